@@ -1,0 +1,150 @@
+"""One tree of errors, each able to say where in which file it happened.
+
+Every error that pyparq raises on purpose derives from :class:`ParquetError`. A function deep inside (a decoder,
+a kernel wrapper) raises with what it knows; the layers above add the place with :func:`located`, so the message
+that reaches the user names the file, row group, column and page.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+_PLACES = ("file", "row_group", "column", "page")
+_LABELS = {"file": "file", "row_group": "row group", "column": "column", "page": "page"}
+
+
+class ParquetError(Exception):
+    """Base of every pyparq error.
+
+    ``file``, ``row_group``, ``column`` and ``page`` say where it happened, as far as that is known (``None``
+    otherwise). Row groups and pages are counted from 0; ``page`` may be ``"dictionary"``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        row_group: int | None = None,
+        column: str | None = None,
+        page: int | str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.row_group = row_group
+        self.column = column
+        self.page = page
+
+    def locate(
+        self,
+        *,
+        file: str | None = None,
+        row_group: int | None = None,
+        column: str | None = None,
+        page: int | str | None = None,
+    ) -> ParquetError:
+        """Fill in what is not known yet about the place (what an inner layer said stays)."""
+        if self.file is None:
+            self.file = file
+        if self.row_group is None:
+            self.row_group = row_group
+        if self.column is None:
+            self.column = column
+        if self.page is None:
+            self.page = page
+        return self
+
+    def __str__(self) -> str:
+        place = ", ".join(
+            f"{_LABELS[name]} {value}" for name in _PLACES if (value := getattr(self, name)) is not None
+        )
+        return f"{self.message} [{place}]" if place else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders (Spark executors): rebuild from the message, then the place.
+        state = {name: getattr(self, name) for name in _PLACES}
+        return (_rebuild, (type(self), self.message, state))
+
+
+def _rebuild(cls: type[ParquetError], message: str, state: dict[str, object]) -> ParquetError:
+    error = cls(message)
+    error.__dict__.update(state)
+    return error
+
+
+class CorruptFileError(ParquetError, ValueError):
+    """The bytes are not a valid Parquet file, or contradict each other."""
+
+
+class ChecksumError(CorruptFileError):
+    """A page body does not match its CRC."""
+
+
+class LimitError(ParquetError, ValueError):
+    """The file asks for more memory, depth or items than :class:`pyparq.limits.Limits` allows."""
+
+
+class UnsupportedError(ParquetError, NotImplementedError):
+    """The file or the request uses something that pyparq (or an optional package) does not provide."""
+
+
+class SchemaError(ParquetError, ValueError):
+    """A schema is invalid, or data does not fit it."""
+
+
+class ColumnNotFoundError(SchemaError, KeyError):
+    """A column that is not in the file was asked for."""
+
+    def __str__(self) -> str:
+        # KeyError prints the repr of its argument: take the readable form instead.
+        return ParquetError.__str__(self)
+
+
+class FilterError(ParquetError, ValueError):
+    """A filter expression is malformed or its literal cannot be compared with the column."""
+
+
+class DataError(ParquetError, ValueError):
+    """Data given to the writer cannot be written as asked (wrong type, ragged lengths, null in required)."""
+
+
+class OptionError(ParquetError, ValueError):
+    """An option has a value that makes no sense."""
+
+
+class EncryptionError(ParquetError, ValueError):
+    """A key is missing or wrong, or an encrypted module fails its authentication."""
+
+
+class CorruptIndexWarning(UserWarning):
+    """An index is structurally damaged: it is ignored, the data is read without it."""
+
+
+@contextmanager
+def located(
+    *,
+    file: str | None = None,
+    row_group: int | None = None,
+    column: str | None = None,
+    page: int | str | None = None,
+) -> Iterator[None]:
+    """Add a place to any :class:`ParquetError` that passes through."""
+    try:
+        yield
+    except ParquetError as error:
+        error.locate(file=file, row_group=row_group, column=column, page=page)
+        raise
+
+
+def near_matches(name: str, names: Iterable[str]) -> str:
+    """``"; did you mean 'a' or 'b'?"``, or the columns there are when nothing is near."""
+    known = list(names)
+    lowered = {known_name.lower(): known_name for known_name in known}
+    found = [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
+    if found:
+        return "; did you mean " + " or ".join(repr(n) for n in found) + "?"
+    shown = ", ".join(repr(n) for n in known[:10]) + (", ..." if len(known) > 10 else "")
+    return f"; the columns are {shown}" if known else "; there are no columns"

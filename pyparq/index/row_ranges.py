@@ -1,0 +1,168 @@
+"""Sets of rows of one row group, as sorted disjoint half-open ranges.
+
+Every pruning stage narrows one :class:`RowRanges`; planning turns it into pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+Int64Array = npt.NDArray[np.int64]
+
+
+class RowRanges:
+    """Rows ``[starts[k], ends[k])`` of a row group with ``num_rows`` rows; sorted, disjoint, not touching."""
+
+    __slots__ = ("ends", "num_rows", "starts")
+
+    def __init__(self, starts: Int64Array, ends: Int64Array, num_rows: int) -> None:
+        self.starts = starts
+        self.ends = ends
+        self.num_rows = num_rows
+
+    @classmethod
+    def all(cls, num_rows: int) -> RowRanges:
+        if num_rows == 0:
+            return cls.none(0)
+        return cls(np.zeros(1, np.int64), np.array([num_rows], np.int64), num_rows)
+
+    @classmethod
+    def none(cls, num_rows: int) -> RowRanges:
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), num_rows)
+
+    @classmethod
+    def from_mask(cls, mask: npt.NDArray[np.bool_]) -> RowRanges:
+        """The rows where ``mask`` (bool, one per row) is set."""
+        padded = np.zeros(len(mask) + 2, np.int8)
+        padded[1:-1] = mask
+        edges = np.flatnonzero(np.diff(padded))
+        return cls(edges[::2].astype(np.int64), edges[1::2].astype(np.int64), len(mask))
+
+    @classmethod
+    def from_rows(cls, rows: Int64Array, num_rows: int) -> RowRanges:
+        """The given rows (sorted, unique)."""
+        if len(rows) == 0:
+            return cls.none(num_rows)
+        breaks = np.flatnonzero(np.diff(rows) != 1)
+        starts = rows[np.concatenate(([0], breaks + 1))]
+        ends = rows[np.concatenate((breaks, [len(rows) - 1]))] + 1
+        return cls(starts.astype(np.int64), ends.astype(np.int64), num_rows)
+
+    @classmethod
+    def from_pages(
+        cls, first_rows: Int64Array, keep: npt.NDArray[np.bool_], num_rows: int
+    ) -> RowRanges:
+        """The rows of the pages where ``keep`` is set; page ``k`` starts at ``first_rows[k]``."""
+        ends = np.append(first_rows[1:], num_rows)
+        return cls.merged(first_rows[keep], ends[keep], num_rows)
+
+    @classmethod
+    def merged(cls, starts: Int64Array, ends: Int64Array, num_rows: int) -> RowRanges:
+        """From sorted ranges that may touch or be empty."""
+        nonempty = ends > starts
+        starts, ends = starts[nonempty], ends[nonempty]
+        if len(starts) == 0:
+            return cls.none(num_rows)
+        gap = starts[1:] > ends[:-1]
+        first = np.concatenate(([True], gap))
+        last = np.concatenate((gap, [True]))
+        return cls(starts[first].astype(np.int64), ends[last].astype(np.int64), num_rows)
+
+    @property
+    def count(self) -> int:
+        """How many rows are in the set."""
+        return int((self.ends - self.starts).sum())
+
+    @property
+    def is_all(self) -> bool:
+        return self.count == self.num_rows
+
+    def __bool__(self) -> bool:
+        return len(self.starts) > 0
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RowRanges)
+            and self.num_rows == other.num_rows
+            and np.array_equal(self.starts, other.starts)
+            and np.array_equal(self.ends, other.ends)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{a}-{b}" for a, b in list(self)[:6]) + (", ..." if len(self) > 6 else "")
+        return f"RowRanges({self.count} of {self.num_rows} rows: {shown})"
+
+    def __and__(self, other: RowRanges) -> RowRanges:
+        if self.is_all:
+            return other
+        if other.is_all:
+            return self
+        return self._combine(other, 2)
+
+    def __or__(self, other: RowRanges) -> RowRanges:
+        return self._combine(other, 1)
+
+    def __invert__(self) -> RowRanges:
+        starts = np.concatenate(([0], self.ends)).astype(np.int64)
+        ends = np.concatenate((self.starts, [self.num_rows])).astype(np.int64)
+        return RowRanges.merged(starts, ends, self.num_rows)
+
+    def _combine(self, other: RowRanges, needed: int) -> RowRanges:
+        """Sweep over all edges: rows covered by at least ``needed`` of the two sets."""
+        points = np.concatenate((self.starts, other.starts, self.ends, other.ends))
+        deltas = np.ones(len(points), np.int64)
+        deltas[len(self.starts) + len(other.starts) :] = -1
+        # At one point, starts sort before ends, so touching ranges join.
+        order = np.lexsort((-deltas, points))
+        points = points[order]
+        inside = np.cumsum(deltas[order]) >= needed
+        return RowRanges.merged(points[:-1][inside[:-1]], points[1:][inside[:-1]], self.num_rows)
+
+    def intersects(self, starts: Int64Array, ends: Int64Array) -> npt.NDArray[np.bool_]:
+        """For each range ``[starts[k], ends[k])``: does it hold any row of this set?"""
+        if not self:
+            return np.zeros(len(starts), bool)
+        # The first of our ranges that ends after the given start must begin before the given end.
+        index = np.searchsorted(self.ends, starts, side="right")
+        found = index < len(self.ends)
+        ours = self.starts[np.minimum(index, len(self.starts) - 1)]
+        return np.asarray(found & (ours < ends) & (ends > starts))
+
+    def rows(self) -> Int64Array:
+        """The row numbers, ascending, int64."""
+        lengths = self.ends - self.starts
+        total = int(lengths.sum())
+        if total == 0:
+            return np.empty(0, np.int64)
+        shift = self.starts - np.concatenate(([0], np.cumsum(lengths)[:-1]))
+        return np.arange(total, dtype=np.int64) + np.repeat(shift, lengths)
+
+    def positions_in(self, outer: RowRanges) -> Int64Array:
+        """Where this set's rows stand among the rows of ``outer``, a superset; int64, ascending."""
+        rows = self.rows()
+        before = np.concatenate(([0], np.cumsum(outer.ends - outer.starts)[:-1]))
+        index = np.searchsorted(outer.starts, rows, side="right") - 1
+        return np.asarray(rows - outer.starts[index] + before[index])
+
+    def select(self, mask: npt.NDArray[np.bool_]) -> RowRanges:
+        """Keep the rows of this set where ``mask`` (one per row *of the set*) is set."""
+        return RowRanges.from_rows(self.rows()[mask], self.num_rows)
+
+
+def union(parts: Iterable[RowRanges], num_rows: int) -> RowRanges:
+    """The union of any number of sets."""
+    result = RowRanges.none(num_rows)
+    for part in parts:
+        result = result | part
+    return result

@@ -1,0 +1,330 @@
+"""Table, Batch and Column: the one in-memory currency, in Arrow layout over numpy buffers.
+
+A :class:`Table` is a schema and a list of record batches. Nothing is deferred behind its back: every buffer holds
+decoded data. Exchange with other libraries is zero-copy through the Arrow C data interface (nanoarrow builds the
+structures); pandas, polars and pyarrow are imported only by the methods named after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import DataError, SchemaError
+from pyparq.schema.types import DataType, Field, Schema
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+Buffer = npt.NDArray[Any]
+
+
+class Column:
+    """One contiguous Arrow array.
+
+    ``validity`` is a packed little-endian bitmap (uint8) or ``None`` when nothing is null. ``buffers`` are the
+    type's other buffers in Arrow order: ``(values,)`` for fixed width (a packed bitmap for bool), ``(offsets,
+    data)`` for strings and binary, ``(offsets,)`` for lists and maps, ``()`` for structs. ``offset`` counts
+    leading elements to pass over in all of them (arrays from elsewhere may be slices).
+    """
+
+    __slots__ = ("buffers", "children", "dictionary", "length", "null_count", "offset", "type", "validity")
+
+    def __init__(
+        self,
+        type: DataType,
+        length: int,
+        validity: Buffer | None,
+        buffers: tuple[Buffer, ...],
+        null_count: int,
+        children: tuple[Column, ...] = (),
+        dictionary: Column | None = None,
+        offset: int = 0,
+    ) -> None:
+        self.type = type
+        self.length = length
+        self.validity = validity
+        self.buffers = buffers
+        self.null_count = null_count
+        self.children = children
+        self.dictionary = dictionary
+        self.offset = offset
+
+    def __len__(self) -> int:
+        return self.length
+
+    def valid_mask(self) -> npt.NDArray[np.bool_] | None:
+        """bool array, one per element, ``True`` where a value is present; ``None`` when all are."""
+        if self.validity is None or self.null_count == 0:
+            return None
+        bits = np.unpackbits(
+            self.validity.view(np.uint8), count=self.offset + self.length, bitorder="little"
+        )
+        return bits[self.offset :].view(np.bool_)
+
+    def values(self) -> Buffer:
+        """The values buffer of a fixed-width column as a typed array (bool unpacked); nulls hold anything."""
+        if self.type.format == "b":
+            bits = np.unpackbits(self.buffers[0].view(np.uint8), count=self.offset + self.length, bitorder="little")
+            return bits[self.offset :].view(np.bool_)
+        width = self.type.byte_width
+        raw = self.buffers[0].view(np.uint8)[self.offset * width : (self.offset + self.length) * width]
+        if self.type.format[0] in "wd":
+            return raw.reshape(self.length, width)
+        return raw.view(self.type.numpy_dtype)
+
+    def offsets(self) -> Buffer:
+        """int32 or int64 offsets (``length + 1``) of a string, binary, list or map column."""
+        dtype = np.int64 if self.type.format in ("U", "Z", "+L") else np.int32
+        if len(self.buffers[0]) == 0:  # Arrow lets an empty array leave its offsets out
+            return np.zeros(1, dtype)
+        return self.buffers[0].view(dtype)[self.offset : self.offset + self.length + 1]
+
+
+class Batch:
+    """Columns of equal length: one Arrow record batch."""
+
+    __slots__ = ("columns", "num_rows")
+
+    def __init__(self, columns: list[Column], num_rows: int) -> None:
+        self.columns = columns
+        self.num_rows = num_rows
+
+
+class Table:
+    """Decoded rows: ``schema`` and record ``batches``.
+
+    Anything that speaks the Arrow PyCapsule interface takes a table as it is
+    (``pyarrow.table(t)``, ``polars.DataFrame(t)``, ``duckdb.sql("from t")``).
+    """
+
+    __slots__ = ("batches", "schema")
+
+    def __init__(self, schema: Schema, batches: list[Batch]) -> None:
+        self.schema = schema
+        self.batches = batches
+
+    @property
+    def num_rows(self) -> int:
+        return sum(b.num_rows for b in self.batches)
+
+    @property
+    def num_columns(self) -> int:
+        return len(self.schema)
+
+    @property
+    def column_names(self) -> list[str]:
+        return self.schema.names
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.num_rows, self.num_columns
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all buffers."""
+        return sum(_nbytes(c) for b in self.batches for c in b.columns)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __repr__(self) -> str:
+        return f"pyparq.Table ({self.num_rows} rows)\n{self.schema}"
+
+    def chunks(self, name: str) -> list[Column]:
+        """The column called ``name``, one :class:`Column` per batch."""
+        index = self.schema.index(name)
+        return [b.columns[index] for b in self.batches]
+
+    def select(self, names: Sequence[str]) -> Table:
+        """The named columns, in that order, sharing all buffers."""
+        indices = [self.schema.index(n) for n in names]
+        batches = [Batch([b.columns[i] for i in indices], b.num_rows) for b in self.batches]
+        return Table(self.schema.select(list(names)), batches)
+
+    def __arrow_c_schema__(self) -> object:
+        return schema_to_nanoarrow(self.schema).__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        from nanoarrow.c_array_stream import CArrayStream
+
+        schema = schema_to_nanoarrow(self.schema)
+        arrays = [batch_to_nanoarrow(b, schema) for b in self.batches]
+        return CArrayStream.from_c_arrays(arrays, schema).__arrow_c_stream__(None)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A ``pyarrow.Table`` over the same buffers (needs pyarrow)."""
+        import pyarrow as pa
+
+        return pa.table(self)
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """A pandas DataFrame (needs pandas and pyarrow, which pandas itself converts through)."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars DataFrame over the same buffers (needs polars)."""
+        import polars as pl
+
+        return pl.DataFrame(self)
+
+    def to_numpy(self, name: str) -> npt.NDArray[Any]:
+        """One column as a numpy array.
+
+        Numbers without nulls share memory when the table has one batch. Columns with nulls come as masked arrays,
+        times as datetime64/timedelta64, strings, binary and decimals as object arrays.
+        """
+        from pyparq.convert import chunks_to_numpy
+
+        return chunks_to_numpy(self.schema.field(name).type, self.chunks(name))
+
+    def to_pydict(self) -> dict[str, list[Any]]:
+        """Column name to list of Python objects."""
+        from pyparq.convert import column_to_pylist
+
+        return {
+            name: [value for chunk in self.chunks(name) for value in column_to_pylist(chunk)]
+            for name in self.column_names
+        }
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """One dict per row."""
+        from pyparq.convert import column_to_pylist
+
+        names = self.column_names
+        rows: list[dict[str, Any]] = []
+        for batch in self.batches:
+            if not names:
+                rows.extend({} for _ in range(batch.num_rows))
+                continue
+            lists = [column_to_pylist(c) for c in batch.columns]
+            rows.extend(dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True))
+        return rows
+
+
+def _nbytes(column: Column) -> int:
+    total = sum(b.nbytes for b in column.buffers) + (0 if column.validity is None else column.validity.nbytes)
+    total += sum(_nbytes(c) for c in column.children)
+    return total + (_nbytes(column.dictionary) if column.dictionary is not None else 0)
+
+
+# ---- out: to nanoarrow -------------------------------------------------------------------------------------------
+
+
+def schema_to_nanoarrow(schema: Schema) -> Any:
+    """A struct CSchema with one child per field."""
+    root = Field("", DataType("+s", schema.fields), nullable=False, metadata=schema.metadata)
+    return _field_to_nanoarrow(root)
+
+
+def _field_to_nanoarrow(field: Field) -> Any:
+    from nanoarrow._schema import CSchemaBuilder
+
+    builder = CSchemaBuilder.allocate()
+    builder.set_format(field.type.format)
+    builder.set_name(field.name)
+    builder.allocate_children(len(field.type.children))
+    for i, child in enumerate(field.type.children):
+        builder.set_child(i, child.name, _field_to_nanoarrow(child))
+    if field.type.dictionary is not None:
+        builder.set_dictionary(_field_to_nanoarrow(Field("", field.type.dictionary)))
+    builder.set_nullable(field.nullable)
+    if field.metadata:
+        builder.append_metadata(dict(field.metadata))
+    return builder.finish()
+
+
+def batch_to_nanoarrow(batch: Batch, schema: Any) -> Any:
+    """A struct CArray of ``schema`` (a CSchema) over the batch's buffers."""
+    from nanoarrow.c_array import c_array_from_buffers
+
+    children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(batch.columns)]
+    return c_array_from_buffers(
+        schema, batch.num_rows, [None], null_count=0, children=children, validation_level="none"
+    )
+
+
+def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
+    from nanoarrow.c_array import c_array_from_buffers
+
+    children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(column.children)]
+    buffers: list[Any] = [None if column.type.format == "n" else column.validity, *column.buffers]
+    if column.type.format == "n":
+        buffers = []
+    return c_array_from_buffers(
+        schema,
+        column.length,
+        buffers,
+        null_count=column.null_count,
+        offset=column.offset,
+        children=children,
+        validation_level="none",
+    )
+
+
+# ---- in: from anything that speaks Arrow --------------------------------------------------------------------------
+
+
+def schema_from_arrow(obj: Any) -> Schema:
+    """The schema of any object with ``__arrow_c_schema__`` (or a nanoarrow CSchema of a struct)."""
+    from nanoarrow.c_schema import c_schema
+
+    root = c_schema(obj)
+    field = _field_from_nanoarrow(root)
+    if field.type.format != "+s":
+        raise SchemaError(f"a table's schema must be a struct, not {field.type}")
+    return Schema(field.type.children, field.metadata)
+
+
+def _field_from_nanoarrow(schema: Any) -> Field:
+    children = tuple(_field_from_nanoarrow(schema.child(i)) for i in range(schema.n_children))
+    dictionary = None if schema.dictionary is None else _field_from_nanoarrow(schema.dictionary).type
+    metadata = dict(schema.metadata.items()) if schema.metadata is not None else {}
+    return Field(
+        schema.name or "", DataType(schema.format, children, dictionary), bool(schema.flags & 2), metadata
+    )
+
+
+def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
+    """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
+    from nanoarrow.c_array_stream import c_array_stream
+
+    stream = c_array_stream(obj)
+    schema = schema_from_arrow(stream.get_schema())
+    return schema, (_batch_from_nanoarrow(array, schema) for array in stream)
+
+
+def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
+    if array.null_count > 0:
+        raise DataError("a record batch with null rows")
+    view = array.view()
+    columns = [_column_from_view(view.child(i), f.type) for i, f in enumerate(schema.fields)]
+    if array.offset:
+        columns = [_shifted(c, array.offset, array.length) for c in columns]
+    return Batch(columns, array.length)
+
+
+def _shifted(column: Column, offset: int, length: int) -> Column:
+    """A slice; the null count is unknown then (-1) unless there are none."""
+    nulls = 0 if column.null_count == 0 else -1
+    return Column(
+        column.type, length, column.validity, column.buffers, nulls, column.children, column.dictionary,
+        column.offset + offset,
+    )  # fmt: skip
+
+
+def _column_from_view(view: Any, type_: DataType) -> Column:
+    buffers = [np.frombuffer(b, np.uint8) if b.size_bytes else np.empty(0, np.uint8) for b in view.buffers]
+    children = tuple(_column_from_view(view.child(i), f.type) for i, f in enumerate(type_.children))
+    dictionary = None if type_.dictionary is None else _column_from_view(view.dictionary, type_.dictionary)
+    has_validity = type_.format not in ("n", "+r") and len(buffers) > 0
+    validity = buffers.pop(0) if has_validity else None
+    if validity is not None and len(validity) == 0:
+        validity = None
+    nulls = 0 if has_validity and validity is None else view.null_count
+    return Column(type_, view.length, validity, tuple(buffers), nulls, children, dictionary, view.offset)
