@@ -1,0 +1,1 @@
+"""The file format's structs (generated from thrift_idl/parquet.thrift), their codec, and the lazy footer."""

@@ -1,0 +1,231 @@
+"""Thrift structs from bytes and back: the compact protocol, checked before it is decoded.
+
+Decoding runs in two steps. The native check (`ThriftRules`) walks the bytes with the generated table of
+structs and refuses what is truncated, malformed, too deep, doubled, or lacks a required field; it also
+finds the end. Only then does the thrift package's accelerated decoder build the objects, from exactly those
+bytes. So counts and lengths that the decoder sees have been held against the bytes that are there, and no
+object comes out half filled.
+
+Text that is not UTF-8 is refused (the decoder would put U+FFFD in without a word), with one exception:
+`KeyValue.value`, which files in the wild fill with raw bytes. Such a value is handed out as `bytes`, and is
+written back as it was.
+
+Enum fields are plain ints, unknown values included.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from typing import Any, NoReturn, TypeVar
+
+from pyparq.errors import CorruptFileError, DataError
+from pyparq.format.generated import ttypes
+from pyparq.format.generated.rules import RULES
+from pyparq.kernels._native import KernelError, ThriftRules, ThriftTruncated
+
+try:
+    from thrift.protocol import fastbinary
+except ImportError:  # the thrift package falls back to pure Python when its own extension did not build
+    fastbinary = None
+    warnings.warn(
+        "the thrift package is installed without its accelerator (thrift.protocol.fastbinary): "
+        "metadata is decoded some fifty times slower",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+__all__ = [
+    "Bytes",
+    "ThriftDecodeError",
+    "ThriftEncodeError",
+    "ThriftTruncatedError",
+    "deserialize",
+    "serialize",
+]
+
+Bytes = bytes | bytearray | memoryview
+T = TypeVar("T")
+
+_INT32_MAX = 2**31 - 1
+# From here on the cyclic garbage collector would run over the growing tree often enough to double or triple
+# the time of a decode; there are no cycles in it.
+_PAUSE_GC_FROM = 1 << 18
+
+
+class ThriftDecodeError(CorruptFileError):
+    """Bytes are not the serialized Thrift struct they should be."""
+
+
+class ThriftTruncatedError(ThriftDecodeError):
+    """The bytes end inside the struct; with more of them it might decode."""
+
+
+class ThriftEncodeError(DataError):
+    """A struct cannot be serialized: a required field is unset, or a value does not fit its field."""
+
+
+class _Input:
+    """What the accelerated decoder asks of a protocol and of its transport, in one object."""
+
+    __slots__ = ("cstringio_buf",)
+    string_length_limit = container_length_limit = _INT32_MAX  # the check has done it
+
+    def __init__(self, data: bytes) -> None:
+        self.cstringio_buf = BytesIO(data)
+
+    @property
+    def trans(self) -> _Input:
+        return self
+
+    def cstringio_refill(self, partial: bytes, wanted: int) -> NoReturn:
+        raise EOFError
+
+
+def _raw_typeargs(cls: type, done: dict[type, list[Any]]) -> list[Any]:
+    """[class, thrift_spec] with KeyValue.value as bytes instead of text, down through every nested struct."""
+    if cls in done:
+        return done[cls]
+    typeargs: list[Any] = [cls, ()]
+    done[cls] = typeargs
+    spec: list[Any] = []
+    for field in cls.thrift_spec:  # type: ignore[attr-defined]
+        if field is not None:
+            number, wire, name, args, default = field
+            if isinstance(args, list):
+                args = _raw_typeargs(args[0], done)
+            elif isinstance(args, tuple) and isinstance(args[1], list):
+                args = (args[0], _raw_typeargs(args[1][0], done), args[2])
+            elif cls is ttypes.KeyValue and name == "value":
+                args = "BINARY"
+            field = (number, wire, name, args, default)
+        spec.append(field)
+    typeargs[1] = tuple(spec)
+    return typeargs
+
+
+_CLASSES: list[type] = [getattr(ttypes, row[0]) for row in RULES]
+_KINDS = {cls: (kind, [cls, cls.thrift_spec]) for kind, cls in enumerate(_CLASSES)}  # type: ignore[attr-defined]
+_RAW: dict[type, list[Any]] = {}
+_check = ThriftRules(RULES).check
+
+
+def deserialize(cls: type[T], data: Bytes, offset: int = 0) -> tuple[T, int]:
+    """Decode the `cls` (a class of `pyparq.format.generated.ttypes`) that starts at `data[offset]`.
+
+    Returns the object and the position behind it; what follows there is not looked at.
+    Raises `ThriftTruncatedError` when the bytes end too early, `ThriftDecodeError` for any other fault.
+    """
+    kind, typeargs = _KINDS[cls]
+    try:
+        end, raw = _check(data, offset, kind)
+    except ThriftTruncated as error:
+        raise ThriftTruncatedError(f"{cls.__name__}: {error}") from None
+    except KernelError as error:
+        raise ThriftDecodeError(f"{cls.__name__}: {error}") from None
+    body = data[offset:end] if type(data) is bytes else bytes(memoryview(data).cast("B")[offset:end])
+    if raw:
+        typeargs = _raw_typeargs(cls, _RAW)
+    if end - offset < _PAUSE_GC_FROM:
+        value = _decode(cls, body, typeargs)
+    else:
+        with _gc_paused():
+            value = _decode(cls, body, typeargs)
+    if raw:
+        _restore_text(value)
+    return value, end
+
+
+def serialize(value: object) -> bytes:
+    """Encode an object of a generated class; `ThriftEncodeError` also when a required field is unset."""
+    kind, typeargs = _KINDS[type(value)]
+    try:
+        if fastbinary is not None:
+            data: bytes = fastbinary.encode_compact(value, typeargs)
+        else:
+            data = _encode_slowly(value, typeargs[1])
+        end, _ = _check(data, 0, kind)
+    except (TypeError, ValueError, OverflowError, AttributeError, AssertionError, SystemError) as error:
+        raise ThriftEncodeError(f"cannot serialize this {type(value).__name__}: {error}") from error
+    if end != len(data):
+        raise ThriftEncodeError(f"cannot serialize this {type(value).__name__}: its bytes do not read back")
+    return data
+
+
+def _decode(cls: type[T], body: bytes, typeargs: list[Any]) -> T:
+    value = cls()
+    source = _Input(body)
+    try:
+        if fastbinary is not None:
+            fastbinary.decode_compact(value, source, typeargs)
+        else:
+            _decode_slowly(value, source.cstringio_buf, typeargs[1])
+    except Exception as error:  # whatever the runtime chose: the bytes are at fault
+        raise ThriftDecodeError(f"{cls.__name__}: {type(error).__name__}: {error}") from error
+    if source.cstringio_buf.tell() != len(body):
+        raise ThriftDecodeError(f"{cls.__name__}: check and decoder disagree about where it ends")
+    return value
+
+
+def _slow_protocol(buffer: BytesIO) -> Any:
+    from thrift.protocol.TCompactProtocol import TCompactProtocol
+    from thrift.transport.TTransport import TMemoryBuffer
+
+    transport = TMemoryBuffer()
+    transport._buffer = buffer
+    protocol = TCompactProtocol(transport)
+    protocol.string_length_limit = protocol.container_length_limit = None
+    return protocol
+
+
+def _decode_slowly(value: object, buffer: BytesIO, spec: tuple[Any, ...]) -> None:
+    _slow_protocol(buffer).readStruct(value, spec)
+
+
+def _encode_slowly(value: object, spec: tuple[Any, ...]) -> bytes:
+    buffer = BytesIO()
+    _slow_protocol(buffer).writeStruct(value, spec)
+    return buffer.getvalue()
+
+
+def _restore_text(value: Any) -> None:
+    """Make text of every KeyValue.value below `value` that is UTF-8 (the others stay bytes)."""
+    if isinstance(value, list):
+        for item in value:
+            _restore_text(item)
+    elif isinstance(value, ttypes.KeyValue):
+        if isinstance(value.value, bytes):
+            try:
+                value.value = value.value.decode("utf-8")
+            except UnicodeDecodeError:
+                return
+    elif type(value) in _KINDS:
+        for name in value.__slots__:
+            _restore_text(getattr(value, name))
+
+
+_gc_lock = threading.Lock()
+_gc_pauses = 0
+_gc_was_on = False
+
+
+@contextmanager
+def _gc_paused() -> Iterator[None]:
+    """Hold the garbage collector back; several threads may be inside, the last one out lets it go on."""
+    global _gc_pauses, _gc_was_on
+    with _gc_lock:
+        if _gc_pauses == 0:
+            _gc_was_on = gc.isenabled()
+            gc.disable()
+        _gc_pauses += 1
+    try:
+        yield
+    finally:
+        with _gc_lock:
+            _gc_pauses -= 1
+            if _gc_pauses == 0 and _gc_was_on:
+                gc.enable()
