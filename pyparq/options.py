@@ -1,0 +1,216 @@
+"""Options: frozen, and checked when they are made. What depends on a schema is resolved in :mod:`pyparq.write.plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from pyparq.errors import OptionError, near_matches
+
+PerColumn = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomOptions:
+    """How the Bloom filters of one column are made.
+
+    ``fpp`` is the false-positive rate to meet for the distinct values of each row group (counted when it closes), or
+    for ``ndv`` of them when given. ``bytes`` sets the bitset size outright. ``max_bytes`` caps it: the rate is then
+    higher than asked. ``power_of_two=False`` takes the exact number of 32-byte blocks, which is smaller but which
+    Arrow C++ refuses to read. ``auto`` leaves the filter out where a complete dictionary already answers.
+    """
+
+    fpp: float = 0.01
+    ndv: int | None = None
+    bytes: int | None = None
+    max_bytes: int = 128 << 20
+    power_of_two: bool = True
+    auto: bool = False
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.fpp) and 0 < self.fpp < 1):
+            raise OptionError(f"a Bloom filter's fpp must lie between 0 and 1, not {self.fpp!r}")
+        if self.ndv is not None and not (_is_int(self.ndv) and self.ndv >= 0):
+            raise OptionError(f"a Bloom filter's ndv must be a count of distinct values, not {self.ndv!r}")
+        for name, size in (("bytes", self.bytes), ("max_bytes", self.max_bytes)):
+            if size is not None and not (_is_int(size) and 32 <= size <= 128 << 20):
+                raise OptionError(f"a Bloom filter's {name} must be between 32 and 128 MiB, not {size!r}")
+        if self.bytes is not None and self.bytes % 32:
+            raise OptionError(f"a Bloom filter's bytes must be a multiple of 32, not {self.bytes}")
+        if self.bytes is not None and self.power_of_two and self.bytes & (self.bytes - 1):
+            raise OptionError(
+                f"a Bloom filter's bytes must be a power of two, not {self.bytes}, unless power_of_two=False"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of a sort order: a column by its dotted path."""
+
+    name: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Everything that shapes a file. Sizes are bytes; ``{…}`` options are keyed by column (dotted path for a leaf,
+    a group's path for all leaves below it), and columns that are not named keep the default.
+    """
+
+    compression: str | None | PerColumn = "snappy"
+    """``none snappy gzip zstd``, or per column."""
+    compression_level: int | None | PerColumn = None
+    """Level of gzip (0-9) or zstd (-7 to 22), or per column; the codec's own default otherwise."""
+
+    row_group_size: int = 1 << 20
+    """Rows per row group, at most."""
+    row_group_bytes: int = 512 << 20
+    """Bytes per row group as it is in memory, at most (one row is always written)."""
+    data_page_size: int = 1 << 20
+    """Bytes per data page before compression, at most (one row is always written)."""
+    max_rows_per_page: int = 20_000
+    data_page_version: str = "1.0"
+    """``"1.0"`` or ``"2.0"``."""
+
+    use_dictionary: bool | Sequence[str] | PerColumn = True
+    """Try a dictionary on all columns, on those named, or per column. It is kept where it makes pages smaller."""
+    dictionary_pagesize_limit: int = 1 << 20
+    """Bytes of a column chunk's dictionary; values after the one that would exceed it are written PLAIN."""
+    column_encoding: str | PerColumn | None = None
+    """An encoding in place of dictionary and PLAIN, for all columns or per column. ``RLE`` is for booleans.
+    ``RLE_DICTIONARY`` keeps the dictionary also where it does not pay."""
+
+    write_statistics: bool | Sequence[str] = True
+    """Statistics of column chunks, for all columns or those named (bounds in the column index go with them)."""
+    write_size_statistics: bool = True
+    write_page_index: bool = True
+    column_index_truncate_length: int = 64
+    """Longest bound of a string or binary page in a ColumnIndex; 0 does not truncate."""
+    statistics_truncate_length: int = 64
+    """The same for the statistics of a column chunk."""
+    write_page_checksum: bool = True
+
+    bloom_filters: bool | Sequence[str] | PerColumn = False
+    """``True`` (every column that can use one), names, or ``{name: rate}``."""
+    bloom_filter_options: str | PerColumn | None = None
+    """``{name: {"fpp", "ndv", "bytes", "max_bytes", "power_of_two"} | "auto"}``, or ``"auto"`` for all columns."""
+    bloom_filter_layout: str = "footer"
+    """``"footer"``: all filters after the last row group. ``"row_group"``: each row group's right after it."""
+
+    sort_by: Any = ()
+    """Sort the rows: a name or a list of names or ``(name, "ascending" | "descending"[, nulls_first])``."""
+    sort_scope: str = "input"
+    """``"input"`` sorts all rows together (they are held in memory until close); ``"row_group"`` each row group."""
+    sorting_columns: Any = ()
+    """The order that the rows already have, in the form of ``sort_by``: checked, then recorded."""
+
+    key_value_metadata: Mapping[Any, Any] = field(default_factory=dict)
+    use_threads: bool = True
+    fsync: bool = False
+    """Force a local file to the disk before it takes its name."""
+
+    @classmethod
+    def make(cls, options: Mapping[str, Any]) -> Self:
+        """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
+        known = [f.name for f in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise OptionError(f"unknown write option {name!r}{near_matches(name, known)}")
+        return cls(**options)
+
+    def __post_init__(self) -> None:
+        for name in ("row_group_size", "row_group_bytes", "data_page_size", "max_rows_per_page"):
+            _check_int(name, getattr(self, name), 1)
+        if self.data_page_size > 1 << 30:
+            raise OptionError(f"data_page_size must be at most 1 GiB, not {self.data_page_size}")
+        for name in ("dictionary_pagesize_limit", "column_index_truncate_length", "statistics_truncate_length"):
+            _check_int(name, getattr(self, name), 0)
+        if self.dictionary_pagesize_limit > 1 << 30:
+            raise OptionError("dictionary_pagesize_limit must be at most 1 GiB")
+        if str(self.data_page_version) not in ("1.0", "2.0"):
+            raise OptionError(f"data_page_version must be '1.0' or '2.0', not {self.data_page_version!r}")
+        _check_choice("bloom_filter_layout", self.bloom_filter_layout, ("footer", "row_group"))
+        _check_choice("sort_scope", self.sort_scope, ("input", "row_group"))
+        if isinstance(self.write_statistics, str):
+            raise OptionError("write_statistics must be True, False or a list of names")
+        if sort_keys(self.sort_by) and sort_keys(self.sorting_columns):
+            raise OptionError("give sort_by (which records the order) or sorting_columns, not both")
+        for name in ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
+
+
+def sort_keys(given: Any) -> tuple[SortKey, ...]:
+    """The keys of ``sort_by`` or ``sorting_columns``: names, tuples, or :class:`SortKey`."""
+    if given is None:
+        return ()
+    if isinstance(given, (str, SortKey)):
+        given = [given]
+    if not isinstance(given, (list, tuple)):
+        raise OptionError(f"a sort order is a list of names or (name, direction) tuples, not {given!r}")
+    keys = tuple(_sort_key(item) for item in given)
+    names = [key.name for key in keys]
+    if len(set(names)) != len(names):
+        raise OptionError(f"a column stands twice in the sort order {names}")
+    return keys
+
+
+def _sort_key(item: Any) -> SortKey:
+    if isinstance(item, SortKey):
+        return item
+    if isinstance(item, str):
+        return SortKey(item)
+    if isinstance(item, tuple) and 1 <= len(item) <= 3 and isinstance(item[0], str):
+        direction = item[1] if len(item) > 1 else "ascending"
+        nulls = item[2] if len(item) > 2 else False
+        if direction in ("ascending", "descending") and nulls in (True, False, "nulls_first", "nulls_last"):
+            return SortKey(item[0], direction == "descending", nulls in (True, "nulls_first"))
+    raise OptionError(
+        f"sort key {item!r}: give a name, (name, 'ascending' | 'descending'), or with 'nulls_first' as a third"
+    )
+
+
+def bloom_options(given: Any, base: BloomOptions | None = None) -> BloomOptions | None:
+    """One column's value in ``bloom_filters`` or ``bloom_filter_options``; ``None`` when it says no filter."""
+    base = base or BloomOptions()
+    if given is None or given is False:
+        return None
+    if given is True:
+        return base
+    if isinstance(given, BloomOptions):
+        return given
+    if isinstance(given, str) and given == "auto":
+        return BloomOptions(**{**_as_dict(base), "auto": True})
+    if _is_number(given):
+        return BloomOptions(**{**_as_dict(base), "fpp": given})
+    if isinstance(given, Mapping):
+        known = [f.name for f in fields(BloomOptions)]
+        for name in given:
+            if name not in known:
+                raise OptionError(f"unknown Bloom filter option {name!r}{near_matches(str(name), known)}")
+        return BloomOptions(**{**_as_dict(base), **given})
+    raise OptionError(f"a Bloom filter is asked for by True, a rate, 'auto' or a dict of options, not {given!r}")
+
+
+def _as_dict(options: BloomOptions) -> dict[str, Any]:
+    return {f.name: getattr(options, f.name) for f in fields(options)}
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _check_int(name: str, value: Any, least: int) -> None:
+    if not _is_int(value) or value < least:
+        raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise OptionError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
