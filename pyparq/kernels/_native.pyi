@@ -1,0 +1,164 @@
+"""The kernels' types. Conventions:
+
+- `Buffer`: any C-contiguous buffer; where an item type is named below, a one-dimensional array of it.
+- offsets: int32 or int64, n + 1 of them for n values, into uint8 data; they may start above 0.
+- valid: one byte per slot, non-zero = present; None = every slot is present.
+- "values"/"dictionary" with a `width`: raw bytes of whole values.
+- Every function raises `KernelError` for bytes, counts or indices that do not fit, and TypeError for an
+  argument that is not the buffer it asks for.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+class KernelError(ValueError): ...
+
+# --- RLE / bit-packing hybrid (Encodings.md) ---
+def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_value: int = -1) -> int:
+    """Decode exactly `count` values of 0..8 bits into uint8 `out[:count]`; returns the bytes used.
+
+    A value above `max_value` (if not negative) or wider than `bit_width` is an error. With bit width 0 every
+    value is 0 and no byte is read. A final bit-packed run may lack its padding but no wanted value.
+    """
+
+def rle_decode_i32(data: Buffer, bit_width: int, count: int, out: Buffer, limit: int) -> int:
+    """As `rle_decode_u8`, 0..32 bits into int32 `out`; every value must be below `limit` (at most 2^31)."""
+
+def bit_packed_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer) -> int:
+    """Decode the deprecated BIT_PACKED levels (most significant bit first); returns the bytes used."""
+
+def rle_encode_u8(values: Buffer, bit_width: int) -> bytes:
+    """Encode uint8 values of 0..8 bits. A value that does not fit is an error."""
+
+def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
+    """Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error."""
+
+def pack_bits(values: Buffer, bitmap: Buffer, bit_offset: int = 0) -> int:
+    """Set `len(values)` bits of `bitmap` (Arrow order) from uint8 values; returns how many are set."""
+
+def unpack_bits(bitmap: Buffer, bit_offset: int, out: Buffer) -> None:
+    """Fill uint8 `out` with the bits (0 or 1) that start at `bit_offset`."""
+
+# --- fixed width ---
+def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:
+    """`out[i] = dictionary[indices[i]]` for checked int32 indices; `out` is exactly len(indices) * width long."""
+
+def scatter_fixed(values: Buffer, width: int, valid: Buffer | None, out: Buffer) -> None:
+    """Spread packed values over the slots that are present; absent slots become zero bytes."""
+
+def compact_fixed(values: Buffer, width: int, valid: Buffer | None) -> NDArray[np.uint8]:
+    """The reverse: the bytes of the slots that are present (also a row filter)."""
+
+# --- byte arrays ---
+def plain_binary_decode(
+    data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0
+) -> int:
+    """Decode `count` length-prefixed values; returns the bytes of `data` used.
+
+    Writes count + 1 offsets from `base` up (int32 or int64), and the bytes, used - 4 * count of them, to the
+    start of `out_data` (len(data) - 4 * count always suffices). What lies behind them in `out_data` may be
+    overwritten too.
+    """
+
+def plain_binary_encode(offsets: Buffer, data: Buffer) -> NDArray[np.uint8]:
+    """The PLAIN bytes of every value: 4-byte length, then the value."""
+
+def spread_offsets(offsets: Buffer, valid: Buffer | None, base: int, out_offsets: Buffer) -> None:
+    """Offsets of packed values -> offsets per slot, absent slots empty, `base` added."""
+
+def narrow_offsets(offsets: Buffer) -> NDArray[np.int32]:
+    """int64 offsets as int32, checked."""
+
+def gather_binary_offsets(dict_offsets: Buffer, indices: Buffer, out_offsets: Buffer, base: int = 0) -> int:
+    """Offsets of the values an int32 index array picks, from `base` up; returns the bytes they take."""
+
+def gather_binary_bytes(dict_offsets: Buffer, dict_data: Buffer, indices: Buffer, out_data: Buffer) -> int:
+    """The picked values' bytes, one after the other; returns how many. May scribble behind them."""
+
+def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data."""
+
+def compact_binary(
+    offsets: Buffer, data: Buffer, valid: Buffer | None
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The values of the slots that are present; bytes under absent slots are dropped."""
+
+def utf8_validate(offsets: Buffer, data: Buffer) -> int:
+    """Index of the first value that is not UTF-8 on its own, or -1."""
+
+# --- hash tables ---
+def dict_encode_fixed(
+    values: Buffer, width: int, max_entries: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Number the distinct values (by bits) in order of appearance.
+
+    Returns the indices of the first m values and the position of each entry's first appearance. m == n if
+    everything fits; otherwise value m would be entry `max_entries` + 1.
+    """
+
+def dict_encode_binary(
+    offsets: Buffer, data: Buffer, max_bytes: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The same for byte arrays; stops where the dictionary's PLAIN size would pass `max_bytes`."""
+
+def isin_binary(
+    offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Buffer
+) -> NDArray[np.bool_]:
+    """Whether each value is one of the set's."""
+
+def count_distinct_u64(hashes: Buffer) -> int:
+    """How many different uint64 there are, exactly."""
+
+# --- order ---
+def minmax_numeric(
+    values: Buffer, bounds: Buffer
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64] | None]:
+    """Minimum, maximum and NaN count of each segment [bounds[k], bounds[k + 1]), int64 bounds.
+
+    Any integer or float dtype of 1 to 8 bytes; the results have it too. NaN never is a bound; a segment of
+    NaNs alone (or none) gives NaN, an empty one of integers 0. Which zero of -0.0 and +0.0 is given is not
+    defined. The NaN counts are None for integers.
+    """
+
+def minmax_binary(
+    offsets: Buffer, data: Buffer, bounds: Buffer
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row of the first smallest and first largest value per segment, unsigned bytes; -1 if it is empty."""
+
+def minmax_binary_decimal(
+    offsets: Buffer, data: Buffer, bounds: Buffer
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same for big-endian two's complement numbers of any length."""
+
+def minmax_flba(
+    data: Buffer, width: int, signed_be: bool, bounds: Buffer
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same for fixed width, as unsigned bytes or (`signed_be`) big-endian two's complement."""
+
+def compare_binary(offsets: Buffer, data: Buffer, literal: Buffer) -> NDArray[np.int8]:
+    """-1, 0, 1: each value against the literal, unsigned bytes."""
+
+def compare_binary_decimal(offsets: Buffer, data: Buffer, literal: Buffer) -> NDArray[np.int8]:
+    """-1, 0, 1: each value against the literal, big-endian two's complement of any length."""
+
+def compare_flba(data: Buffer, width: int, signed_be: bool, literal: Buffer) -> NDArray[np.int8]:
+    """-1, 0, 1 for fixed width; a signed literal may have another length."""
+
+def starts_with_binary(offsets: Buffer, data: Buffer, prefix: Buffer) -> NDArray[np.bool_]:
+    """Whether each value starts with the prefix."""
+
+# --- hashes and Bloom filters (BloomFilter.md) ---
+def xxh64_fixed(values: Buffer, width: int) -> NDArray[np.uint64]:
+    """XXH64, seed 0, of each value's bytes."""
+
+def xxh64_binary(offsets: Buffer, data: Buffer) -> NDArray[np.uint64]:
+    """XXH64, seed 0, of each value's bytes (no length prefix)."""
+
+def sbbf_insert(bitset: Buffer, hashes: Buffer) -> None:
+    """Insert uint64 hashes into a split block filter; the bitset is a positive multiple of 32 bytes."""
+
+def sbbf_check(bitset: Buffer, hashes: Buffer) -> NDArray[np.bool_]:
+    """Whether each hash may be in the filter. A single 32-byte block is a filter of one block."""

@@ -1,0 +1,159 @@
+// Values of fixed width: dictionary gather, spreading over nulls and back.
+#include "values.hpp"
+
+namespace pyparq {
+
+size_t count_set(const uint8_t* valid, size_t n) {
+    size_t set = 0;
+    for (size_t i = 0; i < n; ++i) set += valid[i] != 0;
+    return set;
+}
+
+// Indices up to and including the last present slot.
+size_t end_of_set(const uint8_t* valid, size_t n) {
+    while (n > 0 && valid[n - 1] == 0) --n;
+    return n;
+}
+
+size_t checked_value_width(int64_t width) {
+    if (width < 1 || width > std::numeric_limits<int32_t>::max()) fail("value width is not positive: " + str(width));
+    return static_cast<size_t>(width);
+}
+
+size_t checked_items(size_t bytes, size_t width, const char* name) {
+    if (bytes % width != 0)
+        fail(std::string(name) + " of " + str(bytes) + " bytes are not whole values of " + str(width));
+    return bytes / width;
+}
+
+// Fails unless every index is in [0, limit).
+void check_indices(const int32_t* indices, size_t n, size_t limit) {
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; ++i) top = std::max(top, static_cast<uint32_t>(indices[i]));
+    if (n > 0 && top >= limit)
+        fail("dictionary index " + str(int64_t{static_cast<int32_t>(top)}) + " is not in a dictionary of " +
+             str(limit) + " entries");
+}
+
+namespace {
+
+struct Wide12 { uint32_t v[3]; };
+struct Wide16 { uint64_t v[2]; };
+
+// Calls f with a value type of that width, or with no type (void) for odd widths.
+template <class F>
+void by_width(size_t width, F&& f) {
+    switch (width) {
+        case 1: return f(uint8_t{});
+        case 2: return f(uint16_t{});
+        case 4: return f(uint32_t{});
+        case 8: return f(uint64_t{});
+        case 12: return f(Wide12{});
+        case 16: return f(Wide16{});
+        default: return f(nullptr);
+    }
+}
+
+template <class T>
+constexpr bool is_odd = std::is_same_v<T, std::nullptr_t>;
+
+void gather_fixed(const RawIn& dict, int64_t width_, const In<int32_t>& indices, const RawOut& out) {
+    const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
+    const size_t n = indices.size;
+    if (out.size != checked_mul(n, width))
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " values of " + str(width) + " are due");
+    NoGil nogil(out.size);
+    by_width(width, [&](auto tag) {
+        using T = decltype(tag);
+        for (size_t from = 0; from < n; from += 4096) {  // checked and used while in the first-level cache
+            const size_t to = std::min(n, from + 4096);
+            check_indices(indices.data + from, to - from, entries);
+            for (size_t i = from; i < to; ++i) {
+                const size_t k = static_cast<size_t>(indices.data[i]);
+                if constexpr (is_odd<T>) std::memcpy(out.data + i * width, dict.data + k * width, width);
+                else store(out.data + i * sizeof(T), load<T>(dict.data + k * sizeof(T)));
+            }
+        }
+    });
+}
+
+template <class T>
+void spread(const uint8_t* values, const uint8_t* valid, size_t end, uint8_t* out) {
+    size_t k = 0;
+    for (size_t i = 0; i < end; ++i) {  // values[k] exists for every slot up to the last present one
+        const T v = load<T>(values + k * sizeof(T));
+        const bool set = valid[i] != 0;
+        if constexpr (std::is_integral_v<T>) store(out + i * sizeof(T), static_cast<T>(set ? v : T{0}));
+        else store(out + i * sizeof(T), set ? v : T{});
+        k += set;
+    }
+}
+
+void scatter_fixed(const RawIn& values, int64_t width_, const Valid& valid, const RawOut& out) {
+    const size_t width = checked_value_width(width_), have = checked_items(values.size, width, "values");
+    const size_t n = valid.none() ? have : valid.size;
+    if (out.size != checked_mul(n, width))
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are due");
+    NoGil nogil(out.size);
+    const size_t set = valid.none() ? n : count_set(valid.data, n);
+    if (set != have) fail(str(set) + " slots are present but there are " + str(have) + " values");
+    if (set == n) {
+        if (n > 0) std::memcpy(out.data, values.data, values.size);
+        return;
+    }
+    const size_t end = end_of_set(valid.data, n);
+    by_width(width, [&](auto tag) {
+        using T = decltype(tag);
+        if constexpr (is_odd<T>) {
+            const uint8_t* next = values.data;
+            for (size_t i = 0; i < end; ++i) {
+                if (valid.data[i] != 0) {
+                    std::memcpy(out.data + i * width, next, width);
+                    next += width;
+                } else {
+                    std::memset(out.data + i * width, 0, width);
+                }
+            }
+        } else {
+            spread<T>(values.data, valid.data, end, out.data);
+        }
+    });
+    std::memset(out.data + end * width, 0, (n - end) * width);
+}
+
+nb::object compact_fixed(const RawIn& values, int64_t width_, const Valid& valid) {
+    const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
+    if (!valid.none() && valid.size != n) fail(str(n) + " values but " + str(valid.size) + " validity bytes");
+    const size_t set = valid.none() ? n : count_set(valid.data, n);
+    Fresh<uint8_t> out(set * width);
+    NoGil nogil(values.size);
+    if (set == n) {
+        if (n > 0) std::memcpy(out.data, values.data, values.size);
+        return std::move(out.object);
+    }
+    const size_t end = end_of_set(valid.data, n);
+    by_width(width, [&](auto tag) {
+        using T = decltype(tag);
+        size_t k = 0;
+        for (size_t i = 0; i < end; ++i) {  // k < set for every i < end, so each write has its place
+            if constexpr (is_odd<T>) {
+                if (valid.data[i] != 0) std::memcpy(out.data + k * width, values.data + i * width, width);
+            } else {
+                store(out.data + k * sizeof(T), load<T>(values.data + i * sizeof(T)));
+            }
+            k += valid.data[i] != 0;
+        }
+    });
+    return std::move(out.object);
+}
+
+}  // namespace
+}  // namespace pyparq
+
+void bind_fixed(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    m.def("gather_fixed", &gather_fixed, "dictionary"_a, "width"_a, "indices"_a, "out"_a);
+    m.def("scatter_fixed", &scatter_fixed, "values"_a, "width"_a, "valid"_a.none(), "out"_a);
+    m.def("compact_fixed", &compact_fixed, "values"_a, "width"_a, "valid"_a.none());
+}

@@ -1,0 +1,318 @@
+// The RLE / bit-packed hybrid, both ways, the deprecated BIT_PACKED levels, and Arrow bitmaps.
+#include "bitpack.hpp"
+
+namespace pyparq {
+namespace {
+
+constexpr size_t kMaxGroups = size_t{1} << 24;  // per bit-packed run: readers hold the count in an int
+
+unsigned checked_width(int64_t width, int64_t most) {
+    if (width < 0 || width > most) fail("bit width " + str(width) + " is not in 0.." + str(most));
+    return static_cast<unsigned>(width);
+}
+
+uint64_t read_run_header(const uint8_t* data, size_t size, size_t& pos) {
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 35; shift += 7) {
+        if (pos >= size) fail("RLE data end inside a run header");
+        const uint8_t b = data[pos++];
+        v |= static_cast<uint64_t>(b & 0x7f) << shift;
+        if (b < 0x80) return v;
+    }
+    fail("RLE run header is longer than five bytes");
+}
+
+template <class T>
+void unpack_checked(const uint8_t* src, size_t bytes, unsigned w, size_t n, T* out, uint32_t last) {
+    uint32_t top = 0;
+    if constexpr (sizeof(T) == 1) {
+        unpack_u8(src, bytes, w, n, out);
+        if (last < (1u << w) - 1) {
+            uint8_t most = 0;
+            for (size_t i = 0; i < n; ++i) most = std::max(most, out[i]);
+            top = most;
+        }
+    } else {
+        top = unpack_u32(src, bytes, w, n, reinterpret_cast<uint32_t*>(out));
+    }
+    if (top > last) fail("RLE value " + str(uint64_t{top}) + " is beyond the largest allowed, " + str(uint64_t{last}));
+}
+
+// Exactly `count` values, each <= last. Returns the bytes used.
+template <class T>
+size_t decode_hybrid(const uint8_t* data, size_t size, unsigned w, size_t count, T* out, uint32_t last) {
+    size_t pos = 0, done = 0;
+    const size_t value_bytes = (w + 7) / 8;
+    while (done < count) {
+        const uint64_t header = read_run_header(data, size, pos);
+        const size_t left = count - done;
+        if (header & 1) {
+            const uint64_t groups = header >> 1;
+            const size_t n = static_cast<size_t>(std::min<uint64_t>(groups * 8, left));
+            // The final group may be cut short by writers that do not pad, but not inside a wanted value.
+            if ((n * w + 7) / 8 > size - pos) fail("RLE data end inside a bit-packed run");
+            const size_t stored = static_cast<size_t>(std::min<uint64_t>(groups * w, size - pos));
+            unpack_checked(data + pos, stored, w, n, out + done, last);
+            pos += stored;
+            done += n;
+        } else {
+            if (value_bytes > size - pos) fail("RLE data end inside a run value");
+            uint32_t v = 0;
+            std::memcpy(&v, data + pos, value_bytes);
+            pos += value_bytes;
+            if (v > last) fail("RLE value " + str(uint64_t{v}) + " is beyond the largest allowed, " + str(uint64_t{last}));
+            const size_t n = static_cast<size_t>(std::min<uint64_t>(header >> 1, left));
+            std::fill_n(out + done, n, static_cast<T>(v));
+            done += n;
+        }
+    }
+    return pos;
+}
+
+template <class T>
+size_t decode(const RawIn& data, unsigned w, int64_t count, const Out<T>& out, uint32_t last) {
+    const size_t n = checked_count(count, "count");
+    if (n > out.size) fail("out has " + str(out.size) + " items, " + str(n) + " are needed");
+    NoGil nogil(n * sizeof(T));
+    if (w == 0) {
+        std::memset(out.data, 0, n * sizeof(T));
+        return 0;
+    }
+    return decode_hybrid(data.data, data.size, w, n, out.data, last);
+}
+
+size_t rle_decode_u8(const RawIn& data, int64_t bit_width, int64_t count, const Out<uint8_t>& out,
+                     int64_t max_value) {
+    const unsigned w = checked_width(bit_width, 8);
+    int64_t last = (int64_t{1} << w) - 1;
+    if (max_value >= 0) last = std::min(last, max_value);
+    return decode(data, w, count, out, static_cast<uint32_t>(last));
+}
+
+size_t rle_decode_i32(const RawIn& data, int64_t bit_width, int64_t count, const Out<int32_t>& out,
+                      int64_t limit) {
+    const unsigned w = checked_width(bit_width, 32);
+    if (limit < 0 || limit > int64_t{1} << 31) fail("limit is not in 0..2^31: " + str(limit));
+    if (limit == 0) {
+        if (count > 0) fail("RLE value 0 is beyond an empty range");
+        return 0;
+    }
+    const int64_t widest = (int64_t{1} << w) - 1;
+    return decode(data, w, count, out, static_cast<uint32_t>(std::min(limit - 1, widest)));
+}
+
+// Levels before format 2: most significant bit first, no runs.
+size_t bit_packed_decode_u8(const RawIn& data, int64_t bit_width, int64_t count, const Out<uint8_t>& out) {
+    const unsigned w = checked_width(bit_width, 8);
+    const size_t n = checked_count(count, "count");
+    if (n > out.size) fail("out has " + str(out.size) + " items, " + str(n) + " are needed");
+    const size_t bytes = checked_mul(n, w) / 8 + (n * w % 8 != 0);
+    if (bytes > data.size) fail("BIT_PACKED levels need " + str(bytes) + " bytes, there are " + str(data.size));
+    NoGil nogil(n);
+    unsigned acc = 0, have = 0;
+    const uint8_t* p = data.data;
+    for (size_t i = 0; i < n; ++i) {
+        if (have < w) {
+            acc = (acc << 8) | *p++;
+            have += 8;
+        }
+        have -= w;
+        out.data[i] = static_cast<uint8_t>(acc >> have & ((1u << w) - 1));
+    }
+    return bytes;
+}
+
+// ---- writing --------------------------------------------------------------------------------------------
+
+class HybridWriter {
+  public:
+    HybridWriter(uint8_t* out, size_t room, unsigned width)
+        : start_(out), p_(out), end_(out + room), w_(width), value_bytes_((width + 7) / 8) {}
+
+    void varint(uint64_t v) {
+        need(10);
+        for (; v >= 0x80; v >>= 7) *p_++ = static_cast<uint8_t>(v | 0x80);
+        *p_++ = static_cast<uint8_t>(v);
+    }
+    void run(size_t n, uint32_t value) {
+        for (; n > 0;) {
+            const size_t part = std::min(n, size_t{1} << 30);
+            varint(uint64_t{part} << 1);
+            need(value_bytes_);
+            std::memcpy(p_, &value, value_bytes_);
+            p_ += value_bytes_;
+            n -= part;
+        }
+    }
+    // The last group of all may be partial: it is padded with zeros.
+    template <class T>
+    void packed(const T* values, size_t n) {
+        while (n > 0) {
+            const size_t groups = std::min((n + 7) / 8, kMaxGroups);
+            varint(uint64_t{groups} << 1 | 1);
+            need(groups * w_);
+            const size_t whole = std::min(n / 8, groups);
+            for (size_t g = 0; g < whole; ++g, p_ += w_) pack_group(values + 8 * g, w_, p_);
+            if (whole < groups) {
+                T tail[8] = {};
+                std::memcpy(tail, values + 8 * whole, (n - 8 * whole) * sizeof(T));
+                pack_group(tail, w_, p_);
+                p_ += w_;
+            }
+            const size_t taken = std::min(n, groups * 8);
+            values += taken;
+            n -= taken;
+        }
+    }
+    size_t value_bytes() const { return value_bytes_; }
+    size_t used() const { return static_cast<size_t>(p_ - start_); }
+
+  private:
+    void need(size_t n) const {
+        if (static_cast<size_t>(end_ - p_) < n) fail("internal: RLE output bound too small");
+    }
+    uint8_t *start_, *p_, *end_;
+    unsigned w_;
+    size_t value_bytes_;
+};
+
+template <class T>
+bool eight_equal(const T* v) {
+    if constexpr (sizeof(T) == 1) {
+        const uint64_t x = load<uint64_t>(v);
+        return x == (x & 0xff) * 0x0101010101010101ull;
+    } else {
+        uint32_t differ = 0;
+        for (int j = 1; j < 8; ++j) differ |= static_cast<uint32_t>(v[j] ^ v[0]);
+        return differ == 0;
+    }
+}
+
+template <class T>
+size_t run_end(const T* v, size_t i, size_t n) {
+    const T x = v[i];
+    if constexpr (sizeof(T) == 1) {
+        const uint64_t pattern = uint64_t{x} * 0x0101010101010101ull;
+        while (i + 8 <= n && load<uint64_t>(v + i) == pattern) i += 8;
+    } else {
+        while (i + 8 <= n && v[i] == x && eight_equal(v + i)) i += 8;
+    }
+    while (i < n && v[i] == x) ++i;
+    return i;
+}
+
+// Runs are looked for at group boundaries only: a bit-packed run holds whole groups of eight, so a run that
+// starts inside a group gives its first values to that group anyway.
+template <class T>
+size_t encode_hybrid(const T* v, size_t n, unsigned w, uint8_t* out, size_t room) {
+    HybridWriter writer(out, room, w);
+    size_t literal = 0, i = 0;
+    while (i < n) {
+        const bool candidate = i + 8 <= n ? eight_equal(v + i) : run_end(v, i, n) == n;
+        if (!candidate) {
+            i += 8;
+            continue;
+        }
+        const size_t e = run_end(v, i, n);
+        const size_t groups = (e == n ? e - i + 7 : e - i) / 8;
+        // Breaking a bit-packed run costs the run's header and value, and the next run's header.
+        const size_t cost = 1 + writer.value_bytes() + (e < n ? 1 : 0);
+        if (groups * w < cost && (literal < i || e < n)) {
+            i += 8 * groups;
+            continue;
+        }
+        writer.packed(v + literal, i - literal);
+        writer.run(e - i, static_cast<uint32_t>(v[i]));
+        literal = i = e;
+    }
+    writer.packed(v + literal, n - literal);
+    return writer.used();
+}
+
+template <class T>
+nb::object encode(const In<T>& values, unsigned w) {
+    const size_t n = values.size, groups = n / 8 + 1;
+    FreshBytes out(checked_mul(groups, w) + groups / 16 + 64);
+    size_t used;
+    {
+        NoGil nogil(n * sizeof(T));
+        uint32_t bits = 0;
+        for (size_t i = 0; i < n; ++i) bits |= static_cast<uint32_t>(values.data[i]);
+        if (w < 32 && bits >> w != 0) fail("a value does not fit in " + str(uint64_t{w}) + " bits");
+        used = encode_hybrid(values.data, n, w, out.data, out.size);
+    }
+    return out.finish(used);
+}
+
+nb::object rle_encode_u8(const In<uint8_t>& values, int64_t bit_width) {
+    return encode(values, checked_width(bit_width, 8));
+}
+
+nb::object rle_encode_i32(const In<int32_t>& values, int64_t bit_width) {
+    return encode(values, checked_width(bit_width, 32));
+}
+
+// ---- Arrow bitmaps --------------------------------------------------------------------------------------
+
+size_t checked_bits(int64_t bit_offset, size_t n, size_t bytes) {
+    const size_t at = checked_count(bit_offset, "bit_offset");
+    if (at > bytes * 8 || n > bytes * 8 - at)
+        fail("bitmap of " + str(bytes) + " bytes has no " + str(n) + " bits at " + str(at));
+    return at;
+}
+
+inline uint8_t eight_bits(const uint8_t* v) {
+    // Bytes to 0/1 first: any non-zero byte counts as set.
+    uint64_t x = load<uint64_t>(v);
+    x |= x >> 4 & 0x0f0f0f0f0f0f0f0full;
+    x |= x >> 2 & 0x0303030303030303ull;
+    x |= x >> 1 & 0x0101010101010101ull;
+    return static_cast<uint8_t>((x & 0x0101010101010101ull) * 0x0102040810204080ull >> 56);
+}
+
+size_t pack_bits(const In<uint8_t>& values, const RawOut& bitmap, int64_t bit_offset) {
+    const size_t n = values.size, at = checked_bits(bit_offset, n, bitmap.size);
+    NoGil nogil(n);
+    size_t i = 0, set = 0;
+    const auto one = [&](size_t k) {
+        const size_t bit = at + k;
+        const uint8_t mask = static_cast<uint8_t>(1u << (bit & 7));
+        uint8_t& byte = bitmap.data[bit >> 3];
+        byte = static_cast<uint8_t>(values.data[k] ? byte | mask : byte & ~mask);
+        set += values.data[k] != 0;
+    };
+    for (; i < n && ((at + i) & 7) != 0; ++i) one(i);
+    for (; i + 8 <= n; i += 8) {
+        const uint8_t b = eight_bits(values.data + i);
+        bitmap.data[(at + i) >> 3] = b;
+        set += static_cast<size_t>(std::popcount(b));
+    }
+    for (; i < n; ++i) one(i);
+    return set;
+}
+
+void unpack_bits(const RawIn& bitmap, int64_t bit_offset, const Out<uint8_t>& out) {
+    const size_t n = out.size, at = checked_bits(bit_offset, n, bitmap.size);
+    NoGil nogil(n);
+    size_t i = 0;
+    for (; i < n && ((at + i) & 7) != 0; ++i) out.data[i] = bitmap.data[(at + i) >> 3] >> ((at + i) & 7) & 1;
+    if (i < n) {
+        const size_t byte = (at + i) >> 3;
+        unpack_u8(bitmap.data + byte, bitmap.size - byte, 1, n - i, out.data + i);
+    }
+}
+
+}  // namespace
+}  // namespace pyparq
+
+void bind_rle(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    m.def("rle_decode_u8", &rle_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a, "max_value"_a = -1);
+    m.def("rle_decode_i32", &rle_decode_i32, "data"_a, "bit_width"_a, "count"_a, "out"_a, "limit"_a);
+    m.def("bit_packed_decode_u8", &bit_packed_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a);
+    m.def("rle_encode_u8", &rle_encode_u8, "values"_a, "bit_width"_a);
+    m.def("rle_encode_i32", &rle_encode_i32, "values"_a, "bit_width"_a);
+    m.def("pack_bits", &pack_bits, "values"_a, "bitmap"_a, "bit_offset"_a = 0);
+    m.def("unpack_bits", &unpack_bits, "bitmap"_a, "bit_offset"_a, "out"_a);
+}
