@@ -8,11 +8,15 @@
   argument that is not the buffer it asks for.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer
+from typing_extensions import Buffer as _PyBuffer
+
+# numpy's stubs say that arrays are buffers from Python 3.12 on only.
+Buffer: TypeAlias = _PyBuffer | NDArray[Any]
 
 class KernelError(ValueError): ...
 
@@ -44,7 +48,7 @@ def unpack_bits(bitmap: Buffer, bit_offset: int, out: Buffer) -> None:
 
 # --- fixed width ---
 def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:
-    """`out[i] = dictionary[indices[i]]` for checked int32 indices; `out` is exactly len(indices) * width long."""
+    """`out[i] = dictionary[indices[i]]` for checked int32 indices; `out` has len(indices) * width bytes."""
 
 def scatter_fixed(values: Buffer, width: int, valid: Buffer | None, out: Buffer) -> None:
     """Spread packed values over the slots that are present; absent slots become zero bytes."""
@@ -104,9 +108,7 @@ def dict_encode_binary(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The same for byte arrays; stops where the dictionary's PLAIN size would pass `max_bytes`."""
 
-def isin_binary(
-    offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Buffer
-) -> NDArray[np.bool_]:
+def isin_binary(offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Buffer) -> NDArray[np.bool_]:
     """Whether each value is one of the set's."""
 
 def count_distinct_u64(hashes: Buffer) -> int:
@@ -162,3 +164,27 @@ def sbbf_insert(bitset: Buffer, hashes: Buffer) -> None:
 
 def sbbf_check(bitset: Buffer, hashes: Buffer) -> NDArray[np.bool_]:
     """Whether each hash may be in the filter. A single 32-byte block is a filter of one block."""
+
+# --- Thrift compact protocol: where things lie, never what they mean (used by pyparq.format alone) ---
+class ThriftTruncated(KernelError):
+    """The bytes end inside a struct: more of them might decode."""
+
+def thrift_skip_struct(data: Buffer, offset: int = 0) -> int:
+    """End of the struct that starts at `offset`."""
+
+def thrift_index_footer(
+    data: Buffer,
+) -> tuple[int, tuple[int, int], tuple[int, int], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Where things lie in a serialized FileMetaData.
+
+    Its end; the schema list; the row group list; per row group start, end, and start and end of its column
+    list; where each row group's chunks begin in the last array; starts of the chunks and, per row group, the
+    end of the last one.
+    """
+
+class ThriftRules:
+    """The structs' fields, as `pyparq.format.generated.rules` tells them, to check bytes before decoding."""
+
+    def __init__(self, rows: Sequence[Any]) -> None: ...
+    def check(self, data: Buffer, offset: int, kind: int) -> tuple[int, bool]:
+        """End of the struct of that kind at `offset`, and whether a text that may be raw is not UTF-8."""
