@@ -173,11 +173,20 @@ def _decode(cls: type[T], body: bytes, typeargs: list[Any]) -> T:
 
 def _slow_protocol(buffer: BytesIO) -> Any:
     from thrift.protocol.TCompactProtocol import TCompactProtocol
+    from thrift.Thrift import TType
     from thrift.transport.TTransport import TMemoryBuffer
+
+    class Protocol(TCompactProtocol):  # type: ignore[misc]
+        def skip(self, ttype: int, *depth: int) -> None:
+            # The original reads an unknown string as text, and so fails on unknown bytes.
+            if ttype == TType.STRING:
+                self.readBinary()
+            else:
+                super().skip(ttype, *depth)
 
     transport = TMemoryBuffer()
     transport._buffer = buffer
-    protocol = TCompactProtocol(transport)
+    protocol = Protocol(transport)
     protocol.string_length_limit = protocol.container_length_limit = None
     return protocol
 

@@ -98,7 +98,7 @@ struct Cursor {
             const auto z = static_cast<uint32_t>(varint(16));
             id = static_cast<int32_t>(z >> 1) ^ -static_cast<int32_t>(z & 1);
         }
-        if (id > 32767) fail("field id out of range");
+        if (id < 1 || id > 32767) fail("field id out of range");
         return true;
     }
     // A list or set header. Every element takes at least a byte, so a count beyond the bytes left is a lie.
@@ -394,7 +394,7 @@ Cursor cursor(const RawIn& bytes, int64_t offset) {
 nb::object int64_array(const std::vector<int64_t>& values) {
     Fresh<int64_t> out(values.size());
     if (!values.empty()) std::memcpy(out.data, values.data(), values.size() * sizeof(int64_t));
-    return out.object;
+    return std::move(out.object);
 }
 
 int64_t skip_struct_py(const RawIn& data, int64_t offset) {
