@@ -1,0 +1,217 @@
+"""Making, slicing, gathering and joining :class:`~pyparq.table.Column` values of every type, nested ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import DataError
+from pyparq.kernels import narrow_offsets, take_binary
+from pyparq.schema.types import DataType
+from pyparq.table import Column
+
+Mask = npt.NDArray[np.bool_]
+Int64Array = npt.NDArray[np.int64]
+_INT32_MAX = 2**31 - 1
+
+
+def pack_mask(mask: Mask | None) -> tuple[npt.NDArray[np.uint8] | None, int]:
+    """Validity bitmap and null count of a bool array (``True`` = present); ``(None, 0)`` when nothing is null."""
+    if mask is None:
+        return None, 0
+    nulls = len(mask) - int(np.count_nonzero(mask))
+    return (np.packbits(mask, bitorder="little"), nulls) if nulls else (None, 0)
+
+
+def fixed_column(type_: DataType, values: npt.NDArray[Any], mask: Mask | None = None) -> Column:
+    """A column of fixed-width values (one per row, or bytes of shape ``(n, width)``); bool values get packed."""
+    validity, nulls = pack_mask(mask)
+    if type_.format == "b":
+        packed = np.packbits(np.ascontiguousarray(values, np.bool_), bitorder="little")
+        return Column(type_, len(values), validity, (packed,), nulls)
+    return Column(type_, len(values), validity, (np.ascontiguousarray(values),), nulls)
+
+
+def binary_column(
+    type_: DataType, offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], mask: Mask | None = None
+) -> Column:
+    """A string or binary column; offsets get the width that ``type_`` wants.
+
+    Where int32 offsets cannot reach all bytes the column comes out as the large type instead.
+    """
+    type_, offsets = _fit_offsets(type_, offsets)
+    validity, nulls = pack_mask(mask)
+    return Column(type_, len(offsets) - 1, validity, (offsets, data), nulls)
+
+
+def _fit_offsets(type_: DataType, offsets: npt.NDArray[Any]) -> tuple[DataType, npt.NDArray[Any]]:
+    if type_.format in ("U", "Z", "+L"):
+        return type_, np.ascontiguousarray(offsets, np.int64)
+    if offsets.dtype == np.int32:
+        return type_, offsets
+    if len(offsets) and int(offsets[-1]) > _INT32_MAX:
+        if type_.format == "+m":
+            raise DataError("a map column with more than 2^31 - 1 entries in one batch: write it in smaller batches")
+        large = {"u": "U", "z": "Z", "+l": "+L"}[type_.format]
+        return DataType(large, type_.children), np.ascontiguousarray(offsets, np.int64)
+    return type_, narrow_offsets(np.ascontiguousarray(offsets, np.int64))
+
+
+def list_column(type_: DataType, offsets: npt.NDArray[Any], items: Column, mask: Mask | None = None) -> Column:
+    """A list, large list or map column over ``items`` (a map's are its entries structs)."""
+    type_, offsets = _fit_offsets(type_, offsets)
+    validity, nulls = pack_mask(mask)
+    return Column(type_, len(offsets) - 1, validity, (offsets,), nulls, (items,))
+
+
+def struct_column(type_: DataType, children: Sequence[Column], length: int, mask: Mask | None = None) -> Column:
+    validity, nulls = pack_mask(mask)
+    return Column(type_, length, validity, (), nulls, tuple(children))
+
+
+def null_column(type_: DataType, length: int) -> Column:
+    """``length`` nulls of any type."""
+    if type_.format == "n":
+        return Column(type_, length, None, (), length)
+    none = np.zeros(length, np.bool_)
+    if type_.format == "+s":
+        return struct_column(type_, [null_column(f.type, length) for f in type_.children], length, none)
+    if type_.format.startswith("+w:"):
+        size = int(type_.format[3:])
+        validity, nulls = pack_mask(none)
+        return Column(type_, length, validity, (), nulls, (null_column(type_.children[0].type, length * size),))
+    if type_.is_nested:
+        return list_column(type_, np.zeros(length + 1, np.int64), null_column(type_.children[0].type, 0), none)
+    if type_.is_binary_like:
+        return binary_column(type_, np.zeros(length + 1, np.int64), np.empty(0, np.uint8), none)
+    if type_.format == "b":
+        return fixed_column(type_, none, none)
+    return fixed_column(type_, np.zeros(length * type_.byte_width, np.uint8).reshape(length, -1), none)
+
+
+def slice_column(column: Column, start: int, stop: int) -> Column:
+    """Elements ``start`` to ``stop``, sharing memory. The null count is -1 (not counted) unless it is 0."""
+    if start == 0 and stop == column.length:
+        return column
+    nulls = 0 if column.null_count == 0 else stop - start if column.type.format == "n" else -1
+    return Column(
+        column.type, stop - start, column.validity, column.buffers, nulls, column.children, column.dictionary,
+        column.offset + start,
+    )  # fmt: skip
+
+
+def struct_child(column: Column, index: int) -> Column:
+    """Child ``index`` of a struct column, cut to the struct's own rows."""
+    return slice_column(column.children[index], column.offset, column.offset + column.length)
+
+
+def list_items(column: Column) -> tuple[npt.NDArray[Any], Column]:
+    """Offsets (``length + 1``) and the items they count in, for list, large list, map and fixed-size list."""
+    if column.type.format.startswith("+w:"):
+        size = int(column.type.format[3:])
+        return np.arange(column.offset, column.offset + column.length + 1, dtype=np.int64) * size, column.children[0]
+    return column.offsets(), column.children[0]
+
+
+def ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
+    """``starts[k], starts[k] + 1, ...`` for ``lengths[k]`` numbers, one range after another."""
+    total = int(lengths.sum())
+    if total == 0:
+        return np.empty(0, np.int64)
+    before = np.cumsum(lengths) - lengths
+    return np.arange(total, dtype=np.int64) + np.repeat(starts - before, lengths)
+
+
+def take(column: Column, rows: Int64Array) -> Column:
+    """The elements at ``rows`` (int64, each ``0 <= row < len(column)``, any order) as a new column."""
+    rows = np.ascontiguousarray(rows, np.int64)
+    if len(rows) and not (0 <= int(rows.min()) and int(rows.max()) < column.length):
+        raise DataError(f"rows {int(rows.min())} to {int(rows.max())} of a column with {column.length}")
+    mask = column.valid_mask()
+    mask = None if mask is None else mask[rows]
+    type_ = column.type
+    if type_.format == "n":
+        return null_column(type_, len(rows))
+    if type_.dictionary is not None:
+        taken = fixed_column(DataType(type_.format), column.values()[rows], mask)
+        return Column(type_, taken.length, taken.validity, taken.buffers, taken.null_count, (), column.dictionary)
+    if type_.format == "+s":
+        children = [take(struct_child(column, i), rows) for i in range(len(column.children))]
+        return struct_column(type_, children, len(rows), mask)
+    if type_.is_nested:
+        return _take_list(column, rows, mask)
+    if type_.is_binary_like:
+        offsets, data = take_binary(np.ascontiguousarray(column.offsets()), _data(column), rows)
+        return binary_column(type_, offsets, data, mask)
+    return fixed_column(type_, column.values()[rows], mask)
+
+
+def _data(column: Column) -> npt.NDArray[np.uint8]:
+    return column.buffers[1].view(np.uint8)
+
+
+def _take_list(column: Column, rows: Int64Array, mask: Mask | None) -> Column:
+    offsets, items = list_items(column)
+    starts = offsets[:-1][rows].astype(np.int64)
+    lengths = offsets[1:][rows].astype(np.int64) - starts
+    fixed = column.type.format.startswith("+w:")
+    if mask is not None and not fixed:
+        lengths[~mask] = 0
+    taken = take(items, ranges(starts, lengths))
+    if fixed:
+        validity, nulls = pack_mask(mask)
+        return Column(column.type, len(rows), validity, (), nulls, (taken,))
+    return list_column(column.type, np.concatenate(([0], np.cumsum(lengths))), taken, mask)
+
+
+def concat(columns: Sequence[Column]) -> Column:
+    """One column of all elements. The parts have one type, or differ only in how wide their offsets are."""
+    if not columns:
+        raise DataError("no columns to join")
+    if len(columns) == 1:
+        return columns[0]
+    type_ = next((c.type for c in columns if c.type.format in ("U", "Z", "+L")), columns[0].type)
+    if type_.dictionary is not None:
+        raise DataError("dictionary-encoded columns must be decoded before they are joined")
+    length = sum(c.length for c in columns)
+    if type_.format == "n":
+        return null_column(type_, length)
+    masks = [c.valid_mask() for c in columns]
+    mask: Mask | None = None
+    if any(m is not None for m in masks):
+        mask = np.concatenate(
+            [np.ones(c.length, np.bool_) if m is None else m for c, m in zip(columns, masks, strict=True)]
+        )
+    if type_.format == "+s":
+        parts = [concat([struct_child(c, i) for c in columns]) for i in range(len(type_.children))]
+        return struct_column(type_, parts, length, mask)
+    if type_.format.startswith("+w:"):
+        validity, nulls = pack_mask(mask)
+        items = concat([_used_items(c)[1] for c in columns])
+        return Column(type_, length, validity, (), nulls, (items,))
+    if type_.is_nested:
+        used = [_used_items(c) for c in columns]
+        return list_column(type_, _join_offsets([o for o, _ in used]), concat([i for _, i in used]), mask)
+    if type_.is_binary_like:
+        edges = [c.offsets() for c in columns]
+        data = np.concatenate([_data(c)[int(e[0]) : int(e[-1])] for c, e in zip(columns, edges, strict=True)])
+        return binary_column(type_, _join_offsets(edges), data, mask)
+    return fixed_column(type_, np.concatenate([c.values() for c in columns]), mask)
+
+
+def _used_items(column: Column) -> tuple[npt.NDArray[Any], Column]:
+    offsets, items = list_items(column)
+    return offsets, slice_column(items, int(offsets[0]), int(offsets[-1]))
+
+
+def _join_offsets(parts: Sequence[npt.NDArray[Any]]) -> Int64Array:
+    joined = np.empty(sum(len(p) - 1 for p in parts) + 1, np.int64)
+    joined[0] = at = 0
+    for part in parts:
+        end = at + len(part) - 1
+        np.subtract(part[1:], int(part[0]) - int(joined[at]), out=joined[at + 1 : end + 1], casting="same_kind", dtype=np.int64)
+        at = end
+    return joined
