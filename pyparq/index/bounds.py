@@ -21,9 +21,9 @@ UNORDERED, ASCENDING, DESCENDING = 0, 1, 2
 class Bounds:
     """``n`` parts of one leaf: the pages of a chunk, or whole chunks (then usually ``n`` is 1).
 
-    ``mins`` and ``maxs`` hold values in the leaf's comparable domain (:mod:`pyparq.schema.order`); an entry means
-    something only where ``has_bounds`` is set. There every value that is neither null nor NaN lies within
-    ``[min, max]``; the bounds need not occur themselves.
+    ``mins`` and ``maxs`` hold values in the leaf's comparable domain (:mod:`pyparq.schema.order`); an entry
+    means something only where ``has_bounds`` is set. There every value that is neither null nor NaN lies
+    within ``[min, max]``; the bounds need not occur themselves.
     """
 
     leaf: LeafType

@@ -1,0 +1,341 @@
+"""ColumnIndex and OffsetIndex, both directions (PageIndex.md and parquet.thrift).
+
+Parsing checks structure: lists that disagree with each other or with the chunk raise
+:class:`pyparq.errors.CorruptFileError`; callers warn with CorruptIndexWarning and read without the index. A
+well-formed index that lies cannot be noticed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import CorruptFileError, DataError, LimitError
+from pyparq.format import ttypes as tt
+from pyparq.format.codec import deserialize
+from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bounds, Int64Array
+from pyparq.index.statistics import writer_is_trusted
+from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
+from pyparq.limits import DEFAULT_LIMITS, Limits
+from pyparq.schema.order import FLOAT_KINDS, Order, SegmentBounds, decode_bounds, has_order
+from pyparq.schema.types import LeafType
+
+MAX_WHOLE_BOUND = 4096
+"""A ColumnIndex is not written when a bound that cannot be truncated is longer than this (bytes)."""
+
+_INT32_MAX = (1 << 31) - 1
+
+
+def boundary_order(mins: npt.NDArray[Any], maxs: npt.NDArray[Any]) -> int:
+    """The ``BoundaryOrder`` of bounds in the comparable domain, null pages left out."""
+    if bool(np.all(mins[:-1] <= mins[1:])) and bool(np.all(maxs[:-1] <= maxs[1:])):
+        return ASCENDING
+    if bool(np.all(mins[:-1] >= mins[1:])) and bool(np.all(maxs[:-1] >= maxs[1:])):
+        return DESCENDING
+    return UNORDERED
+
+
+# ---------------------------------------------------------------- writing
+
+
+class ColumnIndexBuilder:
+    """Gathers one entry per data page of a chunk, in page order.
+
+    ``truncate``: bytes that bounds are cut to where that is valid (``None``: whole). An index stays within
+    ``pages * (2 * truncate + 24)`` bytes, level histograms aside, for the types that are cut; where no valid
+    upper bound is that short, bounds of up to ``MAX_WHOLE_BOUND`` bytes are kept and beyond that no index is
+    written.
+    """
+
+    def __init__(self, leaf: LeafType, truncate: int | None = DEFAULT_TRUNCATE) -> None:
+        self._leaf = leaf
+        self._truncate = truncate
+        self._possible = has_order(leaf)
+        self._null_pages: list[bool] = []
+        self._mins: list[bytes] = []
+        self._maxs: list[bytes] = []
+        self._null_counts: list[int] = []
+        self._nan_counts: list[int] = []
+        self._definition: list[int] = []
+        self._repetition: list[int] = []
+
+    def add_page(
+        self,
+        minimum: bytes | None,
+        maximum: bytes | None,
+        *,
+        null_count: int,
+        value_count: int,
+        nan_count: int | None = None,
+        definition_histogram: Sequence[int] | None = None,
+        repetition_histogram: Sequence[int] | None = None,
+    ) -> None:
+        """Add a page: PLAIN bounds (whole), nulls, values that are not null, NaNs (floats), level counts.
+
+        Bounds are ``None`` for a page without values that could be one. Histograms are given for every page
+        or none.
+        """
+        if not self._possible:
+            return
+        if value_count > 0 and (minimum is None or maximum is None):
+            # All NaN: TYPE_ORDER forbids the whole index then, as the lists must hold something valid.
+            self._possible = False
+            return
+        self._null_pages.append(value_count == 0)
+        if value_count == 0 or minimum is None or maximum is None:
+            low = high = b""
+        else:
+            low = truncate_min(self._leaf, minimum, self._truncate)
+            high = truncate_max(self._leaf, maximum, self._truncate)
+            if self._truncate is not None and max(len(low), len(high)) > max(MAX_WHOLE_BOUND, self._truncate):
+                self._possible = False
+                return
+        self._mins.append(low)
+        self._maxs.append(high)
+        self._null_counts.append(null_count)
+        self._nan_counts.append(nan_count or 0)
+        self._definition.extend(definition_histogram or ())
+        self._repetition.extend(repetition_histogram or ())
+
+    def add_pages(
+        self, bounds: SegmentBounds, null_counts: Sequence[int], value_counts: Sequence[int]
+    ) -> None:
+        """Add the pages of a :class:`SegmentBounds`, without histograms."""
+        nans = [0] * len(bounds) if bounds.nan_counts is None else bounds.nan_counts.tolist()
+        for entry in zip(bounds.mins, bounds.maxs, null_counts, value_counts, nans, strict=True):
+            minimum, maximum, nulls, values, nan = entry
+            self.add_page(minimum, maximum, null_count=int(nulls), value_count=int(values), nan_count=nan)
+
+    def finish(self) -> tt.ColumnIndex | None:
+        """The ColumnIndex, or ``None`` when the format allows none (no order; a page of nothing but NaN)."""
+        if not self._possible:
+            return None
+        index = tt.ColumnIndex(
+            null_pages=self._null_pages,
+            min_values=self._mins,
+            max_values=self._maxs,
+            boundary_order=self._order(),
+            null_counts=self._null_counts,
+        )
+        if self._leaf.kind in FLOAT_KINDS:
+            index.nan_counts = self._nan_counts
+        if self._definition:
+            index.definition_level_histograms = self._definition
+        if self._repetition:
+            index.repetition_level_histograms = self._repetition
+        return index
+
+    def _order(self) -> int:
+        there = [k for k, null in enumerate(self._null_pages) if not null]
+        mins, _ = decode_bounds(self._leaf, [self._mins[k] for k in there])
+        maxs, _ = decode_bounds(self._leaf, [self._maxs[k] for k in there])
+        return boundary_order(mins, maxs)
+
+
+class OffsetIndexBuilder:
+    """Gathers the place of each data page of a chunk, in page order (dictionary pages are not listed)."""
+
+    def __init__(self) -> None:
+        self._pages: list[tuple[int, int, int]] = []
+        self._unencoded: list[int] = []
+
+    def add_page(self, offset: int, size: int, first_row: int, unencoded: int | None = None) -> None:
+        """Add a page: where its header starts, its bytes with the header, its first row in the row group.
+
+        ``unencoded``: bytes of its BYTE_ARRAY values without lengths; for every page or none. Raises
+        DataError for what an OffsetIndex cannot express.
+        """
+        if not 0 < size <= _INT32_MAX:
+            raise DataError(f"a data page of {size} bytes cannot be indexed", page=len(self._pages))
+        if self._pages and (first_row <= self._pages[-1][2] or offset <= self._pages[-1][0]):
+            raise DataError("pages must rise in offset and first row", page=len(self._pages))
+        self._pages.append((offset, size, first_row))
+        if unencoded is not None:
+            self._unencoded.append(unencoded)
+
+    def finish(self, base: int = 0) -> tt.OffsetIndex:
+        """The OffsetIndex; ``base`` is added to every offset."""
+        index = tt.OffsetIndex(
+            page_locations=[tt.PageLocation(base + at, n, row) for at, n, row in self._pages]
+        )
+        if self._unencoded:
+            index.unencoded_byte_array_data_bytes = self._unencoded
+        return index
+
+
+# ---------------------------------------------------------------- reading
+
+
+@dataclass(slots=True)
+class PageLocations:
+    """Where the data pages of a chunk are: int64 arrays, one entry per page."""
+
+    offsets: Int64Array
+    """File offset of the page header."""
+    sizes: Int64Array
+    """Stored bytes, header included."""
+    first_rows: Int64Array
+    """First row, counted within the row group."""
+    unencoded: Int64Array | None = None
+    """Unencoded BYTE_ARRAY bytes, where the file has them."""
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def row_counts(self, num_rows: int) -> Int64Array:
+        """Rows of each page of a row group of ``num_rows`` rows."""
+        return np.diff(self.first_rows, append=num_rows)
+
+
+def _checked_size(data: Any, what: str, limits: Limits) -> None:
+    if len(data) > limits.max_index:
+        raise LimitError(f"{what} of {len(data)} bytes is over Limits.max_index = {limits.max_index}")
+
+
+def parse_offset_index(
+    data: bytes | memoryview,
+    num_rows: int,
+    start: int,
+    end: int,
+    limits: Limits = DEFAULT_LIMITS,
+) -> PageLocations:
+    """Decode and check the OffsetIndex of a chunk that occupies file bytes ``[start, end)``.
+
+    Raises CorruptFileError unless the pages lie inside the chunk, do not overlap, rise in offset and first
+    row, start with row 0 and stay below ``num_rows``.
+    """
+    _checked_size(data, "an OffsetIndex", limits)
+    index, _ = deserialize(tt.OffsetIndex, data)
+    pages = index.page_locations
+    count = len(pages)
+    rows = np.array(list(map(_PLACE, pages)), np.int64).reshape(count, 3)
+    offsets, sizes, first_rows = rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy()
+    if count == 0:
+        if num_rows > 0:
+            raise CorruptFileError(f"the OffsetIndex lists no page for {num_rows} rows")
+        return PageLocations(offsets, sizes, first_rows)
+    if (
+        first_rows[0] != 0
+        or first_rows[-1] >= max(num_rows, 1)
+        or bool((first_rows[1:] <= first_rows[:-1]).any())
+    ):
+        raise CorruptFileError(f"the OffsetIndex does not cut {num_rows} rows into pages")
+    # Bounding the offsets first keeps the sums below from overflowing.
+    if int(sizes.min()) <= 0 or int(offsets.min()) < start or int(offsets.max()) >= end:
+        raise CorruptFileError(f"the OffsetIndex has pages outside of the chunk at {start}-{end}")
+    ends = offsets + sizes
+    if int(ends.max()) > end or bool((ends[:-1] > offsets[1:]).any()):
+        raise CorruptFileError(f"the OffsetIndex has pages that overlap or leave the chunk at {start}-{end}")
+    unencoded = index.unencoded_byte_array_data_bytes
+    if unencoded is None:
+        return PageLocations(offsets, sizes, first_rows)
+    if len(unencoded) != count or min(unencoded) < 0:
+        raise CorruptFileError(f"the OffsetIndex gives {len(unencoded)} unencoded sizes for {count} pages")
+    return PageLocations(offsets, sizes, first_rows, np.array(unencoded, np.int64))
+
+
+_PLACE = attrgetter("offset", "compressed_page_size", "first_row_index")
+
+
+def parse_column_index(
+    data: bytes | memoryview,
+    leaf: LeafType,
+    num_pages: int,
+    *,
+    counts: Int64Array | None = None,
+    column_order: int = Order.TYPE,
+    created_by: str | None = None,
+    max_def: int | None = None,
+    max_rep: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Bounds:
+    """Decode and check a ColumnIndex; one entry per page of the OffsetIndex.
+
+    ``counts``: slots per page, where they are known (the rows of each page, for a leaf that is not repeated).
+    ``column_order`` and ``created_by`` as for :func:`pyparq.index.statistics.bounds_from_statistics`: bounds
+    under no known order, or by a writer that cannot be trusted, are left out, the null counts kept.
+    ``max_def`` and ``max_rep`` are needed for the level histograms. Raises CorruptFileError when lists
+    disagree in length or contradict each other.
+    """
+    _checked_size(data, "a ColumnIndex", limits)
+    index, _ = deserialize(tt.ColumnIndex, data)
+    for name in ("null_pages", "min_values", "max_values", "null_counts", "nan_counts"):
+        listed = getattr(index, name)
+        if listed is not None and len(listed) != num_pages:
+            raise CorruptFileError(f"the ColumnIndex has {len(listed)} {name} for {num_pages} pages")
+    if index.boundary_order not in (UNORDERED, ASCENDING, DESCENDING):
+        raise CorruptFileError(f"boundary order {index.boundary_order} in a ColumnIndex")
+    all_null = np.array(index.null_pages, bool)
+    slots = np.full(num_pages, -1, np.int64) if counts is None else counts
+    null_counts = _page_counts(index.null_counts, num_pages, counts, "null")
+    nan_counts = np.zeros(num_pages, np.int64)
+    if leaf.kind in FLOAT_KINDS:
+        nan_counts = _page_counts(index.nan_counts, num_pages, counts, "NaN")
+    known = counts is not None and index.null_counts is not None
+    if known and bool(((null_counts == slots) != all_null).any()):
+        raise CorruptFileError("null pages and null counts of a ColumnIndex contradict each other")
+    usable = column_order in (Order.TYPE, Order.TOTAL) and writer_is_trusted(leaf, created_by)
+    mins, min_ok = decode_bounds(leaf, index.min_values)
+    maxs, max_ok = decode_bounds(leaf, index.max_values)
+    ok = min_ok & max_ok & ~all_null
+    if usable:
+        ok &= np.asarray(mins <= maxs, bool)
+    else:
+        ok[:] = False
+    bounds = Bounds(leaf, mins, maxs, ok, null_counts, nan_counts, slots, all_null)
+    bounds.boundary_order = _checked_order(bounds, index.boundary_order)
+    if max_def is not None:
+        bounds.definition_histograms = _histograms(index.definition_level_histograms, num_pages, max_def)
+    if max_rep is not None:
+        bounds.repetition_histograms = _histograms(index.repetition_level_histograms, num_pages, max_rep)
+    return bounds
+
+
+def _page_counts(listed: list[int] | None, pages: int, counts: Int64Array | None, what: str) -> Int64Array:
+    if listed is None:
+        return np.full(pages, -1, np.int64)
+    found = np.array(listed, np.int64)
+    if bool((found < 0).any()) or (counts is not None and bool((found > counts).any())):
+        raise CorruptFileError(f"impossible {what} counts in a ColumnIndex")
+    return found
+
+
+def _checked_order(bounds: Bounds, claimed: int) -> int:
+    """The boundary order, if bisection over the parts with bounds is safe; UNORDERED otherwise."""
+    ok: BoolArray = bounds.has_bounds
+    if claimed == UNORDERED or bool((ok | bounds.all_null).all()) is False:
+        return UNORDERED
+    mins, maxs = (bounds.mins, bounds.maxs) if bool(ok.all()) else (bounds.mins[ok], bounds.maxs[ok])
+    if claimed == DESCENDING:
+        mins, maxs = mins[::-1], maxs[::-1]
+    rising = bool(np.all(mins[:-1] <= mins[1:])) and bool(np.all(maxs[:-1] <= maxs[1:]))
+    return claimed if rising else UNORDERED
+
+
+def _histograms(listed: list[int] | None, pages: int, max_level: int) -> Int64Array | None:
+    if listed is None:
+        return None
+    if len(listed) != pages * (max_level + 1):
+        raise CorruptFileError(
+            f"{len(listed)} histogram entries for {pages} pages and {max_level + 1} levels"
+        )
+    found = np.array(listed, np.int64).reshape(pages, max_level + 1)
+    if bool((found < 0).any()):
+        raise CorruptFileError("negative counts in a level histogram of a ColumnIndex")
+    return found
+
+
+__all__ = [
+    "MAX_WHOLE_BOUND",
+    "ColumnIndexBuilder",
+    "OffsetIndexBuilder",
+    "PageLocations",
+    "boundary_order",
+    "parse_column_index",
+    "parse_offset_index",
+]

@@ -1,0 +1,189 @@
+"""Chunk statistics: which of them to believe when reading, and how to put them together when writing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pyparq.format import ttypes as tt
+from pyparq.index.bounds import Bounds
+from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
+from pyparq.schema.order import FLOAT_KINDS, Order, decode_bounds, domain, has_order
+from pyparq.schema.types import LeafType, Physical
+
+_BYTES_PHYSICAL = (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
+
+_WRITER = re.compile(r"\s*(?P<name>.*?)\s+version\s*(?P<version>[^(]*)", re.DOTALL)
+_VERSION = re.compile(r"v?(?P<numbers>\d+(?:\.\d+){0,2})(?P<rest>[^+]*)")
+
+
+@lru_cache(maxsize=64)
+def parse_created_by(created_by: str) -> tuple[str, tuple[int, int, int] | None, str]:
+    """(application, version, pre-release suffix) of ``created_by``: ``<application> version <version> (build
+    …)``.
+
+    The application is lower case; the version is ``None`` where there is none that can be read.
+    """
+    found = _WRITER.match(created_by)
+    if found is None:
+        return created_by.strip().lower(), None, ""
+    version = _VERSION.match(found["version"].strip())
+    if version is None:
+        return found["name"].lower(), None, ""
+    numbers = [int(n) for n in version["numbers"].split(".")] + [0, 0]
+    return found["name"].lower(), (numbers[0], numbers[1], numbers[2]), version["rest"].strip().lstrip("-")
+
+
+def writer_is_trusted(leaf: LeafType, created_by: str | None) -> bool:
+    """Whether bounds of this leaf by this writer can be right, in statistics and in the ColumnIndex.
+
+    Broken ones that are known (the public trackers have the stories):
+
+    - parquet-mr before 1.8.0 (PARQUET-251): byte arrays kept a reference to a buffer that changed later;
+      Cloudera's 1.5.0-cdh5.5 and later builds carry the fix.
+    - DECIMAL on byte arrays compared in the wrong order: parquet-cpp and parquet-cpp-arrow before 4.0
+      (PARQUET-1655), ClickHouse before 25.8, polars and parquet-go (no version is known to be right);
+      arrow-rs before 60 for BYTE_ARRAY alone.
+    """
+    if not created_by or leaf.physical not in _BYTES_PHYSICAL:
+        return True
+    name, version, suffix = parse_created_by(created_by)
+    if name == "parquet-mr":
+        return version is not None and (
+            (version, not suffix) >= ((1, 8, 0), True)
+            or (version == (1, 5, 0) and _cloudera(suffix) >= (5, 5, 0))
+        )
+    if leaf.kind != "decimal":
+        return True
+    if name == "parquet-cpp-arrow":
+        return version is not None and version >= (4, 0, 0)
+    if name == "parquet-rs":
+        return leaf.physical != Physical.BYTE_ARRAY or (version is not None and version >= (60, 0, 0))
+    if name.startswith("clickhouse"):
+        number = version or parse_created_by(f"clickhouse version {name.removeprefix('clickhouse')}")[1]
+        return number is not None and number >= (25, 8, 0)
+    return not (name in ("parquet-cpp", "polars") or "parquet-go" in name)
+
+
+def _cloudera(suffix: str) -> tuple[int, ...]:
+    found = re.match(r"cdh(\d+)\.(\d+)\.(\d+)", suffix)
+    return tuple(int(n) for n in found.groups()) if found else (0, 0, 0)
+
+
+def bounds_from_statistics(
+    leaf: LeafType,
+    meta: tt.ColumnMetaData,
+    column_order: int = Order.TYPE,
+    created_by: str | None = None,
+) -> Bounds:
+    """The :class:`Bounds` (``n`` = 1) of one column chunk, as far as its statistics can be believed.
+
+    ``column_order`` is what :func:`pyparq.schema.order.order_of` said (``True`` and ``False`` will do for
+    TYPE_ORDER and none).
+    """
+    return bounds_of_chunks(leaf, [meta], column_order, created_by)
+
+
+def bounds_of_chunks(
+    leaf: LeafType,
+    metas: Sequence[tt.ColumnMetaData],
+    column_order: int = Order.TYPE,
+    created_by: str | None = None,
+) -> Bounds:
+    """The :class:`Bounds` of the chunks of one leaf in several row groups, in one go."""
+    usable = has_order(leaf) and column_order != Order.UNKNOWN and writer_is_trusted(leaf, created_by)
+    floats = leaf.kind in FLOAT_KINDS
+    pairs: list[tuple[bytes | None, bytes | None]] = []
+    nulls: list[int] = []
+    nans: list[int] = []
+    for meta in metas:
+        statistics = meta.statistics
+        pairs.append(_stored_pair(leaf, statistics, column_order) if usable and statistics else (None, None))
+        nulls.append(_count(statistics, "null_count", meta.num_values))
+        nans.append(_count(statistics, "nan_count", meta.num_values) if floats else 0)
+    mins, min_ok = decode_bounds(leaf, [pair[0] for pair in pairs])
+    maxs, max_ok = decode_bounds(leaf, [pair[1] for pair in pairs])
+    counts = np.array([max(meta.num_values, -1) for meta in metas], np.int64)
+    null_counts = np.array(nulls, np.int64)
+    ok = min_ok & max_ok
+    # Bounds the wrong way round cannot be right, whoever wrote them.
+    ok &= np.asarray(mins <= maxs, bool)
+    return Bounds(
+        leaf, mins, maxs, ok, null_counts, np.array(nans, np.int64), counts,
+        all_null=(counts >= 0) & (null_counts == counts),
+    )  # fmt: skip
+
+
+def _stored_pair(
+    leaf: LeafType, statistics: tt.Statistics, column_order: int
+) -> tuple[bytes | None, bytes | None]:
+    if column_order in (Order.TYPE, Order.TOTAL) and (
+        statistics.min_value is not None or statistics.max_value is not None
+    ):
+        return statistics.min_value, statistics.max_value
+    # The deprecated pair was always found by signed comparison.
+    if domain(leaf) in ("int", "float"):
+        return statistics.min, statistics.max
+    return None, None
+
+
+def _count(statistics: tt.Statistics | None, name: str, num_values: int) -> int:
+    """A count of a chunk, -1 when it is missing or impossible."""
+    stored = getattr(statistics, name, None)
+    return stored if stored is not None and 0 <= stored <= num_values else -1
+
+
+def build_statistics(
+    leaf: LeafType,
+    mins: Sequence[bytes | None],
+    maxs: Sequence[bytes | None],
+    *,
+    null_count: int,
+    nan_count: int | None = None,
+    distinct_count: int | None = None,
+    truncate: int | None = DEFAULT_TRUNCATE,
+    deprecated: bool = False,
+) -> tt.Statistics:
+    """Statistics of a chunk from the whole (not truncated) bounds of its pages.
+
+    ``mins`` and ``maxs`` are as :func:`pyparq.schema.order.segment_minmax` gives them (``None`` for pages
+    without). ``nan_count`` is required for the float kinds. ``truncate``: bytes that a bound is cut to where
+    that is valid (``None``: never). ``deprecated``: also set ``min`` and ``max``, where signed comparison was
+    right, for readers from before 2017.
+    """
+    if leaf.kind in FLOAT_KINDS and nan_count is None:
+        raise ValueError("statistics of floats need nan_count")
+    statistics = tt.Statistics(null_count=null_count, distinct_count=distinct_count)
+    if leaf.kind in FLOAT_KINDS:
+        statistics.nan_count = nan_count
+    low, high = _extreme(leaf, mins, largest=False), _extreme(leaf, maxs, largest=True)
+    if low is None or high is None:
+        return statistics
+    statistics.min_value = truncate_min(leaf, low, truncate)
+    statistics.max_value = truncate_max(leaf, high, truncate)
+    # The sign of a zero was chosen for safety: it may not be the one that occurs.
+    zeros = leaf.kind in FLOAT_KINDS
+    statistics.is_min_value_exact = statistics.min_value == low and not (zeros and _is_zero(leaf, low))
+    statistics.is_max_value_exact = statistics.max_value == high and not (zeros and _is_zero(leaf, high))
+    if deprecated and domain(leaf) in ("int", "float"):
+        statistics.min, statistics.max = statistics.min_value, statistics.max_value
+    return statistics
+
+
+def _is_zero(leaf: LeafType, raw: bytes) -> bool:
+    return bool(decode_bounds(leaf, [raw])[0][0] == 0)
+
+
+def _extreme(leaf: LeafType, raw: Sequence[bytes | None], largest: bool) -> bytes | None:
+    """The smallest or largest of the bounds that are there."""
+    there = [r for r in raw if r is not None]
+    if not there or not has_order(leaf):
+        return None
+    if domain(leaf) == "bytes":
+        return max(there) if largest else min(there)
+    values: Any = decode_bounds(leaf, there)[0]
+    return there[int(values.argmax() if largest else values.argmin())]

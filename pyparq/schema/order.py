@@ -1,0 +1,294 @@
+"""The only comparison rules: which leaves have an order, and what their bounds mean in it.
+
+Every leaf that has an order has a *comparable domain*, in which plain ``<`` is that order:
+
+==========================================  =================================================
+leaf                                        comparable domain
+==========================================  =================================================
+BOOLEAN, signed integers, date, time,       numpy int64
+timestamp, DECIMAL on INT32 and INT64
+unsigned integers                           numpy uint64
+FLOAT, DOUBLE, FLOAT16                      numpy float64 (NaN has no place in bounds)
+string, enum, JSON, BSON, binary, fixed,    Python ``bytes`` in an object array
+UUID
+DECIMAL on FIXED_LEN_BYTE_ARRAY and         Python ``int`` (unscaled) in an object array
+BYTE_ARRAY
+==========================================  =================================================
+
+INTERVAL, VARIANT, GEOMETRY, GEOGRAPHY and always-null leaves have none, nor has INT96 under TYPE_ORDER
+(parquet.thrift, ColumnOrder). Bounds are stored as PLAIN bytes, without a length prefix for BYTE_ARRAY.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.schema.types import LeafType, Physical
+from pyparq.schema.values import BinaryValues, Values
+
+BoolArray = npt.NDArray[np.bool_]
+Int64Array = npt.NDArray[np.int64]
+
+FLOAT_KINDS = frozenset({"float16", "float", "double"})
+_SIGNED_KINDS = frozenset({"int", "date", "time", "timestamp"})
+_BYTES_KINDS = frozenset({"string", "enum", "json", "bson", "binary", "fixed", "uuid"})
+
+_STRUCTS = {
+    Physical.INT32: struct.Struct("<i"), Physical.INT64: struct.Struct("<q"),
+    Physical.FLOAT: struct.Struct("<f"), Physical.DOUBLE: struct.Struct("<d"),
+}  # fmt: skip
+_UNSIGNED_STRUCTS = {Physical.INT32: struct.Struct("<I"), Physical.INT64: struct.Struct("<Q")}
+_HALF = struct.Struct("<e")
+
+
+class Order(IntEnum):
+    """The order a footer gives a column (``ColumnOrder``). ``ABSENT`` and ``TYPE`` stand for false and
+    true.
+    """
+
+    ABSENT = 0
+    """The footer has no column orders: only the deprecated, signed ``min`` and ``max`` may mean something."""
+    TYPE = 1
+    """TYPE_ORDER."""
+    TOTAL = 2
+    """IEEE_754_TOTAL_ORDER."""
+    UNKNOWN = 3
+    """An order, an annotation or a combination that is not known, or a writer known to get it wrong."""
+
+
+def domain(leaf: LeafType) -> str:
+    """``"int"``, ``"uint"``, ``"float"``, ``"bytes"``, ``"decimal"``, or ``""`` for a leaf without an
+    order.
+    """
+    kind = leaf.kind
+    if kind in _SIGNED_KINDS or kind == "bool":
+        return "int"
+    if kind == "uint":
+        return "uint"
+    if kind in FLOAT_KINDS:
+        return "float"
+    if kind in _BYTES_KINDS:
+        return "bytes"
+    if kind == "decimal":
+        return "int" if leaf.physical in (Physical.INT32, Physical.INT64) else "decimal"
+    return ""
+
+
+def has_order(leaf: LeafType) -> bool:
+    """Whether bounds of this leaf mean anything under TYPE_ORDER."""
+    return domain(leaf) != ""
+
+
+def order_of(leaf: LeafType, column_order: Any, element: Any = None) -> Order:
+    """The order of a column of a file.
+
+    ``column_order`` is the footer's ``ColumnOrder`` for the leaf (``None`` when it has no list of them),
+    ``element`` the leaf's SchemaElement: an annotation from the future makes the order unknown.
+    """
+    logical = None if element is None else element.logicalType
+    if logical is not None and all(getattr(logical, name) is None for name in logical.__slots__):
+        return Order.UNKNOWN
+    if column_order is None:
+        return Order.ABSENT
+    if column_order.TYPE_ORDER is not None:
+        return Order.TYPE
+    if column_order.IEEE_754_TOTAL_ORDER is not None and leaf.kind in FLOAT_KINDS:
+        return Order.TOTAL
+    return Order.UNKNOWN
+
+
+def bound_dtype(leaf: LeafType) -> np.dtype[Any]:
+    """dtype of an array in the leaf's comparable domain (object for a leaf without an order)."""
+    return _DOMAIN_DTYPES[domain(leaf)]
+
+
+_DOMAIN_DTYPES: dict[str, np.dtype[Any]] = {
+    "int": np.dtype(np.int64), "uint": np.dtype(np.uint64), "float": np.dtype(np.float64),
+    "bytes": np.dtype(object), "decimal": np.dtype(object), "": np.dtype(object),
+}  # fmt: skip
+
+
+def stored_dtype(leaf: LeafType) -> np.dtype[Any] | None:
+    """dtype that reads the leaf's PLAIN values so that they compare rightly; None where numpy has none."""
+    if leaf.kind == "bool":
+        return np.dtype(np.uint8)
+    if leaf.kind == "float16":
+        return np.dtype("<f2")
+    code = {"int": "i", "uint": "u", "float": "f"}.get(domain(leaf))
+    return np.dtype(f"<{code}{leaf.width}") if code else None
+
+
+def decode_bounds(leaf: LeafType, raw: Sequence[bytes | None]) -> tuple[npt.NDArray[Any], BoolArray]:
+    """Stored bounds as an array in the comparable domain, and a mask of those that can be used.
+
+    Entries that are missing, of a wrong length, or NaN are not usable; what the array holds there means
+    nothing. Never raises for what the bytes are.
+    """
+    dtype = stored_dtype(leaf)
+    if dtype is not None:
+        return _decode_numbers(raw, dtype, bound_dtype(leaf), leaf.kind == "bool")
+    values = np.empty(len(raw), object)
+    kind = domain(leaf)
+    if kind == "bytes":
+        values[:] = [b"" if r is None else r for r in raw]
+        return values, np.array([r is not None for r in raw], bool)
+    if kind == "decimal":
+        fits = [r is not None and (len(r) == leaf.length if leaf.length else len(r) > 0) for r in raw]
+        values[:] = [
+            int.from_bytes(r, "big", signed=True) if ok and r is not None else 0
+            for r, ok in zip(raw, fits, strict=True)
+        ]
+        return values, np.array(fits, bool)
+    values[:] = [b""] * len(raw)
+    return values, np.zeros(len(raw), bool)
+
+
+def _decode_numbers(
+    raw: Sequence[bytes | None], stored: np.dtype[Any], wanted: np.dtype[Any], boolean: bool
+) -> tuple[npt.NDArray[Any], BoolArray]:
+    width = stored.itemsize
+    if None not in raw and set(map(len, raw)) <= {width}:  # type: ignore[arg-type]
+        joined = b"".join(raw)  # type: ignore[arg-type]
+        ok = np.ones(len(raw), bool)
+    else:
+        blank = bytes(width)
+        parts = [r if r is not None and len(r) == width else None for r in raw]
+        joined = b"".join([blank if r is None else r for r in parts])
+        ok = np.array([r is not None for r in parts], bool)
+    values = np.frombuffer(joined, stored).astype(wanted)
+    if stored.kind == "f":
+        ok &= ~np.isnan(values)
+    elif boolean:
+        ok &= values <= 1
+    return values, ok
+
+
+def encode_bound(leaf: LeafType, value: Any) -> bytes:
+    """PLAIN bytes (no length prefix) of a value of the comparable domain, in the leaf's physical type.
+
+    Raises ``ValueError`` or ``OverflowError`` for a value that the type cannot hold exactly, ``TypeError``
+    for one of the wrong kind or a leaf without an order.
+    """
+    kind = domain(leaf)
+    if kind == "bytes":
+        if not isinstance(value, bytes):
+            raise TypeError(f"{leaf.kind} bounds are bytes, not {type(value).__name__}")
+        return value
+    if kind == "decimal":
+        if value != int(value):
+            raise ValueError(f"{value!r} is not an unscaled value")
+        return _encode_decimal(leaf, int(value))
+    if kind == "float":
+        return _encode_float(leaf, float(value))
+    if kind == "":
+        raise TypeError(f"{leaf.kind} has no order")
+    if leaf.kind == "bool":
+        return b"\x01" if value else b"\x00"
+    packer = (_UNSIGNED_STRUCTS if kind == "uint" else _STRUCTS)[leaf.physical]
+    try:
+        return packer.pack(value)
+    except struct.error as error:
+        raise ValueError(f"{value!r} does not fit {leaf.physical.name}: {error}") from None
+
+
+def _encode_float(leaf: LeafType, value: float) -> bytes:
+    packer = _HALF if leaf.kind == "float16" else _STRUCTS[leaf.physical]
+    data = packer.pack(value)
+    back = packer.unpack(data)[0]
+    if back != value and not math.isnan(value):
+        raise ValueError(f"{value!r} is not a {leaf.kind} value")
+    return data
+
+
+def _encode_decimal(leaf: LeafType, value: int) -> bytes:
+    # BYTE_ARRAY decimals take the fewest bytes that hold the sign.
+    length = leaf.length or ((value if value >= 0 else ~value).bit_length() + 8) // 8
+    return value.to_bytes(length, "big", signed=True)
+
+
+@dataclass(slots=True)
+class SegmentBounds:
+    """Smallest and largest value of consecutive segments (pages) of a leaf, as PLAIN bytes.
+
+    ``None`` where a segment has no value that could be a bound: it is empty, all NaN, or the leaf has no
+    order.
+    """
+
+    mins: list[bytes | None]
+    maxs: list[bytes | None]
+    nan_counts: Int64Array | None
+    """NaNs per segment for the float kinds, else ``None``."""
+
+    def __len__(self) -> int:
+        return len(self.mins)
+
+
+def segment_minmax(leaf: LeafType, values: Values, bounds: Int64Array) -> SegmentBounds:
+    """Bounds of the segments ``values[bounds[k]:bounds[k + 1]]``, ``k`` from 0 to ``len(bounds) - 2``.
+
+    ``values`` are physical values without nulls, ``bounds`` int64 and ascending. Floats follow TYPE_ORDER's
+    rules for writers: NaN is left out (and counted), a zero minimum is -0.0, a zero maximum +0.0.
+    """
+    bounds = np.ascontiguousarray(bounds, np.int64)
+    kind = domain(leaf)
+    if kind == "":
+        nothing: list[bytes | None] = [None] * (len(bounds) - 1)
+        return SegmentBounds(nothing, list(nothing), None)
+    if isinstance(values, BinaryValues):
+        return _binary_minmax(values, bounds, signed=kind == "decimal")
+    if kind in ("bytes", "decimal"):
+        return _fixed_minmax(values, bounds, signed=kind == "decimal")
+    if kind == "float":
+        return _float_minmax(leaf, values, bounds)
+    if kind == "uint":
+        values = values.view(np.dtype(f"<u{leaf.width}"))
+    mins, maxs = kernels.minmax_numeric(values, bounds)[:2]
+    filled = (np.diff(bounds) > 0).tolist()
+    return SegmentBounds(_cells(mins, filled), _cells(maxs, filled), None)
+
+
+def _cells(values: npt.NDArray[Any], filled: list[bool]) -> list[bytes | None]:
+    """The bytes of each value, ``None`` where not ``filled``."""
+    raw, width = values.tobytes(), values.itemsize
+    return [raw[k * width : (k + 1) * width] if there else None for k, there in enumerate(filled)]
+
+
+def _float_minmax(leaf: LeafType, values: npt.NDArray[Any], bounds: Int64Array) -> SegmentBounds:
+    wide = values.reshape(-1).view("<f2").astype(np.float32) if leaf.kind == "float16" else values
+    mins, maxs, nans = kernels.minmax_numeric(wide, bounds)
+    nan_counts = np.asarray(nans, np.int64)
+    stored = stored_dtype(leaf)
+    assert stored is not None
+    # The sign of a zero says nothing about which zeros there are: widen, so that old readers lose neither.
+    mins = np.where(mins == 0, stored.type(-0.0), mins).astype(stored)
+    maxs = np.where(maxs == 0, stored.type(0.0), maxs).astype(stored)
+    filled = (np.diff(bounds) > nan_counts).tolist()
+    return SegmentBounds(_cells(mins, filled), _cells(maxs, filled), nan_counts)
+
+
+def _binary_minmax(values: BinaryValues, bounds: Int64Array, signed: bool) -> SegmentBounds:
+    find = kernels.minmax_binary_decimal if signed else kernels.minmax_binary
+    smallest, largest = find(values.offsets, values.data, bounds)
+    return SegmentBounds(
+        [values.value(k) if k >= 0 else None for k in smallest.tolist()],
+        [values.value(k) if k >= 0 else None for k in largest.tolist()],
+        None,
+    )
+
+
+def _fixed_minmax(values: npt.NDArray[Any], bounds: Int64Array, signed: bool) -> SegmentBounds:
+    smallest, largest = kernels.minmax_flba(values.reshape(-1), values.shape[1], signed, bounds)
+    return SegmentBounds(
+        [values[k].tobytes() if k >= 0 else None for k in smallest.tolist()],
+        [values[k].tobytes() if k >= 0 else None for k in largest.tolist()],
+        None,
+    )
