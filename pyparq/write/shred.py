@@ -1,0 +1,248 @@
+"""From a batch's columns to leaves with repetition and definition levels (README.md, "Nested Encoding").
+
+A flat column takes a straight path: required values are shared, nullable ones compacted once. Nested columns are
+walked from the outside in, one numpy pass per level of nesting: what is carried along is, for every slot of the
+leaves-to-be, its levels so far, and which slots still have a value further down (the live ones) and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.columns import list_items, ranges, slice_column
+from pyparq.errors import DataError
+from pyparq.schema.shape import Shape, shapes
+from pyparq.schema.tree import Node, SchemaTree
+from pyparq.schema.types import Schema
+from pyparq.schema.values import Values, concat_values
+from pyparq.table import Batch, Column
+from pyparq.write.physical import Misfit, fits, leaf_values, misfit_error
+
+Levels = npt.NDArray[np.uint8]
+Int64Array = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class LeafData:
+    """One leaf of a run of rows.
+
+    ``values`` are physical, nulls removed. ``def_levels`` has one uint8 per slot (``None``: every slot is at
+    ``node.max_def``), ``rep_levels`` too (``None``: the leaf is not repeated, a slot is a row).
+    """
+
+    node: Node
+    num_rows: int
+    num_slots: int
+    values: Values
+    def_levels: Levels | None
+    rep_levels: Levels | None
+
+
+def shred_batch(batch: Batch, schema: Schema, tree: SchemaTree, first_row: int = 0) -> list[LeafData]:
+    """The leaves of ``tree`` (made from ``schema``) for the rows of ``batch``, in column order.
+
+    Raises :class:`DataError` with column and row (counted from ``first_row``) for a null in a required field or a
+    value that its Parquet type cannot hold, and for columns that are not of the schema.
+    """
+    if len(batch.columns) != len(schema) or len(schema) != len(tree.root.children):
+        raise DataError(f"a batch of {len(batch.columns)} columns for a schema of {len(schema)}")
+    leaves: list[LeafData] = []
+    for shape, column in zip(shapes(tree), batch.columns, strict=True):
+        if len(column) != batch.num_rows:
+            raise DataError(f"{len(column)} values for {batch.num_rows} rows", column=shape.name)
+        slots = _Slots(batch.num_rows, None, None, None, range(batch.num_rows), first_row)
+        _walk(column, shape, slots, batch.num_rows, leaves)
+    return leaves
+
+
+@dataclass(slots=True)
+class _Slots:
+    """Where the walk stands. ``live[k]`` is the slot of element ``elements[k]`` of the column at hand."""
+
+    count: int
+    reps: Levels | None
+    """``None``: no slot continues a list."""
+    defs: Levels | None
+    """Levels of the slots that are not live (the others are not yet known); ``None``: all are live."""
+    live: Int64Array | None
+    """Ascending; ``None``: all slots."""
+    elements: range | Int64Array
+    first_row: int
+
+    def row_of(self, k: int) -> int:
+        """The row of the k-th live slot."""
+        slot = k if self.live is None else int(self.live[k])
+        before = slot if self.reps is None else int(np.count_nonzero(self.reps[: slot + 1] == 0)) - 1
+        return self.first_row + before
+
+
+def _walk(column: Column, shape: Shape, slots: _Slots, num_rows: int, out: list[LeafData]) -> None:
+    if shape.kind == "leaf":
+        out.append(_leaf(column, shape, slots, num_rows))
+        return
+    slots = _without_nulls(column, shape, slots)
+    if shape.kind == "struct":
+        _walk_fields(column, shape, slots, num_rows, out)
+        return
+    offsets, items = list_items(column)
+    slots = _expanded(offsets, len(items), shape, slots)
+    if shape.kind == "list":
+        _walk(items, shape.children[0], slots, num_rows, out)
+        return
+    # A map's items are structs of key and value that are never null themselves.
+    _walk_fields(items, shape, slots, num_rows, out)
+
+
+def _walk_fields(column: Column, shape: Shape, slots: _Slots, num_rows: int, out: list[LeafData]) -> None:
+    if len(column.children) != len(shape.children):
+        raise DataError(f"{len(column.children)} fields, not {len(shape.children)}", column=shape.node.dotted)
+    slots = replace(slots, elements=_shifted(slots.elements, column.offset))
+    for child, child_shape in zip(column.children, shape.children, strict=True):
+        if len(child) < column.offset + len(column):
+            raise DataError("a struct's field is shorter than the struct", column=child_shape.node.dotted)
+        _walk(child, child_shape, slots, num_rows, out)
+
+
+def _shifted(elements: range | Int64Array, by: int) -> range | Int64Array:
+    if isinstance(elements, range):
+        return range(elements.start + by, elements.stop + by)
+    return elements + by if by else elements
+
+
+def _pick(values: npt.NDArray[np.generic], elements: range | Int64Array) -> npt.NDArray[np.generic]:
+    return values[elements.start : elements.stop] if isinstance(elements, range) else values[elements]
+
+
+def _present(column: Column, slots: _Slots) -> Mask | None:
+    """For every live slot: is there a value? ``None``: always."""
+    if column.type.format == "n":
+        return np.zeros(len(slots.elements), np.bool_)
+    mask = column.valid_mask()
+    if mask is None:
+        return None
+    present = _pick(mask, slots.elements).view(np.bool_)
+    return None if present.all() else present
+
+
+def _without_nulls(column: Column, shape: Shape, slots: _Slots) -> _Slots:
+    """Nulls of this column end their slots one level below its own."""
+    present = _present(column, slots)
+    if present is None:
+        return slots
+    if not shape.nullable:
+        _refuse_null(present, shape, slots)
+    dead = np.flatnonzero(~present) if slots.live is None else slots.live[~present]
+    defs = np.zeros(slots.count, np.uint8) if slots.defs is None else slots.defs.copy()
+    defs[dead] = shape.def_level - 1
+    live = np.flatnonzero(present) if slots.live is None else slots.live[present]
+    elements = slots.elements
+    kept = elements.start + np.flatnonzero(present) if isinstance(elements, range) else elements[present]
+    return _Slots(slots.count, slots.reps, defs, live, kept, slots.first_row)
+
+
+def _refuse_null(present: Mask, shape: Shape, slots: _Slots) -> None:
+    row = slots.row_of(int(np.argmin(present)))
+    where = shape.node.dotted
+    raise DataError(f"row {row} is null, but the column is required (not nullable)", column=where)
+
+
+def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, slots: _Slots) -> _Slots:
+    """One slot per list item; an empty list keeps one slot, which ends here."""
+    starts = _pick(offsets[:-1], slots.elements).astype(np.int64)
+    lengths = _pick(offsets[1:], slots.elements).astype(np.int64) - starts
+    if len(lengths) and (
+        int(lengths.min()) < 0 or int(starts.min()) < 0 or int((starts + lengths).max()) > num_items
+    ):
+        raise DataError("list offsets go down or beyond the items", column=shape.node.dotted)
+    empty = lengths == 0
+    any_empty = bool(empty.any())
+    here = np.maximum(lengths, 1) if any_empty else lengths
+    if slots.live is None:
+        counts = here
+    else:
+        counts = np.ones(slots.count, np.int64)
+        counts[slots.live] = here
+    total = int(counts.sum())
+    firsts = np.cumsum(counts) - counts
+    reps = np.full(total, shape.item_rep, np.uint8)
+    reps[firsts] = 0 if slots.reps is None else slots.reps
+    defs, live = None, None
+    if slots.defs is not None or any_empty:
+        defs = np.zeros(total, np.uint8) if slots.defs is None else np.repeat(slots.defs, counts)
+        alive = np.zeros(slots.count, np.bool_)
+        at = slice(None) if slots.live is None else slots.live
+        alive[at] = ~empty
+        ended = np.flatnonzero(empty) if slots.live is None else slots.live[empty]
+        defs[firsts[ended]] = shape.def_level
+        live = np.flatnonzero(np.repeat(alive, counts))
+    return _Slots(total, reps, defs, live, _item_elements(starts, lengths), slots.first_row)
+
+
+def _item_elements(starts: Int64Array, lengths: Int64Array) -> range | Int64Array:
+    """The items of all lists; a range when they follow each other without gaps."""
+    if not lengths.any():
+        return range(0)
+    full = lengths > 0
+    if not full.all():
+        starts, lengths = starts[full], lengths[full]
+    if np.array_equal(starts[1:], starts[:-1] + lengths[:-1]):
+        return range(int(starts[0]), int(starts[-1] + lengths[-1]))
+    return ranges(starts, lengths)
+
+
+def _leaf(column: Column, shape: Shape, slots: _Slots, num_rows: int) -> LeafData:
+    node, elements = shape.node, slots.elements
+    if not fits(column.type, node.type):
+        raise DataError(f"the data is {column.type}, which is not what the schema says", column=node.dotted)
+    present = _present(column, slots)
+    if present is not None and not shape.nullable:
+        _refuse_null(present, shape, slots)
+    try:
+        if isinstance(elements, range):
+            part = slice_column(column, elements.start, elements.stop)
+            values = leaf_values(part, present, node.type)
+        else:
+            values = leaf_values(column, elements if present is None else elements[present], node.type)
+    except Misfit as misfit:
+        k = misfit.index if present is None else int(np.flatnonzero(present)[misfit.index])
+        raise misfit_error(misfit, slots.row_of(k), node.dotted) from None
+    defs = _leaf_defs(slots, present, shape)
+    reps = slots.reps
+    if reps is None and node.max_rep > 0:
+        reps = np.zeros(slots.count, np.uint8)
+    return LeafData(node, num_rows, slots.count, values, defs, reps)
+
+
+def _leaf_defs(slots: _Slots, present: Mask | None, shape: Shape) -> Levels | None:
+    if slots.live is None:
+        if present is None:
+            return None
+        # Present or not is the last level: the mask itself, moved up.
+        defs = present.view(np.uint8)
+        return defs if shape.def_level == 1 else defs + np.uint8(shape.def_level - 1)
+    assert slots.defs is not None  # some slots ended, so their levels are known
+    defs = slots.defs.copy()
+    defs[slots.live] = shape.def_level if present is None else present.view(np.uint8) + np.uint8(shape.def_level - 1)
+    return defs
+
+
+def concat_leaf_data(parts: Sequence[LeafData]) -> LeafData:
+    """The same leaf of several batches, one after the other (at least one part)."""
+    if len(parts) == 1:
+        return parts[0]
+    node = parts[0].node
+    defs: Levels | None = None
+    if any(p.def_levels is not None for p in parts):
+        full = [np.full(p.num_slots, node.max_def, np.uint8) if p.def_levels is None else p.def_levels for p in parts]
+        defs = np.concatenate(full)
+    reps: Levels | None = None
+    if node.max_rep > 0:
+        reps = np.concatenate([p.rep_levels for p in parts if p.rep_levels is not None])
+    values = concat_values([p.values for p in parts], node.type)
+    num_rows, num_slots = sum(p.num_rows for p in parts), sum(p.num_slots for p in parts)
+    return LeafData(node, num_rows, num_slots, values, defs, reps)
