@@ -1,0 +1,21 @@
+"""Filters: what users write (``col``), what it means for a file (``bind``), and the evaluators."""
+
+from __future__ import annotations
+
+from pyparq.filters.bind import bind
+from pyparq.filters.dnf import parse_filters
+from pyparq.filters.expression import ColumnRef, Expression, col
+from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
+
+__all__ = [
+    "And",
+    "ColumnRef",
+    "Constant",
+    "Expression",
+    "Or",
+    "Predicate",
+    "Test",
+    "bind",
+    "col",
+    "parse_filters",
+]

@@ -106,7 +106,7 @@ class SchemaTree:
     def find(self, path: str | Sequence[str]) -> Node:
         """The node at a path: a tuple of names, or a dotted string (a name that holds dots wins over a path)."""
         if isinstance(path, str):
-            names = (path,) if self._has_top(path) else tuple(path.split("."))
+            names = (path,) if "." not in path or self._has_top(path) else tuple(path.split("."))
         else:
             names = tuple(path)
         try:
@@ -120,11 +120,8 @@ class SchemaTree:
         return node
 
     def _has_top(self, name: str) -> bool:
-        try:
-            self.top(name)
-        except ColumnNotFoundError:
-            return False
-        return True
+        # Not by catching top()'s error: its message searches for near matches.
+        return any(child.name == name for child in self.root.children)
 
 
 def _child(node: Node, name: str, names: tuple[str, ...]) -> Node:

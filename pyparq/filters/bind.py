@@ -1,0 +1,169 @@
+"""Tie an expression to a file's schema: names become leaves, literals values of the leaf's comparable domain.
+
+NOT disappears on the way: it is pushed down to the tests, each of which has a negation (``not (x < 1)`` is
+``x >= 1``, NaN being above every number). What a literal decides alone becomes a constant or a null test:
+``x == 3.5`` on integers is false, ``x < 2**40`` on an int32 is ``x is not null``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyparq.errors import FilterError
+from pyparq.filters.dnf import parse_filters
+from pyparq.filters.expression import (
+    AllOf,
+    AnyOf,
+    Compare,
+    Expression,
+    IsIn,
+    IsNan,
+    IsNull,
+    Not,
+    Path,
+    StartsWith,
+    is_null_literal,
+)
+from pyparq.filters.literal import Place, describe, locate
+from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction
+from pyparq.schema.tree import Node, SchemaTree
+
+_NEGATED = {
+    "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",
+    "is_null": "is_not_null", "is_not_null": "is_null", "is_nan": "is_not_nan", "is_not_nan": "is_nan",
+    "starts_with": "not starts_with", "not starts_with": "starts_with",
+}  # fmt: skip
+
+_PREFIX_KINDS = ("string", "enum", "json", "bson", "binary", "fixed")
+_MAX_DEPTH = 200
+
+
+def bind(filters: Any, tree: SchemaTree) -> Predicate:
+    """``filters`` (an expression, or pyarrow's list-of-tuples form) on the leaves of ``tree``.
+
+    Raises :class:`ColumnNotFoundError` (with near matches) for an unknown name and :class:`FilterError`
+    when a column cannot be tested or a literal cannot be compared with it.
+    """
+    expression = parse_filters(filters)
+    return TRUE if expression is None else _bind(expression, tree, False, _MAX_DEPTH)
+
+
+def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) -> Predicate:
+    if isinstance(expression, Compare):
+        node = _leaf(tree, expression.path)
+        op = _NEGATED[expression.op] if negate else expression.op
+        return compare(node, op, locate(node.type, expression.value, node.dotted))
+    if depth == 0:
+        raise FilterError(f"the filter nests more than {_MAX_DEPTH} levels deep")
+    if isinstance(expression, (AllOf, AnyOf)):
+        join = conjunction if isinstance(expression, AllOf) is not negate else disjunction
+        return join([_bind(e, tree, negate, depth - 1) for e in expression.children])
+    if isinstance(expression, Not):
+        return _bind(expression.child, tree, not negate, depth - 1)
+    if isinstance(expression, IsNull):
+        return null_test(_leaf(tree, expression.path), not negate)
+    if isinstance(expression, IsIn):
+        return _bind_isin(_leaf(tree, expression.path), expression.values, negate)
+    if isinstance(expression, IsNan):
+        return _bind_nan(_leaf(tree, expression.path), not negate)
+    if isinstance(expression, StartsWith):
+        return _bind_prefix(_leaf(tree, expression.path), expression.prefix, negate)
+    raise FilterError(f"{expression!r} is not a complete filter")
+
+
+def _leaf(tree: SchemaTree, path: Path) -> Node:
+    node = tree.find(path)
+    if not node.is_leaf:
+        leaves = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
+        raise FilterError(f"the column has fields of its own: filter on one of {leaves}", column=node.dotted)
+    if node.max_rep > 0:
+        raise FilterError("filters do not reach into lists and maps", column=node.dotted)
+    return node
+
+
+def null_test(node: Node, is_null: bool) -> Predicate:
+    """``is_null`` or ``is_not_null``; a constant where the schema has no nulls."""
+    if node.max_def == 0:
+        return Constant(not is_null)
+    return Test(node, "is_null" if is_null else "is_not_null")
+
+
+def compare(node: Node, op: str, place: Place) -> Predicate:
+    """``node op literal`` for a literal that stands at ``place``."""
+    below, above = place
+    if place.exact:
+        return Test(node, op, (below,)) if below == below else _compare_nan(node, op)
+    if op in ("==", "!="):
+        return FALSE if op == "==" or node.type.kind == "null" else null_test(node, False)
+    if op in ("<", "<="):
+        if below is None:
+            return FALSE
+        return null_test(node, False) if above is None else Test(node, "<=", (below,))
+    if above is None:
+        return FALSE
+    return null_test(node, False) if below is None else Test(node, ">=", (above,))
+
+
+def _compare_nan(node: Node, op: str) -> Predicate:
+    """NaN equals itself and is above every number."""
+    if op == ">":
+        return FALSE
+    if op == "<=":
+        return null_test(node, False)
+    return Test(node, "is_nan" if op in ("==", ">=") else "is_not_nan")
+
+
+def _bind_isin(node: Node, values: tuple[Any, ...], negate: bool) -> Predicate:
+    known = [v for v in values if not is_null_literal(v)]
+    if negate and len(known) < len(values):
+        return FALSE  # each row is either among the others or unknown
+    leaf, name = node.type, node.dotted
+    places = [locate(leaf, v, name) for v in known]
+    exact: list[Any] = [p.below for p in places if p.exact]
+    numbers = tuple(sorted({v for v in exact if v == v}))
+    has_nan = len(exact) > 0 and any(v != v for v in exact)
+    if not negate:
+        tests: list[Predicate] = [Test(node, "is_nan")] if has_nan else []
+        if numbers:
+            tests.insert(0, Test(node, "==" if len(numbers) == 1 else "in", numbers))
+        return disjunction(tests)
+    if not values:
+        return TRUE  # nothing is among no values, not even a null
+    if leaf.kind == "null":
+        return FALSE
+    tests = [Test(node, "is_not_nan")] if has_nan else []
+    if numbers:
+        tests.insert(0, Test(node, "!=" if len(numbers) == 1 else "not in", numbers))
+    return conjunction(tests) if tests else null_test(node, False)
+
+
+def _bind_nan(node: Node, is_nan: bool) -> Predicate:
+    kind = node.type.kind
+    if kind == "null":
+        return FALSE
+    if kind not in ("float", "double", "float16"):
+        raise FilterError(
+            f"is_nan() needs a floating-point column, not {describe(node.type)}", column=node.dotted
+        )
+    return Test(node, "is_nan" if is_nan else "is_not_nan")
+
+
+def _bind_prefix(node: Node, prefix: str | bytes, negate: bool) -> Predicate:
+    leaf = node.type
+    if leaf.kind == "null":
+        return FALSE
+    if leaf.kind not in _PREFIX_KINDS:
+        raise FilterError(
+            f"starts_with() needs a string or binary column, not {describe(leaf)}", column=node.dotted
+        )
+    raw = prefix if isinstance(prefix, bytes) else _encode(prefix, node)
+    if not raw or (leaf.length and len(raw) > leaf.length):
+        return FALSE if bool(raw) is not negate else null_test(node, False)
+    return Test(node, "not starts_with" if negate else "starts_with", (raw,))
+
+
+def _encode(prefix: str, node: Node) -> bytes:
+    try:
+        return prefix.encode()
+    except UnicodeEncodeError:
+        raise FilterError(f"{prefix!r} is not valid Unicode", column=node.dotted) from None

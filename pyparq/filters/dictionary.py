@@ -1,0 +1,61 @@
+"""Tests on a dictionary page: where none of its values passes, no row of a chunk encoded by it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.filters.compare import (
+    match_binary,
+    match_decimal_binary,
+    match_decimal_fixed,
+    match_fixed,
+    match_numbers,
+)
+from pyparq.filters.predicate import VALUE_OPS, Test
+from pyparq.schema.order import stored_dtype
+from pyparq.schema.types import LeafType
+from pyparq.schema.values import BinaryValues, Values
+
+
+def evaluate_dictionary(test: Test, values: Values, leaf: LeafType) -> bool:
+    """Whether a row of a chunk may pass whose values are all among ``values`` (physical, as the page has
+    them).
+
+    Always true for tests that a null passes and for leaves without an order (INT96): nothing is proven there.
+    """
+    mask = dictionary_mask(test, values, leaf)
+    return mask is None or bool(mask.any())
+
+
+def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> npt.NDArray[np.bool_] | None:
+    """Which of the dictionary's values pass; ``None`` if the values alone do not decide.
+
+    With a chunk's indices this answers the test on its rows: ``mask[indices]``, nulls apart.
+    """
+    op = test.op
+    if op == "is_null" or leaf.kind == "int96":
+        return None
+    if op == "is_not_null":
+        return np.ones(_count(values), bool)
+    if isinstance(values, BinaryValues):
+        match = match_decimal_binary if leaf.kind == "decimal" else match_binary
+        return match(op, test.literals, values.offsets, values.data)
+    dtype = stored_dtype(leaf)
+    if dtype is None:
+        match_wide = match_decimal_fixed if leaf.kind == "decimal" else match_fixed
+        return match_wide(op, test.literals, values)
+    return number_mask(test, values.reshape(-1).view(dtype))
+
+
+def number_mask(test: Test, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Any test that looks at a value, on numbers (1-D)."""
+    if test.op in VALUE_OPS:
+        return match_numbers(test.op, test.literals, values)
+    return np.asarray(values != values if test.op == "is_nan" else values == values)
+
+
+def _count(values: Values) -> int:
+    return len(values.offsets) - 1 if isinstance(values, BinaryValues) else len(values)

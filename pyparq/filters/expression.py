@@ -1,0 +1,252 @@
+"""Filter expressions as a user writes them: ``(col("a") == 1) & ~col("b.c").is_null()``.
+
+An expression knows names and Python literals only; :mod:`pyparq.filters.bind` ties it to a file. Logic is
+SQL's with three values: a comparison with a null is unknown, ``~unknown`` is unknown, and a row is kept
+only where the whole is true. NaN equals itself and lies above every number; ``-0.0 == 0.0``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pyparq.errors import FilterError
+
+_NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
+
+Path = tuple[str, ...] | str
+"""A leaf's place: names from the top down, or one string, dotted when it is nested."""
+
+
+def is_null_literal(value: object) -> bool:
+    """None, ``pandas.NA``, ``NaT`` of pandas or numpy (told by type name: pandas is never imported)."""
+    name = type(value).__name__
+    if name in _NULL_TYPES:
+        return True
+    return name in ("datetime64", "timedelta64") and bool(value != value)
+
+
+class Expression:
+    """Something that is true, false or unknown for each row. Combine with ``&``, ``|`` and ``~``."""
+
+    __slots__ = ()
+    # numpy scalars on the left (``np.int64(3) < col("a")``) must leave the comparison to us.
+    __array_ufunc__ = None
+
+    def __and__(self, other: object) -> Expression:
+        return AllOf((*_operands(self, AllOf), *_operands(other, AllOf)))
+
+    def __rand__(self, other: object) -> Expression:
+        return self.__and__(other)  # only ever called with something that is no expression: says so
+
+    def __or__(self, other: object) -> Expression:
+        return AnyOf((*_operands(self, AnyOf), *_operands(other, AnyOf)))
+
+    def __ror__(self, other: object) -> Expression:
+        return self.__or__(other)
+
+    def __invert__(self) -> Expression:
+        return Not(as_condition(self))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "a filter expression has no truth value of its own: combine with & | ~ instead of and/or/not, "
+            "put parentheses around each comparison, and write .between(a, b) for a <= x <= b"
+        )
+
+
+def as_condition(value: object) -> Expression:
+    """``value`` as something with a truth value; a column alone stands for ``column == True``."""
+    if isinstance(value, ColumnRef):
+        return Compare(value.path, "==", True)
+    if isinstance(value, Expression):
+        return value
+    raise TypeError(
+        f"{value!r} is not a filter expression: & and | bind tighter than comparisons, so put each "
+        'comparison in parentheses, as in (col("a") == 1) & (col("b") > 2)'
+    )
+
+
+def _operands(value: object, kind: type[AllOf] | type[AnyOf]) -> tuple[Expression, ...]:
+    """Chains stay flat: ``a & b & c`` is one node with three children."""
+    condition = as_condition(value)
+    return condition.children if isinstance(condition, kind) else (condition,)
+
+
+class ColumnRef(Expression):
+    """A column to be compared; made by :func:`col`."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
+        return Compare(self.path, "==", other)
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
+        return Compare(self.path, "!=", other)
+
+    def __lt__(self, other: object) -> Expression:
+        return Compare(self.path, "<", other)
+
+    def __le__(self, other: object) -> Expression:
+        return Compare(self.path, "<=", other)
+
+    def __gt__(self, other: object) -> Expression:
+        return Compare(self.path, ">", other)
+
+    def __ge__(self, other: object) -> Expression:
+        return Compare(self.path, ">=", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def isin(self, values: Iterable[Any]) -> Expression:
+        """The value is one of ``values``. A null never is; if ``values`` hold one, ``~isin`` is never true."""
+        return IsIn(self.path, values)
+
+    def between(self, low: Any, high: Any) -> Expression:
+        """``low <= value <= high``."""
+        return AllOf((Compare(self.path, ">=", low), Compare(self.path, "<=", high)))
+
+    def is_null(self) -> Expression:
+        return IsNull(self.path)
+
+    def is_not_null(self) -> Expression:
+        return Not(IsNull(self.path))
+
+    def is_valid(self) -> Expression:
+        """The same as :meth:`is_not_null`, under pyarrow's name."""
+        return Not(IsNull(self.path))
+
+    def is_nan(self) -> Expression:
+        """The value is NaN (floating-point columns); unknown for a null."""
+        return IsNan(self.path)
+
+    def starts_with(self, prefix: str | bytes) -> Expression:
+        """The string or binary value starts with ``prefix``, byte for byte."""
+        return StartsWith(self.path, prefix)
+
+    def __repr__(self) -> str:
+        names = (self.path,) if isinstance(self.path, str) else self.path
+        return f"col({', '.join(map(repr, names))})"
+
+
+def col(*path: str) -> ColumnRef:
+    """A column for a filter: ``col("a")``, nested ``col("a.b")`` or ``col("a", "b")``.
+
+    A dotted name finds a column of exactly that name first, then a path.
+    """
+    if not path or not all(isinstance(name, str) for name in path):
+        raise FilterError(f"col() takes column names, not {', '.join(map(repr, path)) or 'nothing'}")
+    return ColumnRef(path[0] if len(path) == 1 else path)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Compare(Expression):
+    """``column op value``; ``op`` is one of ``== != < <= > >=``."""
+
+    path: Path
+    op: str
+    value: Any
+
+    def __post_init__(self) -> None:
+        if is_null_literal(self.value):
+            raise FilterError(
+                f"a comparison with {self.value!r} is never true: use .is_null() or .is_not_null()",
+                column=dotted(self.path),
+            )
+        if isinstance(self.value, Expression):
+            raise FilterError(
+                "comparing two columns is not supported: give a literal", column=dotted(self.path)
+            )
+
+    def __repr__(self) -> str:
+        return f"({ColumnRef(self.path)!r} {self.op} {self.value!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsIn(Expression):
+    """The column's value is among ``values`` (kept as a tuple)."""
+
+    path: Path
+    values: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, (str, bytes, Expression)) or not hasattr(self.values, "__iter__"):
+            raise FilterError(
+                f"isin() takes a collection of values, not {self.values!r}", column=dotted(self.path)
+            )
+        object.__setattr__(self, "values", _as_tuple(self.values))
+
+    def __repr__(self) -> str:
+        return f"{ColumnRef(self.path)!r}.isin({list(self.values)!r})"
+
+
+def _as_tuple(values: Any) -> tuple[Any, ...]:
+    """Python values of arrays (pyarrow's and numpy's scalars are slower, and masked ones no longer None)."""
+    if hasattr(values, "to_pylist"):
+        return tuple(values.to_pylist())
+    if hasattr(values, "dtype") and getattr(values.dtype, "kind", "") in ("b", "i", "u", "f", "U", "S"):
+        return tuple(values.tolist())
+    return tuple(values)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsNull(Expression):
+    path: Path
+
+    def __repr__(self) -> str:
+        return f"{ColumnRef(self.path)!r}.is_null()"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsNan(Expression):
+    path: Path
+
+    def __repr__(self) -> str:
+        return f"{ColumnRef(self.path)!r}.is_nan()"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StartsWith(Expression):
+    path: Path
+    prefix: str | bytes
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prefix, (str, bytes)):
+            raise FilterError(
+                f"starts_with() takes a str or bytes, not {self.prefix!r}", column=dotted(self.path)
+            )
+
+    def __repr__(self) -> str:
+        return f"{ColumnRef(self.path)!r}.starts_with({self.prefix!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Not(Expression):
+    child: Expression
+
+    def __repr__(self) -> str:
+        return f"~{self.child!r}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AllOf(Expression):
+    children: tuple[Expression, ...]
+
+    def __repr__(self) -> str:
+        return "(" + " & ".join(map(repr, self.children)) + ")"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AnyOf(Expression):
+    children: tuple[Expression, ...]
+
+    def __repr__(self) -> str:
+        return "(" + " | ".join(map(repr, self.children)) + ")"
+
+
+def dotted(path: Path) -> str:
+    return path if isinstance(path, str) else ".".join(path)

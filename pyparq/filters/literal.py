@@ -1,0 +1,331 @@
+"""Where a Python literal stands among the values that a leaf can hold.
+
+Nothing is rounded: a literal that the leaf cannot hold (3.5 for an integer, 2**40 for an int32, 0.1 for a
+float) is located between its two neighbours, and the comparison is rewritten in terms of those.
+Conventions:
+
+- A naive ``datetime`` on a UTC column means UTC; an aware one on a column of local times is refused,
+  because the zone of such a column is not known. INT96 timestamps are instants in UTC by convention: both
+  are accepted.
+- A ``date`` on a timestamp column is that day's midnight. ISO 8601 strings stand for dates, times,
+  timestamps.
+- A Python ``float`` on a decimal column stands for the decimal number it prints as: 9.99 is 9.99.
+- ``str`` is its UTF-8 bytes, also on binary columns; on a UUID column it is the UUID's text.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import uuid
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyparq.errors import FilterError
+from pyparq.filters.temporal import date_ns, duration_ns, time_ns, timestamp_ns
+from pyparq.schema.types import LeafType
+
+
+class Place(NamedTuple):
+    """``below`` is the largest value of the leaf's domain that is <= the literal, ``above`` the smallest >=
+    it.
+
+    They are equal when the leaf can hold the literal, and ``None`` where there is no such value. NaN lies
+    above every number, so ``above`` is ``None`` for a NaN on a leaf without NaN; on a float leaf both are
+    NaN.
+    """
+
+    below: Any | None
+    above: Any | None
+
+    @property
+    def exact(self) -> bool:
+        return self.below is not None and self.below is self.above
+
+
+def locate(leaf: LeafType, value: Any, column: str) -> Place:
+    """The place of ``value`` in the comparable domain of ``leaf``.
+
+    Raises :class:`FilterError` naming ``column`` when a value of that kind cannot be compared with the leaf.
+    """
+    if type(value) is int and leaf.kind in ("int", "uint"):  # the common case first
+        return _in_range(value, value, leaf)
+    locator = _LOCATORS.get(leaf.kind, _locate_unordered)
+    try:
+        return locator(leaf, _plain(value))
+    except _Mismatch as mismatch:
+        hint = str(mismatch) or _HINTS[leaf.kind]
+    except (ValueError, ArithmeticError) as error:
+        hint = f"{error}; {_HINTS[leaf.kind]}"
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    raise FilterError(
+        f"cannot compare a column of type {describe(leaf)} with {type(value).__name__} {shown}: {hint}",
+        column=column,
+    )
+
+
+def describe(leaf: LeafType) -> str:
+    """The leaf's type as a user knows it: ``int32``, ``decimal(9, 2)``, ``timestamp[us, UTC]``."""
+    kind = leaf.kind
+    if kind in ("int", "uint"):
+        return f"{kind}{leaf.bits}"
+    if kind == "decimal":
+        return f"decimal({leaf.precision}, {leaf.scale})"
+    if kind == "timestamp":
+        return f"timestamp[{leaf.unit}{', UTC' if leaf.utc else ''}]"
+    if kind == "time":
+        return f"time[{leaf.unit}]"
+    return f"fixed[{leaf.length}]" if kind == "fixed" else kind
+
+
+class _Mismatch(Exception):
+    """The literal is of a kind that the leaf cannot be compared with."""
+
+
+def _plain(value: Any) -> Any:
+    """Python's number for a numpy one, the inside of a 0-d array or pyarrow scalar; anything else as is."""
+    if isinstance(value, np.generic):
+        if isinstance(value, (np.datetime64, np.timedelta64)):
+            return value
+        if isinstance(value, np.floating):
+            # float32's own shortest digits are kept for decimals; longdouble must not lose any.
+            exceeds = isinstance(value, np.longdouble) and not isinstance(value, float)
+            return value if exceeds else _float(value)
+        return value.item()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _plain(value[()])
+    if hasattr(value, "as_py"):
+        return value.as_py()
+    return value
+
+
+class _ShortFloat(float):
+    """A float that came from a narrower numpy type: prints with that type's digits."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, float):
+        return float(value)
+    short = _ShortFloat(value)
+    short.text = str(value)
+    return short
+
+
+def _in_range(below: int, above: int, leaf: LeafType) -> Place:
+    low, high = _int_range(leaf)
+    if low <= below and above <= high:
+        return Place(below, below if above == below else above)
+    # Both neighbours exist only inside the range; at its ends one of them does.
+    return Place(min(below, high) if below >= low else None, max(above, low) if above <= high else None)
+
+
+def _int_range(leaf: LeafType) -> tuple[int, int]:
+    """What the leaf can hold, and memory with it (decimals have 128 bits there, 256 beyond 38 digits)."""
+    if leaf.kind == "bool":
+        return 0, 1
+    if leaf.kind == "uint":
+        return 0, (1 << leaf.bits) - 1
+    bits = 64 if leaf.kind == "int96" else leaf.bits or 8 * leaf.width
+    if leaf.kind == "decimal":
+        memory = 128 if leaf.precision <= 38 else 256
+        bits = min(bits, memory) if bits else memory
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def _rational(numerator: int, denominator: int, leaf: LeafType) -> Place:
+    quotient, rest = divmod(numerator, denominator)
+    return _in_range(quotient, quotient + (rest != 0), leaf)
+
+
+_HUGE = 10**400
+"""Beyond every finite value of every leaf; literals with more digits than that need not be spelled out."""
+
+
+def _ratio(value: Any) -> tuple[int, int] | None:
+    """A finite number as an exact fraction (tiny and huge ones replaced by others that compare alike); None
+    for NaN.
+
+    Infinities become ±10**400, beyond what integer and decimal columns hold.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, numbers.Rational, np.floating)):
+        raise _Mismatch
+    if isinstance(value, int):
+        return value, 1
+    if isinstance(value, numbers.Rational):
+        return int(value.numerator), int(value.denominator)
+    if value != value:
+        return None
+    if isinstance(value, Decimal):
+        if value.is_infinite() or value.adjusted() > 400:
+            return (-_HUGE if value < 0 else _HUGE), 1
+        if value and value.adjusted() < -400:
+            return (-1 if value < 0 else 1), _HUGE
+        return value.as_integer_ratio()
+    if math.isinf(value):
+        return (-_HUGE if value < 0 else _HUGE), 1
+    numerator, denominator = value.as_integer_ratio()
+    return int(numerator), int(denominator)
+
+
+def _above_all(leaf: LeafType) -> Place:
+    """NaN's place on a leaf that has no NaN."""
+    return Place(_int_range(leaf)[1], None)
+
+
+def _locate_int(leaf: LeafType, value: Any) -> Place:
+    ratio = _ratio(value)
+    return _above_all(leaf) if ratio is None else _rational(*ratio, leaf)
+
+
+def _locate_decimal(leaf: LeafType, value: Any) -> Place:
+    if isinstance(value, float) and math.isfinite(value):
+        value = Decimal(repr(value))
+    ratio = _ratio(value)
+    if ratio is None:
+        return _above_all(leaf)
+    return _rational(ratio[0] * 10**leaf.scale, ratio[1], leaf)
+
+
+def _locate_bool(leaf: LeafType, value: Any) -> Place:
+    if not isinstance(value, bool):
+        raise _Mismatch
+    return _in_range(int(value), int(value), leaf)
+
+
+_FLOAT_TYPES: dict[str, Any] = {"float16": np.float16, "float": np.float32, "double": np.float64}
+
+
+def _locate_float(leaf: LeafType, value: Any) -> Place:
+    if type(value) is float and leaf.kind == "double":
+        value += 0.0  # -0.0 becomes 0.0
+        return Place(value, value)
+    if isinstance(value, (float, np.floating, Decimal)) and math.isinf(value):
+        value = float(value)
+        return Place(value, value)
+    ratio = _ratio(value)
+    if ratio is None:
+        nan = math.nan
+        return Place(nan, nan)
+    numerator, denominator = ratio
+    narrow = _FLOAT_TYPES[leaf.kind]
+    try:
+        wide = numerator / denominator  # correctly rounded for integers of any size
+    except OverflowError:
+        wide = math.copysign(math.inf, numerator)
+    with np.errstate(over="ignore", under="ignore"):
+        near = narrow(wide)
+    exactly = float(near)
+    if math.isinf(exactly):
+        largest = float(np.finfo(narrow).max)
+        return Place(largest, exactly) if exactly > 0 else Place(exactly, -largest)
+    # Rounding is monotonic, so the nearest value is one of the two neighbours of the literal.
+    n, d = exactly.as_integer_ratio()
+    difference = numerator * d - n * denominator
+    if difference == 0:
+        return Place(exactly, exactly)
+    if difference > 0:
+        return Place(exactly, float(np.nextafter(near, narrow(math.inf))))
+    return Place(float(np.nextafter(near, narrow(-math.inf))), exactly)
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            raise _Mismatch("it is not valid Unicode") from None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise _Mismatch
+
+
+def _locate_binary(leaf: LeafType, value: Any) -> Place:
+    raw = _bytes(value)
+    return Place(raw, raw)
+
+
+def _locate_uuid(leaf: LeafType, value: Any) -> Place:
+    if isinstance(value, str):
+        value = uuid.UUID(value)
+    return _locate_fixed(leaf, value.bytes if isinstance(value, uuid.UUID) else value)
+
+
+def _locate_fixed(leaf: LeafType, value: Any) -> Place:
+    """Values of another length lie between two values of the leaf's length, in unsigned byte order."""
+    raw, width = _bytes(value), leaf.length
+    if len(raw) == width:
+        return Place(raw, raw)
+    if len(raw) < width:
+        above = raw.ljust(width, b"\0")
+        number = int.from_bytes(above, "big")
+        return Place((number - 1).to_bytes(width, "big") if number else None, above)
+    number = int.from_bytes(raw[:width], "big") + 1
+    return Place(raw[:width], number.to_bytes(width, "big") if number >> (8 * width) == 0 else None)
+
+
+def _locate_date(leaf: LeafType, value: Any) -> Place:
+    ns = date_ns(value)
+    if ns is None:
+        raise _Mismatch
+    return _rational(ns.numerator, ns.denominator * 86_400_000_000_000, leaf)
+
+
+_UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+
+
+def _locate_timestamp(leaf: LeafType, value: Any) -> Place:
+    found = timestamp_ns(value)
+    if found is None:
+        raise _Mismatch
+    ns, aware = found
+    if aware and not leaf.utc and leaf.kind != "int96":
+        raise _Mismatch("the column holds local times without a zone, give a value without one")
+    return _rational(ns.numerator, ns.denominator * _UNIT_NS[leaf.unit or "ns"], leaf)
+
+
+def _locate_time(leaf: LeafType, value: Any) -> Place:
+    ns = time_ns(value)
+    if ns is None:
+        ns = duration_ns(value)
+    if ns is None:
+        raise _Mismatch
+    return _rational(ns.numerator, ns.denominator * _UNIT_NS[leaf.unit], leaf)
+
+
+def _locate_unordered(leaf: LeafType, value: Any) -> Place:
+    raise _Mismatch("only is_null() and is_not_null() apply to it")
+
+
+def _locate_null(leaf: LeafType, value: Any) -> Place:
+    return Place(None, None)  # every value is null: no comparison is ever true
+
+
+_LOCATORS = {
+    "bool": _locate_bool, "int": _locate_int, "uint": _locate_int, "float16": _locate_float,
+    "float": _locate_float, "double": _locate_float, "string": _locate_binary, "enum": _locate_binary,
+    "json": _locate_binary, "bson": _locate_binary, "binary": _locate_binary, "fixed": _locate_fixed,
+    "uuid": _locate_uuid, "decimal": _locate_decimal, "date": _locate_date, "time": _locate_time,
+    "timestamp": _locate_timestamp, "int96": _locate_timestamp, "null": _locate_null,
+}  # fmt: skip
+
+_HINTS = {
+    "bool": "give True or False",
+    "date": "give a datetime.date, numpy.datetime64 or 'YYYY-MM-DD'",
+    "time": "give a datetime.time without a zone, a timedelta since midnight or 'HH:MM:SS'",
+    "timestamp": "give a datetime, date, numpy.datetime64 or an ISO 8601 string",
+    "int96": "give a datetime, date, numpy.datetime64 or an ISO 8601 string",
+    "uuid": "give a uuid.UUID, its text or its 16 bytes",
+    "decimal": "give a decimal.Decimal, int or float",
+    **dict.fromkeys(("int", "uint", "float16", "float", "double"), "give a number"),
+    **dict.fromkeys(("string", "enum", "json"), "give a str"),
+    **dict.fromkeys(("binary", "fixed", "bson"), "give bytes"),
+}

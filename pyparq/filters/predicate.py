@@ -1,0 +1,232 @@
+"""Bound predicates: tests on leaves joined by AND and OR, without NOT.
+
+The negation of every test is a test, so only "true" has to be computed: a row is kept where the tree of
+tests is true, taking each test that meets a null as not true. (The one exception, ``is_null``, says so
+itself.) Literals are in the leaf's comparable domain, see :mod:`pyparq.schema.order`. Everything here can
+be pickled.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.schema.order import bound_dtype
+from pyparq.schema.tree import Node
+from pyparq.schema.types import LeafType
+
+VALUE_OPS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in", "starts_with", "not starts_with")
+"""Operators that look at a value and carry literals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """True or false for every row."""
+
+    value: bool
+
+    def columns(self) -> set[int]:
+        return set()
+
+    def tests(self) -> Iterator[Test]:
+        return iter(())
+
+    def __str__(self) -> str:
+        return "true" if self.value else "false"
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One test on one leaf.
+
+    ``op`` is one of :data:`VALUE_OPS` or ``is_null is_not_null is_nan is_not_nan``; a null satisfies
+    ``is_null`` and nothing else. ``literals`` holds one value, sorted distinct ones for ``in`` and ``not
+    in``, none for the ``is_…`` tests; NaN never stands there (binding turns it into ``is_nan`` tests).
+    """
+
+    __test__: ClassVar[bool] = False  # pytest: this is no test class
+    node: Node
+    op: str
+    literals: tuple[Any, ...] = ()
+    _array: npt.NDArray[Any] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def leaf(self) -> LeafType:
+        return self.node.type
+
+    @property
+    def column(self) -> int:
+        """Ordinal of the leaf."""
+        return self.node.column
+
+    @property
+    def literal(self) -> Any:
+        """The value of a test that has one."""
+        return self.literals[0]
+
+    def literal_array(self) -> npt.NDArray[Any]:
+        """The literals as an array of the comparable domain's dtype; made once."""
+        if self._array is None:
+            object.__setattr__(self, "_array", domain_array(self.leaf, self.literals))
+        assert self._array is not None
+        return self._array
+
+    def columns(self) -> set[int]:
+        return {self.node.column}
+
+    def tests(self) -> Iterator[Test]:
+        yield self
+
+    def __str__(self) -> str:
+        name = self.node.dotted
+        if not self.literals:
+            return f"{name} {self.op.replace('_', ' ')}"
+        if self.op in ("in", "not in"):
+            shown = [format_literal(self.leaf, v) for v in self.literals[:5]]
+            more = f", … {len(self.literals)} values" if len(self.literals) > 5 else ""
+            return f"{name} {self.op} ({', '.join(shown)}{more})"
+        return f"{name} {self.op.replace('_', ' ')} {format_literal(self.leaf, self.literal)}"
+
+
+class _Junction:
+    __slots__ = ()
+    children: tuple[Predicate, ...]
+
+    def columns(self) -> set[int]:
+        """Ordinals of the leaves that the tests look at."""
+        return {test.node.column for test in self.tests()}
+
+    def tests(self) -> Iterator[Test]:
+        for child in self.children:
+            yield from child.tests()
+
+
+@dataclass(frozen=True, slots=True)
+class And(_Junction):
+    """True where every child is; at least two children, none of them an ``And`` or a ``Constant``."""
+
+    children: tuple[Predicate, ...]
+
+    def __str__(self) -> str:
+        return " and ".join(f"({c})" if isinstance(c, Or) else str(c) for c in self.children)
+
+
+@dataclass(frozen=True, slots=True)
+class Or(_Junction):
+    """True where any child is; at least two children, none of them an ``Or`` or a ``Constant``."""
+
+    children: tuple[Predicate, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(f"({c})" if isinstance(c, And) else str(c) for c in self.children)
+
+
+Predicate = And | Or | Test | Constant
+
+TRUE, FALSE = Constant(True), Constant(False)
+
+
+def disjunction(children: Iterable[Predicate]) -> Predicate:
+    """The OR of ``children``, flattened and without constants."""
+    kept: list[Predicate] = []
+    for child in children:
+        if isinstance(child, Constant):
+            if child.value:
+                return TRUE
+        else:
+            kept.extend(child.children if isinstance(child, Or) else (child,))
+    return Or(tuple(kept)) if len(kept) > 1 else kept[0] if kept else FALSE
+
+
+def conjunction(children: Iterable[Predicate]) -> Predicate:
+    """The AND of ``children``, flattened, without constants; FALSE if ranges on one leaf are disjoint."""
+    kept: list[Predicate] = []
+    for child in children:
+        if isinstance(child, Constant):
+            if not child.value:
+                return FALSE
+        else:
+            kept.extend(child.children if isinstance(child, And) else (child,))
+    if len(kept) < 2:
+        return kept[0] if kept else TRUE
+    return FALSE if _contradictory(kept) else And(tuple(kept))
+
+
+_LOWER, _UPPER = frozenset(("==", ">", ">=")), frozenset(("==", "<", "<="))
+
+
+def _contradictory(children: list[Predicate]) -> bool:
+    """No value passes all range tests on some leaf (``x > 3 and x < 4`` on integers)."""
+    tests: dict[int, list[Test]] = {}
+    for child in children:
+        if isinstance(child, Test) and (child.op in _LOWER or child.op in _UPPER):
+            tests.setdefault(child.node.column, []).append(child)
+    for found in tests.values():
+        lows = [_edge(t, 1) for t in found if t.op in _LOWER]
+        highs = [_edge(t, -1) for t in found if t.op in _UPPER]
+        if not lows or not highs:
+            continue
+        # Among equal lower edges the open one is the higher, so its flag (1) sorts behind a closed one's (0).
+        low, high = max(lows), min(highs)
+        if low[0] > high[0] or (low[0] == high[0] and (low[1] or high[1])):
+            return True
+    return False
+
+
+def _edge(test: Test, inwards: int) -> tuple[Any, int]:
+    """(value, 0 if it is inside the range; ±1 if not, ordering open edges inwards)."""
+    value = test.literal
+    if test.op not in ("<", ">"):
+        return value, 0
+    return (value + inwards, 0) if isinstance(value, int) else (value, inwards)
+
+
+def domain_array(leaf: LeafType, literals: Iterable[Any]) -> npt.NDArray[Any]:
+    """Values of the comparable domain as int64, uint64, float64 or object array."""
+    values = list(literals)
+    dtype = domain_dtype(leaf)
+    if dtype != np.dtype(object):
+        return np.array(values, dtype)
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def domain_dtype(leaf: LeafType) -> np.dtype[Any]:
+    """dtype of the comparable domain; INT96, which has no order in files, is nanoseconds like in memory."""
+    return np.dtype(np.int64) if leaf.kind == "int96" else bound_dtype(leaf)
+
+
+_UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+
+
+def format_literal(leaf: LeafType, value: Any) -> str:
+    """A literal of the comparable domain as a person would write it."""
+    kind = leaf.kind
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "decimal":
+        return format(Decimal(f"{value}e-{leaf.scale}"), "f")
+    if kind == "date":
+        return str(np.datetime64(value, "D"))
+    if kind in ("timestamp", "int96"):
+        return str(np.array(value, f"M8[{leaf.unit or 'ns'}]")) + ("Z" if leaf.utc else "")
+    if kind == "time":
+        ns = value * _UNIT_NS[leaf.unit]
+        whole = datetime.timedelta(microseconds=ns // 1000)
+        return str(whole) + (f"{ns % 1000:03d}" if ns % 1000 else "")
+    if isinstance(value, bytes):
+        if kind == "uuid" and len(value) == 16:
+            return str(uuid.UUID(bytes=value))
+        try:
+            return repr(value.decode()) if leaf.is_text else repr(value)
+        except UnicodeDecodeError:
+            return repr(value)
+    return str(value)

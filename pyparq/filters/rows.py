@@ -1,0 +1,108 @@
+"""Tests on decoded rows: the last word on which rows a filter keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import FilterError
+from pyparq.filters.compare import match_binary, match_fixed, match_limbs
+from pyparq.filters.dictionary import number_mask
+from pyparq.filters.predicate import And, Constant, Predicate, Test
+from pyparq.schema.types import DataType
+
+if TYPE_CHECKING:
+    from pyparq.table import Column
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+def evaluate_rows(predicate: Predicate, columns: Mapping[int, Column], num_rows: int = -1) -> BoolArray:
+    """A mask of the rows where ``predicate`` is true (neither false nor unknown).
+
+    ``columns`` holds by leaf ordinal at least ``predicate.columns()``, all of one length, in the leaves'
+    Arrow types (``Node.arrow_type``; dictionary-encoded and large ones too). A leaf inside structs must be
+    null where any of them is. ``num_rows`` is only needed for a :class:`Constant`.
+    """
+    if isinstance(predicate, Test):
+        return evaluate_test(predicate, columns[predicate.node.column])
+    if isinstance(predicate, Constant):
+        if num_rows < 0:
+            raise ValueError("a constant predicate needs num_rows")
+        return np.full(num_rows, predicate.value)
+    mask = evaluate_rows(predicate.children[0], columns)
+    for child in predicate.children[1:]:
+        if isinstance(predicate, And):
+            if not mask.any():
+                break
+            mask &= evaluate_rows(child, columns)
+        else:
+            mask |= evaluate_rows(child, columns)
+    return mask
+
+
+def evaluate_test(test: Test, column: Column) -> BoolArray:
+    """A mask of the rows where one test is true."""
+    valid = _valid_mask(column)
+    op = test.op
+    if op == "is_null":
+        return np.zeros(column.length, bool) if valid is None else ~valid
+    if op == "is_not_null":
+        return np.ones(column.length, bool) if valid is None else valid.copy()
+    mask = _match(test, column)
+    if valid is not None:
+        mask &= valid
+    return mask
+
+
+def _valid_mask(column: Column) -> BoolArray | None:
+    """As ``Column.valid_mask``, with nulls in the dictionary and columns of type null taken in."""
+    if column.type.format == "n":
+        return np.zeros(column.length, bool)
+    valid = column.valid_mask()
+    inner = None if column.dictionary is None else column.dictionary.valid_mask()
+    if inner is None:
+        return valid
+    valid = np.ones(column.length, bool) if valid is None else valid.copy()
+    valid[valid] = inner[column.values()[valid]]
+    return valid
+
+
+def _match(test: Test, column: Column) -> BoolArray:
+    """The test on every slot; what comes out where the slot is null means nothing."""
+    if column.dictionary is not None:
+        if column.dictionary.length == 0:  # all null, then
+            return np.zeros(column.length, bool)
+        # Indices of null slots may be anything: clip them.
+        return np.take(_match(test, column.dictionary), column.values(), mode="clip")
+    type_ = column.type
+    _check(test, type_)
+    if type_.format == "n":
+        return np.zeros(column.length, bool)
+    if type_.is_binary_like:
+        return match_binary(test.op, test.literals, column.offsets(), column.buffers[1])
+    kind = type_.kind
+    if kind == "decimal":
+        return match_limbs(test.op, test.literals, column.values())
+    if kind == "fixed":
+        return match_fixed(test.op, test.literals, column.values())
+    values = column.values()
+    return number_mask(test, values.view(np.uint8) if kind == "bool" else values)
+
+
+def _check(test: Test, have: DataType) -> None:
+    """Literals are counted in the leaf's unit: a column in another one would be compared wrongly."""
+    want = test.node.arrow_type
+    same = have.format == want.format
+    if not same and have.kind == want.kind:
+        if have.kind in ("timestamp", "time"):
+            same = have.unit == want.unit
+        elif have.kind == "decimal":
+            same = have.decimal[1] == want.decimal[1]
+        else:
+            same = have.kind in ("int", "uint", "float", "string", "binary")
+    if not same and {have.kind, want.kind} != {"string", "binary"}:
+        raise FilterError(f"a column of type {have} was given for one of {want}", column=test.node.dotted)
