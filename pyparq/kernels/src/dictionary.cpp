@@ -1,6 +1,7 @@
 // Hash tables: dictionary building, set membership, counting distinct hashes.
 #include "values.hpp"
 
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -52,16 +53,16 @@ inline uint64_t hash_bytes(const uint8_t* p, size_t n, uint64_t s) {
     return mix(fold(a ^ kMul1, b ^ h) ^ h);
 }
 
-// Open addressing with linear probing, grown at half load. `Slot` holds an index (< 0 when empty).
+// Open addressing with linear probing, sparse: a second probe is a mispredicted branch. `Slot` holds an index (< 0 when empty).
 template <class Slot>
 class Table {
   public:
-    explicit Table(uint64_t slots = 2048) { reset(slots); }
+    explicit Table(uint64_t slots = 4096) { reset(slots); }
     uint64_t mask() const { return slots_.size() - 1; }
     uint64_t first(uint64_t hash) const { return hash >> shift_; }
     Slot& at(uint64_t slot) { return slots_[slot]; }
     const Slot& at(uint64_t slot) const { return slots_[slot]; }
-    bool full(uint64_t entries) const { return entries * 2 >= slots_.size(); }
+    bool full(uint64_t entries) const { return entries * 3 >= slots_.size(); }
 
     template <class Hash>
     void grow(Hash&& hash_of) {
@@ -118,6 +119,11 @@ Encoded encode_keys(const uint8_t* values, size_t n, size_t max_entries, int32_t
     return {n, std::move(first)};
 }
 
+struct Span {
+    const uint8_t* data;
+    size_t size;
+};
+
 struct TagSlot {
     uint32_t tag = 0;  // the hash's upper half: enough to place it in tables of up to 2^31 slots
     int32_t index = -1;
@@ -129,6 +135,7 @@ template <class Value, class Admit>
 Encoded encode_bytes(size_t n, int32_t* indices, Value&& value, Admit&& admit) {
     Table<TagSlot> table;
     std::vector<int64_t> first;
+    std::vector<Span> entries;  // beside each other, where the offsets of first appearances are far apart
     const uint64_t s = seed();
     for (size_t i = 0; i < n; ++i) {
         const auto [p, len] = value(i);
@@ -138,8 +145,8 @@ Encoded encode_bytes(size_t n, int32_t* indices, Value&& value, Admit&& admit) {
         int32_t found = -1;
         for (; table.at(k).index >= 0; k = (k + 1) & table.mask()) {
             if (table.at(k).tag != tag) continue;
-            const auto [q, other] = value(static_cast<size_t>(first[static_cast<size_t>(table.at(k).index)]));
-            if (other == len && equal_bytes(p, q, len)) {
+            const Span& e = entries[static_cast<size_t>(table.at(k).index)];
+            if (e.size == len && equal_bytes(p, e.data, len)) {
                 found = table.at(k).index;
                 break;
             }
@@ -149,6 +156,7 @@ Encoded encode_bytes(size_t n, int32_t* indices, Value&& value, Admit&& admit) {
             found = static_cast<int32_t>(first.size());
             table.at(k) = {tag, found};
             first.push_back(static_cast<int64_t>(i));
+            entries.push_back({p, len});
             if (table.full(first.size())) table.grow([](const TagSlot& slot) { return slot.hash(); });
         }
         indices[i] = found;
@@ -163,11 +171,6 @@ nb::object result(Fresh<int32_t>&& indices, const Encoded& e) {
 }
 
 constexpr size_t kMaxEntries = size_t{1} << 30;
-
-struct Span {
-    const uint8_t* data;
-    size_t size;
-};
 
 nb::object dict_encode_fixed(const RawIn& values, int64_t width_, int64_t max_entries) {
     const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
@@ -225,7 +228,7 @@ nb::object isin_binary(const Offsets& offsets, const RawIn& data, const Offsets&
         const auto member = [&](size_t i) { return Span{set_data.data + so[i], static_cast<size_t>(so[i + 1] - so[i])}; };
         std::vector<int32_t> entry(m);
         const Encoded e = encode_bytes(m, entry.data(), member, [](size_t, size_t) { return true; });
-        Table<TagSlot> table(std::max<uint64_t>(16, std::bit_ceil(uint64_t{2} * e.first.size() + 1)));
+        Table<TagSlot> table(std::bit_ceil(uint64_t{8} * e.first.size() + 256));
         const uint64_t s = seed();
         for (int64_t f : e.first) {
             const Span x = member(static_cast<size_t>(f));
@@ -276,7 +279,8 @@ size_t distinct_in(const uint64_t* h, size_t n, std::vector<uint64_t>& table) {
 // Scattered by their upper bits into parts whose tables stay in the cache.
 size_t count_distinct(const uint64_t* h, size_t n) {
     const uint64_t s = seed();
-    std::vector<uint64_t> table, mixed(n);
+    std::vector<uint64_t> table;
+    const auto mixed = std::make_unique_for_overwrite<uint64_t[]>(n);
     const int bits = n <= 4096 ? 0 : std::min(10, static_cast<int>(std::bit_width(n >> 12)));
     std::vector<size_t> at((size_t{1} << bits) + 1, 0);
     // A bijection: distinct stays distinct.
@@ -289,7 +293,7 @@ size_t count_distinct(const uint64_t* h, size_t n) {
         mixed[next[part(x)]++] = x;
     }
     size_t count = 0;
-    for (size_t p = 0; p + 1 < at.size(); ++p) count += distinct_in(mixed.data() + at[p], at[p + 1] - at[p], table);
+    for (size_t p = 0; p + 1 < at.size(); ++p) count += distinct_in(mixed.get() + at[p], at[p + 1] - at[p], table);
     return count;
 }
 

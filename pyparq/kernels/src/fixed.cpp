@@ -4,8 +4,9 @@
 namespace pyparq {
 
 size_t count_set(const uint8_t* valid, size_t n) {
-    size_t set = 0;
-    for (size_t i = 0; i < n; ++i) set += valid[i] != 0;
+    size_t set = 0, i = 0;
+    for (; i + 16 <= n; i += 16) set += static_cast<size_t>(std::popcount(bits_of_sixteen(valid + i)));
+    for (; i < n; ++i) set += valid[i] != 0;
     return set;
 }
 
@@ -26,10 +27,20 @@ size_t checked_items(size_t bytes, size_t width, const char* name) {
     return bytes / width;
 }
 
+namespace {
+
+[[gnu::always_inline]] inline uint32_t largest(const int32_t* v, size_t n) {
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; ++i) top = std::max(top, static_cast<uint32_t>(v[i]));
+    return top;
+}
+PYPARQ_TARGET_AVX2 uint32_t largest_avx2(const int32_t* v, size_t n) { return largest(v, n); }
+
+}  // namespace
+
 // Fails unless every index is in [0, limit).
 void check_indices(const int32_t* indices, size_t n, size_t limit) {
-    uint32_t top = 0;
-    for (size_t i = 0; i < n; ++i) top = std::max(top, static_cast<uint32_t>(indices[i]));
+    const uint32_t top = have_avx2() ? largest_avx2(indices, n) : largest(indices, n);
     if (n > 0 && top >= limit)
         fail("dictionary index " + str(int64_t{static_cast<int32_t>(top)}) + " is not in a dictionary of " +
              str(limit) + " entries");

@@ -1,5 +1,6 @@
 // The RLE / bit-packed hybrid, both ways, the deprecated BIT_PACKED levels, and Arrow bitmaps.
 #include "bitpack.hpp"
+#include "values.hpp"
 
 namespace pyparq {
 namespace {
@@ -261,15 +262,6 @@ size_t checked_bits(int64_t bit_offset, size_t n, size_t bytes) {
     return at;
 }
 
-inline uint8_t eight_bits(const uint8_t* v) {
-    // Bytes to 0/1 first: any non-zero byte counts as set.
-    uint64_t x = load<uint64_t>(v);
-    x |= x >> 4 & 0x0f0f0f0f0f0f0f0full;
-    x |= x >> 2 & 0x0303030303030303ull;
-    x |= x >> 1 & 0x0101010101010101ull;
-    return static_cast<uint8_t>((x & 0x0101010101010101ull) * 0x0102040810204080ull >> 56);
-}
-
 size_t pack_bits(const In<uint8_t>& values, const RawOut& bitmap, int64_t bit_offset) {
     const size_t n = values.size, at = checked_bits(bit_offset, n, bitmap.size);
     NoGil nogil(n);
@@ -282,9 +274,9 @@ size_t pack_bits(const In<uint8_t>& values, const RawOut& bitmap, int64_t bit_of
         set += values.data[k] != 0;
     };
     for (; i < n && ((at + i) & 7) != 0; ++i) one(i);
-    for (; i + 8 <= n; i += 8) {
-        const uint8_t b = eight_bits(values.data + i);
-        bitmap.data[(at + i) >> 3] = b;
+    for (; i + 16 <= n; i += 16) {
+        const unsigned b = bits_of_sixteen(values.data + i);
+        store(bitmap.data + ((at + i) >> 3), static_cast<uint16_t>(b));
         set += static_cast<size_t>(std::popcount(b));
     }
     for (; i < n; ++i) one(i);

@@ -5,7 +5,31 @@
 
 #include <algorithm>
 
+#if defined(__SSE2__) && !defined(PYPARQ_NO_SIMD)
+#define PYPARQ_SSE2 1
+#include <emmintrin.h>
+#endif
+
 namespace pyparq {
+
+// One bit per byte of eight: set where the byte is not zero, first byte lowest.
+inline unsigned bits_of_eight(const uint8_t* v) {
+    uint64_t x = load<uint64_t>(v);
+    x |= x >> 4 & 0x0f0f0f0f0f0f0f0full;
+    x |= x >> 2 & 0x0303030303030303ull;
+    x |= x >> 1 & 0x0101010101010101ull;
+    return static_cast<unsigned>((x & 0x0101010101010101ull) * 0x0102040810204080ull >> 56);
+}
+
+// The same for sixteen bytes.
+inline unsigned bits_of_sixteen(const uint8_t* v) {
+#ifdef PYPARQ_SSE2
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(v));
+    return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_setzero_si128()))) ^ 0xffffu;
+#else
+    return bits_of_eight(v) | bits_of_eight(v + 8) << 8;
+#endif
+}
 
 size_t count_set(const uint8_t* valid, size_t n);
 size_t end_of_set(const uint8_t* valid, size_t n);
@@ -13,11 +37,12 @@ size_t checked_value_width(int64_t width);
 size_t checked_items(size_t bytes, size_t width, const char* name);
 void check_indices(const int32_t* indices, size_t n, size_t limit);
 
-// Copies n bytes; short strings as one 16-byte move where both sides have the room, because a call to
-// memcpy costs more than the copy. May write up to 16 bytes of scratch before dst_end.
+// Copies n bytes; short strings as one 32-byte move where both sides have the room, because a call to
+// memcpy, or a branch on the exact length, costs more than the copy. May scribble up to 32 bytes from dst,
+// never beyond dst_end.
 inline void copy_short(uint8_t* dst, const uint8_t* dst_end, const uint8_t* src, const uint8_t* src_end, size_t n) {
-    if (n <= 16 && dst_end - dst >= 16 && src_end - src >= 16) {
-        struct Block { uint64_t a, b; };
+    if (n <= 32 && dst_end - dst >= 32 && src_end - src >= 32) {
+        struct Block { uint64_t v[4]; };
         store(dst, load<Block>(src));
     } else if (n > 0) {
         std::memcpy(dst, src, n);
