@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from pyparq.errors import OptionError, near_matches
+from pyparq.limits import DEFAULT_LIMITS, Limits
 
 PerColumn = Mapping[str, Any]
 
@@ -214,3 +215,39 @@ def _check_int(name: str, value: Any, least: int) -> None:
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise OptionError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Everything that shapes a read. Sizes are bytes."""
+
+    verify_checksums: bool = True
+    """Check page CRCs where the file has them."""
+    tail_size: int = 32 << 10
+    """The one speculative read at the end of the file: it holds most footers."""
+    coalesce_gap: int | None = None
+    """Ranges with at most this many bytes between them become one request; ``None``: 16 KiB on local files, 1 MiB on
+    remote ones."""
+    use_statistics: bool = True
+    use_bloom_filters: bool = True
+    use_dictionaries: bool = True
+    """Prune row groups by dictionary pages."""
+    use_page_index: bool = True
+    use_threads: bool = True
+    binary_columns: Sequence[str] = ()
+    """String columns to read as binary: their bytes are not checked to be UTF-8."""
+    limits: Limits = DEFAULT_LIMITS
+
+    def __post_init__(self) -> None:
+        _check_int("tail_size", self.tail_size, 8)
+        if self.coalesce_gap is not None:
+            _check_int("coalesce_gap", self.coalesce_gap, 0)
+
+    @classmethod
+    def make(cls, options: Mapping[str, Any]) -> Self:
+        """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
+        known = [f.name for f in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise OptionError(f"unknown read option {name!r}{near_matches(name, known)}")
+        return cls(**options)

@@ -8,6 +8,7 @@ structures); pandas, polars and pyarrow are imported only by the methods named a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,15 +63,15 @@ class Column:
         """bool array, one per element, ``True`` where a value is present; ``None`` when all are."""
         if self.validity is None or self.null_count == 0:
             return None
-        bits = np.unpackbits(
-            self.validity.view(np.uint8), count=self.offset + self.length, bitorder="little"
-        )
+        bits = np.unpackbits(self.validity.view(np.uint8), count=self.offset + self.length, bitorder="little")
         return bits[self.offset :].view(np.bool_)
 
     def values(self) -> Buffer:
         """The values buffer of a fixed-width column as a typed array (bool unpacked); nulls hold anything."""
         if self.type.format == "b":
-            bits = np.unpackbits(self.buffers[0].view(np.uint8), count=self.offset + self.length, bitorder="little")
+            bits = np.unpackbits(
+                self.buffers[0].view(np.uint8), count=self.offset + self.length, bitorder="little"
+            )
             return bits[self.offset :].view(np.bool_)
         width = self.type.byte_width
         raw = self.buffers[0].view(np.uint8)[self.offset * width : (self.offset + self.length) * width]
@@ -94,6 +95,12 @@ class Batch:
     def __init__(self, columns: list[Column], num_rows: int) -> None:
         self.columns = columns
         self.num_rows = num_rows
+
+    def slice(self, start: int, length: int) -> Batch:
+        """Rows ``start`` to ``start + length``, sharing all buffers."""
+        if start == 0 and length == self.num_rows:
+            return self
+        return Batch([_shifted(c, start, length) for c in self.columns], length)
 
 
 class Table:
@@ -211,6 +218,34 @@ def _nbytes(column: Column) -> int:
     total = sum(b.nbytes for b in column.buffers) + (0 if column.validity is None else column.validity.nbytes)
     total += sum(_nbytes(c) for c in column.children)
     return total + (_nbytes(column.dictionary) if column.dictionary is not None else 0)
+
+
+_LARGE = {"u": "U", "z": "Z"}
+
+
+def widen_columns(schema: Schema, batches: list[Batch]) -> tuple[Schema, list[Batch]]:
+    """Make string and binary columns of one type over all batches: int64 offsets everywhere if anywhere."""
+    fields = list(schema.fields)
+    for i, field in enumerate(fields):
+        wide = [b.columns[i].type.format in ("U", "Z") for b in batches]
+        if field.type.format in _LARGE and any(wide):
+            fields[i] = replace(field, type=DataType(_LARGE[field.type.format]))
+            for batch, is_wide in zip(batches, wide, strict=True):
+                if not is_wide:
+                    batch.columns[i] = _widened(batch.columns[i], fields[i].type)
+    return replace(schema, fields=tuple(fields)), batches
+
+
+def _widened(column: Column, type_: DataType) -> Column:
+    offsets = column.buffers[0].view(np.int32).astype(np.int64)
+    return Column(
+        type_,
+        column.length,
+        column.validity,
+        (offsets, column.buffers[1]),
+        column.null_count,
+        offset=column.offset,
+    )
 
 
 # ---- out: to nanoarrow -------------------------------------------------------------------------------------------

@@ -1,0 +1,63 @@
+"""Encodings, one module each with ``decode`` and ``encode``; this is their registry.
+
+``decode(data, count, leaf) -> Values`` takes the value bytes of one page; ``encode(values, leaf)`` gives them.
+Dictionary encodings stand apart (they need the dictionary): see :mod:`pyparq.encodings.dictionary`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyparq.encodings import plain, rle
+from pyparq.errors import CorruptFileError, UnsupportedError
+from pyparq.kernels import KernelError
+from pyparq.schema.types import LeafType
+from pyparq.schema.values import Values
+
+PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED = 0, 2, 3, 4
+DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY, RLE_DICTIONARY, BYTE_STREAM_SPLIT = (
+    5,
+    6,
+    7,
+    8,
+    9,
+)
+
+ENCODING_NAMES = {
+    PLAIN: "PLAIN", PLAIN_DICTIONARY: "PLAIN_DICTIONARY", RLE: "RLE", BIT_PACKED: "BIT_PACKED",
+    DELTA_BINARY_PACKED: "DELTA_BINARY_PACKED", DELTA_LENGTH_BYTE_ARRAY: "DELTA_LENGTH_BYTE_ARRAY",
+    DELTA_BYTE_ARRAY: "DELTA_BYTE_ARRAY", RLE_DICTIONARY: "RLE_DICTIONARY", BYTE_STREAM_SPLIT: "BYTE_STREAM_SPLIT",
+}  # fmt: skip
+
+DICTIONARY_ENCODINGS = (PLAIN_DICTIONARY, RLE_DICTIONARY)
+
+_MODULES: dict[int, Any] = {PLAIN: plain, RLE: rle}
+
+
+def encoding_name(encoding: int) -> str:
+    return ENCODING_NAMES.get(encoding, f"encoding {encoding}")
+
+
+def is_supported(encoding: int) -> bool:
+    """Can pages without a dictionary be read and written in this encoding?"""
+    return encoding in _MODULES
+
+
+def decode(encoding: int, data: Any, count: int, leaf: LeafType) -> Values:
+    """Decode the value bytes of a page that is not dictionary-encoded.
+
+    Raises :class:`CorruptFileError` for bytes that do not decode, :class:`UnsupportedError` for an unknown encoding.
+    """
+    module = _MODULES.get(encoding)
+    if module is None:
+        raise UnsupportedError(f"{encoding_name(encoding)} is not supported; a newer pyparq may read it")
+    try:
+        values: Values = module.decode(data, count, leaf)
+    except KernelError as error:
+        raise CorruptFileError(f"bad {encoding_name(encoding)} data: {error}") from error
+    return values
+
+
+def encode(encoding: int, values: Values, leaf: LeafType) -> Any:
+    """The value bytes of a page, as a bytes-like object (not for dictionary encodings)."""
+    return _MODULES[encoding].encode(values, leaf)

@@ -5,7 +5,7 @@ Every pruning stage narrows one :class:`RowRanges`; planning turns it into pages
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,12 @@ class RowRanges:
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), num_rows)
 
     @classmethod
+    def of(cls, ranges: Sequence[tuple[int, int]], num_rows: int) -> RowRanges:
+        """From sorted ``(start, end)`` pairs."""
+        edges = np.array(ranges, np.int64).reshape(-1, 2)
+        return cls.merged(edges[:, 0].copy(), edges[:, 1].copy(), num_rows)
+
+    @classmethod
     def from_mask(cls, mask: npt.NDArray[np.bool_]) -> RowRanges:
         """The rows where ``mask`` (bool, one per row) is set."""
         padded = np.zeros(len(mask) + 2, np.int8)
@@ -52,9 +58,7 @@ class RowRanges:
         return cls(starts.astype(np.int64), ends.astype(np.int64), num_rows)
 
     @classmethod
-    def from_pages(
-        cls, first_rows: Int64Array, keep: npt.NDArray[np.bool_], num_rows: int
-    ) -> RowRanges:
+    def from_pages(cls, first_rows: Int64Array, keep: npt.NDArray[np.bool_], num_rows: int) -> RowRanges:
         """The rows of the pages where ``keep`` is set; page ``k`` starts at ``first_rows[k]``."""
         ends = np.append(first_rows[1:], num_rows)
         return cls.merged(first_rows[keep], ends[keep], num_rows)

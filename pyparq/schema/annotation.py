@@ -156,7 +156,11 @@ def _decimal(
 
 
 _INT_CONVERTED = {value: key for key, value in _CONVERTED_INTS.items()}
-_UNIT_STRUCTS = {"ms": ("MILLIS", tt.MilliSeconds), "us": ("MICROS", tt.MicroSeconds), "ns": ("NANOS", tt.NanoSeconds)}
+_UNIT_STRUCTS = {
+    "ms": ("MILLIS", tt.MilliSeconds),
+    "us": ("MICROS", tt.MicroSeconds),
+    "ns": ("NANOS", tt.NanoSeconds),
+}
 
 
 def annotate(element: Any, leaf: LeafType) -> None:

@@ -37,7 +37,9 @@ class Node:
 
     @property
     def is_leaf(self) -> bool:
-        return self.element.num_children is None or (self.element.num_children == 0 and self.element.type is not None)
+        return self.element.num_children is None or (
+            self.element.num_children == 0 and self.element.type is not None
+        )
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -171,7 +173,9 @@ def _fill(node: Node, elements: Sequence[Any], at: int, leaves: list[Node], dept
         raise LimitError("the schema nests too deeply", column=node.dotted)
     count = node.element.num_children or 0
     if count < 0 or count > len(elements) - at:
-        raise CorruptFileError(f"schema group {node.name!r} claims {count} children, {len(elements) - at} are left")
+        raise CorruptFileError(
+            f"schema group {node.name!r} claims {count} children, {len(elements) - at} are left"
+        )
     first, children = len(leaves), []
     for _ in range(count):
         if at >= len(elements):

@@ -53,7 +53,11 @@ def plain_size(values: Values) -> int:
 
 
 def empty_values(leaf: LeafType) -> Values:
-    return from_plain_bytes(b"", 0, leaf) if not leaf.is_binary else BinaryValues(np.zeros(1, np.int64), np.empty(0, np.uint8))
+    return (
+        from_plain_bytes(b"", 0, leaf)
+        if not leaf.is_binary
+        else BinaryValues(np.zeros(1, np.int64), np.empty(0, np.uint8))
+    )
 
 
 def from_plain_bytes(raw: Any, count: int, leaf: LeafType) -> npt.NDArray[Any]:

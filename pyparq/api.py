@@ -1,0 +1,42 @@
+"""The functions of the top level: each a few calls, no algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyparq.read.file import ParquetFile
+from pyparq.read.metadata import FileMetaData
+from pyparq.schema.types import Schema
+from pyparq.table import Table
+
+
+def read_table(
+    source: Any,
+    columns: Sequence[str] | None = None,
+    filters: Any = None,
+    row_groups: Sequence[int] | None = None,
+    **options: Any,
+) -> Table:
+    """Read a file, or the part of it that was asked for.
+
+    ``columns``: names (dotted paths into nested columns), all when ``None``. ``filters``: an expression over
+    :func:`pyparq.col`, or pyarrow's list of tuples; rows where it is true are returned, exactly those. Indexes are used
+    wherever they help. ``options`` are those of :class:`pyparq.options.ReadOptions`.
+
+    Raises a :class:`pyparq.errors.ParquetError` that names file, row group, column and page.
+    """
+    with ParquetFile(source, **options) as file:
+        return file.scan(columns, filters, row_groups).to_table()
+
+
+def read_schema(source: Any, **options: Any) -> Schema:
+    """The Arrow schema that tables of a file have."""
+    with ParquetFile(source, **options) as file:
+        return file.schema_arrow
+
+
+def read_metadata(source: Any, **options: Any) -> FileMetaData:
+    """The footer of a file."""
+    with ParquetFile(source, **options) as file:
+        return file.metadata

@@ -1,0 +1,194 @@
+"""Codec ids of the format, each mapped to a library call (Compression.md).
+
+Decompression writes into one preallocated buffer of the declared size: the output can never outgrow what the caller
+has checked, and reusing the buffer is twice as fast as a fresh object per page.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import cramjam
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
+
+UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
+"""Numbers of ``CompressionCodec`` in parquet.thrift."""
+
+CODEC_NAMES = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+
+Bytes = npt.NDArray[np.uint8]
+_threads = threading.local()
+
+
+def codec_name(codec: int) -> str:
+    return CODEC_NAMES[codec] if 0 <= codec < len(CODEC_NAMES) else f"codec {codec}"
+
+
+def codec_number(name: str | None) -> int:
+    """Codec id of a user's name (any case; ``None`` and ``"none"`` mean uncompressed)."""
+    wanted = "UNCOMPRESSED" if name is None or name.upper() == "NONE" else name.upper()
+    if wanted not in CODEC_NAMES or wanted in ("LZO", "LZ4"):
+        writable = ", ".join(n.lower() for n in CODEC_NAMES if n not in ("LZO", "LZ4"))
+        raise OptionError(f"unknown compression {name!r}; use one of none, {writable}")
+    return CODEC_NAMES.index(wanted)
+
+
+# ---- decompression -----------------------------------------------------------------------------------------------
+
+
+def decompress(codec: int, data: Any, size: int, out: Bytes | None = None) -> Any:
+    """The ``size`` bytes that ``data`` inflates to, in ``out[:size]`` when given (uncompressed data: ``data`` itself).
+
+    Raises :class:`CorruptFileError` when the stream is bad or yields another size, :class:`UnsupportedError` for a
+    codec that no library here reads.
+    """
+    if codec == UNCOMPRESSED:
+        if len(data) != size:
+            raise CorruptFileError(f"an uncompressed page of {len(data)} bytes claims {size}")
+        return data
+    if size == 0:
+        return b""
+    decoder = _DECODERS.get(codec)
+    if decoder is None:
+        raise UnsupportedError(_unreadable(codec))
+    target = np.empty(size, np.uint8) if out is None else out[:size]
+    try:
+        written = decoder(data, target)
+    except CorruptFileError:
+        raise
+    except Exception as error:  # the libraries raise their own kinds
+        raise CorruptFileError(f"bad {codec_name(codec)} stream: {error}") from error
+    if written != size:
+        raise CorruptFileError(f"a {codec_name(codec)} stream yields {written} bytes, {size} were declared")
+    return target
+
+
+def _unreadable(codec: int) -> str:
+    if codec == LZO:
+        return "codec LZO is not supported; rewrite the file with another codec (zstd, snappy, lz4_raw)"
+    return f"unknown compression codec {codec}; a newer pyparq may read it"
+
+
+def _snappy_into(data: Any, out: Bytes) -> int:
+    return int(cramjam.snappy.decompress_raw_into(data, out))
+
+
+def _zstd_into(data: Any, out: Bytes) -> int:
+    return int(cramjam.zstd.decompress_into(data, out))
+
+
+def _brotli_into(data: Any, out: Bytes) -> int:
+    return int(cramjam.brotli.decompress_into(data, out))
+
+
+def _lz4_raw_into(data: Any, out: Bytes) -> int:
+    return int(cramjam.lz4.decompress_block_into(data, out, output_len=len(out)))
+
+
+def _gzip_into(data: Any, out: Bytes) -> int:
+    """All members one after another (a GZIP page may hold several)."""
+    at, rest = 0, bytes(data)
+    while rest and at < len(out):
+        member = zlib.decompressobj(47)  # 32 + 15: gzip or zlib wrapper
+        piece = member.decompress(rest, len(out) - at)
+        out[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+        at += len(piece)
+        if not member.eof:
+            if at == len(out) and not member.decompress(member.unconsumed_tail, 1):
+                break
+            raise CorruptFileError("a GZIP stream ends early or yields more than declared")
+        rest = member.unused_data
+    return at
+
+
+def _lz4_into(data: Any, out: Bytes) -> int:
+    """Codec LZ4 is deprecated and ambiguous: Hadoop's framing, or a raw block under the same id."""
+    view = memoryview(data)
+    try:
+        written = _hadoop_lz4_into(view, out)
+    except Exception:
+        written = -1
+    return written if written == len(out) else _lz4_raw_into(view, out)
+
+
+def _hadoop_lz4_into(view: memoryview, out: Bytes) -> int:
+    """Frames of big-endian (uncompressed size, compressed size), each followed by one LZ4 block."""
+    at, written = 0, 0
+    while at < len(view):
+        size = int.from_bytes(view[at : at + 4], "big")
+        stored = int.from_bytes(view[at + 4 : at + 8], "big")
+        at += 8
+        if at > len(view) or stored > len(view) - at or size > len(out) - written:
+            return -1
+        block = out[written : written + size]
+        if int(cramjam.lz4.decompress_block_into(view[at : at + stored], block, output_len=size)) != size:
+            return -1
+        at += stored
+        written += size
+    return written
+
+
+_DECODERS: dict[int, Callable[[Any, Bytes], int]] = {
+    SNAPPY: _snappy_into,
+    GZIP: _gzip_into,
+    BROTLI: _brotli_into,
+    LZ4: _lz4_into,
+    ZSTD: _zstd_into,
+    LZ4_RAW: _lz4_raw_into,
+}
+
+
+# ---- compression -------------------------------------------------------------------------------------------------
+
+_LEVELS = {GZIP: (0, 9, 6), BROTLI: (0, 11, 4), ZSTD: (-131072, 22, 3)}
+"""Lowest, highest and default level of the codecs that have levels."""
+
+
+def check_level(codec: int, level: int | None) -> int | None:
+    """The level to use, or :class:`OptionError` when the codec does not have it."""
+    if codec not in _LEVELS:
+        if level is not None:
+            raise OptionError(f"{codec_name(codec)} has no compression levels")
+        return None
+    low, high, default = _LEVELS[codec]
+    if level is None:
+        return default
+    if not low <= level <= high:
+        raise OptionError(f"{codec_name(codec)} levels go from {low} to {high}, not {level}")
+    return level
+
+
+def compress(codec: int, data: Any, level: int | None = None) -> Any:
+    """``data`` compressed, as a bytes-like object; ``level`` as :func:`check_level` returned it."""
+    if codec == UNCOMPRESSED:
+        return data
+    if codec == SNAPPY:
+        import snappy
+
+        return snappy.compress(data)
+    if codec == ZSTD:
+        return _zstd_compressor(level).compress(data)
+    if codec == GZIP:
+        member = zlib.compressobj(6 if level is None else level, zlib.DEFLATED, 31)
+        return member.compress(data) + member.flush()
+    if codec == BROTLI:
+        return cramjam.brotli.compress(data, level=level)
+    if codec == LZ4_RAW:
+        return cramjam.lz4.compress_block(data, store_size=False)
+    raise UnsupportedError(f"pyparq does not write {codec_name(codec)}; use lz4_raw or zstd")
+
+
+def _zstd_compressor(level: int | None) -> Any:
+    """One context per thread and level: making one costs more than compressing a small page."""
+    import zstandard
+
+    contexts = _threads.__dict__.setdefault("zstd", {})
+    if level not in contexts:
+        contexts[level] = zstandard.ZstdCompressor(level=3 if level is None else level)
+    return contexts[level]

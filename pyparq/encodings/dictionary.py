@@ -1,0 +1,53 @@
+"""Dictionary encoding (Encodings.md, RLE_DICTIONARY): values through a PLAIN dictionary page."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.schema.types import LeafType
+from pyparq.schema.values import BinaryValues, Values
+
+
+def lookup(dictionary: Values, indices: npt.NDArray[np.int32], leaf: LeafType) -> Values:
+    """The values that ``indices`` (all within the dictionary) stand for."""
+    if isinstance(dictionary, BinaryValues):
+        offsets = np.empty(len(indices) + 1, np.int64)
+        total = kernels.gather_binary_offsets(dictionary.offsets, indices, offsets, 0)
+        data = np.empty(total, np.uint8)
+        kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, data)
+        return BinaryValues(offsets, data)
+    out = np.empty((len(indices), *dictionary.shape[1:]), dictionary.dtype)
+    width = dictionary.itemsize * (dictionary.shape[1] if dictionary.ndim > 1 else 1)
+    kernels.gather_fixed(as_bytes(dictionary), width, indices, as_bytes(out))
+    return out
+
+
+def as_bytes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
+    """A flat uint8 view (kernels take bytes and a width)."""
+    return values.reshape(-1).view(np.uint8)
+
+
+def build(
+    values: Values, leaf: LeafType, max_bytes: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Indices and the position of each entry's first occurrence.
+
+    Stops before the value that would make the PLAIN dictionary larger than ``max_bytes``: fewer indices than values
+    mean that it did.
+    """
+    if isinstance(values, BinaryValues):
+        return kernels.dict_encode_binary(values.offsets, values.data, max_bytes)
+    width = leaf.width
+    return kernels.dict_encode_fixed(
+        as_bytes(np.ascontiguousarray(values)), width, max(max_bytes // width, 1)
+    )
+
+
+def entries(values: Values, first_positions: npt.NDArray[np.int64]) -> Values:
+    """The dictionary's values, from where each first occurs."""
+    if isinstance(values, BinaryValues):
+        offsets, data = kernels.take_binary(values.offsets, values.data, first_positions)
+        return BinaryValues(offsets, data)
+    return values[first_positions]

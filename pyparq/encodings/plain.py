@@ -1,0 +1,43 @@
+"""PLAIN (Encodings.md): values one after another, little-endian; byte arrays behind their 4-byte length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyparq import kernels
+from pyparq.errors import CorruptFileError
+from pyparq.schema.types import LeafType, Physical
+from pyparq.schema.values import BinaryValues, Values, from_plain_bytes
+
+
+def decode(data: Any, count: int, leaf: LeafType) -> Values:
+    """``count`` values; fixed-width ones are a view of ``data``."""
+    if leaf.physical == Physical.BYTE_ARRAY:
+        return _decode_binary(data, count)
+    if leaf.physical == Physical.BOOLEAN:
+        if len(data) * 8 < count:
+            raise CorruptFileError(f"{count} PLAIN booleans in {len(data)} bytes")
+        return np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little")
+    if len(data) < count * leaf.width:
+        raise CorruptFileError(f"{count} PLAIN values of {leaf.width} bytes in {len(data)} bytes")
+    return from_plain_bytes(data, count, leaf)
+
+
+def _decode_binary(data: Any, count: int) -> BinaryValues:
+    if count * 4 > len(data):
+        raise CorruptFileError(f"{count} PLAIN byte arrays in {len(data)} bytes")
+    offsets = np.empty(count + 1, np.int64)
+    values = np.empty(len(data) - 4 * count, np.uint8)
+    kernels.plain_binary_decode(data, count, offsets, values)
+    return BinaryValues(offsets, values[: offsets[-1]])
+
+
+def encode(values: Values, leaf: LeafType) -> Any:
+    """The values' bytes, as a bytes-like object."""
+    if isinstance(values, BinaryValues):
+        return kernels.plain_binary_encode(values.offsets, values.data)
+    if leaf.physical == Physical.BOOLEAN:
+        return np.packbits(values, bitorder="little")
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)

@@ -1,0 +1,69 @@
+"""RLE / bit-packed hybrid (Encodings.md): levels, dictionary indices and, with a length prefix, booleans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.errors import CorruptFileError
+from pyparq.schema.types import LeafType, Physical
+from pyparq.schema.values import Values
+
+
+def bit_width(maximum: int) -> int:
+    """Bits that hold 0 to ``maximum``."""
+    return maximum.bit_length()
+
+
+def decode_levels(data: Any, count: int, maximum: int) -> npt.NDArray[np.uint8]:
+    """``count`` levels of at most ``maximum`` from exactly the bytes of ``data``."""
+    levels = np.empty(count, np.uint8)
+    kernels.rle_decode_u8(data, bit_width(maximum), count, levels)
+    # A bit width can hold more than the maximum (2 bits for 0..2): such a level would index beyond the schema.
+    if count and maximum & (maximum + 1) and levels.max() > maximum:
+        raise CorruptFileError(f"a level of {levels.max()} where {maximum} is the maximum")
+    return levels
+
+
+def encode_levels(levels: npt.NDArray[np.uint8], maximum: int) -> Any:
+    """Levels without a length prefix."""
+    return kernels.rle_encode_u8(levels, bit_width(maximum))
+
+
+def decode_indices(data: Any, count: int, limit: int) -> npt.NDArray[np.int32]:
+    """Dictionary indices: a byte with the bit width, then runs; each index below ``limit``."""
+    indices = np.empty(count, np.int32)
+    if count == 0:
+        return indices
+    if len(data) == 0:
+        raise CorruptFileError("a dictionary-encoded page without data")
+    kernels.rle_decode_i32(memoryview(data)[1:], data[0], count, indices, limit)
+    return indices
+
+
+def encode_indices(indices: npt.NDArray[np.int32], num_entries: int) -> bytes:
+    """The inverse of :func:`decode_indices` for a dictionary of ``num_entries``."""
+    width = bit_width(max(num_entries - 1, 0))
+    return bytes([width]) + bytes(kernels.rle_encode_i32(indices, width))
+
+
+def decode(data: Any, count: int, leaf: LeafType) -> Values:
+    """Booleans in encoding RLE: 4-byte length, then runs of bit width 1."""
+    if leaf.physical != Physical.BOOLEAN:
+        raise CorruptFileError(f"encoding RLE on {leaf.physical.name} values")
+    if len(data) < 4:
+        raise CorruptFileError("an RLE boolean page without its length")
+    size = int.from_bytes(memoryview(data)[:4], "little")
+    if size > len(data) - 4:
+        raise CorruptFileError(f"an RLE boolean page claims {size} bytes of {len(data) - 4}")
+    return decode_levels(memoryview(data)[4 : 4 + size], count, 1)
+
+
+def encode(values: Values, leaf: LeafType) -> bytes:
+    if leaf.physical != Physical.BOOLEAN or not isinstance(values, np.ndarray):
+        raise CorruptFileError(f"encoding RLE cannot hold {leaf.physical.name} values")
+    runs = bytes(encode_levels(values, 1))
+    return len(runs).to_bytes(4, "little") + runs

@@ -1,0 +1,97 @@
+"""The driver between stages and a source: stages declare ranges, this fetches them.
+
+Near ranges become one request (across a stated gap), what the speculative tail read already holds costs nothing, and
+every request and byte is counted, so that ``explain()`` can tell the truth.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyparq.errors import CorruptFileError
+from pyparq.io.source import Range, Source
+
+LOCAL_GAP = 16 << 10
+"""Reading this many bytes from a page cache costs about as much as one more call."""
+REMOTE_GAP = 1 << 20
+"""An object store answers a request in milliseconds: bytes are cheaper up to about here."""
+MAX_MERGED = 32 << 20
+"""Merging stops here, so that one request never holds back many readers."""
+
+
+@dataclass(slots=True)
+class IOCounts:
+    """What was asked of the source: requests, bytes, and the ranges that stages declared."""
+
+    requests: int = 0
+    bytes: int = 0
+    ranges: int = 0
+
+
+class Fetcher:
+    """Reads ranges of one source, merged and counted. Safe to share between threads."""
+
+    def __init__(self, source: Source, gap: int | None = None) -> None:
+        self.source = source
+        self.gap = (LOCAL_GAP if source.is_local else REMOTE_GAP) if gap is None else gap
+        self.counts = IOCounts()
+        self._lock = threading.Lock()
+        self._tail = memoryview(b"")
+        self._tail_start = source.size
+
+    def read_tail(self, length: int) -> memoryview:
+        """The last ``length`` bytes (all when the file is shorter); kept, and later ranges inside are free."""
+        start = max(self.source.size - length, 0)
+        if start < self._tail_start:
+            self._tail = self._request([(start, self.source.size - start)], 1)[0]
+            self._tail_start = start
+        return self._tail[start - self._tail_start :]
+
+    def fetch(self, ranges: Sequence[Range]) -> list[memoryview]:
+        """The bytes of every range, in the order given.
+
+        Raises :class:`CorruptFileError` for a range outside the file.
+        """
+        size = self.source.size
+        for offset, length in ranges:
+            if offset < 0 or length < 0 or offset + length > size:
+                raise CorruptFileError(
+                    f"the range of {length} bytes at offset {offset} is outside the file of {size} bytes"
+                )
+        missing = [r for r in ranges if r[0] < self._tail_start and r[1] > 0]
+        merged = merge(missing, self.gap)
+        fetched = self._request(merged, len(missing)) if merged else []
+        starts = [start for start, _ in merged]
+        return [self._view(offset, length, starts, fetched) for offset, length in ranges]
+
+    def _request(self, ranges: Sequence[Range], declared: int) -> list[memoryview]:
+        with self._lock:
+            self.counts.requests += len(ranges)
+            self.counts.bytes += sum(length for _, length in ranges)
+            self.counts.ranges += declared
+        return self.source.read_ranges(ranges)
+
+    def _view(self, offset: int, length: int, starts: list[int], fetched: list[memoryview]) -> memoryview:
+        if length == 0:
+            return memoryview(b"")
+        if offset >= self._tail_start:
+            return self._tail[offset - self._tail_start :][:length]
+        k = bisect_right(starts, offset) - 1
+        return fetched[k][offset - starts[k] : offset - starts[k] + length]
+
+
+def merge(ranges: Sequence[Range], gap: int, max_merged: int = MAX_MERGED) -> list[Range]:
+    """Sorted ranges that cover ``ranges``, joined where at most ``gap`` bytes lie between."""
+    merged: list[Range] = []
+    for offset, length in sorted(ranges):
+        if merged:
+            start, size = merged[-1]
+            end = max(start + size, offset + length)
+            if offset <= start + size or (offset - start - size <= gap and end - start <= max_merged):
+                merged[-1] = (start, end - start)
+                continue
+        merged.append((offset, length))
+    return merged

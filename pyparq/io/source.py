@@ -1,0 +1,196 @@
+"""Where bytes come from: local paths, bytes, seekable file objects, fsspec URLs; one interface.
+
+A source reads ranges and nothing else. Reads are exact: a range that the file cannot fill raises
+:class:`CorruptFileError`. Local files use positioned reads, so threads share one descriptor without a lock. Files are
+not memory-mapped: a file truncated under a mapping would kill the process.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
+
+Range = tuple[int, int]
+"""(offset, length) in bytes."""
+
+
+class Source(Protocol):
+    """Random access to the bytes of one file."""
+
+    name: str
+    size: int
+    is_local: bool
+    """Requests cost microseconds, not milliseconds."""
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        """The bytes of each range; :class:`CorruptFileError` where the file ends before a range does."""
+
+    def close(self) -> None: ...
+
+
+class LocalFile:
+    """A file on a local file system, by positioned reads."""
+
+    is_local = True
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            self.size = os.fstat(self._fd).st_size
+        except OSError:
+            self.close()
+            raise
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        return [self._read(offset, length) for offset, length in ranges]
+
+    def _read(self, offset: int, length: int) -> memoryview:
+        data = os.pread(self._fd, length, offset)
+        if len(data) == length:
+            return memoryview(data)
+        parts = [data]  # one call returns at most 2 GiB on Linux, and may return less
+        got = len(data)
+        while data and got < length:
+            data = os.pread(self._fd, length - got, offset + got)
+            parts.append(data)
+            got += len(data)
+        return _exactly(b"".join(parts), offset, length, self.name)
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            self.close()
+
+
+class BytesSource:
+    """Bytes in memory; ranges are views, not copies."""
+
+    is_local = True
+
+    def __init__(self, data: Any, name: str = "<bytes>") -> None:
+        self.name = name
+        self._view = memoryview(data).cast("B")
+        self.size = len(self._view)
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        return [_exactly(self._view[o : o + n], o, n, self.name) for o, n in ranges]
+
+    def close(self) -> None:
+        return None
+
+
+class FileObject:
+    """Any seekable binary file object, one read at a time. It stays open: it is the caller's."""
+
+    is_local = True
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        name = getattr(file, "name", None)
+        self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
+        with self._lock:
+            self.size = file.seek(0, io.SEEK_END)
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        with self._lock:
+            return [self._read(offset, length) for offset, length in ranges]
+
+    def _read(self, offset: int, length: int) -> memoryview:
+        self._file.seek(offset)
+        data = self._file.read(length)
+        if isinstance(data, str):
+            raise OptionError("the file object is in text mode; open it in binary mode ('rb')")
+        while data is not None and 0 < len(data) < length:  # raw files may return less than asked
+            more = self._file.read(length - len(data))
+            if not more:
+                break
+            data = bytes(data) + bytes(more)
+        return _exactly(data or b"", offset, length, self.name)
+
+    def close(self) -> None:
+        return None
+
+
+class FsspecFile:
+    """A file on an fsspec file system: ranges of one step go out as one ``cat_ranges``."""
+
+    is_local = False
+
+    def __init__(self, fs: Any, path: str, name: str) -> None:
+        self._fs = fs
+        self._path = path
+        self.name = name
+        self.size = int(fs.size(path))
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        if len(ranges) == 1:
+            (offset, length) = ranges[0]
+            parts = [self._fs.cat_file(self._path, start=offset, end=offset + length)]
+        else:
+            starts = [offset for offset, _ in ranges]
+            ends = [offset + length for offset, length in ranges]
+            parts = self._fs.cat_ranges([self._path] * len(ranges), starts, ends, on_error="raise")
+        return [_exactly(p, o, n, self.name) for p, (o, n) in zip(parts, ranges, strict=True)]
+
+    def close(self) -> None:
+        return None
+
+
+def _exactly(data: Any, offset: int, length: int, name: str) -> memoryview:
+    if len(data) != length:
+        raise CorruptFileError(
+            f"the file ends within the range of {length} bytes at offset {offset}", file=name
+        )
+    return memoryview(data)
+
+
+def open_source(where: Any) -> Source:
+    """A source for a path, ``os.PathLike``, URL, bytes-like object, seekable binary file object, or a source.
+
+    Raises ``FileNotFoundError`` and its kin as the operating system does, :class:`OptionError` for anything else.
+    """
+    if isinstance(where, (str, os.PathLike)):
+        path = os.fspath(where)
+        if not isinstance(path, str):
+            path = os.fsdecode(path)
+        return _open_url(path) if "://" in path else LocalFile(path)
+    if isinstance(where, (bytes, bytearray, memoryview)):
+        return BytesSource(where)
+    if hasattr(where, "read_ranges"):
+        return cast(Source, where)
+    if hasattr(where, "read") and hasattr(where, "seek"):
+        return FileObject(where)
+    try:
+        return BytesSource(where)
+    except TypeError:
+        raise OptionError(
+            f"cannot read from {type(where).__name__}: give a path, URL, bytes or a seekable binary file object"
+        ) from None
+
+
+def _open_url(url: str) -> Source:
+    if url.startswith("file://"):
+        return LocalFile(_path_of_file_url(url))
+    try:
+        import fsspec
+    except ImportError:
+        raise UnsupportedError(f"reading {url!r} needs fsspec: pip install 'pyparq[fsspec]'") from None
+    fs, path = fsspec.core.url_to_fs(url)
+    return FsspecFile(fs, path, url)
+
+
+def _path_of_file_url(url: str) -> str:
+    from urllib.parse import unquote, urlparse
+
+    return unquote(urlparse(url).path)

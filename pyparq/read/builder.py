@@ -1,0 +1,170 @@
+"""Grow one column from decoded pages: values spread over their slots, nulls left as gaps.
+
+Each builder owns one output buffer sized up front; a page is copied into its place once. Slots are rows for a flat
+column, list elements for a nested leaf. ``valid`` is a uint8 per slot (1 = present), ``None`` when all are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.encodings.dictionary import as_bytes
+from pyparq.schema.types import LeafType
+from pyparq.schema.values import BinaryValues, Values, empty_values
+
+Valid = npt.NDArray[np.uint8]
+
+
+class _Builder:
+    """What all builders share: how far they are, and which slots are null."""
+
+    def __init__(self, capacity: int) -> None:
+        self.length = 0
+        self.capacity = capacity
+        self.null_count = 0
+        self._valid: Valid | None = None
+
+    def _reserve(self, count: int) -> None:
+        if self.length + count > self.capacity:
+            self._grow(max(self.length + count, self.capacity * 2))
+
+    def _grow(self, capacity: int) -> None:
+        self.capacity = capacity
+        if self._valid is not None:
+            self._valid = _enlarged(self._valid, capacity, self.length)
+
+    def _mark(self, valid: Valid | None, count: int, present: int) -> None:
+        """Note which of the next ``count`` slots are null, and step past them."""
+        if valid is not None:
+            if self._valid is None:
+                self._valid = np.empty(self.capacity, np.uint8)
+                self._valid[: self.length] = 1
+            self._valid[self.length : self.length + count] = valid
+            self.null_count += count - present
+        elif self._valid is not None:
+            self._valid[self.length : self.length + count] = 1
+        self.length += count
+
+    def valid(self) -> Valid | None:
+        """One byte per slot, ``None`` when nothing is null."""
+        return None if self._valid is None or self.null_count == 0 else self._valid[: self.length]
+
+
+class FixedBuilder(_Builder):
+    """Fixed-width values, in their physical dtype."""
+
+    def __init__(self, leaf: LeafType, capacity: int) -> None:
+        super().__init__(capacity)
+        sample = empty_values(leaf)
+        assert isinstance(sample, np.ndarray)
+        self._width = leaf.width
+        self._out = np.empty((capacity, *sample.shape[1:]), sample.dtype)
+
+    def _grow(self, capacity: int) -> None:
+        super()._grow(capacity)
+        self._out = _enlarged(self._out, capacity, self.length)
+
+    def append(self, values: Values, valid: Valid | None, count: int) -> None:
+        assert isinstance(values, np.ndarray)
+        self._reserve(count)
+        out = self._out[self.length : self.length + count]
+        if valid is None:
+            out[:] = values
+        else:
+            kernels.scatter_fixed(as_bytes(np.ascontiguousarray(values)), self._width, valid, as_bytes(out))
+        self._mark(valid, count, len(values))
+
+    def append_indices(
+        self, dictionary: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int
+    ) -> None:
+        assert isinstance(dictionary, np.ndarray)
+        self._reserve(count)
+        out = self._out[self.length : self.length + count]
+        if valid is None:
+            kernels.gather_fixed(as_bytes(dictionary), self._width, indices, as_bytes(out))
+            self._mark(None, count, count)
+            return
+        packed = np.empty((len(indices), *dictionary.shape[1:]), dictionary.dtype)
+        kernels.gather_fixed(as_bytes(dictionary), self._width, indices, as_bytes(packed))
+        self.append(packed, valid, count)
+
+    def values(self) -> npt.NDArray[Any]:
+        """All slots; null ones hold zeros."""
+        return self._out[: self.length]
+
+
+class BinaryBuilder(_Builder):
+    """Byte strings: int64 offsets and growing data."""
+
+    def __init__(self, capacity: int, data_capacity: int) -> None:
+        super().__init__(capacity)
+        self._offsets = np.empty(capacity + 1, np.int64)
+        self._offsets[0] = 0
+        self._data = np.empty(data_capacity, np.uint8)
+        self._used = 0
+
+    def _grow(self, capacity: int) -> None:
+        super()._grow(capacity)
+        self._offsets = _enlarged(self._offsets, capacity + 1, self.length + 1)
+
+    def _reserve_data(self, count: int) -> None:
+        if self._used + count > len(self._data):
+            self._data = _enlarged(self._data, max(self._used + count, len(self._data) * 2), self._used)
+
+    def append(self, values: Values, valid: Valid | None, count: int) -> None:
+        assert isinstance(values, BinaryValues)
+        self._reserve(count)
+        first, last = int(values.offsets[0]), int(values.offsets[-1])
+        self._reserve_data(last - first)
+        self._data[self._used : self._used + last - first] = values.data[first:last]
+        self._place(values.offsets, valid, count)
+        self._used += last - first
+
+    def append_indices(
+        self, dictionary: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int
+    ) -> None:
+        assert isinstance(dictionary, BinaryValues)
+        self._reserve(count)
+        if valid is None:
+            out = self._offsets[self.length : self.length + count + 1]
+            total = kernels.gather_binary_offsets(dictionary.offsets, indices, out, self._used)
+            self._mark(None, count, count)
+        else:
+            packed = np.empty(len(indices) + 1, np.int64)
+            total = kernels.gather_binary_offsets(dictionary.offsets, indices, packed, 0)
+            self._place(packed, valid, count)
+        self._reserve_data(total)
+        out_data = self._data[self._used : self._used + total]
+        kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, out_data)
+        self._used += total
+
+    def _place(self, packed: npt.NDArray[np.int64], valid: Valid | None, count: int) -> None:
+        """Offsets of the next ``count`` slots from offsets of the present values."""
+        out = self._offsets[self.length : self.length + count + 1]
+        if valid is None:
+            np.add(packed, self._used - int(packed[0]), out=out)
+        else:
+            kernels.spread_offsets(packed, valid, self._used - int(packed[0]), out)
+        self._mark(valid, count, len(packed) - 1)
+
+    def values(self) -> BinaryValues:
+        """All slots; null ones are empty."""
+        return BinaryValues(self._offsets[: self.length + 1], self._data[: self._used])
+
+
+Builder = FixedBuilder | BinaryBuilder
+
+
+def make_builder(leaf: LeafType, capacity: int, data_capacity: int) -> Builder:
+    """A builder for a leaf; ``data_capacity`` guesses the bytes of all byte strings."""
+    return BinaryBuilder(capacity, data_capacity) if leaf.is_binary else FixedBuilder(leaf, capacity)
+
+
+def _enlarged(array: npt.NDArray[Any], capacity: int, used: int) -> npt.NDArray[Any]:
+    larger = np.empty((capacity, *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger

@@ -1,0 +1,139 @@
+"""Execute column reads of one or several row groups: fetch, decode, keep the wanted rows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyparq.errors import located
+from pyparq.index.row_ranges import RowRanges
+from pyparq.read.decode import ChunkDecoder, require_flat
+from pyparq.read.indexes import read_locations
+from pyparq.read.open import OpenFile
+from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header, walk_pages
+from pyparq.read.physical import to_column
+from pyparq.read.plan import ColumnRead, plan_column
+from pyparq.read.prune import Selection
+from pyparq.read.take import take
+from pyparq.schema.tree import Node
+from pyparq.table import Column
+from pyparq.threads import map_tasks
+
+TOGETHER = 1 << 20
+"""Column reads below this many bytes are fetched in one step with their neighbours and decoded without threads."""
+
+
+@dataclass(slots=True)
+class ScanCounts:
+    """Pages decoded so far, by kind. Bytes and requests are counted where they are made, by the fetcher."""
+
+    data_pages: int = 0
+    dictionary_pages: int = 0
+    column_chunks: int = 0
+
+
+@dataclass(slots=True)
+class Wanted:
+    """Some rows of one leaf in one row group."""
+
+    selection: Selection
+    node: Node
+    rows: RowRanges
+
+
+@dataclass(slots=True)
+class Decoded:
+    """A decoded column and the rows it holds (all rows of the pages that were read)."""
+
+    column: Column
+    rows: RowRanges
+
+    def select(self, rows: RowRanges) -> Column:
+        """The column at ``rows``, a subset of those held."""
+        if rows == self.rows:
+            return self.column
+        return take(self.column, rows.positions_in(self.rows))
+
+
+class ColumnReader:
+    """Reads columns of one file and counts what it decodes."""
+
+    def __init__(self, file: OpenFile) -> None:
+        self.file = file
+        self.options = file.options
+        self.counts = ScanCounts()
+        self._lock = threading.Lock()
+
+    def plan(self, wanted: Sequence[Wanted]) -> list[ColumnRead]:
+        """The pages to read, after fetching the OffsetIndexes that this takes (all in one step)."""
+        missing = [
+            self.file.chunk(w.selection.row_group, w.node)
+            for w in wanted
+            if not w.rows.is_all
+            and w.node.column not in w.selection.locations
+            and self.options.use_page_index
+        ]
+        found = read_locations(self.file, missing) if missing else {}
+        reads = []
+        for w in wanted:
+            group, column = w.selection.row_group, w.node.column
+            if column not in w.selection.locations and not w.rows.is_all:
+                w.selection.locations[column] = found.get((group, column))
+            locations = w.selection.locations.get(column) if self.options.use_page_index else None
+            known = column in w.selection.dictionaries
+            reads.append(plan_column(self.file.chunk(group, w.node), w.rows, locations, has_dictionary=known))
+        return reads
+
+    def read(self, wanted: Sequence[Wanted]) -> list[Decoded]:
+        """Decode all that is wanted, in order; large chunks on threads of their own."""
+        reads = self.plan(wanted)
+        small = [k for k, r in enumerate(reads) if r.num_bytes < TOGETHER]
+        fetched: dict[int, list[memoryview]] = {}
+        if small:
+            ranges = [r for k in small for r in reads[k].ranges]
+            parts = iter(self.file.fetcher.fetch(ranges))
+            fetched = {k: [next(parts) for _ in reads[k].ranges] for k in small}
+
+        def run(k: int) -> Decoded:
+            read, item = reads[k], wanted[k]
+            with located(file=self.file.name, row_group=read.row_group, column=read.name):
+                data = fetched.get(k) or self.file.fetcher.fetch(read.ranges)
+                return self._decode(item, read, data)
+
+        threads = self.options.use_threads and sum(r.num_bytes for r in reads) >= TOGETHER
+        # The largest first: a long task that starts last would leave the other threads idle.
+        order = sorted(range(len(reads)), key=lambda k: -reads[k].num_bytes) if threads else range(len(reads))
+        done = dict(zip(order, map_tasks(run, list(order), threads), strict=True))
+        return [done[k] for k in range(len(reads))]
+
+    def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> Decoded:
+        chunk = self.file.chunk(read.row_group, item.node)
+        require_flat(chunk)
+        rows = read.row_ranges(chunk.num_rows)
+        decoder = ChunkDecoder(chunk, self.options, rows.count, item.selection.dictionaries.get(read.column))
+        if read.pages is None:
+            decoder.feed(walk_pages(data[0], chunk, self.options))
+        else:
+            self._feed_pages(decoder, item, read, data)
+        if decoder.dictionary is not None:
+            item.selection.dictionaries.setdefault(read.column, decoder.dictionary)
+        with self._lock:
+            self.counts.data_pages += decoder.pages_decoded
+            self.counts.dictionary_pages += decoder.dictionary_decoded
+            self.counts.column_chunks += 1
+        column = to_column(decoder.builder, item.node.type)
+        return Decoded(column, rows)
+
+    def _feed_pages(
+        self, decoder: ChunkDecoder, item: Wanted, read: ColumnRead, data: list[memoryview]
+    ) -> None:
+        chunk, parts = decoder.chunk, iter(data)
+        if read.dictionary is not None:
+            header, body, _ = read_header(next(parts), 0, chunk, self.options)
+            if header.type == DICTIONARY_PAGE:
+                decoder.feed([StoredPage(header, body, "dictionary")])
+        for page, stored in zip(read.pages or (), parts, strict=True):
+            with located(row_group=read.row_group, column=read.name, page=page.ordinal):
+                header, body, _ = read_header(stored, 0, chunk, self.options)
+                decoder.feed_page(StoredPage(header, body, page.ordinal), page.num_rows)

@@ -1,0 +1,151 @@
+"""What a scan did, for a person and for a program: what each index removed, pages, ranges, requests and bytes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyparq.read.open import OpenFile
+from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2
+from pyparq.read.prune import StageReport
+
+if TYPE_CHECKING:
+    from pyparq.read.scan import Scan
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Counts of one scan. Bytes and requests are those made of the source, opening the file included."""
+
+    source: str
+    columns: list[str]
+    predicate: str
+    file_bytes: int
+    file_row_groups: int
+    file_rows: int
+    file_pages: int | None
+    """Data pages in the whole file; ``None`` where the footer does not tell."""
+    stages: tuple[StageReport, ...]
+    row_groups: int
+    """Row groups left after pruning."""
+    candidate_rows: int
+    """Rows left after pruning."""
+    rows: int | None
+    """Rows returned; ``None`` when the scan has not run."""
+    pages_decoded: int
+    dictionaries_decoded: int
+    ranges: int
+    """Ranges that stages asked for and that took bytes from the source."""
+    requests: int
+    """Requests made, near ranges merged."""
+    bytes_fetched: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values (for JSON)."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.source}",
+            f"  filter   {self.predicate}",
+            f"  columns  {', '.join(self.columns) or '(none)'}",
+            f"  file     {_count(self.file_rows, 'row')} in {_count(self.file_row_groups, 'row group')}, "
+            f"{_pages(self.file_pages)}, {self.file_bytes:,} bytes",
+            "",
+            *_stage_table(self.stages),
+            "",
+            f"  left by the indexes   {_count(self.candidate_rows, 'row')} in {_count(self.row_groups, 'row group')}",
+        ]
+        if self.rows is not None:
+            lines.append(f"  rows returned         {self.rows:,}")
+        of_pages = f" of {self.file_pages:,}" if self.file_pages is not None else ""
+        lines += [
+            f"  pages decoded         {self.pages_decoded:,}{of_pages}, and {_count(self.dictionaries_decoded, 'dictionary')}",
+            f"  bytes read            {self.bytes_fetched:,} of {self.file_bytes:,} "
+            f"({_percent(self.bytes_fetched, self.file_bytes)}), {_count(self.requests, 'request')} "
+            f"for {_count(self.ranges, 'range')}",
+        ]
+        return "\n".join(lines)
+
+
+def explain_scan(scan: Scan, io_before: tuple[int, int, int]) -> Explanation:
+    """The explanation of a scan that has been pruned, and maybe run. ``io_before``: requests, bytes and ranges of its
+    file when it was made; opening the file is added to what came after."""
+    file, counts, opened = scan.file, scan.file.fetcher.counts, scan.file.open_counts
+    selections = scan._prune()
+    return Explanation(
+        source=file.name,
+        columns=scan.schema.names,
+        predicate=str(scan.predicate),
+        file_bytes=file.fetcher.source.size,
+        file_row_groups=file.num_row_groups,
+        file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
+        file_pages=count_pages(file),
+        stages=tuple(scan.reports),
+        row_groups=len(selections),
+        candidate_rows=sum(s.maybe.count for s in selections),
+        rows=scan.rows_returned,
+        pages_decoded=scan.reader.counts.data_pages,
+        dictionaries_decoded=scan.reader.counts.dictionary_pages,
+        requests=counts.requests - io_before[0] + opened.requests,
+        bytes_fetched=counts.bytes - io_before[1] + opened.bytes,
+        ranges=counts.ranges - io_before[2] + opened.ranges,
+    )
+
+
+def count_pages(file: OpenFile) -> int | None:
+    """Data pages of all chunks from their encoding statistics (no I/O); ``None`` when a chunk has none."""
+    total = 0
+    for row_group in range(file.num_row_groups):
+        for leaf in file.tree.leaves:
+            stats = file.chunk(row_group, leaf).meta.encoding_stats
+            if not stats:
+                return None
+            total += sum(s.count for s in stats if s.page_type in (DATA_PAGE, DATA_PAGE_V2))
+    return total
+
+
+_HEADINGS = ("index", "asked", "row groups", "rows", "pages", "requests", "bytes")
+
+
+def _stage_table(stages: tuple[StageReport, ...]) -> list[str]:
+    if not stages:
+        return ["  no index was asked"]
+    rows = [_HEADINGS]
+    for stage in stages:
+        pages = f"{stage.pages_before:,} -> {stage.pages_after:,}" if stage.pages_before else "-"
+        rows.append(
+            (
+                stage.name,
+                f"{stage.asked:,}",
+                f"{stage.row_groups_before:,} -> {stage.row_groups_after:,}",
+                f"{stage.rows_before:,} -> {stage.rows_after:,}",
+                pages,
+                f"{stage.requests:,}",
+                f"{stage.bytes:,}",
+            )
+        )
+    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADINGS))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])] + [
+            cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)
+        ]
+        lines.append("  " + "  ".join(cells))
+    lines.insert(1, "  " + "  ".join("-" * w for w in widths))
+    return lines
+
+
+def _count(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {plural}"
+
+
+def _pages(number: int | None) -> str:
+    return "an unknown number of pages" if number is None else _count(number, "page")
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.2f} %" if whole else "-"

@@ -1,0 +1,186 @@
+"""ParquetFile: one open file, to look into and to read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from pyparq.encodings import encoding_name
+from pyparq.errors import UnsupportedError, located
+from pyparq.index.bloom import BloomFilter, parse_filter, parse_header
+from pyparq.index.bounds import Bounds
+from pyparq.index.page_index import PageLocations
+from pyparq.options import ReadOptions
+from pyparq.read.bloom_probe import HEADER
+from pyparq.read.indexes import read_locations, read_page_indexes
+from pyparq.read.metadata import FileMetaData, find_leaf
+from pyparq.read.open import OpenFile, open_file
+from pyparq.read.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
+from pyparq.read.plan import ScanPlan
+from pyparq.read.scan import Scan
+from pyparq.schema.arrow import schema_from_tree
+from pyparq.schema.tree import SchemaTree
+from pyparq.schema.types import Schema
+from pyparq.table import Batch, Table
+
+Column = int | str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageInfo:
+    """One page as its header describes it. Sizes are bytes without the header; ``num_values`` counts nulls too."""
+
+    ordinal: int | str
+    type: str
+    encoding: str
+    num_values: int
+    compressed_size: int
+    uncompressed_size: int
+    has_crc: bool
+
+
+class ParquetFile:
+    """An open Parquet file.
+
+    ``source`` is a path, ``os.PathLike``, URL (needs fsspec), bytes-like object or seekable binary file object.
+    Keyword arguments are those of :class:`pyparq.options.ReadOptions`. Opening reads the footer and nothing else.
+
+    Raises :class:`pyparq.errors.CorruptFileError` when ``source`` is not a whole Parquet file.
+    """
+
+    def __init__(self, source: Any, **options: Any) -> None:
+        self._file: OpenFile = open_file(source, ReadOptions.make(options))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file (a file object that was given stays open)."""
+        self._file.close()
+
+    def __repr__(self) -> str:
+        return f"<ParquetFile {self._file.name}: {self.metadata.num_rows} rows, {self.num_row_groups} row groups>"
+
+    # ---- what the file says of itself
+
+    @property
+    def schema(self) -> SchemaTree:
+        """The Parquet schema: a tree of nodes with levels and physical types."""
+        return self._file.tree
+
+    @property
+    def schema_arrow(self) -> Schema:
+        """The Arrow schema that tables of this file have."""
+        return schema_from_tree(self._file.tree, self._file.key_values)
+
+    @property
+    def metadata(self) -> FileMetaData:
+        return FileMetaData(self._file)
+
+    @property
+    def num_row_groups(self) -> int:
+        return self._file.num_row_groups
+
+    @property
+    def key_value_metadata(self) -> dict[bytes, bytes]:
+        return self._file.key_values
+
+    def page_locations(self, row_group: int, column: Column) -> PageLocations | None:
+        """Offsets, sizes and first rows of a chunk's data pages (OffsetIndex); ``None`` where it has none."""
+        chunk = self._file.chunk(row_group, find_leaf(self._file, column))
+        return read_locations(self._file, [chunk]).get((row_group, chunk.node.column))
+
+    def column_index(self, row_group: int, column: Column) -> Bounds | None:
+        """Bounds and null counts of a chunk's data pages (ColumnIndex); ``None`` where it has none."""
+        chunk = self._file.chunk(row_group, find_leaf(self._file, column))
+        found = read_page_indexes(self._file, [chunk]).get((row_group, chunk.node.column))
+        return None if found is None else found[0]
+
+    def bloom_filter(self, row_group: int, column: Column) -> BloomFilter | None:
+        """The whole Bloom filter of a chunk; ``None`` where it has none.
+
+        Raises :class:`CorruptFileError` or :class:`UnsupportedError` for one that cannot be read.
+        """
+        node = find_leaf(self._file, column)
+        chunk = self._file.chunk(row_group, node)
+        offset, fetcher = chunk.meta.bloom_filter_offset, self._file.fetcher
+        if not offset:
+            return None
+        with located(file=self._file.name, row_group=row_group, column=node.dotted):
+            limits = self._file.options.limits
+            left = fetcher.source.size - 8 - offset
+            (head,) = fetcher.fetch([(offset, min(HEADER, left))])
+            size, header_size = parse_header(head, limits, available=left)
+            (data,) = fetcher.fetch([(offset, header_size + size)])
+            return parse_filter(data, node.type, limits)
+
+    def pages(self, row_group: int, column: Column) -> list[PageInfo]:
+        """Every page of a chunk from its headers, dictionary page included (reads the whole chunk)."""
+        chunk = self._file.chunk(row_group, find_leaf(self._file, column))
+        with located(file=self._file.name, row_group=row_group, column=chunk.name):
+            (data,) = self._file.fetcher.fetch([(chunk.start, chunk.size)])
+            return [_page_info(page) for page in walk_pages(data, chunk, self._file.options)]
+
+    # ---- reading
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filters: Any = None,
+        row_groups: Sequence[int] | None = None,
+    ) -> Scan:
+        """A lazy question: ``columns`` (all when ``None``) of the rows where ``filters`` is true.
+
+        ``filters`` is an expression over :func:`pyparq.col` or pyarrow's list of tuples. Raises
+        :class:`ColumnNotFoundError` for unknown columns and :class:`FilterError` for literals that do not fit.
+        """
+        with located(file=self._file.name):
+            return Scan(self._file, columns, filters, row_groups)
+
+    def read(self, columns: Sequence[str] | None = None, filters: Any = None) -> Table:
+        """All (matching) rows as a table."""
+        return self.scan(columns, filters).to_table()
+
+    def read_row_group(self, k: int, columns: Sequence[str] | None = None) -> Table:
+        return self.scan(columns, None, [k]).to_table()
+
+    def read_row_groups(self, row_groups: Sequence[int], columns: Sequence[str] | None = None) -> Table:
+        return self.scan(columns, None, row_groups).to_table()
+
+    def iter_batches(
+        self,
+        batch_size: int = 65_536,
+        row_groups: Sequence[int] | None = None,
+        columns: Sequence[str] | None = None,
+        filters: Any = None,
+    ) -> Iterator[Batch]:
+        """Matching rows in batches of at most ``batch_size``; one row group in memory at a time."""
+        return self.scan(columns, filters, row_groups).batches(batch_size)
+
+    def execute(self, plan: ScanPlan) -> Table:
+        """Run a plan that :meth:`Scan.plan` made, here or in another process, on the same file."""
+        scan = self.scan(plan.columns, plan.filters, [g.row_group for g in plan.row_groups])
+        scan.use_plan(plan.row_groups)
+        return scan.to_table()
+
+
+def _page_info(page: Any) -> PageInfo:
+    header = page.header
+    kind, inner = "data v1", header.data_page_header
+    if header.type == DATA_PAGE_V2:
+        kind, inner = "data v2", header.data_page_header_v2
+    elif header.type == DICTIONARY_PAGE:
+        kind, inner = "dictionary", header.dictionary_page_header
+    if inner is None:
+        raise UnsupportedError(f"a {kind} page without its header")
+    return PageInfo(
+        page.ordinal, kind, encoding_name(inner.encoding), inner.num_values, header.compressed_page_size,
+        header.uncompressed_page_size, header.crc is not None,
+    )  # fmt: skip

@@ -1,0 +1,111 @@
+"""Read ColumnIndexes and OffsetIndexes, many in one go. A damaged one is ignored with a warning: the data is read
+without it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from pyparq.errors import CorruptFileError, CorruptIndexWarning, ParquetError
+from pyparq.index.bounds import Bounds
+from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
+from pyparq.io.source import Range
+from pyparq.read.open import Chunk, OpenFile
+
+Key = tuple[int, int]
+"""(row group, leaf column)."""
+
+
+def has_offset_index(chunk: Chunk) -> bool:
+    return bool(chunk.raw.offset_index_offset) and bool(chunk.raw.offset_index_length)
+
+
+def has_column_index(chunk: Chunk) -> bool:
+    return bool(chunk.raw.column_index_offset) and bool(chunk.raw.column_index_length)
+
+
+def _offset_range(chunk: Chunk) -> Range:
+    return chunk.raw.offset_index_offset, chunk.raw.offset_index_length
+
+
+def _column_range(chunk: Chunk) -> Range:
+    return chunk.raw.column_index_offset, chunk.raw.column_index_length
+
+
+def _inside(ranges: list[Range], chunk: Chunk, file: OpenFile) -> bool:
+    size = file.fetcher.source.size
+    for offset, length in ranges:
+        if offset < 4 or length <= 0 or offset + length > size - 8 or length > file.options.limits.max_index:
+            warn_index(chunk, CorruptFileError(f"{length} bytes at offset {offset} are outside the file"))
+            return False
+    return True
+
+
+def warn_index(chunk: Chunk, error: ParquetError) -> None:
+    """Say that a damaged index is ignored."""
+    warnings.warn(
+        f"page index ignored: {error.message} [row group {chunk.row_group}, column {chunk.name}]",
+        CorruptIndexWarning,
+        stacklevel=4,
+    )
+
+
+def read_locations(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, PageLocations]:
+    """Page locations of every chunk that has a usable OffsetIndex."""
+    usable = [c for c in chunks if has_offset_index(c) and _inside([_offset_range(c)], c, file)]
+    parts = file.fetcher.fetch([_offset_range(c) for c in usable])
+    found: dict[Key, PageLocations] = {}
+    for chunk, data in zip(usable, parts, strict=True):
+        locations = _locations(file, chunk, data)
+        if locations is not None:
+            found[chunk.row_group, chunk.node.column] = locations
+    return found
+
+
+def _locations(file: OpenFile, chunk: Chunk, data: memoryview) -> PageLocations | None:
+    try:
+        return parse_offset_index(data, chunk.num_rows, chunk.start, chunk.end, file.options.limits)
+    except ParquetError as error:
+        warn_index(chunk, error)
+        return None
+
+
+def read_page_indexes(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, tuple[Bounds, PageLocations]]:
+    """Bounds and locations of the pages of every chunk that has both indexes, undamaged."""
+    usable = [
+        c
+        for c in chunks
+        if has_offset_index(c)
+        and has_column_index(c)
+        and _inside([_offset_range(c), _column_range(c)], c, file)
+    ]
+    parts = file.fetcher.fetch([r for c in usable for r in (_column_range(c), _offset_range(c))])
+    found: dict[Key, tuple[Bounds, PageLocations]] = {}
+    for k, chunk in enumerate(usable):
+        locations = _locations(file, chunk, parts[2 * k + 1])
+        bounds = None if locations is None else _bounds(file, chunk, parts[2 * k], locations)
+        if bounds is not None and locations is not None:
+            found[chunk.row_group, chunk.node.column] = bounds, locations
+    return found
+
+
+def _bounds(file: OpenFile, chunk: Chunk, data: memoryview, locations: PageLocations) -> Bounds | None:
+    node = chunk.node
+    counts = locations.row_counts(chunk.num_rows) if node.max_rep == 0 else None
+    try:
+        return parse_column_index(
+            data,
+            node.type,
+            len(locations),
+            counts=None if counts is None else np.asarray(counts),
+            column_order=file.column_order(node),
+            created_by=file.created_by,
+            max_def=node.max_def,
+            max_rep=node.max_rep,
+            limits=file.options.limits,
+        )
+    except ParquetError as error:
+        warn_index(chunk, error)
+        return None

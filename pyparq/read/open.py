@@ -1,0 +1,202 @@
+"""Open a file: one speculative tail read, the footer, the schema tree; then column chunks on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError, located
+from pyparq.format.codec import ThriftDecodeError
+from pyparq.format.footer import LazyFileMetaData
+from pyparq.io.fetch import Fetcher, IOCounts
+from pyparq.io.source import Source, open_source
+from pyparq.kernels import KernelError
+from pyparq.options import ReadOptions
+from pyparq.schema.order import Order, order_of
+from pyparq.schema.tree import Node, SchemaTree, build_tree
+
+MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+
+TAIL = 32 << 10
+"""Speculative tail read, bytes. It holds the footer of most files, often their page indexes too, and costs no more
+than a smaller read."""
+
+
+@dataclass(slots=True)
+class Chunk:
+    """One column chunk, its place checked against the file."""
+
+    node: Node
+    row_group: int
+    num_rows: int
+    raw: Any
+    """ColumnChunk as in the footer."""
+    meta: Any
+    """ColumnMetaData."""
+    start: int
+    """Offset of the first byte: the dictionary page, or the first data page."""
+    size: int
+    """Bytes of all pages with their headers."""
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+    @property
+    def name(self) -> str:
+        return self.node.dotted
+
+
+class OpenFile:
+    """An open file: where bytes come from (``fetcher``), what they mean (``footer``, ``tree``)."""
+
+    def __init__(self, fetcher: Fetcher, footer: LazyFileMetaData, options: ReadOptions) -> None:
+        self.fetcher = fetcher
+        self.footer = footer
+        self.options = options
+        self.tree: SchemaTree = build_tree(footer.meta.schema, options.limits.max_schema_depth)
+        self._chunks: dict[tuple[int, int], Chunk] = {}
+        self._rows: dict[int, int] = {}
+        counts = fetcher.counts
+        self.open_counts = IOCounts(counts.requests, counts.bytes, counts.ranges)
+        """What opening the file cost."""
+
+    @property
+    def name(self) -> str:
+        return self.fetcher.source.name
+
+    @property
+    def num_row_groups(self) -> int:
+        return self.footer.num_row_groups
+
+    @property
+    def created_by(self) -> str | None:
+        value = self.footer.meta.created_by
+        return None if value is None else str(value)
+
+    @property
+    def key_values(self) -> dict[bytes, bytes]:
+        """Key-value metadata of the file."""
+        pairs = self.footer.meta.key_value_metadata or []
+        return {to_bytes(pair.key): to_bytes(pair.value) for pair in pairs}
+
+    def column_order(self, node: Node) -> Order:
+        """The order that the footer gives a leaf (ColumnOrder)."""
+        orders = self.footer.meta.column_orders
+        stated = orders[node.column] if orders is not None and node.column < len(orders) else None
+        return order_of(node.type, stated, node.element)
+
+    def num_rows_of(self, row_group: int) -> int:
+        rows = self._rows.get(row_group)
+        if rows is None:
+            rows = self.footer.row_group(row_group).num_rows
+            if rows is None or rows < 0:
+                raise CorruptFileError(f"a row group of {rows} rows", file=self.name, row_group=row_group)
+            self._rows[row_group] = rows
+        return rows
+
+    def chunk(self, row_group: int, node: Node) -> Chunk:
+        """The chunk of a leaf in a row group.
+
+        Raises :class:`CorruptFileError` when its metadata contradicts the schema or the file,
+        :class:`UnsupportedError` when its data lies in another file.
+        """
+        key = row_group, node.column
+        chunk = self._chunks.get(key)
+        if chunk is None:
+            with located(file=self.name, row_group=row_group, column=node.dotted):
+                chunk = self._chunk(row_group, node)
+            self._chunks[key] = chunk
+        return chunk
+
+    def _chunk(self, row_group: int, node: Node) -> Chunk:
+        if self.footer.num_columns(row_group) != len(self.tree.leaves):
+            raise CorruptFileError(
+                f"a row group of {self.footer.num_columns(row_group)} columns, the schema has {len(self.tree.leaves)}"
+            )
+        try:
+            raw = self.footer.column_chunk(row_group, node.column)
+        except (ThriftDecodeError, KernelError) as error:
+            raise CorruptFileError(f"bad column chunk metadata: {error}") from error
+        if raw.file_path is not None:
+            raise UnsupportedError(f"the column chunk lies in another file, {raw.file_path!r}: not followed")
+        meta = raw.meta_data
+        if meta is None:
+            reason = (
+                "the column is encrypted"
+                if raw.crypto_metadata is not None
+                else "a column chunk without metadata"
+            )
+            raise EncryptionError(reason) if raw.crypto_metadata is not None else CorruptFileError(reason)
+        num_rows = self.num_rows_of(row_group)
+        self._check(meta, node, num_rows)
+        start = min(o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset) if o > 0)
+        size = meta.total_compressed_size
+        if size < 0 or start < len(MAGIC) or start + size > self.fetcher.source.size - 8:
+            raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
+        return Chunk(node, row_group, num_rows, raw, meta, start, size)
+
+    @staticmethod
+    def _check(meta: Any, node: Node, num_rows: int) -> None:
+        if meta.type != node.element.type:
+            raise CorruptFileError(
+                f"the column chunk has physical type {meta.type}, the schema {node.element.type}"
+            )
+        if meta.data_page_offset <= 0:
+            raise CorruptFileError(f"data page offset {meta.data_page_offset}")
+        if meta.num_values < 0 or (node.max_rep == 0 and meta.num_values != num_rows):
+            raise CorruptFileError(f"{meta.num_values} values in a row group of {num_rows} rows")
+        if meta.total_uncompressed_size < 0:
+            raise CorruptFileError(f"total uncompressed size {meta.total_uncompressed_size}")
+
+    def close(self) -> None:
+        self.fetcher.source.close()
+
+
+def open_file(where: Any, options: ReadOptions) -> OpenFile:
+    """Open ``where`` (see :func:`pyparq.io.source.open_source`) and read its footer.
+
+    Raises :class:`CorruptFileError` when it is not a whole Parquet file.
+    """
+    source = open_source(where)
+    fetcher = Fetcher(source, options.coalesce_gap)
+    try:
+        with located(file=source.name):
+            footer = read_footer(fetcher, options)
+            return OpenFile(fetcher, footer, options)
+    except BaseException:
+        if source is not where:
+            source.close()
+        raise
+
+
+def read_footer(fetcher: Fetcher, options: ReadOptions) -> LazyFileMetaData:
+    """Footer from the end of the file (README.md, File format)."""
+    source: Source = fetcher.source
+    if source.size < 12:
+        raise CorruptFileError(f"not a Parquet file: {source.size} bytes are too few")
+    tail = fetcher.read_tail(options.tail_size)
+    magic = bytes(tail[-4:])
+    if magic == ENCRYPTED_MAGIC:
+        raise EncryptionError("the footer is encrypted: decryption keys are needed")
+    if magic != MAGIC:
+        raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}")
+    size = int.from_bytes(tail[-8:-4], "little")
+    if size > source.size - 12 or size == 0:
+        raise CorruptFileError(f"the footer claims {size} bytes in a file of {source.size}")
+    if size > options.limits.max_footer:
+        raise LimitError(
+            f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})"
+        )
+    if size + 8 > len(tail):
+        tail = fetcher.read_tail(size + 8)
+    try:
+        return LazyFileMetaData(tail[len(tail) - 8 - size : len(tail) - 8])
+    except (ThriftDecodeError, KernelError) as error:
+        raise CorruptFileError(f"the footer does not decode: {error}") from error
+
+
+def to_bytes(value: str | bytes | None) -> bytes:
+    if value is None:
+        return b""
+    return value.encode() if isinstance(value, str) else bytes(value)

@@ -1,0 +1,235 @@
+"""From stored bytes to page parts: header, CRC, decompression, levels split from values.
+
+V1 and v2 pages differ only in their envelope (what is compressed, where the levels lie): after :func:`open_page` they
+are the same.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.compression import UNCOMPRESSED, decompress
+from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
+from pyparq.errors import ChecksumError, CorruptFileError, LimitError, UnsupportedError
+from pyparq.format import ttypes as tt
+from pyparq.format.codec import ThriftDecodeError, deserialize
+from pyparq.kernels import KernelError
+from pyparq.options import ReadOptions
+from pyparq.read.open import Chunk
+from pyparq.schema.tree import Node
+
+Levels = npt.NDArray[np.uint8]
+
+DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
+
+
+@dataclass(slots=True)
+class StoredPage:
+    """A page as it lies in the file: decoded header, stored body."""
+
+    header: Any
+    body: memoryview
+    ordinal: int | str
+    """Data pages count from 0; ``"dictionary"`` for the dictionary page."""
+
+
+@dataclass(slots=True)
+class PageParts:
+    """A data page opened: levels decoded, values still encoded."""
+
+    num_levels: int
+    rep_levels: Levels | None
+    """``None`` when nothing repeats."""
+    def_levels: Levels | None
+    """``None`` when every value is present."""
+    num_values: int
+    """Values present (not null)."""
+    encoding: int
+    data: Any
+
+
+class Scratch:
+    """One buffer per task that pages are decompressed into; views into it die with the next page."""
+
+    def __init__(self) -> None:
+        self._buffer = np.empty(0, np.uint8)
+
+    def take(self, size: int) -> npt.NDArray[np.uint8]:
+        if size > len(self._buffer):
+            self._buffer = np.empty(max(size, 1 << 16), np.uint8)
+        return self._buffer
+
+
+def read_header(data: memoryview, at: int, chunk: Chunk, options: ReadOptions) -> tuple[Any, memoryview, int]:
+    """Header at ``data[at:]``, the stored body behind it, and where the body ends.
+
+    The declared sizes are checked against the bytes there are, the chunk and the limits before anybody allocates.
+    """
+    try:
+        header, start = deserialize(tt.PageHeader, data, at)
+    except (ThriftDecodeError, KernelError) as error:
+        raise CorruptFileError(f"bad page header: {error}") from error
+    stored, size = header.compressed_page_size, header.uncompressed_page_size
+    if stored < 0 or stored > len(data) - start:
+        raise CorruptFileError(f"a page of {stored} bytes, {len(data) - start} are left in its column chunk")
+    limits = options.limits
+    if size < 0 or size > chunk.meta.total_uncompressed_size:
+        raise CorruptFileError(
+            f"a page of {size} uncompressed bytes in a column chunk of {chunk.meta.total_uncompressed_size}"
+        )
+    if size > limits.max_page or (size > limits.expansion_floor and size > stored * limits.max_expansion):
+        raise LimitError(f"a page of {stored} bytes inflates to {size}: beyond the limits")
+    return header, data[start : start + stored], start + stored
+
+
+def walk_pages(data: memoryview, chunk: Chunk, options: ReadOptions) -> Iterator[StoredPage]:
+    """All pages of a whole column chunk in order, dictionary page included."""
+    at, ordinal, seen = 0, 0, 0
+    while seen < chunk.meta.num_values:
+        if at >= len(data):
+            raise CorruptFileError(f"{chunk.meta.num_values} values are declared, the pages end after {seen}")
+        try:
+            header, body, at = read_header(data, at, chunk, options)
+            if header.type == DICTIONARY_PAGE:
+                yield StoredPage(header, body, "dictionary")
+                continue
+            if header.type not in (DATA_PAGE, DATA_PAGE_V2):
+                continue  # index pages, and kinds from the future, are passed over as the format asks
+            page = StoredPage(header, body, ordinal)
+            seen += num_levels_of(page)
+        except CorruptFileError as error:
+            error.locate(page=ordinal)
+            raise
+        yield page
+        ordinal += 1
+    if seen > chunk.meta.num_values:
+        raise CorruptFileError(f"{chunk.meta.num_values} values are declared, the pages hold {seen}")
+
+
+def _data_header(page: StoredPage) -> Any:
+    header = page.header
+    inner = header.data_page_header_v2 if header.type == DATA_PAGE_V2 else header.data_page_header
+    if inner is None:
+        raise CorruptFileError("a data page without its data page header")
+    return inner
+
+
+def num_levels_of(page: StoredPage) -> int:
+    """Values that a data page declares, nulls included."""
+    count = int(_data_header(page).num_values)
+    if count < 0:
+        raise CorruptFileError(f"a page of {count} values")
+    return count
+
+
+def check_crc(page: StoredPage, options: ReadOptions) -> None:
+    """Compare the stored body with its CRC, when it has one and checking is on."""
+    crc = page.header.crc
+    if crc is not None and options.verify_checksums and zlib.crc32(page.body) != crc & 0xFFFFFFFF:
+        raise ChecksumError(f"the page does not match its CRC (stored {crc & 0xFFFFFFFF:#010x})")
+
+
+def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tuple[Any, int]:
+    """(PLAIN bytes, number of entries) of a dictionary page."""
+    check_crc(page, options)
+    header = page.header.dictionary_page_header
+    if header is None:
+        raise CorruptFileError("a dictionary page without its header")
+    if header.encoding not in (PLAIN, PLAIN_DICTIONARY):
+        raise UnsupportedError(f"a dictionary page in {encoding_name(header.encoding)}")
+    if header.num_values < 0:
+        raise CorruptFileError(f"a dictionary of {header.num_values} entries")
+    data = decompress(chunk.meta.codec, page.body, page.header.uncompressed_page_size)
+    return data, header.num_values
+
+
+def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, scratch: Scratch) -> PageParts:
+    """CRC, decompression and levels of a data page."""
+    check_crc(page, options)
+    try:
+        if page.header.type == DATA_PAGE_V2:
+            parts = _open_v2(page, chunk, scratch)
+        else:
+            parts = _open_v1(page, chunk, scratch)
+    except KernelError as error:
+        raise CorruptFileError(f"bad levels: {error}") from error
+    if parts.num_levels > 0 and parts.encoding not in DICTIONARY_ENCODINGS:
+        _check_density(parts, options)
+    return parts
+
+
+def _check_density(parts: PageParts, options: ReadOptions) -> None:
+    if parts.num_levels > (len(parts.data) + 64) * options.limits.max_values_per_byte:
+        raise LimitError(f"{parts.num_levels} values in {len(parts.data)} bytes")
+
+
+def _open_v1(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
+    header, node = _data_header(page), chunk.node
+    size = page.header.uncompressed_page_size
+    buffer = None if chunk.meta.codec == UNCOMPRESSED else scratch.take(size)
+    data = memoryview(decompress(chunk.meta.codec, page.body, size, buffer))
+    count = header.num_values
+    at = 0
+    rep = None
+    if node.max_rep:
+        rep, at = _levels_v1(data, at, count, node.max_rep, header.repetition_level_encoding)
+    levels = None
+    if node.max_def:
+        levels, at = _levels_v1(data, at, count, node.max_def, header.definition_level_encoding)
+    return _parts(node, count, rep, levels, header.encoding, data[at:])
+
+
+def _levels_v1(data: memoryview, at: int, count: int, maximum: int, encoding: int) -> tuple[Levels, int]:
+    if encoding == BIT_PACKED:
+        width = rle.bit_width(maximum)
+        levels = np.empty(count, np.uint8)
+        used = kernels.bit_packed_decode_u8(data[at:], width, count, levels)
+        if count and levels.max() > maximum:
+            raise CorruptFileError(f"a level of {levels.max()} where {maximum} is the maximum")
+        return levels, at + used
+    if len(data) - at < 4:
+        raise CorruptFileError("the page ends before its levels")
+    size = int.from_bytes(data[at : at + 4], "little")
+    at += 4
+    if size > len(data) - at:
+        raise CorruptFileError(f"levels of {size} bytes, the page has {len(data) - at} left")
+    return rle.decode_levels(data[at : at + size], count, maximum), at + size
+
+
+def _open_v2(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
+    header, node = _data_header(page), chunk.node
+    rep_size, def_size = header.repetition_levels_byte_length, header.definition_levels_byte_length
+    size = page.header.uncompressed_page_size
+    if rep_size < 0 or def_size < 0 or rep_size + def_size > min(len(page.body), size):
+        raise CorruptFileError(f"levels of {rep_size} + {def_size} bytes in a page of {len(page.body)}")
+    count = header.num_values
+    levels_end = rep_size + def_size
+    rep = rle.decode_levels(page.body[:rep_size], count, node.max_rep) if node.max_rep else None
+    levels = None
+    if node.max_def:
+        levels = rle.decode_levels(page.body[rep_size:levels_end], count, node.max_def)
+    stored, size = page.body[levels_end:], size - levels_end
+    compressed = header.is_compressed is not False and chunk.meta.codec != UNCOMPRESSED
+    if compressed and len(stored) == 0 and size == 0:
+        compressed = False  # writers leave empty payloads alone
+    codec = chunk.meta.codec if compressed else UNCOMPRESSED
+    data = decompress(codec, stored, size, scratch.take(size) if compressed else None)
+    if node.max_rep == 0 and header.num_rows != count:
+        raise CorruptFileError(f"{header.num_rows} rows in a page of {count} values")
+    return _parts(node, count, rep, levels, header.encoding, memoryview(data))
+
+
+def _parts(
+    node: Node, count: int, rep: Levels | None, levels: Levels | None, encoding: int, data: memoryview
+) -> PageParts:
+    present = count if levels is None else int(np.count_nonzero(levels == node.max_def))
+    if present == count and node.max_rep == 0:
+        levels = None
+    return PageParts(count, rep, levels, present, encoding, data)

@@ -1,0 +1,131 @@
+"""From physical values to an Arrow column: widths, units and byte order of the annotation (LogicalTypes.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.errors import CorruptFileError
+from pyparq.read.builder import Builder, Valid
+from pyparq.schema.types import DataType, LeafType, Physical, arrow_type
+from pyparq.schema.values import BinaryValues
+
+Bytes = npt.NDArray[np.uint8]
+
+_JULIAN_EPOCH = 2_440_588
+"""Julian day number of 1970-01-01."""
+_NS_PER_DAY = 86_400_000_000_000
+
+
+def to_column(builder: Builder, leaf: LeafType, *, large: bool = False) -> Any:
+    """The builder's slots as a :class:`pyparq.table.Column` of the leaf's Arrow type.
+
+    ``large``: strings and binary take int64 offsets. They do so anyway when the data passes 2 GiB.
+    """
+    from pyparq.table import Column
+
+    values = builder.values()
+    type_ = arrow_type(leaf)
+    valid = builder.valid()
+    buffers: tuple[npt.NDArray[Any], ...]
+    if leaf.kind == "null":
+        return Column(DataType("n"), builder.length, None, (), builder.length)
+    if isinstance(values, BinaryValues) and leaf.kind != "decimal":
+        if large or int(values.offsets[-1]) > 0x7FFFFFFF:
+            type_, offsets = DataType(type_.format.upper()), values.offsets
+        else:
+            offsets = values.offsets.astype(np.int32)
+        buffers = (offsets, values.data)
+    else:
+        buffers = (fixed_buffer(values, leaf, valid),)
+    return Column(type_, builder.length, pack_validity(valid), buffers, builder.null_count)
+
+
+def pack_validity(valid: Valid | None) -> Bytes | None:
+    """One byte per slot to Arrow's bitmap."""
+    return None if valid is None else np.packbits(valid, bitorder="little")
+
+
+def fixed_buffer(values: Any, leaf: LeafType, valid: Valid | None) -> npt.NDArray[Any]:
+    """The Arrow values buffer of fixed-width values (or of BYTE_ARRAY decimals)."""
+    kind = leaf.kind
+    if kind == "bool":
+        return np.packbits(values, bitorder="little")
+    if kind in ("int", "uint") and leaf.bits < 32:
+        narrow = arrow_type(leaf).numpy_dtype
+        return np.asarray(values.astype(narrow))
+    if kind == "decimal":
+        return _decimal_buffer(values, leaf, valid)
+    if kind == "int96":
+        return _int96_to_ns(values)
+    return np.asarray(values.reshape(-1))
+
+
+def _decimal_buffer(values: Any, leaf: LeafType, valid: Valid | None) -> Bytes:
+    """Little-endian two's complement of 16 bytes (32 beyond 38 digits)."""
+    width = 32 if leaf.precision > 38 else 16
+    if isinstance(values, BinaryValues):
+        return _binary_decimals(values, width)
+    out: npt.NDArray[Any]
+    if leaf.physical in (Physical.INT32, Physical.INT64):
+        out = np.empty((len(values), width // 8), np.int64)
+        out[:, 0] = values
+        out[:, 1:] = (out[:, 0] >> 63)[:, None]
+        return out.reshape(-1).view(np.uint8)
+    return _big_endian_decimals(values, width).reshape(-1)
+
+
+def _big_endian_decimals(values: Bytes, width: int) -> Bytes:
+    """Rows of big-endian two's complement to little-endian rows of ``width`` bytes."""
+    stored = values.shape[1]
+    if stored > width:
+        # A wider storage than the precision needs: the leading bytes may only repeat the sign.
+        sign = (values[:, stored - width] >> 7) * np.uint8(255)
+        if (values[:, : stored - width] != sign[:, None]).any():
+            raise CorruptFileError("a decimal value is too large for its precision")
+        values, stored = values[:, stored - width :], width
+    out = np.empty((len(values), width), np.uint8)
+    out[:, :stored] = values[:, ::-1]
+    out[:, stored:] = ((values[:, :1] >> 7) * np.uint8(255)) if stored else 0
+    return out
+
+
+def _binary_decimals(values: BinaryValues, width: int) -> Bytes:
+    """BYTE_ARRAY decimals have lengths of their own: convert all of one length together."""
+    lengths = np.diff(values.offsets)
+    out = np.zeros((len(lengths), width), np.uint8)
+    for length in np.unique(lengths).tolist():
+        if length == 0:
+            continue  # null slots, and the empty encoding of zero
+        rows = np.flatnonzero(lengths == length)
+        index = values.offsets[rows][:, None] + np.arange(length)
+        out[rows] = _big_endian_decimals(values.data[index], width)
+    return out.reshape(-1)
+
+
+def _int96_to_ns(values: Bytes) -> npt.NDArray[np.int64]:
+    """INT96 timestamps (nanoseconds of the day, Julian day) to nanoseconds since the epoch.
+
+    Instants outside the int64 range wrap around, as in other readers: ask for another unit to read them.
+    """
+    flat = np.ascontiguousarray(values).reshape(-1, 12)
+    nanos = flat[:, :8].copy().view("<i8").reshape(-1)
+    days = flat[:, 8:].copy().view("<u4").reshape(-1).astype(np.int64)
+    zero = (nanos == 0) & (days == 0)  # the filler of null slots
+    with np.errstate(over="ignore"):
+        result = (days - _JULIAN_EPOCH) * _NS_PER_DAY + nanos
+    result[zero] = 0
+    return np.asarray(result)
+
+
+def check_utf8(values: BinaryValues) -> None:
+    """Raise :class:`CorruptFileError` when a value is not UTF-8."""
+    bad = kernels.utf8_validate(values.offsets, values.data)
+    if bad >= 0:
+        shown = values.value(bad)[:24]
+        raise CorruptFileError(
+            f"value {bad} of the page is not UTF-8: {shown!r}...; read it with binary_columns=[...] to get bytes"
+        )

@@ -1,0 +1,145 @@
+"""From rows to pages to byte ranges: what a scan will read of each column chunk.
+
+A :class:`ColumnRead` is a plain value: it can be printed, pickled, sent to another machine and checked to the byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pyparq.index.page_index import PageLocations
+from pyparq.index.row_ranges import RowRanges
+from pyparq.io.source import Range
+from pyparq.options import ReadOptions
+from pyparq.read.open import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class PageRead:
+    """One data page: its ordinal, where it lies, and the rows it holds."""
+
+    ordinal: int
+    offset: int
+    size: int
+    first_row: int
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRead:
+    """What to read of one column chunk: the dictionary page and some data pages, or (``pages`` is ``None``) all."""
+
+    row_group: int
+    column: int
+    name: str
+    pages: tuple[PageRead, ...] | None
+    dictionary: Range | None
+    """Bytes before the first data page, when pages are read one by one and the dictionary is not known yet."""
+    whole: Range | None
+    """The whole chunk, when ``pages`` is ``None``."""
+    rows: tuple[tuple[int, int], ...]
+    """Row ranges that the pages hold."""
+
+    @property
+    def ranges(self) -> list[Range]:
+        """Byte ranges in file order, before any are merged."""
+        if self.whole is not None:
+            return [self.whole]
+        first = [] if self.dictionary is None else [self.dictionary]
+        return first + [(p.offset, p.size) for p in self.pages or ()]
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(length for _, length in self.ranges)
+
+    def row_ranges(self, num_rows: int) -> RowRanges:
+        return RowRanges.of(self.rows, num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroupPlan:
+    """One row group of a plan: rows that may match, rows that surely do, and what will be read of each column."""
+
+    row_group: int
+    num_rows: int
+    maybe: tuple[tuple[int, int], ...]
+    sure: tuple[tuple[int, int], ...]
+    filter_reads: tuple[ColumnRead, ...]
+    """Read first; they decide which rows survive."""
+    output_reads: tuple[ColumnRead, ...]
+    """At most: only the pages with surviving rows are read."""
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(read.num_bytes for read in self.filter_reads + self.output_reads)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """A pruned scan as a plain value: picklable, comparable, splittable into parts that run elsewhere."""
+
+    source: str
+    columns: list[str] | None
+    filters: Any
+    options: ReadOptions
+    row_groups: tuple[RowGroupPlan, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """Data page and dictionary bytes, at most."""
+        return sum(group.num_bytes for group in self.row_groups)
+
+    def split(self) -> list[ScanPlan]:
+        """One plan per row group."""
+        return [replace(self, row_groups=(group,)) for group in self.row_groups]
+
+    def __str__(self) -> str:
+        lines = [
+            f"plan for {self.source}: {len(self.row_groups)} row groups, at most {self.num_bytes:,} bytes"
+        ]
+        for group in self.row_groups:
+            maybe = RowRanges.of(group.maybe, group.num_rows)
+            lines.append(f"  row group {group.row_group}: {maybe.count:,} of {group.num_rows:,} rows")
+            for read in group.filter_reads + group.output_reads:
+                pages = "all pages" if read.pages is None else f"{len(read.pages)} pages"
+                lines.append(f"    {read.name}: {pages}, {read.num_bytes:,} bytes")
+        return "\n".join(lines)
+
+
+def plan_column(
+    chunk: Chunk, rows: RowRanges, locations: PageLocations | None, *, has_dictionary: bool = False
+) -> ColumnRead:
+    """The pages of ``chunk`` that hold any of ``rows``; the whole chunk when that is all, or nothing tells pages apart.
+
+    ``has_dictionary``: the dictionary is decoded already and need not be read again.
+    """
+    if locations is None or len(locations) == 0 or rows.is_all:
+        return _whole(chunk)
+    counts = locations.row_counts(chunk.num_rows)
+    needed = rows.intersects(locations.first_rows, locations.first_rows + counts)
+    if needed.all() and not has_dictionary:
+        return _whole(chunk)
+    pages = tuple(
+        PageRead(
+            k,
+            int(locations.offsets[k]),
+            int(locations.sizes[k]),
+            int(locations.first_rows[k]),
+            int(counts[k]),
+        )
+        for k in np.flatnonzero(needed).tolist()
+    )
+    head = int(locations.offsets[0]) - chunk.start
+    dictionary = (chunk.start, head) if head > 0 and pages and not has_dictionary else None
+    held = RowRanges.from_pages(locations.first_rows, needed, chunk.num_rows)
+    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, tuple(held))
+
+
+def _whole(chunk: Chunk) -> ColumnRead:
+    rows = ((0, chunk.num_rows),) if chunk.num_rows else ()
+    return ColumnRead(
+        chunk.row_group, chunk.node.column, chunk.name, None, None, (chunk.start, chunk.size), rows
+    )

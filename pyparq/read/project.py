@@ -1,0 +1,52 @@
+"""From the names a user asked for to the leaves to read and the fields to return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyparq.errors import OptionError
+from pyparq.schema.arrow import field_of
+from pyparq.schema.shape import Shape, shape_of
+from pyparq.schema.tree import Node, SchemaTree
+from pyparq.schema.types import Field
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the result: its shape, the Arrow field it becomes, and the leaves it needs."""
+
+    shape: Shape
+    field: Field
+    leaves: tuple[Node, ...]
+
+
+def project(tree: SchemaTree, columns: Sequence[str] | None) -> list[Output]:
+    """The result's columns: all, or those named, in the order of the names (a repeated name counts once).
+
+    A name is a top-level column or a dotted path into one; paths into one column give one column reduced to those
+    leaves. Raises :class:`ColumnNotFoundError` with near matches.
+    """
+    if columns is None:
+        return [_output(node, None) for node in tree.root.children]
+    if isinstance(columns, str):
+        raise OptionError(f"columns must be a list of names; did you mean [{columns!r}]?")
+    wanted: dict[Node, set[int] | None] = {}
+    for name in columns:
+        node = tree.find(name)
+        top = node
+        while top.parent is not tree.root and top.parent is not None:
+            top = top.parent
+        leaves = {leaf.column for leaf in node.leaves()}
+        before = wanted.get(top, set())
+        wanted[top] = None if node is top or before is None else before | leaves
+    return [_output(node, leaves) for node, leaves in wanted.items()]
+
+
+def _output(node: Node, columns: set[int] | None) -> Output:
+    shape = shape_of(node)
+    field = field_of(shape, columns)
+    assert field is not None, "a column without leaves"
+    if columns is None or shape.kind == "leaf":
+        return Output(shape, field, tuple(node.leaves()))
+    return Output(shape, field, tuple(leaf for leaf in node.leaves() if leaf.column in columns))

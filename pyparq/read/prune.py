@@ -1,0 +1,277 @@
+"""Narrow row groups to the rows that can match, asking the cheapest index first.
+
+Per test and row group there are two sets of rows: ``maybe`` (every row that can match is in it) and ``sure`` (every
+row in it matches). Each stage narrows ``maybe`` or widens ``sure`` from one kind of index; AND and OR combine them.
+A stage only asks for what can still change the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
+from pyparq.filters.bloom import probe_hashes
+from pyparq.filters.bounds import evaluate_bounds
+from pyparq.filters.dictionary import evaluate_dictionary
+from pyparq.filters.predicate import VALUE_OPS, And, Constant, Predicate, Test
+from pyparq.index import bloom
+from pyparq.index.row_ranges import RowRanges
+from pyparq.index.statistics import bounds_of_chunks
+from pyparq.read.bloom_probe import Probe, run_probes
+from pyparq.read.decode import decode_dictionary
+from pyparq.read.indexes import PageLocations, read_page_indexes
+from pyparq.read.open import Chunk, OpenFile
+from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, read_header
+from pyparq.read.selectivity import USELESS, kept_share
+from pyparq.schema.values import Values
+
+
+@dataclass(slots=True)
+class Selection:
+    """The rows of one row group that are still in question, and what was read on the way."""
+
+    row_group: int
+    maybe: RowRanges
+    sure: RowRanges
+    dictionaries: dict[int, Values] = field(default_factory=dict)
+    """Decoded dictionaries by leaf column."""
+    locations: dict[int, PageLocations | None] = field(default_factory=dict)
+    """Page locations by leaf column; ``None`` where there is no usable OffsetIndex."""
+
+    @property
+    def num_rows(self) -> int:
+        return self.maybe.num_rows
+
+
+@dataclass(slots=True)
+class StageReport:
+    """What one stage did: row groups and rows before and after, pages looked at and dropped, and its cost."""
+
+    name: str
+    asked: int
+    """Indexes asked (chunks)."""
+    row_groups_before: int
+    row_groups_after: int
+    rows_before: int
+    rows_after: int
+    pages_before: int
+    pages_after: int
+    requests: int
+    bytes: int
+
+
+class Pruner:
+    """Runs the stages over the row groups of one file."""
+
+    def __init__(self, file: OpenFile, predicate: Predicate, row_groups: Sequence[int]) -> None:
+        self.file = file
+        self.options = file.options
+        self.predicate = predicate
+        self.tests = list(dict.fromkeys(predicate.tests()))
+        self.reports: list[StageReport] = []
+        self.selections: list[Selection] = []
+        self._maybe: dict[tuple[Test, int], RowRanges] = {}
+        self._sure: dict[tuple[Test, int], RowRanges] = {}
+        self._share: dict[tuple[Test, int], float] = {}
+        self._pages = (0, 0)
+        self._asked = 0
+        for row_group in row_groups:
+            rows = RowRanges.all(file.num_rows_of(row_group))
+            none = RowRanges.none(rows.num_rows)
+            self.selections.append(Selection(row_group, rows, none))
+            for test in self.tests:
+                self._maybe[test, row_group] = rows
+                self._sure[test, row_group] = none
+                self._share[test, row_group] = 0.5
+
+    def run(self) -> list[Selection]:
+        """The row groups that may hold matching rows, each with its row ranges."""
+        if isinstance(self.predicate, Constant):
+            return self._constant(self.predicate.value)
+        options = self.options
+        if options.use_statistics:
+            self._stage("statistics", self._by_statistics)
+        if options.use_bloom_filters:
+            self._stage("bloom filter", self._by_bloom)
+        if options.use_dictionaries:
+            self._stage("dictionary", lambda: self._by_dictionary(before_index=True))
+        if options.use_page_index:
+            self._stage("column index", self._by_column_index)
+        if options.use_dictionaries:
+            self._stage("dictionary", lambda: self._by_dictionary(before_index=False))
+        return self.selections
+
+    def _constant(self, value: bool) -> list[Selection]:
+        for selection in self.selections:
+            if value:
+                selection.sure = selection.maybe
+        if not value:
+            self.selections = []
+        return self.selections
+
+    # ---- the frame of a stage
+
+    def _stage(self, name: str, run: Callable[[], None]) -> None:
+        if not self.selections:
+            return
+        counts = self.file.fetcher.counts
+        requests, size = counts.requests, counts.bytes
+        groups, rows = len(self.selections), sum(s.maybe.count for s in self.selections)
+        self._pages, self._asked = (0, 0), 0
+        run()
+        self._settle()
+        if self._asked:
+            self.reports.append(
+                StageReport(
+                    name, self._asked, groups, len(self.selections), rows, sum(s.maybe.count for s in self.selections),
+                    *self._pages, counts.requests - requests, counts.bytes - size,
+                )
+            )  # fmt: skip
+
+    def _settle(self) -> None:
+        """Combine the tests' rows by the predicate, and let go of row groups without any."""
+        for selection in self.selections:
+            selection.maybe, selection.sure = self._combine(self.predicate, selection)
+        self.selections = [s for s in self.selections if s.maybe]
+
+    def _combine(self, predicate: Predicate, selection: Selection) -> tuple[RowRanges, RowRanges]:
+        if isinstance(predicate, Test):
+            key = predicate, selection.row_group
+            return self._maybe[key], self._sure[key]
+        if isinstance(predicate, Constant):
+            rows, none = RowRanges.all(selection.num_rows), RowRanges.none(selection.num_rows)
+            return (rows, rows) if predicate.value else (none, none)
+        maybe, sure = self._combine(predicate.children[0], selection)
+        for child in predicate.children[1:]:
+            other_maybe, other_sure = self._combine(child, selection)
+            if isinstance(predicate, And):
+                maybe, sure = maybe & other_maybe, sure & other_sure
+            else:
+                maybe, sure = maybe | other_maybe, sure | other_sure
+        return maybe, sure
+
+    def _open_questions(self) -> list[tuple[Test, Selection, Chunk]]:
+        """(test, row group, chunk) where an index could still change something."""
+        found = []
+        for selection in self.selections:
+            if selection.sure.count == selection.maybe.count:
+                continue
+            for test in self.tests:
+                key = test, selection.row_group
+                if self._share[key] < USELESS and self._maybe[key] and not self._sure[key].is_all:
+                    found.append((test, selection, self.file.chunk(selection.row_group, test.node)))
+        return found
+
+    def _drop(self, test: Test, selection: Selection) -> None:
+        self._maybe[test, selection.row_group] = RowRanges.none(selection.num_rows)
+
+    # ---- the stages
+
+    def _by_statistics(self) -> None:
+        for test in self.tests:
+            chunks = [self.file.chunk(s.row_group, test.node) for s in self.selections]
+            order = self.file.column_order(test.node)
+            bounds = bounds_of_chunks(test.leaf, [c.meta for c in chunks], order, self.file.created_by)
+            some, every = evaluate_bounds(test, bounds)
+            self._asked += len(chunks)
+            for k, selection in enumerate(self.selections):
+                key = test, selection.row_group
+                if not some[k]:
+                    self._drop(test, selection)
+                elif every[k] and test.node.max_rep == 0:
+                    self._sure[key] = RowRanges.all(selection.num_rows)
+                self._share[key] = kept_share(test, bounds, k)
+
+    def _by_bloom(self) -> None:
+        asked: list[tuple[Test, Selection, Probe]] = []
+        for test, selection, chunk in self._open_questions():
+            if not chunk.meta.bloom_filter_offset or not bloom.can_prune(test.leaf):
+                continue
+            hashes = probe_hashes(test)
+            if hashes is not None:
+                asked.append((test, selection, Probe(chunk, hashes)))
+        self._asked = len(asked)
+        run_probes([probe for _, _, probe in asked], self.file.fetcher, self.options.limits)
+        for test, selection, probe in asked:
+            if not probe.answer:
+                self._drop(test, selection)
+
+    def _by_dictionary(self, before_index: bool) -> None:
+        asked = []
+        for test, selection, chunk in self._open_questions():
+            size = dictionary_size(chunk)
+            if test.op not in VALUE_OPS or size == 0 or not is_fully_dictionary(chunk.meta):
+                continue
+            if before_index:
+                index_size = (chunk.raw.column_index_length or 0) + (chunk.raw.offset_index_length or 0)
+                if index_size and index_size < size and self.options.use_page_index:
+                    continue  # the column index is cheaper: it goes first
+            elif (test.node.column in selection.dictionaries) or chunk.size < 2 * size:
+                continue  # asked already, or nearly the whole chunk
+            asked.append((test, selection, chunk))
+        self._asked = len(asked)
+        ranges = [(c.start, dictionary_size(c)) for _, s, c in asked if c.node.column not in s.dictionaries]
+        parts = iter(self.file.fetcher.fetch(ranges) if ranges else [])
+        for test, selection, chunk in asked:
+            column = chunk.node.column
+            if column not in selection.dictionaries:
+                values = self._dictionary(chunk, next(parts))
+                if values is None:
+                    continue
+                selection.dictionaries[column] = values
+            if not evaluate_dictionary(test, selection.dictionaries[column], test.leaf):
+                self._drop(test, selection)
+
+    def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:
+        header, body, _ = read_header(data, 0, chunk, self.options)
+        if header.type != DICTIONARY_PAGE:
+            return None
+        return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options)
+
+    def _by_column_index(self) -> None:
+        asked = [
+            q for q in self._open_questions() if q[2].raw.column_index_offset and q[2].raw.offset_index_offset
+        ]
+        self._asked = len(asked)
+        chunks = list({(c.row_group, c.node.column): c for _, _, c in asked}.values())
+        indexes = read_page_indexes(self.file, chunks)
+        before = after = 0
+        for test, selection, chunk in asked:
+            index = indexes.get((chunk.row_group, chunk.node.column))
+            if index is None:
+                continue
+            bounds, locations = index
+            selection.locations[chunk.node.column] = locations
+            some, every = evaluate_bounds(test, bounds)
+            key = test, selection.row_group
+            first_rows = locations.first_rows
+            self._maybe[key] &= RowRanges.from_pages(first_rows, some, selection.num_rows)
+            if test.node.max_rep == 0:
+                self._sure[key] |= RowRanges.from_pages(first_rows, every, selection.num_rows)
+            before += len(some)
+            after += int(np.count_nonzero(some))
+        self._pages = before, after
+
+
+def is_fully_dictionary(meta: object) -> bool:
+    """Whether every data page is certainly dictionary-encoded.
+
+    ``encoding_stats`` says so page by page. Without it, only PLAIN_DICTIONARY beside level encodings proves it: a
+    chunk that lists RLE_DICTIONARY may list PLAIN for its dictionary page or for fallen-back data pages alike.
+    """
+    stats = meta.encoding_stats  # type: ignore[attr-defined]
+    if stats:
+        data = [s for s in stats if s.page_type in (DATA_PAGE, DATA_PAGE_V2) and s.count != 0]
+        return bool(data) and all(s.encoding in DICTIONARY_ENCODINGS for s in data)
+    encodings = set(meta.encodings or ())  # type: ignore[attr-defined]
+    return PLAIN_DICTIONARY in encodings and encodings <= {PLAIN_DICTIONARY, RLE, BIT_PACKED}
+
+
+def dictionary_size(chunk: Chunk) -> int:
+    """Bytes of the dictionary page with its header as the metadata places it; 0 when there is none."""
+    meta = chunk.meta
+    offset = meta.dictionary_page_offset or 0
+    return meta.data_page_offset - offset if 0 < offset < meta.data_page_offset <= chunk.end else 0

@@ -1,0 +1,220 @@
+"""A scan: prune, read the filter columns, keep the rows that match, then read the rest of those rows only."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, OptionError
+from pyparq.filters.bind import bind
+from pyparq.filters.predicate import Constant
+from pyparq.filters.rows import evaluate_rows
+from pyparq.index.row_ranges import RowRanges
+from pyparq.read.columns import ColumnReader, Decoded, Wanted
+from pyparq.read.explain import Explanation, explain_scan
+from pyparq.read.open import OpenFile
+from pyparq.read.plan import RowGroupPlan, ScanPlan
+from pyparq.read.project import Output, project
+from pyparq.read.prune import Pruner, Selection, StageReport
+from pyparq.schema.types import Schema
+from pyparq.table import Batch, Column, Table, widen_columns
+
+
+class Scan:
+    """One question to one file: which ``columns`` of the rows where ``filters`` is true.
+
+    Made by :meth:`pyparq.ParquetFile.scan`. Nothing is read before one of the methods below asks for it.
+    """
+
+    def __init__(
+        self,
+        file: OpenFile,
+        columns: Sequence[str] | None = None,
+        filters: Any = None,
+        row_groups: Sequence[int] | None = None,
+    ) -> None:
+        self.file = file
+        self.columns = None if columns is None else list(columns)
+        self.filters = filters
+        self.outputs: list[Output] = project(file.tree, columns)
+        self.predicate = bind(filters, file.tree)
+        self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
+        self.reader = ColumnReader(file)
+        self.reports: list[StageReport] = []
+        self.rows_returned: int | None = None
+        self._io_before = (
+            file.fetcher.counts.requests,
+            file.fetcher.counts.bytes,
+            file.fetcher.counts.ranges,
+        )
+        self._selections: list[Selection] | None = None
+
+    # ---- what a user calls
+
+    @property
+    def schema(self) -> Schema:
+        """Schema of the result. String columns become ``large_string`` in tables where one passes 2 GiB."""
+        return Schema(tuple(output.field for output in self.outputs))
+
+    def to_table(self) -> Table:
+        """All matching rows. Columns of all row groups are read side by side."""
+        selections = self._prune()
+        batches = [b for b in self._run(selections) if b.num_rows]
+        self.rows_returned = sum(b.num_rows for b in batches)
+        return Table(*widen_columns(self.schema, batches))
+
+    def batches(self, batch_size: int | None = None) -> Iterator[Batch]:
+        """Matching rows, one :class:`pyparq.table.Batch` per row group (cut to ``batch_size`` rows when given).
+
+        At most the selected pages of one row group are in memory at a time. An empty row group gives no batch.
+        """
+        if batch_size is not None and batch_size < 1:
+            raise OptionError(f"batch_size must be at least 1, not {batch_size}")
+        self.rows_returned = 0
+        for selection in self._prune():
+            fresh = Selection(selection.row_group, selection.maybe, selection.sure)
+            for batch in self._run([fresh]):
+                self.rows_returned += batch.num_rows
+                step = batch_size or max(batch.num_rows, 1)
+                for start in range(0, batch.num_rows, step):
+                    yield batch.slice(start, min(step, batch.num_rows - start))
+
+    def count(self) -> int:
+        """How many rows match; without reading any column where the indexes alone can tell."""
+        if isinstance(self.predicate, Constant):
+            return sum(s.maybe.count for s in self._prune())
+        total = 0
+        for selection in self._prune():
+            total += sum(b.num_rows for b in self._run([selection], outputs=[]))
+        return total
+
+    def plan(self) -> ScanPlan:
+        """What the scan will read, as a plain value: see :class:`pyparq.read.plan.ScanPlan`. Prunes, reads no data."""
+        groups = []
+        for selection in self._prune():
+            first = self._filter_columns(selection)
+            columns = {w.node.column for w in first}
+            rest = [
+                Wanted(selection, leaf, selection.maybe)
+                for output in self.outputs
+                for leaf in output.leaves
+                if leaf.column not in columns
+            ]
+            reads = self.reader.plan(first), self.reader.plan(rest)
+            groups.append(
+                RowGroupPlan(
+                    selection.row_group, selection.num_rows, tuple(selection.maybe), tuple(selection.sure),
+                    tuple(reads[0]), tuple(reads[1]),
+                )
+            )  # fmt: skip
+        return ScanPlan(self.file.name, self.columns, self.filters, self.file.options, tuple(groups))
+
+    def explain(self, *, execute: bool = True) -> Explanation:
+        """What each index removed, and the pages, ranges, requests and bytes it came to.
+
+        Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
+        """
+        if execute and self.rows_returned is None:
+            self.to_table()
+        self._prune()
+        return explain_scan(self, self._io_before)
+
+    # ---- the line from pruning to batches
+
+    def _prune(self) -> list[Selection]:
+        if self._selections is None:
+            pruner = Pruner(self.file, self.predicate, self.row_groups)
+            self._selections = pruner.run()
+            self.reports = pruner.reports
+        return self._selections
+
+    def use_plan(self, groups: Sequence[RowGroupPlan]) -> None:
+        """Take the outcome of pruning from a plan instead of asking the indexes again."""
+        self._selections = [
+            Selection(g.row_group, RowRanges.of(g.maybe, g.num_rows), RowRanges.of(g.sure, g.num_rows))
+            for g in groups
+        ]
+
+    def _filter_columns(self, selection: Selection) -> list[Wanted]:
+        """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
+        undecided = selection.maybe & ~selection.sure
+        if not undecided:
+            return []
+        leaves = self.file.tree.leaves
+        wanted_too = {leaf.column for output in self.outputs for leaf in output.leaves}
+        return [
+            Wanted(selection, leaves[c], selection.maybe if c in wanted_too else undecided)
+            for c in sorted(self.predicate.columns())
+        ]
+
+    def _run(self, selections: list[Selection], outputs: list[Output] | None = None) -> list[Batch]:
+        """One batch per selection. A page that contradicts its index is read again without the index."""
+        outputs = self.outputs if outputs is None else outputs
+        try:
+            return self._read(selections, outputs)
+        except ChecksumError:
+            raise
+        except CorruptFileError as error:
+            if not any(loc is not None for s in selections for loc in s.locations.values()):
+                raise
+            warnings.warn(f"reading without page indexes: {error}", CorruptIndexWarning, stacklevel=3)
+            return self._read([self._without_index(s) for s in selections], outputs)
+
+    def _without_index(self, selection: Selection) -> Selection:
+        rows = RowRanges.all(selection.num_rows)
+        sure = rows if isinstance(self.predicate, Constant) else RowRanges.none(selection.num_rows)
+        plain = Selection(selection.row_group, rows, sure)
+        plain.locations = {leaf.column: None for leaf in self.file.tree.leaves}
+        return plain
+
+    def _read(self, selections: list[Selection], outputs: list[Output]) -> list[Batch]:
+        first = [w for s in selections for w in self._filter_columns(s)]
+        decoded = _by_place(first, self.reader.read(first))
+        kept = [self._survivors(s, decoded) for s in selections]
+        rest = [
+            Wanted(s, leaf, rows)
+            for s, rows in zip(selections, kept, strict=True)
+            if rows
+            for output in outputs
+            for leaf in output.leaves
+            if (s.row_group, leaf.column) not in decoded
+        ]
+        decoded |= _by_place(rest, self.reader.read(rest))
+        return [
+            Batch([_assemble(output, s, rows, decoded) for output in outputs], rows.count)
+            for s, rows in zip(selections, kept, strict=True)
+            if rows
+        ]
+
+    def _survivors(self, selection: Selection, decoded: dict[tuple[int, int], Decoded]) -> RowRanges:
+        """The rows where the predicate is true."""
+        undecided = selection.maybe & ~selection.sure
+        if not undecided:
+            return selection.sure
+        columns: dict[int, Column] = {
+            c: decoded[selection.row_group, c].select(undecided) for c in self.predicate.columns()
+        }
+        return undecided.select(evaluate_rows(self.predicate, columns)) | selection.sure
+
+
+def _by_place(wanted: Sequence[Wanted], decoded: Sequence[Decoded]) -> dict[tuple[int, int], Decoded]:
+    return {(w.selection.row_group, w.node.column): d for w, d in zip(wanted, decoded, strict=True)}
+
+
+def _assemble(
+    output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], Decoded]
+) -> Column:
+    return decoded[selection.row_group, output.leaves[0].column].select(rows)
+
+
+def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:
+    if row_groups is None:
+        return list(range(count))
+    chosen = [int(k) for k in row_groups]
+    for k in chosen:
+        if not 0 <= k < count:
+            raise OptionError(f"row group {k} does not exist: the file has {count}")
+    if len(set(chosen)) != len(chosen):
+        raise OptionError("a row group is listed twice")
+    return chosen
