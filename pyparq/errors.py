@@ -58,9 +58,7 @@ class ParquetError(Exception):
         return self
 
     def __str__(self) -> str:
-        place = ", ".join(
-            f"{_LABELS[name]} {value}" for name in _PLACES if (value := getattr(self, name)) is not None
-        )
+        place = ", ".join(f"{_LABELS[name]} {value}" for name in _PLACES if (value := getattr(self, name)) is not None)
         return f"{self.message} [{place}]" if place else self.message
 
     def __reduce__(self) -> tuple[object, ...]:

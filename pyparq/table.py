@@ -69,9 +69,7 @@ class Column:
     def values(self) -> Buffer:
         """The values buffer of a fixed-width column as a typed array (bool unpacked); nulls hold anything."""
         if self.type.format == "b":
-            bits = np.unpackbits(
-                self.buffers[0].view(np.uint8), count=self.offset + self.length, bitorder="little"
-            )
+            bits = np.unpackbits(self.buffers[0].view(np.uint8), count=self.offset + self.length, bitorder="little")
             return bits[self.offset :].view(np.bool_)
         width = self.type.byte_width
         raw = self.buffers[0].view(np.uint8)[self.offset * width : (self.offset + self.length) * width]
@@ -320,9 +318,7 @@ def _field_from_nanoarrow(schema: Any) -> Field:
     children = tuple(_field_from_nanoarrow(schema.child(i)) for i in range(schema.n_children))
     dictionary = None if schema.dictionary is None else _field_from_nanoarrow(schema.dictionary).type
     metadata = dict(schema.metadata.items()) if schema.metadata is not None else {}
-    return Field(
-        schema.name or "", DataType(schema.format, children, dictionary), bool(schema.flags & 2), metadata
-    )
+    return Field(schema.name or "", DataType(schema.format, children, dictionary), bool(schema.flags & 2), metadata)
 
 
 def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
@@ -337,8 +333,7 @@ def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
 def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
     if array.null_count > 0:
         raise DataError("a record batch with null rows")
-    view = array.view()
-    columns = [_column_from_view(view.child(i), f.type) for i, f in enumerate(schema.fields)]
+    columns = [_column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
     if array.offset:
         columns = [_shifted(c, array.offset, array.length) for c in columns]
     return Batch(columns, array.length)
@@ -353,10 +348,12 @@ def _shifted(column: Column, offset: int, length: int) -> Column:
     )  # fmt: skip
 
 
-def _column_from_view(view: Any, type_: DataType) -> Column:
+def _column_from_nanoarrow(array: Any, type_: DataType) -> Column:
+    # A view of each array by itself: the buffers of a view's child do not keep the parent's memory alive.
+    view = array.view()
     buffers = [np.frombuffer(b, np.uint8) if b.size_bytes else np.empty(0, np.uint8) for b in view.buffers]
-    children = tuple(_column_from_view(view.child(i), f.type) for i, f in enumerate(type_.children))
-    dictionary = None if type_.dictionary is None else _column_from_view(view.dictionary, type_.dictionary)
+    children = tuple(_column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(type_.children))
+    dictionary = None if type_.dictionary is None else _column_from_nanoarrow(array.dictionary, type_.dictionary)
     has_validity = type_.format not in ("n", "+r") and len(buffers) > 0
     validity = buffers.pop(0) if has_validity else None
     if validity is not None and len(validity) == 0:

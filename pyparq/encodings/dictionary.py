@@ -29,9 +29,7 @@ def as_bytes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
     return values.reshape(-1).view(np.uint8)
 
 
-def build(
-    values: Values, leaf: LeafType, max_bytes: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def build(values: Values, leaf: LeafType, max_bytes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Indices and the position of each entry's first occurrence.
 
     Stops before the value that would make the PLAIN dictionary larger than ``max_bytes``: fewer indices than values
@@ -40,9 +38,7 @@ def build(
     if isinstance(values, BinaryValues):
         return kernels.dict_encode_binary(values.offsets, values.data, max_bytes)
     width = leaf.width
-    return kernels.dict_encode_fixed(
-        as_bytes(np.ascontiguousarray(values)), width, max(max_bytes // width, 1)
-    )
+    return kernels.dict_encode_fixed(as_bytes(np.ascontiguousarray(values)), width, max(max_bytes // width, 1))
 
 
 def entries(values: Values, first_positions: npt.NDArray[np.int64]) -> Values:

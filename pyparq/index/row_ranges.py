@@ -5,7 +5,7 @@ Every pruning stage narrows one :class:`RowRanges`; planning turns it into pages
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -145,12 +145,17 @@ class RowRanges:
 
     def rows(self) -> Int64Array:
         """The row numbers, ascending, int64."""
-        lengths = self.ends - self.starts
-        total = int(lengths.sum())
-        if total == 0:
-            return np.empty(0, np.int64)
-        shift = self.starts - np.concatenate(([0], np.cumsum(lengths)[:-1]))
-        return np.arange(total, dtype=np.int64) + np.repeat(shift, lengths)
+        if len(self.starts) == 1:
+            return np.arange(self.starts[0], self.ends[0], dtype=np.int64)
+        return self._at(np.arange(self.count, dtype=np.int64))
+
+    def _at(self, positions: Int64Array) -> Int64Array:
+        """The rows that stand at ``positions`` (ascending) of this set."""
+        if len(self.starts) == 1:
+            return np.asarray(positions + self.starts[0])
+        before = np.concatenate(([0], np.cumsum(self.ends - self.starts)[:-1]))
+        index = np.searchsorted(before, positions, side="right") - 1
+        return np.asarray(positions - before[index] + self.starts[index])
 
     def positions_in(self, outer: RowRanges) -> Int64Array:
         """Where this set's rows stand among the rows of ``outer``, a superset; int64, ascending."""
@@ -161,12 +166,4 @@ class RowRanges:
 
     def select(self, mask: npt.NDArray[np.bool_]) -> RowRanges:
         """Keep the rows of this set where ``mask`` (one per row *of the set*) is set."""
-        return RowRanges.from_rows(self.rows()[mask], self.num_rows)
-
-
-def union(parts: Iterable[RowRanges], num_rows: int) -> RowRanges:
-    """The union of any number of sets."""
-    result = RowRanges.none(num_rows)
-    for part in parts:
-        result = result | part
-    return result
+        return RowRanges.from_rows(self._at(np.flatnonzero(mask)), self.num_rows)

@@ -149,9 +149,7 @@ class FsspecFile:
 
 def _exactly(data: Any, offset: int, length: int, name: str) -> memoryview:
     if len(data) != length:
-        raise CorruptFileError(
-            f"the file ends within the range of {length} bytes at offset {offset}", file=name
-        )
+        raise CorruptFileError(f"the file ends within the range of {length} bytes at offset {offset}", file=name)
     return memoryview(data)
 
 

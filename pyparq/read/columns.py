@@ -70,9 +70,7 @@ class ColumnReader:
         missing = [
             self.file.chunk(w.selection.row_group, w.node)
             for w in wanted
-            if not w.rows.is_all
-            and w.node.column not in w.selection.locations
-            and self.options.use_page_index
+            if not w.rows.is_all and w.node.column not in w.selection.locations and self.options.use_page_index
         ]
         found = read_locations(self.file, missing) if missing else {}
         reads = []
@@ -125,9 +123,7 @@ class ColumnReader:
         column = to_column(decoder.builder, item.node.type)
         return Decoded(column, rows)
 
-    def _feed_pages(
-        self, decoder: ChunkDecoder, item: Wanted, read: ColumnRead, data: list[memoryview]
-    ) -> None:
+    def _feed_pages(self, decoder: ChunkDecoder, item: Wanted, read: ColumnRead, data: list[memoryview]) -> None:
         chunk, parts = decoder.chunk, iter(data)
         if read.dictionary is not None:
             header, body, _ = read_header(next(parts), 0, chunk, self.options)

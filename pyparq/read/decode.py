@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq import encodings
-from pyparq.encodings import DICTIONARY_ENCODINGS, dictionary, plain, rle
+from pyparq.encodings import DICTIONARY_ENCODINGS, plain, rle
 from pyparq.errors import CorruptFileError, UnsupportedError, located
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-from pyparq.read.builder import Builder, make_builder
+from pyparq.read.builder import Builder, Valid, make_builder
 from pyparq.read.open import Chunk
 from pyparq.read.pages import PageParts, Scratch, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8
@@ -41,9 +42,7 @@ def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> V
 class ChunkDecoder:
     """Pages of one chunk in, one column out."""
 
-    def __init__(
-        self, chunk: Chunk, options: ReadOptions, num_slots: int, dictionary: Values | None = None
-    ) -> None:
+    def __init__(self, chunk: Chunk, options: ReadOptions, num_slots: int, dictionary: Values | None = None) -> None:
         self.chunk = chunk
         self.options = options
         self.dictionary = dictionary
@@ -78,9 +77,7 @@ class ChunkDecoder:
     def feed_page(self, page: StoredPage, expected_rows: int | None = None) -> None:
         """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it."""
         if expected_rows is not None and num_levels_of(page) != expected_rows:
-            raise CorruptFileError(
-                f"a page of {num_levels_of(page)} rows, its OffsetIndex says {expected_rows}"
-            )
+            raise CorruptFileError(f"a page of {num_levels_of(page)} rows, its OffsetIndex says {expected_rows}")
         if self.builder.length + num_levels_of(page) > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
         self._append(open_page(page, self.chunk, self.options, self._scratch))
@@ -100,15 +97,15 @@ class ChunkDecoder:
             check_utf8(values)
         self.builder.append(values, valid, parts.num_levels)
 
-    def _valid_of(self, parts: PageParts) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    def _valid_of(self, parts: PageParts) -> Valid:
         levels = parts.def_levels
         assert levels is not None
         if self.chunk.node.max_def == 1:
             return levels  # the levels are the validity
-        return (levels == self.chunk.node.max_def).view(np.uint8)
+        return np.asarray(levels == self.chunk.node.max_def).view(np.uint8)
 
     @staticmethod
-    def _indices(parts: PageParts, limit: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    def _indices(parts: PageParts, limit: int) -> npt.NDArray[np.int32]:
         try:
             return rle.decode_indices(parts.data, parts.num_values, limit)
         except KernelError as error:

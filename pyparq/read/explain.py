@@ -60,7 +60,8 @@ class Explanation:
             lines.append(f"  rows returned         {self.rows:,}")
         of_pages = f" of {self.file_pages:,}" if self.file_pages is not None else ""
         lines += [
-            f"  pages decoded         {self.pages_decoded:,}{of_pages}, and {_count(self.dictionaries_decoded, 'dictionary')}",
+            f"  pages decoded         {self.pages_decoded:,}{of_pages}, "
+            f"and {_count(self.dictionaries_decoded, 'dictionary')}",
             f"  bytes read            {self.bytes_fetched:,} of {self.file_bytes:,} "
             f"({_percent(self.bytes_fetched, self.file_bytes)}), {_count(self.requests, 'request')} "
             f"for {_count(self.ranges, 'range')}",
@@ -128,9 +129,7 @@ def _stage_table(stages: tuple[StageReport, ...]) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADINGS))]
     lines = []
     for row in rows:
-        cells = [row[0].ljust(widths[0])] + [
-            cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)
-        ]
+        cells = [row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]
         lines.append("  " + "  ".join(cells))
     lines.insert(1, "  " + "  ".join("-" * w for w in widths))
     return lines

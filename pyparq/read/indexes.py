@@ -77,9 +77,7 @@ def read_page_indexes(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, tupl
     usable = [
         c
         for c in chunks
-        if has_offset_index(c)
-        and has_column_index(c)
-        and _inside([_offset_range(c), _column_range(c)], c, file)
+        if has_offset_index(c) and has_column_index(c) and _inside([_offset_range(c), _column_range(c)], c, file)
     ]
     parts = file.fetcher.fetch([r for c in usable for r in (_column_range(c), _offset_range(c))])
     found: dict[Key, tuple[Bounds, PageLocations]] = {}

@@ -184,16 +184,17 @@ class ColumnChunkMetaData:
         return {to_bytes(kv.key): to_bytes(kv.value) for kv in self._chunk.meta.key_value_metadata or []}
 
     def __repr__(self) -> str:
-        return f"<ColumnChunkMetaData {self.path_in_schema}: {self.physical_type}, {self.compression}, {self.total_compressed_size} bytes>"
+        return (
+            f"<ColumnChunkMetaData {self.path_in_schema}: {self.physical_type}, {self.compression}, "
+            f"{self.total_compressed_size} bytes>"
+        )
 
 
 def find_leaf(file: OpenFile, which: int | str | tuple[str, ...]) -> Node:
     """A leaf by ordinal, dotted path or tuple of names."""
     if isinstance(which, int):
         if not 0 <= which < len(file.tree.leaves):
-            raise OptionError(
-                f"column {which} does not exist: the file has {len(file.tree.leaves)}", file=file.name
-            )
+            raise OptionError(f"column {which} does not exist: the file has {len(file.tree.leaves)}", file=file.name)
         return file.tree.leaves[which]
     node = file.tree.find(which)
     if not node.is_leaf:

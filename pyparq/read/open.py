@@ -122,11 +122,7 @@ class OpenFile:
             raise UnsupportedError(f"the column chunk lies in another file, {raw.file_path!r}: not followed")
         meta = raw.meta_data
         if meta is None:
-            reason = (
-                "the column is encrypted"
-                if raw.crypto_metadata is not None
-                else "a column chunk without metadata"
-            )
+            reason = "the column is encrypted" if raw.crypto_metadata is not None else "a column chunk without metadata"
             raise EncryptionError(reason) if raw.crypto_metadata is not None else CorruptFileError(reason)
         num_rows = self.num_rows_of(row_group)
         self._check(meta, node, num_rows)
@@ -139,9 +135,7 @@ class OpenFile:
     @staticmethod
     def _check(meta: Any, node: Node, num_rows: int) -> None:
         if meta.type != node.element.type:
-            raise CorruptFileError(
-                f"the column chunk has physical type {meta.type}, the schema {node.element.type}"
-            )
+            raise CorruptFileError(f"the column chunk has physical type {meta.type}, the schema {node.element.type}")
         if meta.data_page_offset <= 0:
             raise CorruptFileError(f"data page offset {meta.data_page_offset}")
         if meta.num_values < 0 or (node.max_rep == 0 and meta.num_values != num_rows):
@@ -185,9 +179,7 @@ def read_footer(fetcher: Fetcher, options: ReadOptions) -> LazyFileMetaData:
     if size > source.size - 12 or size == 0:
         raise CorruptFileError(f"the footer claims {size} bytes in a file of {source.size}")
     if size > options.limits.max_footer:
-        raise LimitError(
-            f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})"
-        )
+        raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
     if size + 8 > len(tail):
         tail = fetcher.read_tail(size + 8)
     try:

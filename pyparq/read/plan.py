@@ -97,9 +97,7 @@ class ScanPlan:
         return [replace(self, row_groups=(group,)) for group in self.row_groups]
 
     def __str__(self) -> str:
-        lines = [
-            f"plan for {self.source}: {len(self.row_groups)} row groups, at most {self.num_bytes:,} bytes"
-        ]
+        lines = [f"plan for {self.source}: {len(self.row_groups)} row groups, at most {self.num_bytes:,} bytes"]
         for group in self.row_groups:
             maybe = RowRanges.of(group.maybe, group.num_rows)
             lines.append(f"  row group {group.row_group}: {maybe.count:,} of {group.num_rows:,} rows")
@@ -140,6 +138,4 @@ def plan_column(
 
 def _whole(chunk: Chunk) -> ColumnRead:
     rows = ((0, chunk.num_rows),) if chunk.num_rows else ()
-    return ColumnRead(
-        chunk.row_group, chunk.node.column, chunk.name, None, None, (chunk.start, chunk.size), rows
-    )
+    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, None, None, (chunk.start, chunk.size), rows)

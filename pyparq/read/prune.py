@@ -18,11 +18,12 @@ from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.dictionary import evaluate_dictionary
 from pyparq.filters.predicate import VALUE_OPS, And, Constant, Predicate, Test
 from pyparq.index import bloom
+from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks
 from pyparq.read.bloom_probe import Probe, run_probes
 from pyparq.read.decode import decode_dictionary
-from pyparq.read.indexes import PageLocations, read_page_indexes
+from pyparq.read.indexes import read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.selectivity import USELESS, kept_share
@@ -232,9 +233,7 @@ class Pruner:
         return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options)
 
     def _by_column_index(self) -> None:
-        asked = [
-            q for q in self._open_questions() if q[2].raw.column_index_offset and q[2].raw.offset_index_offset
-        ]
+        asked = [q for q in self._open_questions() if q[2].raw.column_index_offset and q[2].raw.offset_index_offset]
         self._asked = len(asked)
         chunks = list({(c.row_group, c.node.column): c for _, _, c in asked}.values())
         indexes = read_page_indexes(self.file, chunks)

@@ -132,8 +132,7 @@ class Scan:
     def use_plan(self, groups: Sequence[RowGroupPlan]) -> None:
         """Take the outcome of pruning from a plan instead of asking the indexes again."""
         self._selections = [
-            Selection(g.row_group, RowRanges.of(g.maybe, g.num_rows), RowRanges.of(g.sure, g.num_rows))
-            for g in groups
+            Selection(g.row_group, RowRanges.of(g.maybe, g.num_rows), RowRanges.of(g.sure, g.num_rows)) for g in groups
         ]
 
     def _filter_columns(self, selection: Selection) -> list[Wanted]:
@@ -202,9 +201,7 @@ def _by_place(wanted: Sequence[Wanted], decoded: Sequence[Decoded]) -> dict[tupl
     return {(w.selection.row_group, w.node.column): d for w, d in zip(wanted, decoded, strict=True)}
 
 
-def _assemble(
-    output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], Decoded]
-) -> Column:
+def _assemble(output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], Decoded]) -> Column:
     return decoded[selection.row_group, output.leaves[0].column].select(rows)
 
 

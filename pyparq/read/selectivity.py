@@ -34,7 +34,7 @@ def kept_share(test: Test, bounds: Bounds, k: int) -> float:
     low, high, literal = bounds.mins[k], bounds.maxs[k], test.literal
     if test.op == "starts_with":
         return _UNKNOWN * present
-    below = _position(low, high, literal)
+    below: float = _position(low, high, literal)
     return present * (below if test.op in ("<", "<=") else 1.0 - below)
 
 
@@ -45,7 +45,7 @@ def _position(low: Any, high: Any, literal: Any) -> float:
     low, high, literal = float(low), float(high), float(literal)
     if not high > low:
         return _UNKNOWN
-    return min(max((literal - low) / (high - low), 0.0), 1.0)
+    return min(max(float((literal - low) / (high - low)), 0.0), 1.0)
 
 
 def _as_numbers(low: bytes, high: bytes, literal: bytes) -> tuple[int, int, int]:

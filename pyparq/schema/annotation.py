@@ -204,7 +204,8 @@ def annotate(element: Any, leaf: LeafType) -> None:
 
 def _annotate_time(logical: Any, leaf: LeafType) -> int | None:
     name, cls = _UNIT_STRUCTS[leaf.unit]
-    unit = tt.TimeUnit(**{name: cls()})
+    unit = tt.TimeUnit()
+    setattr(unit, name, cls())
     if leaf.kind == "time":
         logical.TIME = tt.TimeType(isAdjustedToUTC=leaf.utc, unit=unit)
     else:

@@ -27,8 +27,8 @@ class Node:
         self.name: str = element.name
         repetition = element.repetition_type
         self.repetition: int = REQUIRED if parent is None or repetition is None else repetition
-        self.max_def = 0 if parent is None else parent.max_def + (self.repetition != REQUIRED)
-        self.max_rep = 0 if parent is None else parent.max_rep + (self.repetition == REPEATED)
+        self.max_def: int = 0 if parent is None else parent.max_def + (self.repetition != REQUIRED)
+        self.max_rep: int = 0 if parent is None else parent.max_rep + (self.repetition == REPEATED)
         self.children: tuple[Node, ...] = ()
         self.column = column
         """Ordinal of this leaf (of the first leaf below, for a group): its place in ``RowGroup.columns``."""
@@ -37,9 +37,7 @@ class Node:
 
     @property
     def is_leaf(self) -> bool:
-        return self.element.num_children is None or (
-            self.element.num_children == 0 and self.element.type is not None
-        )
+        return self.element.num_children is None or (self.element.num_children == 0 and self.element.type is not None)
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -173,9 +171,7 @@ def _fill(node: Node, elements: Sequence[Any], at: int, leaves: list[Node], dept
         raise LimitError("the schema nests too deeply", column=node.dotted)
     count = node.element.num_children or 0
     if count < 0 or count > len(elements) - at:
-        raise CorruptFileError(
-            f"schema group {node.name!r} claims {count} children, {len(elements) - at} are left"
-        )
+        raise CorruptFileError(f"schema group {node.name!r} claims {count} children, {len(elements) - at} are left")
     first, children = len(leaves), []
     for _ in range(count):
         if at >= len(elements):

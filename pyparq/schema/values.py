@@ -7,6 +7,7 @@ FIXED_LEN_BYTE_ARRAY as uint8 of shape ``(n, width)``) or, for BYTE_ARRAY, :clas
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from pyparq.schema.types import PHYSICAL_DTYPE, LeafType
 
 
 class BinaryValues(NamedTuple):
-    """Byte strings: value ``k`` is ``data[offsets[k]:offsets[k + 1]]``. ``offsets`` is int64, and need not start at 0."""
+    """Byte strings: value ``k`` is ``data[offsets[k]:offsets[k + 1]]``. ``offsets`` (int64) need not start at 0."""
 
     offsets: npt.NDArray[np.int64]
     data: npt.NDArray[np.uint8]
@@ -27,7 +28,7 @@ class BinaryValues(NamedTuple):
     def tolist(self) -> list[bytes]:
         raw = self.data.tobytes()
         edges = self.offsets.tolist()
-        return [raw[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+        return [raw[a:b] for a, b in pairwise(edges)]
 
 
 Values = npt.NDArray[Any] | BinaryValues
