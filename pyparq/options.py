@@ -47,9 +47,9 @@ class BloomOptions:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One key of a sort order: a column by its dotted path."""
+    """One key of a sort order: a column by its dotted path, or by its ordinal among the leaves."""
 
-    name: str
+    name: str | int
     descending: bool = False
     nulls_first: bool = False
 
@@ -60,9 +60,9 @@ class WriteOptions:
     a group's path for all leaves below it), and columns that are not named keep the default.
     """
 
-    compression: str | None | PerColumn = "snappy"
+    compression: str | PerColumn | None = "snappy"
     """``none snappy gzip zstd``, or per column."""
-    compression_level: int | None | PerColumn = None
+    compression_level: int | PerColumn | None = None
     """Level of gzip (0-9) or zstd (-7 to 22), or per column; the codec's own default otherwise."""
 
     row_group_size: int = 1 << 20
@@ -163,6 +163,8 @@ def _sort_key(item: Any) -> SortKey:
         return item
     if isinstance(item, str):
         return SortKey(item)
+    if hasattr(item, "column_index") and hasattr(item, "descending"):  # pyarrow.parquet.SortingColumn
+        return SortKey(item.column_index, bool(item.descending), bool(getattr(item, "nulls_first", False)))
     if isinstance(item, tuple) and 1 <= len(item) <= 3 and isinstance(item[0], str):
         direction = item[1] if len(item) > 1 else "ascending"
         nulls = item[2] if len(item) > 2 else False

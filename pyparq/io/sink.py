@@ -16,6 +16,8 @@ from pyparq.errors import OptionError, UnsupportedError
 
 _MAX_PARTS = 512
 """Buffers per ``writev``; the system's own limit is 1024 nearly everywhere."""
+_SMALL = 32 << 10
+"""Writes below this many bytes are gathered: a wide table's chunks and indexes would each cost a system call."""
 
 
 class Sink(Protocol):
@@ -41,6 +43,7 @@ class LocalSink:
     def __init__(self, path: str, fsync: bool = False) -> None:
         self.name = path
         self.position = 0
+        self._gathered = bytearray()
         self._fsync = fsync
         self._target = os.path.realpath(path)
         existing = _stat(self._target)
@@ -61,13 +64,26 @@ class LocalSink:
 
     def write(self, parts: Sequence[Any]) -> None:
         views = [v for v in (memoryview(p).cast("B") for p in parts) if len(v)]
-        for at in range(0, len(views), _MAX_PARTS):
-            self._write_all(views[at : at + _MAX_PARTS])
+        size = sum(map(len, views))
+        if size < _SMALL:
+            for view in views:
+                self._gathered += view
+            if len(self._gathered) >= _SMALL:
+                self._flush()
+        else:
+            self._flush()
+            for at in range(0, len(views), _MAX_PARTS):
+                self._write_all(views[at : at + _MAX_PARTS])
+        self.position += size
+
+    def _flush(self) -> None:
+        if self._gathered:
+            gathered, self._gathered = self._gathered, bytearray()
+            self._write_all([memoryview(gathered)])
 
     def _write_all(self, views: list[memoryview]) -> None:
         while views:
             done = os.writev(self._fd, views) if hasattr(os, "writev") else os.write(self._fd, views[0])
-            self.position += done
             while views and done >= len(views[0]):
                 done -= len(views.pop(0))
             if done:
@@ -76,6 +92,7 @@ class LocalSink:
     def commit(self) -> None:
         if self._fd < 0:
             return
+        self._flush()
         if self._fsync:
             os.fsync(self._fd)
         self._close()
@@ -232,9 +249,7 @@ def open_sink(where: Any, fsync: bool = False) -> Sink:
         return sink
     if hasattr(where, "write"):
         return FileObjectSink(where)
-    raise OptionError(
-        f"cannot write to {type(where).__name__}: give a path, a URL or a writable binary file object"
-    )
+    raise OptionError(f"cannot write to {type(where).__name__}: give a path, a URL or a writable binary file object")
 
 
 def _open_url(url: str, fsync: bool) -> Sink:

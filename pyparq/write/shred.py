@@ -53,10 +53,16 @@ def shred_batch(batch: Batch, schema: Schema, tree: SchemaTree, first_row: int =
         raise DataError(f"a batch of {len(batch.columns)} columns for a schema of {len(schema)}")
     leaves: list[LeafData] = []
     for shape, column in zip(shapes(tree), batch.columns, strict=True):
-        if len(column) != batch.num_rows:
-            raise DataError(f"{len(column)} values for {batch.num_rows} rows", column=shape.name)
-        slots = _Slots(batch.num_rows, None, None, None, range(batch.num_rows), first_row)
-        _walk(column, shape, slots, batch.num_rows, leaves)
+        leaves += shred_column(column, shape, batch.num_rows, first_row)
+    return leaves
+
+
+def shred_column(column: Column, shape: Shape, num_rows: int, first_row: int = 0) -> list[LeafData]:
+    """The leaves of one top-level column; see :func:`shred_batch`."""
+    if len(column) != num_rows:
+        raise DataError(f"{len(column)} values for {num_rows} rows", column=shape.name)
+    leaves: list[LeafData] = []
+    _walk(column, shape, _Slots(num_rows, None, None, None, range(num_rows), first_row), num_rows, leaves)
     return leaves
 
 

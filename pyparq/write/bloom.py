@@ -1,0 +1,56 @@
+"""The Bloom filter of one column chunk: hashes of its distinct values in a bitset of the right size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.encryption.context import Encryption, Module
+from pyparq.index.bloom import BloomFilter, hash_values, serialize_filter
+from pyparq.index.sizing import bytes_for
+from pyparq.options import BloomOptions
+from pyparq.schema.types import LeafType
+from pyparq.schema.values import Values
+from pyparq.write.encode import DictionarySection
+
+
+def build_filter(
+    values: Values, dictionary: DictionarySection | None, leaf: LeafType, options: BloomOptions
+) -> npt.NDArray[np.uint8] | None:
+    """The bitset over a chunk's values (nulls left out); ``None`` where ``auto`` finds that it adds nothing.
+
+    A complete dictionary holds every distinct value once, which is all that has to be hashed.
+    """
+    if dictionary is not None and dictionary.complete:
+        if options.auto:
+            return None
+        values = dictionary.entries
+    hashes = hash_values(values, leaf)
+    bloom = BloomFilter(np.zeros(_size(hashes, options), np.uint8))
+    bloom.insert_hashes(hashes)
+    return bloom.bitset
+
+
+def _size(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> int:
+    if options.bytes is not None:
+        return options.bytes
+    if options.ndv is not None:
+        return bytes_for(options.ndv, options.fpp, options.power_of_two, options.max_bytes)
+    most = bytes_for(len(hashes), options.fpp, options.power_of_two, options.max_bytes)
+    return most if most <= 32 else _size_counted(hashes, options)
+
+
+def _size_counted(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> int:
+    return bytes_for(kernels.count_distinct_u64(hashes), options.fpp, options.power_of_two, options.max_bytes)
+
+
+def stored_filter(bitset: npt.NDArray[np.uint8], encryption: Encryption, row_group: int, column: int) -> list[Any]:
+    """The filter's two modules as they are stored: header, bitset."""
+    header, bits = serialize_filter(bitset)
+    return [
+        encryption.encrypt(Module.BLOOM_FILTER_HEADER, header, row_group, column),
+        encryption.encrypt(Module.BLOOM_FILTER_BITSET, bits, row_group, column),
+    ]

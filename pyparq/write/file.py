@@ -1,0 +1,280 @@
+"""Writing a file: ``write_table`` and the streaming ``ParquetWriter``.
+
+The driver of the write path: rows wait in a :class:`RowBuffer` until a row group is full, a
+:class:`RowGroupEncoder` encodes it, and a :class:`FileLayout` puts it all down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from pyparq.encryption.context import NO_ENCRYPTION, Encryption
+from pyparq.errors import DataError, OptionError, ParquetError, located
+from pyparq.format import ttypes as tt
+from pyparq.ingest import ingest
+from pyparq.io.sink import Sink, open_sink
+from pyparq.options import WriteOptions
+from pyparq.schema.types import Schema
+from pyparq.table import Batch
+from pyparq.write.finish import FileLayout
+from pyparq.write.groups import RowGroupEncoder
+from pyparq.write.plan import check_options, make_plan
+from pyparq.write.rows import RowBuffer
+
+
+def write_table(data: Any, where: Any, *, schema: Any = None, **options: Any) -> None:
+    """Write a table to one Parquet file.
+
+    ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
+    pandas DataFrame, a dict of numpy arrays or lists. ``where``: a path (replaced only when the new file is
+    complete), a URL, or a writable binary file object. ``schema``: what to write it as. ``options``: see
+    :class:`pyparq.options.WriteOptions`.
+
+    Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
+    :class:`OptionError` for options; what was at ``where`` is then untouched.
+    """
+    with ParquetWriter(where, schema, **options) as writer:
+        writer.write(data)
+
+
+@dataclass(slots=True)
+class _State:
+    """What exists once the schema is known."""
+
+    layout: FileLayout
+    encoder: RowGroupEncoder
+    rows: RowBuffer
+
+
+class ParquetWriter:
+    """Writes a Parquet file as its rows arrive. A context manager: leaving it by an exception discards the file.
+
+    Without ``schema`` the first data written decide it; later data must fit it. Rows gather until a row group is
+    full (``row_group_size`` rows or ``row_group_bytes`` bytes), however many calls they come in. A local target
+    appears under its name only when the file is complete.
+    """
+
+    def __init__(self, where: Any, schema: Any = None, **options: Any) -> None:
+        self.options = WriteOptions.make(options)
+        check_options(self.options)
+        self.metadata: tt.FileMetaData | None = None
+        """What the footer says, once the file is closed."""
+        self._encryption: Encryption = NO_ENCRYPTION
+        self._key_values: dict[str, str | bytes | None] = {}
+        self._state: _State | None = None
+        self._failed = False
+        self._schema = None if schema is None else _schema_of(schema)
+        self.add_key_value_metadata(self.options.key_value_metadata)
+        self._sink: Sink | None = None
+        if self._schema is not None:
+            make_plan(self._schema, self.options)  # before anything is created
+        self._sink = open_sink(where, self.options.fsync)
+        try:
+            if self._schema is not None:
+                self._begin(self._schema)
+        except BaseException:
+            self.abort()
+            raise
+
+    # ---- rows ----------------------------------------------------------------------------------------------------
+
+    def write(self, data: Any, row_group_size: int | None = None) -> None:
+        """Append rows. With ``row_group_size`` they get row groups of their own, of that many rows.
+
+        The data may be changed or freed afterwards. Data that does not fit the schema raises and leaves the writer
+        as it was; any later failure makes :meth:`close` refuse.
+        """
+        if row_group_size is not None and (isinstance(row_group_size, bool) or row_group_size < 1):
+            raise OptionError(f"row_group_size must be at least 1, not {row_group_size!r}")
+        sink = self._open_sink()
+        with located(file=sink.name):
+            schema, batches = ingest(data, self._schema)
+            if self._state is None:
+                self._begin(schema)
+        with _Guard(self):
+            if row_group_size is not None:
+                self.flush()
+            self._append(batches, row_group_size or self.options.row_group_size)
+            if row_group_size is not None:
+                self.flush()
+            self._settle(own=not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"))
+
+    def write_table(self, table: Any, row_group_size: int | None = None) -> None:
+        """The same as :meth:`write`, under pyarrow's name."""
+        self.write(table, row_group_size)
+
+    def write_batch(self, batch: Any, row_group_size: int | None = None) -> None:
+        """The same as :meth:`write`, under pyarrow's name."""
+        self.write(batch, row_group_size)
+
+    def flush(self) -> None:
+        """Close the current row group (not while the whole input is being sorted: nothing is settled until close)."""
+        self._open_sink()
+        state = self._state
+        if state is None or state.encoder.sorts_input or not state.rows.num_rows:
+            return
+        with _Guard(self):
+            state.encoder.add(state.rows.take_all())
+            state.encoder.settle()
+
+    def add_key_value_metadata(self, pairs: Mapping[Any, Any]) -> None:
+        """Set key-value metadata of the file, until it is closed. Keys are text; values text, bytes or None."""
+        for key, value in pairs.items():
+            if self.metadata is not None:
+                raise DataError("the file is closed: its metadata is written")
+            self._key_values[_text_key(key)] = _text_value(key, value)
+
+    # ---- the end -------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Write what is left and the footer, and let the file appear. Closing twice does nothing."""
+        sink = self._sink
+        if sink is None:
+            return
+        try:
+            if self._failed:
+                raise DataError("an earlier write failed, so the file is discarded", file=sink.name)
+            if self._state is None:
+                raise DataError("nothing was written and no schema was given", file=sink.name)
+            with located(file=sink.name):
+                self._finish(self._state)
+            sink.commit()
+        except BaseException:
+            self.abort()
+            raise
+        self._sink = None
+
+    def abort(self) -> None:
+        """Give the file up: a local target is as it was before. Closing or aborting again does nothing."""
+        sink, self._sink = self._sink, None
+        if self._state is not None:
+            self._state.encoder.drop()
+        if sink is not None:
+            sink.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        if getattr(self, "_sink", None) is not None:
+            self.abort()
+
+    # ---- inside --------------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of the file, once it is known."""
+        return self._schema
+
+    def _open_sink(self) -> Sink:
+        if self._sink is None:
+            raise DataError("the writer is closed")
+        if self._failed:
+            raise DataError("an earlier write failed; the file will be discarded", file=self._sink.name)
+        return self._sink
+
+    def _begin(self, schema: Schema) -> None:
+        sink = self._open_sink()
+        plan = make_plan(schema, self.options)
+        for key, value in schema.metadata.items():
+            if key != b"ARROW:schema":
+                self._key_values.setdefault(_text_key(key), _text_value(key, value))
+        layout = FileLayout(sink, plan, self._encryption)
+        layout.start()
+        self._schema = schema
+        rows = RowBuffer(self.options.row_group_size, self.options.row_group_bytes)
+        self._state = _State(layout, RowGroupEncoder(plan, layout, self._encryption), rows)
+
+    def _append(self, batches: Iterator[Batch], max_rows: int) -> None:
+        state = self._state
+        assert state is not None  # _begin has run
+        state.rows.max_rows = max_rows
+        for batch in batches:
+            state.rows.add(batch)
+            while state.rows.has_full_group and not state.encoder.sorts_input:
+                state.encoder.add(state.rows.take_group())
+        state.rows.max_rows = self.options.row_group_size
+
+    def _settle(self, own: bool) -> None:
+        """Nothing of the caller's is in use any more; ``own``: nor will be."""
+        assert self._state is not None
+        self._state.encoder.settle()
+        if own and self._state.rows.num_rows:
+            self._state.rows.own()
+
+    def _finish(self, state: _State) -> None:
+        rows = state.rows.take_all()
+        if state.encoder.sorts_input:
+            state.encoder.add_sorted(rows)
+        elif rows:
+            state.encoder.add(rows)
+        state.encoder.settle()
+        self.metadata = state.layout.finish(self._key_values)
+
+
+class _Guard:
+    """A failure inside leaves the file incomplete: the writer then refuses to go on. Adds the file's name."""
+
+    def __init__(self, writer: ParquetWriter) -> None:
+        self._writer = writer
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        self._writer._failed = True
+        if self._writer._state is not None:
+            self._writer._state.encoder.drop()
+        if isinstance(error, ParquetError) and self._writer._sink is not None:
+            error.locate(file=self._writer._sink.name)
+
+
+def _schema_of(given: Any) -> Schema:
+    """A :class:`Schema` from one, a dict of type names, or anything with ``__arrow_c_schema__``."""
+    if isinstance(given, Schema):
+        return given
+    if isinstance(given, Mapping):
+        from pyparq.schema.parse import schema
+
+        return schema(given)
+    if hasattr(given, "__arrow_c_schema__"):
+        from pyparq.table import schema_from_arrow
+
+        return schema_from_arrow(given)
+    raise OptionError(f"a schema is a pyparq.schema, a dict of names to types, or an Arrow schema, not {given!r}")
+
+
+def _text_key(key: Any) -> str:
+    try:
+        text = key.decode("utf-8") if isinstance(key, bytes) else key
+    except UnicodeDecodeError:
+        text = None
+    if not isinstance(text, str):
+        raise DataError(f"metadata key {key!r} is not text")
+    return text
+
+
+def _text_value(key: Any, value: Any) -> str | bytes | None:
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, bytes):
+        raise DataError(f"metadata {key!r} has a value of {type(value).__name__}; give text or bytes")
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value

@@ -1,0 +1,221 @@
+"""Write options resolved against a schema: what is decided once per column, before any row arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq import compression, encodings
+from pyparq.errors import OptionError, UnsupportedError, located
+from pyparq.index.bloom import can_prune
+from pyparq.options import BloomOptions, SortKey, WriteOptions, bloom_options, sort_keys
+from pyparq.schema.arrow import elements_from_schema
+from pyparq.schema.order import has_order
+from pyparq.schema.tree import Node, SchemaTree, build_tree
+from pyparq.schema.types import LeafType, Physical, Schema
+
+_FITS: dict[int, tuple[Physical, ...]] = {
+    encodings.PLAIN: tuple(Physical),
+    encodings.RLE: (Physical.BOOLEAN,),
+    encodings.DELTA_BINARY_PACKED: (Physical.INT32, Physical.INT64),
+    encodings.DELTA_LENGTH_BYTE_ARRAY: (Physical.BYTE_ARRAY,),
+    encodings.DELTA_BYTE_ARRAY: (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY),
+    encodings.RLE_DICTIONARY: tuple(p for p in Physical if p != Physical.BOOLEAN),
+    encodings.BYTE_STREAM_SPLIT: (
+        Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE, Physical.FIXED_LEN_BYTE_ARRAY,
+    ),
+}  # fmt: skip
+"""Physical types that each encoding can hold (Encodings.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """How one leaf is written."""
+
+    node: Node
+    leaf: LeafType
+    path: tuple[str, ...]
+    codec: int
+    level: int | None
+    dictionary: bool
+    """Try a dictionary."""
+    keep_dictionary: bool
+    """Keep it also where it does not pay."""
+    encoding: int
+    """Encoding of data pages without a dictionary."""
+    statistics: bool
+    bloom: BloomOptions | None
+
+    @property
+    def column(self) -> int:
+        return self.node.column
+
+
+@dataclass(frozen=True, slots=True)
+class SortPlan:
+    """A sort order over leaves: ``(leaf, key)`` pairs. ``scope`` says what is sorted; ``""``: rows are only checked."""
+
+    keys: tuple[tuple[Node, SortKey], ...]
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """Options, schema, and what follows from both."""
+
+    options: WriteOptions
+    schema: Schema
+    elements: list[Any]
+    tree: SchemaTree
+    columns: list[ColumnPlan]
+    sort: SortPlan | None
+
+
+def make_plan(schema: Schema, options: WriteOptions) -> WritePlan:
+    """Resolve ``options`` for ``schema``.
+
+    Raises :class:`ColumnNotFoundError` for an option on a column that is not there, :class:`OptionError` for one
+    that its column cannot have, and :class:`UnsupportedError` for types that Parquet does not have.
+    """
+    elements = elements_from_schema(schema)
+    tree = build_tree(elements)
+    return WritePlan(options, schema, elements, tree, _columns(tree, options), _sort_plan(tree, options))
+
+
+def check_options(options: WriteOptions) -> None:
+    """What can be checked before there is a schema: names of codecs and encodings, the form of sort orders."""
+    for name in _each(options.compression):
+        compression.codec_number(name)
+    for name in _each(options.column_encoding):
+        _encoding_number(name)
+
+
+def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
+    codecs = _per_leaf(tree, options.compression, "snappy")
+    levels = _per_leaf(tree, options.compression_level, None)
+    dictionaries = _per_leaf(tree, options.use_dictionary, True)
+    given_encodings = _per_leaf(tree, options.column_encoding, None)
+    statistics = _per_leaf(tree, options.write_statistics, True)
+    blooms = _blooms(tree, options)
+    plans = []
+    for leaf, bloom in zip(tree.leaves, blooms, strict=True):
+        k = leaf.column
+        with located(column=leaf.dotted):
+            codec = compression.codec_number(codecs[k])
+            encoding, forced = _encoding(leaf.type, given_encodings[k])
+            wanted = forced or (bool(dictionaries[k]) and given_encodings[k] is None)
+            plans.append(
+                ColumnPlan(
+                    node=leaf,
+                    leaf=leaf.type,
+                    path=leaf.path,
+                    codec=codec,
+                    level=_level(codec, levels[k], isinstance(options.compression_level, Mapping)),
+                    dictionary=wanted and leaf.type.physical in _FITS[encodings.RLE_DICTIONARY],
+                    keep_dictionary=forced,
+                    encoding=encoding,
+                    statistics=bool(statistics[k]),
+                    bloom=bloom,
+                )
+            )
+    return plans
+
+
+def _level(codec: int, level: Any, per_column: bool) -> int | None:
+    if level is not None and codec == compression.UNCOMPRESSED and not per_column:
+        return None  # one level for all columns, some of which are not compressed
+    return compression.check_level(codec, level)
+
+
+def _encoding(leaf: LeafType, name: Any) -> tuple[int, bool]:
+    """The encoding of pages without a dictionary, and whether a dictionary was asked for by name."""
+    if name is None:
+        return encodings.PLAIN, False
+    number = _encoding_number(name)
+    if leaf.physical not in _FITS[number]:
+        raise OptionError(f"encoding {encodings.encoding_name(number)} cannot hold {leaf.physical.name} values")
+    if number == encodings.RLE_DICTIONARY:
+        return encodings.PLAIN, True
+    if not encodings.is_supported(number):
+        raise UnsupportedError(f"writing {encodings.encoding_name(number)} is not supported by this version of pyparq")
+    return number, False
+
+
+def _encoding_number(name: Any) -> int:
+    """Number of an encoding's name, any case. Every name of a dictionary encoding writes RLE_DICTIONARY."""
+    wanted = name.upper() if isinstance(name, str) else name
+    if wanted in ("DICTIONARY", "PLAIN_DICTIONARY"):
+        return encodings.RLE_DICTIONARY
+    for number, known in encodings.ENCODING_NAMES.items():
+        if known == wanted and number in _FITS:
+            return number
+    names = ", ".join(encodings.ENCODING_NAMES[number] for number in _FITS)
+    raise OptionError(f"unknown encoding {name!r}; there are {names}")
+
+
+def _blooms(tree: SchemaTree, options: WriteOptions) -> list[BloomOptions | None]:
+    """Bloom filter options per leaf: the short form decides who has one, the long form says how."""
+    short, long = options.bloom_filters, options.bloom_filter_options
+    asked = _per_leaf(tree, short, False)
+    details = _per_leaf(tree, long, None)
+    result: list[BloomOptions | None] = []
+    for leaf in tree.leaves:
+        k = leaf.column
+        with located(column=leaf.dotted):
+            found = bloom_options(asked[k])
+            if details[k] is not None and asked[k] is not False:
+                found = bloom_options(details[k], found)
+            elif details[k] is not None and isinstance(long, Mapping):
+                found = bloom_options(details[k])
+            by_name = (isinstance(long, Mapping) and details[k] is not None) or not isinstance(short, bool)
+            if found is not None and not can_prune(leaf.type):
+                if by_name:
+                    raise OptionError(
+                        f"no Bloom filter on {leaf.type.kind} ({leaf.type.physical.name}): no reader could use it"
+                    )
+                found = None
+        result.append(found)
+    return result
+
+
+def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
+    sorted_by, claimed = sort_keys(options.sort_by), sort_keys(options.sorting_columns)
+    keys = sorted_by or claimed
+    if not keys:
+        return None
+    pairs = []
+    for key in keys:
+        if isinstance(key.name, int) and not 0 <= key.name < len(tree.leaves):
+            raise OptionError(f"no column {key.name}: there are {len(tree.leaves)}")
+        node = tree.leaves[key.name] if isinstance(key.name, int) else tree.find(key.name)
+        if not node.is_leaf or node.max_rep or not has_order(node.type):
+            what = node.type.kind if node.is_leaf and not node.max_rep else "nested"
+            raise OptionError(f"rows cannot be sorted by {what} values", column=node.dotted)
+        pairs.append((node, key))
+    return SortPlan(tuple(pairs), options.sort_scope if sorted_by else "")
+
+
+def _per_leaf(tree: SchemaTree, option: Any, default: Any) -> list[Any]:
+    """The value of an option for each leaf: one for all, a list of names (True for those), or a mapping by name.
+
+    A name is a dotted path; a group stands for all leaves below it, and a longer path wins over a shorter one.
+    """
+    if isinstance(option, Mapping):
+        named = [(tree.find(name), value) for name, value in option.items()]
+    elif isinstance(option, (list, tuple, set, frozenset)):
+        named, default = [(tree.find(name), True) for name in option], False
+    else:
+        return [option] * len(tree.leaves)
+    result = [default] * len(tree.leaves)
+    for node, value in sorted(named, key=lambda pair: len(pair[0].path)):
+        for leaf in node.leaves():
+            result[leaf.column] = value
+    return result
+
+
+def _each(option: Any) -> list[Any]:
+    """The values of an option that may be given per column."""
+    if isinstance(option, Mapping):
+        return list(option.values())
+    return [] if option is None else [option]
