@@ -218,7 +218,7 @@ def _mean_fill(load: float) -> float:
 
 def _bit_count(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
     """Set bits of each word."""
-    return np.unpackbits(words.view(np.uint8)).reshape(-1, 32).sum(axis=1, dtype=np.uint8)
+    return np.asarray(np.unpackbits(words.view(np.uint8)).reshape(-1, 32).sum(axis=1), np.uint8)
 
 
 def _comparable(value: Any, leaf: LeafType) -> Any:
@@ -289,9 +289,7 @@ def parse_header(
     cap. ``ThriftTruncatedError`` (a CorruptFileError) means that more bytes might do.
     """
     if _is_murmur3(data):
-        raise UnsupportedError(
-            "a Bloom filter in the retired Murmur3 format (before Parquet 2.7), not supported"
-        )
+        raise UnsupportedError("a Bloom filter in the retired Murmur3 format (before Parquet 2.7), not supported")
     header, end = deserialize(tt.BloomFilterHeader, data)
     for name, member in (("algorithm", "BLOCK"), ("hash", "XXHASH"), ("compression", "UNCOMPRESSED")):
         if getattr(getattr(header, name), member) is None:
@@ -300,9 +298,7 @@ def parse_header(
     if size <= 0 or size % BLOCK_BYTES:
         raise CorruptFileError(f"a Bloom filter of {size} bytes, which is no multiple of {BLOCK_BYTES}")
     if size > limits.max_bloom_filter:
-        raise LimitError(
-            f"a Bloom filter of {size} bytes is over Limits.max_bloom_filter = {limits.max_bloom_filter}"
-        )
+        raise LimitError(f"a Bloom filter of {size} bytes is over Limits.max_bloom_filter = {limits.max_bloom_filter}")
     if available is not None and size > available - end:
         raise CorruptFileError(f"a Bloom filter of {size} bytes where {max(available - end, 0)} are left")
     return size, end

@@ -102,9 +102,7 @@ class ColumnIndexBuilder:
         self._definition.extend(definition_histogram or ())
         self._repetition.extend(repetition_histogram or ())
 
-    def add_pages(
-        self, bounds: SegmentBounds, null_counts: Sequence[int], value_counts: Sequence[int]
-    ) -> None:
+    def add_pages(self, bounds: SegmentBounds, null_counts: Sequence[int], value_counts: Sequence[int]) -> None:
         """Add the pages of a :class:`SegmentBounds`, without histograms."""
         nans = [0] * len(bounds) if bounds.nan_counts is None else bounds.nan_counts.tolist()
         for entry in zip(bounds.mins, bounds.maxs, null_counts, value_counts, nans, strict=True):
@@ -160,9 +158,7 @@ class OffsetIndexBuilder:
 
     def finish(self, base: int = 0) -> tt.OffsetIndex:
         """The OffsetIndex; ``base`` is added to every offset."""
-        index = tt.OffsetIndex(
-            page_locations=[tt.PageLocation(base + at, n, row) for at, n, row in self._pages]
-        )
+        index = tt.OffsetIndex(page_locations=[tt.PageLocation(base + at, n, row) for at, n, row in self._pages])
         if self._unencoded:
             index.unencoded_byte_array_data_bytes = self._unencoded
         return index
@@ -219,11 +215,7 @@ def parse_offset_index(
         if num_rows > 0:
             raise CorruptFileError(f"the OffsetIndex lists no page for {num_rows} rows")
         return PageLocations(offsets, sizes, first_rows)
-    if (
-        first_rows[0] != 0
-        or first_rows[-1] >= max(num_rows, 1)
-        or bool((first_rows[1:] <= first_rows[:-1]).any())
-    ):
+    if first_rows[0] != 0 or first_rows[-1] >= max(num_rows, 1) or bool((first_rows[1:] <= first_rows[:-1]).any()):
         raise CorruptFileError(f"the OffsetIndex does not cut {num_rows} rows into pages")
     # Bounding the offsets first keeps the sums below from overflowing.
     if int(sizes.min()) <= 0 or int(offsets.min()) < start or int(offsets.max()) >= end:
@@ -321,9 +313,7 @@ def _histograms(listed: list[int] | None, pages: int, max_level: int) -> Int64Ar
     if listed is None:
         return None
     if len(listed) != pages * (max_level + 1):
-        raise CorruptFileError(
-            f"{len(listed)} histogram entries for {pages} pages and {max_level + 1} levels"
-        )
+        raise CorruptFileError(f"{len(listed)} histogram entries for {pages} pages and {max_level + 1} levels")
     found = np.array(listed, np.int64).reshape(pages, max_level + 1)
     if bool((found < 0).any()):
         raise CorruptFileError("negative counts in a level histogram of a ColumnIndex")

@@ -12,7 +12,7 @@ import numpy as np
 from pyparq.format import ttypes as tt
 from pyparq.index.bounds import Bounds
 from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
-from pyparq.schema.order import FLOAT_KINDS, Order, decode_bounds, domain, has_order
+from pyparq.schema.order import FLOAT_KINDS, Order, decode_bounds, domain, encode_bound, has_order
 from pyparq.schema.types import LeafType, Physical
 
 _BYTES_PHYSICAL = (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
@@ -54,8 +54,7 @@ def writer_is_trusted(leaf: LeafType, created_by: str | None) -> bool:
     name, version, suffix = parse_created_by(created_by)
     if name == "parquet-mr":
         return version is not None and (
-            (version, not suffix) >= ((1, 8, 0), True)
-            or (version == (1, 5, 0) and _cloudera(suffix) >= (5, 5, 0))
+            (version, not suffix) >= ((1, 8, 0), True) or (version == (1, 5, 0) and _cloudera(suffix) >= (5, 5, 0))
         )
     if leaf.kind != "decimal":
         return True
@@ -118,9 +117,7 @@ def bounds_of_chunks(
     )  # fmt: skip
 
 
-def _stored_pair(
-    leaf: LeafType, statistics: tt.Statistics, column_order: int
-) -> tuple[bytes | None, bytes | None]:
+def _stored_pair(leaf: LeafType, statistics: tt.Statistics, column_order: int) -> tuple[bytes | None, bytes | None]:
     if column_order in (Order.TYPE, Order.TOTAL) and (
         statistics.min_value is not None or statistics.max_value is not None
     ):
@@ -163,19 +160,20 @@ def build_statistics(
     low, high = _extreme(leaf, mins, largest=False), _extreme(leaf, maxs, largest=True)
     if low is None or high is None:
         return statistics
-    statistics.min_value = truncate_min(leaf, low, truncate)
-    statistics.max_value = truncate_max(leaf, high, truncate)
-    # The sign of a zero was chosen for safety: it may not be the one that occurs.
-    zeros = leaf.kind in FLOAT_KINDS
-    statistics.is_min_value_exact = statistics.min_value == low and not (zeros and _is_zero(leaf, low))
-    statistics.is_max_value_exact = statistics.max_value == high and not (zeros and _is_zero(leaf, high))
+    if leaf.kind in FLOAT_KINDS:
+        # A zero's sign is chosen for safety (parquet.thrift, ColumnOrder): it may not be the one that occurs.
+        zeros = decode_bounds(leaf, [low, high])[0] == 0
+        statistics.min_value = encode_bound(leaf, -0.0) if zeros[0] else low
+        statistics.max_value = encode_bound(leaf, 0.0) if zeros[1] else high
+        statistics.is_min_value_exact, statistics.is_max_value_exact = not bool(zeros[0]), not bool(zeros[1])
+    else:
+        statistics.min_value = truncate_min(leaf, low, truncate)
+        statistics.max_value = truncate_max(leaf, high, truncate)
+        statistics.is_min_value_exact = statistics.min_value == low
+        statistics.is_max_value_exact = statistics.max_value == high
     if deprecated and domain(leaf) in ("int", "float"):
         statistics.min, statistics.max = statistics.min_value, statistics.max_value
     return statistics
-
-
-def _is_zero(leaf: LeafType, raw: bytes) -> bool:
-    return bool(decode_bounds(leaf, [raw])[0][0] == 0)
 
 
 def _extreme(leaf: LeafType, raw: Sequence[bytes | None], largest: bool) -> bytes | None:
