@@ -308,15 +308,16 @@ def schema_from_arrow(obj: Any) -> Schema:
     from nanoarrow.c_schema import c_schema
 
     root = c_schema(obj)
-    field = _field_from_nanoarrow(root)
+    field = field_from_nanoarrow(root)
     if field.type.format != "+s":
         raise SchemaError(f"a table's schema must be a struct, not {field.type}")
     return Schema(field.type.children, field.metadata)
 
 
-def _field_from_nanoarrow(schema: Any) -> Field:
-    children = tuple(_field_from_nanoarrow(schema.child(i)) for i in range(schema.n_children))
-    dictionary = None if schema.dictionary is None else _field_from_nanoarrow(schema.dictionary).type
+def field_from_nanoarrow(schema: Any) -> Field:
+    """The field that a nanoarrow CSchema describes."""
+    children = tuple(field_from_nanoarrow(schema.child(i)) for i in range(schema.n_children))
+    dictionary = None if schema.dictionary is None else field_from_nanoarrow(schema.dictionary).type
     metadata = dict(schema.metadata.items()) if schema.metadata is not None else {}
     return Field(schema.name or "", DataType(schema.format, children, dictionary), bool(schema.flags & 2), metadata)
 
@@ -333,7 +334,7 @@ def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
 def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
     if array.null_count > 0:
         raise DataError("a record batch with null rows")
-    columns = [_column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
+    columns = [column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
     if array.offset:
         columns = [_shifted(c, array.offset, array.length) for c in columns]
     return Batch(columns, array.length)
@@ -348,12 +349,13 @@ def _shifted(column: Column, offset: int, length: int) -> Column:
     )  # fmt: skip
 
 
-def _column_from_nanoarrow(array: Any, type_: DataType) -> Column:
+def column_from_nanoarrow(array: Any, type_: DataType) -> Column:
+    """One array (a nanoarrow CArray) of ``type_``, zero-copy."""
     # A view of each array by itself: the buffers of a view's child do not keep the parent's memory alive.
     view = array.view()
     buffers = [np.frombuffer(b, np.uint8) if b.size_bytes else np.empty(0, np.uint8) for b in view.buffers]
-    children = tuple(_column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(type_.children))
-    dictionary = None if type_.dictionary is None else _column_from_nanoarrow(array.dictionary, type_.dictionary)
+    children = tuple(column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(type_.children))
+    dictionary = None if type_.dictionary is None else column_from_nanoarrow(array.dictionary, type_.dictionary)
     has_validity = type_.format not in ("n", "+r") and len(buffers) > 0
     validity = buffers.pop(0) if has_validity else None
     if validity is not None and len(validity) == 0:
