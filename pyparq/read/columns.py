@@ -8,16 +8,14 @@ from dataclasses import dataclass
 
 from pyparq.errors import located
 from pyparq.index.row_ranges import RowRanges
-from pyparq.read.decode import ChunkDecoder, require_flat
+from pyparq.read.decode import ChunkDecoder
 from pyparq.read.indexes import read_locations
+from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import OpenFile
 from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header, walk_pages
-from pyparq.read.physical import to_column
 from pyparq.read.plan import ColumnRead, plan_column
 from pyparq.read.prune import Selection
-from pyparq.read.take import take
 from pyparq.schema.tree import Node
-from pyparq.table import Column
 from pyparq.threads import map_tasks
 
 TOGETHER = 1 << 20
@@ -40,20 +38,6 @@ class Wanted:
     selection: Selection
     node: Node
     rows: RowRanges
-
-
-@dataclass(slots=True)
-class Decoded:
-    """A decoded column and the rows it holds (all rows of the pages that were read)."""
-
-    column: Column
-    rows: RowRanges
-
-    def select(self, rows: RowRanges) -> Column:
-        """The column at ``rows``, a subset of those held."""
-        if rows == self.rows:
-            return self.column
-        return take(self.column, rows.positions_in(self.rows))
 
 
 class ColumnReader:
@@ -83,7 +67,7 @@ class ColumnReader:
             reads.append(plan_column(self.file.chunk(group, w.node), w.rows, locations, has_dictionary=known))
         return reads
 
-    def read(self, wanted: Sequence[Wanted]) -> list[Decoded]:
+    def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
         """Decode all that is wanted, in order; large chunks on threads of their own."""
         reads = self.plan(wanted)
         small = [k for k, r in enumerate(reads) if r.num_bytes < TOGETHER]
@@ -93,7 +77,7 @@ class ColumnReader:
             parts = iter(self.file.fetcher.fetch(ranges))
             fetched = {k: [next(parts) for _ in reads[k].ranges] for k in small}
 
-        def run(k: int) -> Decoded:
+        def run(k: int) -> DecodedLeaf:
             read, item = reads[k], wanted[k]
             with located(file=self.file.name, row_group=read.row_group, column=read.name):
                 data = fetched.get(k) or self.file.fetcher.fetch(read.ranges)
@@ -105,9 +89,8 @@ class ColumnReader:
         done = dict(zip(order, map_tasks(run, list(order), threads), strict=True))
         return [done[k] for k in range(len(reads))]
 
-    def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> Decoded:
+    def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> DecodedLeaf:
         chunk = self.file.chunk(read.row_group, item.node)
-        require_flat(chunk)
         rows = read.row_ranges(chunk.num_rows)
         decoder = ChunkDecoder(chunk, self.options, rows.count, item.selection.dictionaries.get(read.column))
         if read.pages is None:
@@ -120,8 +103,7 @@ class ColumnReader:
             self.counts.data_pages += decoder.pages_decoded
             self.counts.dictionary_pages += decoder.dictionary_decoded
             self.counts.column_chunks += 1
-        column = to_column(decoder.builder, item.node.type)
-        return Decoded(column, rows)
+        return decoder.finish(rows)
 
     def _feed_pages(self, decoder: ChunkDecoder, item: Wanted, read: ColumnRead, data: list[memoryview]) -> None:
         chunk, parts = decoder.chunk, iter(data)

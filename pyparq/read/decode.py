@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 from pyparq import encodings
 from pyparq.encodings import DICTIONARY_ENCODINGS, plain, rle
-from pyparq.errors import CorruptFileError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, located
+from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.builder import Builder, Valid, make_builder
+from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
 from pyparq.read.open import Chunk
-from pyparq.read.pages import PageParts, Scratch, StoredPage, num_levels_of, open_dictionary, open_page
-from pyparq.read.physical import check_utf8
+from pyparq.read.pages import Levels, PageParts, Scratch, StoredPage, num_levels_of, open_dictionary, open_page
+from pyparq.read.physical import check_utf8, to_column
 from pyparq.schema.values import BinaryValues, Values, count_of
 
 
@@ -51,6 +53,11 @@ class ChunkDecoder:
         self._scratch = Scratch()
         self._leaf = chunk.node.type
         self._checks_text = self._leaf.is_text
+        self._slot_level = slot_level(chunk.node)
+        self._keeps_levels = not is_flat(chunk.node)
+        self._def_levels: list[Levels | None] = []
+        self._rep_levels: list[Levels] = []
+        self.num_levels = 0
         self.builder: Builder = make_builder(self._leaf, num_slots, self._data_guess(num_slots))
 
     def _data_guess(self, num_slots: int) -> int:
@@ -76,33 +83,64 @@ class ChunkDecoder:
 
     def feed_page(self, page: StoredPage, expected_rows: int | None = None) -> None:
         """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it."""
-        if expected_rows is not None and num_levels_of(page) != expected_rows:
-            raise CorruptFileError(f"a page of {num_levels_of(page)} rows, its OffsetIndex says {expected_rows}")
-        if self.builder.length + num_levels_of(page) > self.chunk.meta.num_values:
+        if self.num_levels + num_levels_of(page) > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
-        self._append(open_page(page, self.chunk, self.options, self._scratch))
+        parts = open_page(page, self.chunk, self.options, self._scratch)
+        if expected_rows is not None:
+            _check_rows(parts, expected_rows)
+        self._append(parts)
+        self.num_levels += parts.num_levels
         self.pages_decoded += 1
 
+    def finish(self, rows: RowRanges) -> DecodedLeaf:
+        """The decoded leaf; ``rows`` are those that the pages hold."""
+        column = to_column(self.builder, self._leaf)
+        leaf = DecodedLeaf(self.chunk.node, column, self._all_def_levels(), self._all_rep_levels(), rows)
+        leaf.check_rows()
+        if leaf.rep_levels is None and column.length != rows.count:
+            raise CorruptFileError(f"{column.length} values for {rows.count} rows")
+        return leaf
+
+    def _all_def_levels(self) -> Levels | None:
+        if not self._keeps_levels or all(levels is None for levels in self._def_levels):
+            return None
+        return np.concatenate([levels for levels in self._def_levels if levels is not None])
+
+    def _all_rep_levels(self) -> Levels | None:
+        if self.chunk.node.max_rep == 0:
+            return None
+        return np.concatenate(self._rep_levels) if self._rep_levels else np.empty(0, np.uint8)
+
     def _append(self, parts: PageParts) -> None:
-        valid = None if parts.def_levels is None else self._valid_of(parts)
+        count, valid = parts.num_levels, None
+        if self._keeps_levels:
+            count, valid = self._place_levels(parts)
+        elif parts.def_levels is not None:
+            valid = parts.def_levels  # the levels of a flat column are its validity
         if parts.encoding in DICTIONARY_ENCODINGS:
             entries = self.dictionary
             if entries is None:
                 raise CorruptFileError("a dictionary-encoded page without a dictionary page")
             indices = self._indices(parts, count_of(entries))
-            self.builder.append_indices(entries, indices, valid, parts.num_levels)
+            self.builder.append_indices(entries, indices, valid, count)
             return
         values = encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf)
         if self._checks_text and isinstance(values, BinaryValues):
             check_utf8(values)
-        self.builder.append(values, valid, parts.num_levels)
+        self.builder.append(values, valid, count)
 
-    def _valid_of(self, parts: PageParts) -> Valid:
-        levels = parts.def_levels
-        assert levels is not None
-        if self.chunk.node.max_def == 1:
-            return levels  # the levels are the validity
-        return np.asarray(levels == self.chunk.node.max_def).view(np.uint8)
+    def _place_levels(self, parts: PageParts) -> tuple[int, Valid | None]:
+        """Keep the levels of a nested leaf; (slots, their validity) of the page."""
+        if parts.rep_levels is not None:
+            self._rep_levels.append(parts.rep_levels)
+        levels, maximum = parts.def_levels, self.chunk.node.max_def
+        if levels is None:
+            if maximum:
+                self._def_levels.append(np.full(parts.num_levels, maximum, np.uint8))
+            return parts.num_levels, None
+        self._def_levels.append(levels)
+        slots = levels[levels >= self._slot_level] if self._slot_level else levels
+        return len(slots), np.asarray(slots == maximum).view(np.uint8)
 
     @staticmethod
     def _indices(parts: PageParts, limit: int) -> npt.NDArray[np.int32]:
@@ -112,7 +150,12 @@ class ChunkDecoder:
             raise CorruptFileError(f"bad dictionary indices: {error}") from error
 
 
-def require_flat(chunk: Chunk) -> None:
-    """Nested leaves are assembled elsewhere."""
-    if chunk.node.max_rep:
-        raise UnsupportedError("nested columns are not read yet", column=chunk.name)
+def _check_rows(parts: PageParts, expected: int) -> None:
+    """A page read by its OffsetIndex must hold the rows that this says, from the start of the first one."""
+    rows = parts.num_levels
+    if parts.rep_levels is not None:
+        rows = int(np.count_nonzero(parts.rep_levels == 0))
+        if rows and parts.rep_levels[0] != 0:
+            raise CorruptFileError("a page that starts within a row")
+    if rows != expected:
+        raise CorruptFileError(f"a page of {rows} rows, its OffsetIndex says {expected}")

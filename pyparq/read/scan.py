@@ -6,13 +6,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, OptionError
+from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, OptionError, located
 from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import evaluate_rows
 from pyparq.index.row_ranges import RowRanges
-from pyparq.read.columns import ColumnReader, Decoded, Wanted
+from pyparq.read.assemble import assemble
+from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
+from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import OpenFile
 from pyparq.read.plan import RowGroupPlan, ScanPlan
 from pyparq.read.project import Output, project
@@ -186,23 +188,29 @@ class Scan:
             if rows
         ]
 
-    def _survivors(self, selection: Selection, decoded: dict[tuple[int, int], Decoded]) -> RowRanges:
+    def _survivors(self, selection: Selection, decoded: dict[tuple[int, int], DecodedLeaf]) -> RowRanges:
         """The rows where the predicate is true."""
         undecided = selection.maybe & ~selection.sure
         if not undecided:
             return selection.sure
         columns: dict[int, Column] = {
-            c: decoded[selection.row_group, c].select(undecided) for c in self.predicate.columns()
+            c: decoded[selection.row_group, c].select(undecided).column for c in self.predicate.columns()
         }
         return undecided.select(evaluate_rows(self.predicate, columns)) | selection.sure
 
 
-def _by_place(wanted: Sequence[Wanted], decoded: Sequence[Decoded]) -> dict[tuple[int, int], Decoded]:
+def _by_place(wanted: Sequence[Wanted], decoded: Sequence[DecodedLeaf]) -> dict[tuple[int, int], DecodedLeaf]:
     return {(w.selection.row_group, w.node.column): d for w, d in zip(wanted, decoded, strict=True)}
 
 
-def _assemble(output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], Decoded]) -> Column:
-    return decoded[selection.row_group, output.leaves[0].column].select(rows)
+def _assemble(
+    output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], DecodedLeaf]
+) -> Column:
+    leaves = {leaf.column: decoded[selection.row_group, leaf.column].select(rows) for leaf in output.leaves}
+    if output.shape.kind == "leaf":
+        return leaves[output.leaves[0].column].column
+    with located(row_group=selection.row_group, column=output.field.name):
+        return assemble(output.shape, output.field, leaves, rows.count)
 
 
 def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:
