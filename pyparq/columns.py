@@ -122,13 +122,13 @@ def ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
     if total == 0:
         return np.empty(0, np.int64)
     before = np.cumsum(lengths) - lengths
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - before, lengths)
+    return np.asarray(np.arange(total, dtype=np.int64) + np.repeat(starts - before, lengths))
 
 
 def take(column: Column, rows: Int64Array) -> Column:
     """The elements at ``rows`` (int64, each ``0 <= row < len(column)``, any order) as a new column."""
     rows = np.ascontiguousarray(rows, np.int64)
-    if len(rows) and not (0 <= int(rows.min()) and int(rows.max()) < column.length):
+    if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= column.length):
         raise DataError(f"rows {int(rows.min())} to {int(rows.max())} of a column with {column.length}")
     mask = column.valid_mask()
     mask = None if mask is None else mask[rows]
@@ -212,6 +212,7 @@ def _join_offsets(parts: Sequence[npt.NDArray[Any]]) -> Int64Array:
     joined[0] = at = 0
     for part in parts:
         end = at + len(part) - 1
-        np.subtract(part[1:], int(part[0]) - int(joined[at]), out=joined[at + 1 : end + 1], casting="same_kind", dtype=np.int64)
+        joined[at + 1 : end + 1] = part[1:]
+        joined[at + 1 : end + 1] += int(joined[at]) - int(part[0])
         at = end
     return joined

@@ -40,7 +40,8 @@ def fits(type_: DataType, leaf: LeafType) -> bool:
         return type_.format == "n"
     made = leaf_of(Field("", type_))
     if leaf.kind in ("json", "enum", "uuid", "bson"):  # annotations over the same bytes
-        return made.physical == leaf.physical and made.length == leaf.length and made.kind in ("string", "binary", "fixed")
+        same = made.physical == leaf.physical and made.length == leaf.length
+        return same and made.kind in ("string", "binary", "fixed")
     return made == replace(leaf, utc=made.utc) if leaf.kind == "time" else made == leaf
 
 
@@ -109,7 +110,7 @@ def _days(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _milliseconds(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     limit = np.iinfo(dtype).max // 1000
     _check((values >= -limit) & (values <= limit), values, "seconds do not fit in milliseconds")
-    return values * dtype.type(1000)
+    return np.asarray(values * dtype.type(1000))
 
 
 def _check(ok: npt.NDArray[np.bool_], values: npt.NDArray[Any], why: str) -> None:

@@ -1,0 +1,248 @@
+"""Data in: whatever the user has, as a schema and record batches of plain layout.
+
+See :func:`ingest` for what is taken and by which rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pyparq.columns import concat
+from pyparq.errors import DataError, UnsupportedError, near_matches
+from pyparq.ingest.arrays import column_from_numpy
+from pyparq.ingest.cast import cast
+from pyparq.ingest.lists import column_from_list
+from pyparq.ingest.normalize import normal_schema, normal_type, normalize
+from pyparq.schema.types import DataType, Field, Schema
+from pyparq.table import Batch, Column, Table, batches_from_arrow
+
+__all__ = ["ingest"]
+
+
+def ingest(data: Any, schema: Schema | None = None) -> tuple[Schema, Iterator[Batch]]:
+    """Schema and record batches of ``data``, lazily where ``data`` is a stream.
+
+    ``data`` is one of
+
+    - anything with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (pyarrow, polars, duckdb, pandas >= 3, nanoarrow),
+      a :class:`Table`, or a :class:`Batch` (with a schema): zero-copy; dictionary-encoded columns are decoded and
+      string views laid out;
+    - a pandas DataFrame: as pandas' own conversion to Arrow has it, or by the rules below (NaN in an object or
+      float column is null then) where pyarrow is not installed. A default index is left out, any other becomes
+      columns;
+    - a dict of column names to numpy arrays, lists, or Arrow arrays; a list of dicts (rows); a structured array;
+    - an iterable of any of these, with one schema (the first one's, unless ``schema`` is given).
+
+    Without ``schema`` every inferred field is nullable. numpy dtypes map directly (bool, ints, floats,
+    ``datetime64[D]`` to date, other units to timestamp, ``U`` and StringDType to string, ``S`` to binary, ``V`` to
+    fixed-size binary); masked entries and NaT are null, NaN is a value. Lists and object arrays are inferred: bool <
+    int < float, str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone: ``timestamp[us, UTC]``),
+    time, UUID, list, dict (struct); ``None`` is null.
+
+    With ``schema`` the columns are matched by name and cast where that is exact; the batches then have exactly its
+    types, except that a string column beyond 2 GiB comes as the large type.
+
+    Raises :class:`DataError` (columns of unequal length, missing or unknown columns, values that do not fit) and
+    :class:`UnsupportedError` (durations and the like), which name the column, the row where there is one, and what to
+    do.
+    """
+    if schema is not None:
+        schema = normal_schema(schema)
+    if isinstance(data, Batch):
+        return _from_batch(data, schema)
+    if isinstance(data, Table):
+        return _conformed(data.schema, iter(data.batches), schema)
+    if isinstance(data, Mapping):
+        return _from_columns(data, schema)
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        return _from_columns({name: data[name] for name in data.dtype.names}, schema)
+    if _is_pandas(data):
+        from pyparq.ingest.pandas import columns_from_pandas, stream_from_pandas
+
+        stream = stream_from_pandas(data)
+        if stream is None:
+            return _from_columns(columns_from_pandas(data), schema)
+        return _from_arrow(stream, schema)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return _from_arrow(data, schema)
+    if _are_rows(data):
+        return _from_rows(data, schema)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | np.ndarray):
+        return _chained(iter(data), schema)
+    raise DataError(
+        f"a {type(data).__name__} is not data for a table: give an Arrow table or stream, a DataFrame, "
+        "a dict of columns or a list of dicts" + (" (collect() a LazyFrame first)" if _is_lazy(data) else "")
+    )
+
+
+def _is_lazy(data: Any) -> bool:
+    return type(data).__name__ == "LazyFrame"
+
+
+def _is_pandas(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "pandas" and type(data).__name__ == "DataFrame"
+
+
+def _are_rows(data: Any) -> bool:
+    """A list of dicts, but not one of dicts of arrays: that is a run of batches."""
+    if not isinstance(data, Sequence) or not data or not all(isinstance(row, Mapping) for row in data):
+        return False
+    return not any(_looks_like_column(value) for value in data[0].values())
+
+
+def _looks_like_column(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
+
+
+def _from_batch(batch: Batch, schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+    if schema is None:
+        raise DataError("a Batch has no column names: give a schema, or a Table")
+    if len(batch.columns) != len(schema):
+        raise DataError(f"a batch of {len(batch.columns)} columns for a schema of {len(schema)}")
+    fields = tuple(
+        Field(f.name, c.type, f.nullable, f.metadata) for f, c in zip(schema, batch.columns, strict=True)
+    )
+    return _conformed(Schema(fields), iter([batch]), schema)
+
+
+def _from_arrow(data: Any, schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+    try:
+        found, batches = batches_from_arrow(data)
+    except (UnsupportedError, DataError):
+        raise
+    except Exception as error:  # the producer's own errors have no common type
+        raise DataError(f"the {type(data).__name__} cannot be read as Arrow data: {error}") from error
+    return _conformed(found, _guarded(batches), schema)
+
+
+def _guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        except DataError:
+            raise
+        except Exception as error:
+            raise DataError(f"the Arrow stream failed: {error}") from error
+        yield batch
+
+
+def _conformed(
+    found: Schema, batches: Iterator[Batch], schema: Schema | None
+) -> tuple[Schema, Iterator[Batch]]:
+    """Columns of plain layout, in the order and of the types of ``schema`` when there is one."""
+    if schema is None:
+        schema, order = normal_schema(found), list(range(len(found)))
+        _check_names(found.names)
+    else:
+        order = _order(found.names, schema)
+    return schema, (_conform(batch, schema, order) for batch in batches)
+
+
+def _conform(batch: Batch, schema: Schema, order: list[int]) -> Batch:
+    columns = []
+    for field, index in zip(schema.fields, order, strict=True):
+        columns.append(cast(normalize(batch.columns[index], field.name), field.type, field.name))
+    return Batch(columns, batch.num_rows)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if len(set(names)) != len(names):
+        twice = next(n for i, n in enumerate(names) if n in names[:i])
+        raise DataError(f"two columns are called {twice!r}; rename one", column=twice)
+
+
+def _order(names: Sequence[str], schema: Schema) -> list[int]:
+    """Where each of the schema's columns stands among ``names``; neither may have more."""
+    _check_names(names)
+    places = {name: i for i, name in enumerate(names)}
+    for field in schema:
+        if field.name not in places:
+            near = near_matches(field.name, names)
+            raise DataError(f"the schema's column {field.name!r} is not in the data{near}", column=field.name)
+    for name in names:
+        if name not in schema.names:
+            near = near_matches(name, schema.names)
+            raise DataError(f"the data has a column {name!r} that is not in the schema{near}", column=name)
+    return [places[name] for name in schema.names]
+
+
+# ---- dicts of columns, rows, iterables -----------------------------------------------------------------------------
+
+
+def _from_columns(data: Mapping[Any, Any], schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+    names = list(data)
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(f"column names must be strings, not {name!r}")
+    if schema is not None:
+        names = [names[i] for i in _order(names, schema)]
+    targets = [None] * len(names) if schema is None else [f.type for f in schema]
+    columns = [_column(data[name], name, target) for name, target in zip(names, targets, strict=True)]
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        told = ", ".join(f"{name!r} {len(column)}" for name, column in zip(names[:20], columns, strict=False))
+        raise DataError(f"the columns have different lengths: {told}")
+    if schema is None:
+        schema = Schema(tuple(Field(n, c.type) for n, c in zip(names, columns, strict=True)))
+    return schema, iter([Batch(columns, lengths.pop() if lengths else 0)])
+
+
+def _from_rows(rows: Sequence[Mapping[Any, Any]], schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if schema is not None:  # a key that no row has is a column of nulls
+        names += [n for n in schema.names if n not in names]
+    return _from_columns({name: [row.get(name) for row in rows] for name in names}, schema)
+
+
+def _column(values: Any, name: str, target: DataType | None) -> Column:
+    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
+        made = _column_from_arrow(values, name)
+        return made if target is None else cast(made, target, name)
+    if isinstance(values, Column):
+        made = normalize(values, name)
+        return made if target is None else cast(made, target, name)
+    if isinstance(values, np.ndarray):
+        # Object arrays go to the target at once: the target says more than can be inferred.
+        made = column_from_numpy(values, name, lambda items, where: column_from_list(items, where, target))
+        return made if target is None else cast(made, target, name)
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise DataError(f"a {type(values).__name__} is not a column: give a list or an array", column=name)
+    if not isinstance(values, Sequence) and hasattr(values, "to_numpy"):  # pandas Series and the like
+        from pyparq.ingest.pandas import column_values
+
+        return _column(column_values(values, name), name, target)
+    return column_from_list(values if isinstance(values, list) else list(values), name, target)
+
+
+def _column_from_arrow(values: Any, name: str) -> Column:
+    """A column of an Arrow array or a chunked one: wrapped as a one-column stream of structs."""
+    from pyparq.ingest.arrow_column import chunks_from_arrow
+
+    type_, chunks = chunks_from_arrow(values, name)
+    if not chunks:
+        return column_from_list([], name, normal_type(type_))
+    return concat([normalize(chunk, name) for chunk in chunks])
+
+
+def _chained(items: Iterator[Any], schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+    try:
+        first = next(items)
+    except StopIteration:
+        if schema is None:
+            raise DataError("no data and no schema: nothing says what the columns are") from None
+        return schema, iter([])
+    if isinstance(first, Iterable) and type(first) in (list, tuple, str, bytes):
+        raise DataError(f"an iterable of {type(first).__name__} is not data for a table: give dicts or batches")
+    found, batches = ingest(first, schema)
+    return found, _chain(batches, items, found)
+
+
+def _chain(batches: Iterator[Batch], items: Iterator[Any], schema: Schema) -> Iterator[Batch]:
+    yield from batches
+    for item in items:
+        yield from ingest(item, schema)[1]

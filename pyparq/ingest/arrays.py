@@ -1,0 +1,121 @@
+"""Columns from numpy arrays: shared where the bytes allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.columns import binary_column, fixed_column
+from pyparq.errors import DataError, UnsupportedError
+from pyparq.schema.types import DataType
+from pyparq.table import Column
+
+Mask = npt.NDArray[np.bool_]
+
+_FORMATS = {
+    "i1": "c", "i2": "s", "i4": "i", "i8": "l", "u1": "C", "u2": "S", "u4": "I", "u8": "L",
+    "f2": "e", "f4": "f", "f8": "g", "b1": "b",
+}  # fmt: skip
+_TO_SECONDS = ("m", "h")
+_TO_DAYS = ("Y", "M", "W")
+
+
+def column_from_numpy(
+    array: npt.NDArray[Any], name: str, from_list: Callable[[list[Any], str], Column]
+) -> Column:
+    """A column of a one-dimensional array. ``from_list`` converts object arrays and numpy's variable-width strings.
+
+    bool, integers, floats keep their type; datetime64 becomes a timestamp (``[D]`` a date; NaT is null), ``U`` and
+    ``StringDType`` strings, ``S`` binary, ``V`` fixed-size binary. A masked array's mask is its nulls; NaN stays a
+    value. Raises :class:`UnsupportedError` for timedelta, complex and wide floats, :class:`DataError` for more
+    dimensions than one.
+    """
+    if array.ndim != 1:
+        raise DataError(f"an array with {array.ndim} dimensions; a column has one (give a list of rows)", column=name)
+    mask: Mask | None = None
+    if isinstance(array, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(array)
+        mask = ~hidden if hidden.any() else None
+        array = np.ma.getdata(array)
+    kind = array.dtype.kind
+    if kind in "biuf" and array.dtype.str[1:] in _FORMATS:
+        # Other byte orders become the machine's, which is little-endian wherever Arrow is.
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return fixed_column(DataType(_FORMATS[array.dtype.str[1:]]), native, mask)
+    if kind == "M":
+        return _timestamps(array, mask, name)
+    if kind == "U":
+        return _fixed_text(array, mask)
+    if kind == "S":
+        return _fixed_bytes(array, mask)
+    if kind == "V" and array.dtype.names is None and array.dtype.itemsize:
+        width = array.dtype.itemsize
+        raw = np.ascontiguousarray(array).view(np.uint8).reshape(-1, width)
+        return fixed_column(DataType(f"w:{width}"), raw, mask)
+    if kind in "OT":
+        values = array.astype(object).tolist()
+        if mask is not None:
+            values = [value if present else None for value, present in zip(values, mask.tolist(), strict=True)]
+        return from_list([None if _is_missing(v) else v for v in values] if kind == "T" else values, name)
+    if kind == "m":
+        raise UnsupportedError(
+            "Parquet has no type for durations (timedelta64): convert them to int64", column=name
+        )
+    raise UnsupportedError(f"numpy's {array.dtype} has no column type: convert it first", column=name)
+
+
+def _is_missing(value: Any) -> bool:
+    return not isinstance(value, str)  # StringDType's na_object, whatever it is
+
+
+def _timestamps(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column:
+    unit, _ = np.datetime_data(array.dtype)
+    unit = "D" if unit in _TO_DAYS else "s" if unit in _TO_SECONDS else unit
+    if unit not in ("D", "s", "ms", "us", "ns"):
+        raise UnsupportedError(f"numpy's {array.dtype}: convert it to datetime64[ns] or a coarser unit", column=name)
+    # Also takes steps such as datetime64[10us] and foreign byte orders.
+    given, array = array, np.ascontiguousarray(array.astype(f"datetime64[{unit}]"))
+    missing = np.isnat(array)
+    if missing.any():
+        mask = ~missing if mask is None else mask & ~missing
+    if given.dtype != array.dtype and np.any((array.astype(given.dtype) != given) & ~missing):
+        raise DataError(f"{given.dtype} values beyond datetime64[{unit}]", column=name)
+    numbers = array.view(np.int64)
+    if unit != "D":
+        return fixed_column(DataType(f"ts{unit[0]}:"), numbers, mask)
+    beyond = np.abs(numbers) >= 2**31 if mask is None else (np.abs(numbers) >= 2**31) & mask
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        raise DataError(f"row {row}: {array[row]} is beyond a 32-bit number of days", column=name)
+    return fixed_column(DataType("tdD"), numbers.astype(np.int32), mask)
+
+
+def _fixed_text(array: npt.NDArray[Any], mask: Mask | None) -> Column:
+    """``U`` arrays: fixed-width UCS-4, padded with zeros."""
+    native = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+    width = native.dtype.itemsize // 4
+    codes = native.view(np.uint32).reshape(len(native), width)
+    if codes.size and int(codes.max()) >= 128:
+        return _fixed_bytes(np.char.encode(native, "utf-8"), mask, "u")
+    return _packed(codes, mask, "u")
+
+
+def _fixed_bytes(array: npt.NDArray[Any], mask: Mask | None, format_: str = "z") -> Column:
+    """``S`` arrays: zero bytes at the end are padding, as numpy has it."""
+    array = np.ascontiguousarray(array)
+    return _packed(array.view(np.uint8).reshape(len(array), array.dtype.itemsize), mask, format_)
+
+
+def _packed(codes: npt.NDArray[Any], mask: Mask | None, format_: str) -> Column:
+    rows, width = codes.shape
+    offsets = np.zeros(rows + 1, np.int64)
+    if width == 0 or rows == 0:
+        return binary_column(DataType(format_), offsets, np.empty(0, np.uint8), mask)
+    used = codes != 0
+    lengths = np.where(used.any(axis=1), width - np.argmax(used[:, ::-1], axis=1), 0)
+    np.cumsum(lengths, out=offsets[1:])
+    data = codes[np.arange(width) < lengths[:, None]].astype(np.uint8)
+    return binary_column(DataType(format_), offsets, data, mask)

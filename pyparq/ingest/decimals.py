@@ -1,0 +1,64 @@
+"""Decimal columns from and to Python integers (the unscaled values)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.columns import fixed_column
+from pyparq.errors import DataError
+from pyparq.schema.types import DataType
+from pyparq.table import Column
+
+
+def decimal_type(precision: int, scale: int) -> DataType:
+    return DataType(f"d:{precision},{scale}" + (",256" if precision > 38 else ""))
+
+
+def decimal_column(
+    type_: DataType, numbers: list[int], mask: npt.NDArray[np.bool_] | None, name: str
+) -> Column:
+    """A column of the unscaled ``numbers``; :class:`DataError` for one with more digits than the type has."""
+    precision, _, bits = type_.decimal
+    limit = 10**precision
+    for row, number in enumerate(numbers):
+        if not -limit < number < limit:
+            raise DataError(f"row {row}: the unscaled decimal {number} does not fit {type_}", column=name)
+    width = bits // 8
+    raw = b"".join([number.to_bytes(width, "little", signed=True) for number in numbers])
+    return fixed_column(type_, np.frombuffer(raw, np.uint8).reshape(-1, width), mask)
+
+
+def unscaled(column: Column) -> list[int]:
+    """Unscaled values of a decimal column, or the values of an integer one; nulls give any number."""
+    values = column.values()
+    if column.type.kind != "decimal":
+        numbers: list[int] = values.tolist()
+        return numbers
+    width = values.shape[1]
+    if width <= 8:
+        numbers = values.reshape(-1).view(f"<i{width}").tolist()
+        return numbers
+    if width == 16:
+        halves = np.ascontiguousarray(values).reshape(-1).view("<i8").reshape(-1, 2)
+        low, high = halves[:, 0], halves[:, 1]
+        if np.array_equal(high, low >> 63):  # all fit 64 bits, as is usual
+            numbers = low.tolist()
+            return numbers
+    raw = np.ascontiguousarray(values).tobytes()
+    return [int.from_bytes(raw[i : i + width], "little", signed=True) for i in range(0, len(raw), width)]
+
+
+def digits_of(value: Decimal) -> tuple[int, int]:
+    """(unscaled integer, number of decimals >= 0) of a finite Decimal; ``ValueError`` for NaN and infinity."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{value} is not a finite decimal")
+    number = int("".join(map(str, digits)) or "0")
+    if exponent > 0:
+        if exponent > 76 and number:
+            raise ValueError(f"{value} is beyond 76 digits")
+        number, exponent = number * 10 ** min(exponent, 77), 0
+    return (-number if sign else number), -exponent

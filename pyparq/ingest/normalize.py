@@ -1,0 +1,172 @@
+"""Arrow's many layouts of one type to the plain ones: dictionaries decoded, string views laid out as offsets.
+
+After this a column's type is null, bool, a number, ``u U z Z``, fixed width, decimal, date, time, timestamp, list,
+large list, fixed-size list, struct or map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.columns import binary_column, null_column, pack_mask, ranges, take
+from pyparq.errors import DataError, UnsupportedError
+from pyparq.kernels import take_binary
+from pyparq.schema.arrow import FIELD_ID
+from pyparq.schema.types import DataType, Field, Schema
+from pyparq.table import Column
+
+_VIEWS = {"vu": "U", "vz": "Z"}
+_INLINE = 12  # bytes of a short string that its view holds itself
+_BLOCK = 1 << 16
+
+
+def normal_schema(schema: Schema) -> Schema:
+    return replace(schema, fields=tuple(_normal_field(f) for f in schema.fields))
+
+
+def _normal_field(field: Field) -> Field:
+    type_ = normal_type(field.type)
+    if type_ is field.type:
+        return field
+    if field.type.dictionary is None:
+        return replace(field, type=type_)
+    # What other metadata says of a dictionary column (polars' categories) is not true of its values.
+    return replace(field, type=type_, metadata={k: v for k, v in field.metadata.items() if k == FIELD_ID})
+
+
+def normal_type(type_: DataType) -> DataType:
+    """The plain type that a column of ``type_`` gets; the same object when it is plain already."""
+    if type_.dictionary is not None:
+        value = normal_type(type_.dictionary)
+        # The decoded strings may need offsets that the dictionary did not.
+        return DataType({"u": "U", "z": "Z"}.get(value.format, value.format), value.children)
+    if type_.format in _VIEWS:
+        return DataType(_VIEWS[type_.format])
+    if type_.format.startswith("d:") and type_.format.endswith(",128"):
+        return DataType(type_.format.removesuffix(",128"))
+    children = tuple(_normal_field(f) for f in type_.children)
+    if all(a is b for a, b in zip(children, type_.children, strict=True)):
+        return type_
+    return DataType(type_.format, children)
+
+
+def normalize(column: Column, name: str) -> Column:
+    """The column in its plain layout (itself when it has it). ``name`` is for errors."""
+    target = normal_type(column.type)
+    if target is column.type:
+        return column
+    if column.type.dictionary is not None:
+        return _decoded(column, target, name)
+    if column.type.format in _VIEWS:
+        return _from_views(column, target, name)
+    children = tuple(normalize(c, name) for c in column.children)
+    return Column(
+        target, column.length, column.validity, column.buffers, column.null_count, children, None, column.offset
+    )
+
+
+def _decoded(column: Column, target: DataType, name: str) -> Column:
+    if column.dictionary is None:
+        raise DataError("a dictionary-encoded column without its dictionary", column=name)
+    if target.is_nested:
+        raise UnsupportedError(f"a dictionary of {target}: decode it to a plain array first", column=name)
+    values = normalize(column.dictionary, name)
+    mask = column.valid_mask()
+    index_type = DataType(column.type.format)
+    rows = Column(index_type, column.length, None, column.buffers, 0, offset=column.offset).values().astype(np.int64)
+    if mask is not None:
+        rows[~mask] = 0
+    if values.length == 0:
+        if column.length if mask is None else mask.any():
+            raise DataError("dictionary indices into an empty dictionary", column=name)
+        return null_column(target, column.length)
+    if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= values.length):
+        raise DataError(f"dictionary indices outside of 0 to {values.length - 1}", column=name)
+    taken = take(values, rows)
+    known = taken.valid_mask()
+    if mask is not None and known is not None:
+        mask = mask & known
+    elif mask is None:
+        mask = known
+    if taken.type.is_binary_like:
+        return binary_column(target, taken.offsets(), taken.buffers[1], mask)
+    return with_mask(taken, mask)
+
+
+def with_mask(column: Column, mask: npt.NDArray[np.bool_] | None) -> Column:
+    """The same values under another validity (for a column that starts at offset 0)."""
+    validity, nulls = pack_mask(mask)
+    return Column(column.type, column.length, validity, column.buffers, nulls, column.children)
+
+
+# ---- views ---------------------------------------------------------------------------------------------------------
+
+
+def _from_views(column: Column, target: DataType, name: str) -> Column:
+    """String views: 16 bytes per value, a length, then the bytes themselves or (prefix, buffer, offset)."""
+    first, last = column.offset, column.offset + column.length
+    raw = np.ascontiguousarray(column.buffers[0].view(np.uint8)[16 * first : 16 * last])
+    views = raw.view(np.int32).reshape(-1, 4)
+    buffers = [b.view(np.uint8) for b in column.buffers[1:-1]]  # the last one holds the others' sizes
+    mask = column.valid_mask()
+    lengths = views[:, 0].astype(np.int64)
+    if mask is not None:
+        lengths[~mask] = 0
+    if len(lengths) and int(lengths.min()) < 0:
+        raise DataError("a string view of negative length", column=name)
+    long = lengths > _INLINE
+    inline = gather_spans(raw, np.flatnonzero(~long) * 16 + 4, lengths[~long])
+    if not long.any():
+        return binary_column(target, *inline, mask)
+    starts, source = _long_spans(views[long], lengths[long], buffers, name)
+    offsets, data = gather_spans(source, starts, lengths[long])
+    if not long.all():
+        # Each kind alone lies in order; interleave the two.
+        rows = np.empty(len(views), np.int64)
+        rows[~long] = np.arange(len(inline[0]) - 1)
+        rows[long] = np.arange(len(inline[0]) - 1, len(views))
+        joined = np.concatenate((inline[0], offsets[1:] + inline[0][-1]))
+        offsets, data = take_binary(joined, np.concatenate((inline[1], data)), rows)
+    return binary_column(target, offsets, data, mask)
+
+
+def _long_spans(
+    views: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64], buffers: list[npt.NDArray[np.uint8]], name: str
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Where the long values start in the data buffers joined to one."""
+    sizes = np.array([len(b) for b in buffers], np.int64)
+    which, at = views[:, 2].astype(np.int64), views[:, 3].astype(np.int64)
+    if len(buffers) == 0 or int(which.min()) < 0 or int(which.max()) >= len(buffers):
+        raise DataError("a string view points into a buffer that is not there", column=name)
+    if int(at.min()) < 0 or np.any(at + lengths > sizes[which]):
+        raise DataError("a string view points beyond its buffer", column=name)
+    if len(buffers) == 1:
+        return at, buffers[0]
+    return at + (np.cumsum(sizes) - sizes)[which], np.concatenate(buffers)
+
+
+def gather_spans(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """``data[starts[k] : starts[k] + lengths[k]]``, one after another, with offsets. The spans were checked."""
+    offsets = np.empty(len(starts) + 1, np.int64)
+    offsets[0] = 0
+    np.cumsum(lengths, out=offsets[1:])
+    if len(starts) == 0:
+        return offsets, np.empty(0, np.uint8)
+    ends = starts + lengths
+    if np.array_equal(starts[1:], ends[:-1]):
+        return offsets, data[int(starts[0]) : int(ends[-1])]  # they lie one behind the other already
+    if np.all(starts[1:] >= ends[:-1]):
+        # In order: every span is an even-numbered value of the pairs (start, end), (end, next start), ...
+        edges = np.stack((starts, ends), axis=1).reshape(-1)
+        return take_binary(edges, data, np.arange(len(starts), dtype=np.int64) * 2)
+    out = np.empty(int(offsets[-1]), np.uint8)
+    for a in range(0, len(starts), _BLOCK):  # bounds the memory of the byte positions
+        b = min(a + _BLOCK, len(starts))
+        out[int(offsets[a]) : int(offsets[b])] = data[ranges(starts[a:b], lengths[a:b])]
+    return offsets, out
+

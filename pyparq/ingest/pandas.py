@@ -1,0 +1,86 @@
+"""pandas DataFrames: through pandas' own Arrow conversion, or by our rules where pyarrow is not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+
+from pyparq.columns import fixed_column
+from pyparq.errors import DataError, UnsupportedError
+from pyparq.schema.types import DataType
+
+
+def stream_from_pandas(frame: Any) -> Any | None:
+    """The frame as an Arrow stream made by pandas, or ``None`` when pandas cannot (no pyarrow, or too old)."""
+    if not hasattr(frame, "__arrow_c_stream__") or importlib.util.find_spec("pyarrow") is None:
+        return None
+    from nanoarrow.c_array_stream import c_array_stream
+
+    try:
+        return c_array_stream(frame)
+    except NotImplementedError as error:
+        raise UnsupportedError(f"pandas cannot convert the DataFrame to Arrow: {error}") from error
+    except Exception as error:  # pyarrow's errors have no common type that could be named without importing it
+        raise DataError(f"pandas cannot convert the DataFrame to Arrow: {error}") from error
+
+
+def columns_from_pandas(frame: Any) -> dict[str, Any]:
+    """Column name to values. An index other than the default one comes last, as one column per level."""
+    columns: dict[str, Any] = {}
+    for name, series in frame.items():
+        if str(name) in columns:
+            raise DataError(f"two columns are called {str(name)!r}; rename one", column=str(name))
+        columns[str(name)] = column_values(series, str(name))
+    index = frame.index
+    if type(index).__name__ == "RangeIndex" and index.name is None:
+        return columns
+    for level in range(index.nlevels):
+        values = index.get_level_values(level)
+        name = f"__index_level_{level}__" if values.name is None else str(values.name)
+        if name in columns:
+            raise DataError(f"an index level and a column are both called {name!r}; rename one", column=name)
+        columns[name] = column_values(values.to_series(), name)
+    return columns
+
+
+def column_values(series: Any, name: str) -> Any:
+    """A Series as a numpy array (masked where it has missing values), a list, or a ready column."""
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        values = series.to_numpy()
+        if dtype.kind == "f":
+            return _masked(values, np.isnan(values))
+        return _objects(series) if dtype.kind == "O" else values
+    kind = type(dtype).__name__
+    if kind == "DatetimeTZDtype":
+        naive = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+        missing = np.isnat(naive)
+        numbers = np.ascontiguousarray(naive).view(np.int64)
+        return fixed_column(DataType(f"ts{dtype.unit[0]}:UTC"), numbers, ~missing if missing.any() else None)
+    if kind == "CategoricalDtype":
+        return _objects(series.astype(object))
+    if kind in ("PeriodDtype", "IntervalDtype", "SparseDtype"):
+        raise UnsupportedError(f"a pandas {dtype} column: convert it to a plain one first", column=name)
+    plain = getattr(dtype, "numpy_dtype", None)
+    if isinstance(plain, np.dtype) and plain.kind in "biuf":  # pandas' nullable numbers
+        missing = series.isna().to_numpy(bool)
+        filled = series.fillna(plain.type(0)).to_numpy(plain)
+        if plain.kind == "f":
+            missing = missing | np.isnan(filled)
+        return _masked(filled, missing)
+    return _objects(series)
+
+
+def _masked(values: Any, missing: Any) -> Any:
+    return np.ma.masked_array(values, missing) if missing.any() else values
+
+
+def _objects(series: Any) -> list[Any]:
+    """Python objects; whatever pandas calls missing is ``None``."""
+    missing = series.isna().to_numpy(bool)
+    values: list[Any] = series.to_numpy(object).tolist()
+    return [None if gone else value for value, gone in zip(values, missing.tolist(), strict=True)]
+
+
