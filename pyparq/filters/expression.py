@@ -103,7 +103,7 @@ class ColumnRef(Expression):
     __hash__ = None  # type: ignore[assignment]
 
     def isin(self, values: Iterable[Any]) -> Expression:
-        """The value is one of ``values``. A null never is; if ``values`` hold one, ``~isin`` is never true."""
+        """The value is one of ``values``. A null never is; if ``values`` hold one, no ``~isin`` is true."""
         return IsIn(self.path, values)
 
     def between(self, low: Any, high: Any) -> Expression:

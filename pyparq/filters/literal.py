@@ -220,14 +220,17 @@ def _locate_float(leaf: LeafType, value: Any) -> Place:
     try:
         wide = numerator / denominator  # correctly rounded for integers of any size
     except OverflowError:
-        wide = math.copysign(math.inf, numerator)
-    with np.errstate(over="ignore", under="ignore"):
-        near = narrow(wide)
+        wide = math.inf if numerator > 0 else -math.inf
+    with np.errstate(all="ignore"):
+        return _between_floats(numerator, denominator, narrow(wide), narrow)
+
+
+def _between_floats(numerator: int, denominator: int, near: Any, narrow: Any) -> Place:
+    """The place of a fraction of which ``near`` is a rounding (monotonic, so one of its two neighbours)."""
     exactly = float(near)
     if math.isinf(exactly):
         largest = float(np.finfo(narrow).max)
         return Place(largest, exactly) if exactly > 0 else Place(exactly, -largest)
-    # Rounding is monotonic, so the nearest value is one of the two neighbours of the literal.
     n, d = exactly.as_integer_ratio()
     difference = numerator * d - n * denominator
     if difference == 0:
