@@ -79,15 +79,13 @@ class Pyparq(Engine):
         import pyparq
 
         self.pyparq: Any = pyparq
-        for wanted in ("ParquetFile", "col", "read_table", "write_table"):
+        for wanted in ("ParquetFile", "col", "write_table"):
             if not hasattr(pyparq, wanted):
-                raise ImportError(f"pyparq has no {wanted} yet")
+                raise ImportError(f"pyparq has no {wanted}")
 
     def scan(self, source: Any, query: Query) -> Any:
         """The open scan, from which ``explain`` tells what is going to be read."""
-        return source.scan(
-            columns=None if query.columns is None else list(query.columns), filters=self.filters(query)
-        )
+        return source.scan(columns=None if query.columns is None else list(query.columns), filters=self.filters(query))
 
     def filters(self, query: Query) -> Any:
         if query.column is None:
@@ -155,9 +153,7 @@ class Polars(Engine):
         frame = pl.scan_parquet(path, cache=False)
         if query.column is not None:
             column = pl.col(query.column)
-            where = (
-                column == query.low if query.high is None else (column >= query.low) & (column <= query.high)
-            )
+            where = column == query.low if query.high is None else (column >= query.low) & (column <= query.high)
             frame = frame.filter(where)
         if query.columns is not None:
             frame = frame.select(query.columns)
@@ -179,9 +175,7 @@ class Polars(Engine):
 
 class DuckDB(Engine):
     name = "duckdb"
-    how = (
-        "one connection kept, file cache off; execute(…).to_arrow_table() for small answers, sql(…) for large"
-    )
+    how = "one connection kept, file cache off; execute(…).to_arrow_table() for small answers, sql(…) for large"
     writes_page_index = False
     writes_bloom = False  # only for dictionary-encoded chunks, of which id and url have none
 
@@ -210,8 +204,7 @@ class DuckDB(Engine):
         level = f", compression_level {job.level}" if job.level else ""
         self.connection.register("source", table)
         self.connection.execute(
-            f"copy source to '{path}' "
-            f"(format parquet, row_group_size {job.rows}, compression {job.codec}{level})"
+            f"copy source to '{path}' (format parquet, row_group_size {job.rows}, compression {job.codec}{level})"
         )
         self.connection.unregister("source")
 

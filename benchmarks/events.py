@@ -196,9 +196,7 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="write again what is cached")
     parser.add_argument("--peers-only", action="store_true", help="leave out the files pyparq writes")
     arguments = parser.parse_args()
-    files = events_files(
-        arguments.data_dir, arguments.rows, ours=not arguments.peers_only, fresh=arguments.fresh
-    )
+    files = events_files(arguments.data_dir, arguments.rows, ours=not arguments.peers_only, fresh=arguments.fresh)
     files["wide"] = wide_file(arguments.data_dir, fresh=arguments.fresh)
     for name, path in files.items():
         footer = int.from_bytes(path.read_bytes()[-8:-4], "little")

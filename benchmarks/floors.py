@@ -62,9 +62,7 @@ def walk_chunk(raw: bytes, start: int, group: int, column: str, codec: str) -> I
         data = header.get(5) or header.get(8)  # v1 or v2 header; a dictionary page has neither
         rows = data[1] if data else 0
         levels = data.get(5, 0) + data.get(6, 0) if header.get(8) else 0  # v2 levels are never compressed
-        yield Page(
-            group, column, start + position + levels, header[3] - levels, header[2] - levels, row, rows, codec
-        )
+        yield Page(group, column, start + position + levels, header[3] - levels, header[2] - levels, row, rows, codec)
         position, row = position + header[3], row + rows
 
 

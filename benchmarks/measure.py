@@ -125,10 +125,8 @@ class CountingFile(io.RawIOBase):
         super().close()
 
 
-def count_ours(
-    engine: Pyparq, path: Path, queries: Sequence[Query], timing: Timing, at_most: int = 21
-) -> None:
-    """Add to `timing` what pyparq says it reads and what a file object outside it saw it read (medians)."""
+def count_ours(engine: Pyparq, path: Path, queries: Sequence[Query], timing: Timing, at_most: int = 21) -> None:
+    """Add to `timing` what pyparq read (medians); AssertionError if `explain` and a file object disagree."""
     counted, explained, requests = [], [], []
     for query in queries[:at_most]:
         with CountingFile(path) as file, engine.pyparq.ParquetFile(file) as source:
@@ -136,17 +134,12 @@ def count_ours(
             scan.to_table()
             counted.append(file.bytes)
             requests.append(file.requests)
-            explained.append(explained_bytes(scan))
+            explained.append(scan.explain().bytes_fetched)
+        if explained[-1] != counted[-1]:
+            raise AssertionError(f"{query}: explain() says {explained[-1]} bytes, the file saw {counted[-1]}")
     timing.counted_bytes = int(statistics.median(counted))
     timing.requests = int(statistics.median(requests))
-    known = [value for value in explained if value is not None]
-    timing.explained_bytes = int(statistics.median(known)) if known else None
-
-
-def explained_bytes(scan: Any) -> int | None:
-    """The bytes ``scan.explain()`` claims, footer included; None if it does not say."""
-    value = getattr(scan.explain(), "bytes_read", None)
-    return None if value is None else int(value)
+    timing.explained_bytes = int(statistics.median(explained))
 
 
 def check(engine: Engine, path: Path, query: Query, expected: pa.Table) -> None:
@@ -188,7 +181,5 @@ def import_seconds(module: str, runs: int = 15) -> float:
     """Median seconds that ``import module`` takes in a fresh interpreter that already has numpy."""
     code = f"import numpy, time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
     command = [sys.executable, "-c", code]
-    seconds = [
-        float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(runs)
-    ]
+    seconds = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(runs)]
     return statistics.median(seconds)

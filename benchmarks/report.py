@@ -77,9 +77,7 @@ def as_markdown(results: Mapping[str, Any]) -> str:
 
 
 def table(file: str, items: list[dict[str, Any]], names: list[str]) -> list[str]:
-    title = {"": "Writing", "wide": "The wide file (written by pyarrow)"}.get(
-        file, f"Events file written by {file}"
-    )
+    title = {"": "Writing", "wide": "The wide file (written by pyarrow)"}.get(file, f"Events file written by {file}")
     size = "file size" if file == "" else "bytes read"
     head = ["", *names, "ratio to best peer (target)", "physical limit", size]
     lines = [f"**{title}**", "", "| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
@@ -115,9 +113,7 @@ def amounts(item: Mapping[str, Any], names: list[str]) -> str:
 
 
 def human(count: int) -> str:
-    return (
-        f"{count / 1e6:.3g} MB" if count >= 1e6 else f"{count / 1e3:.3g} kB" if count >= 1e3 else f"{count} B"
-    )
+    return f"{count / 1e6:.3g} MB" if count >= 1e6 else f"{count / 1e3:.3g} kB" if count >= 1e3 else f"{count} B"
 
 
 def as_svg(results: Mapping[str, Any]) -> str:
@@ -163,9 +159,7 @@ def as_svg(results: Mapping[str, Any]) -> str:
         at += 90
     legend.append(f'<path d="M{at + 4} 31V43" stroke="#111" stroke-width="2"/>')
     legend.append(text(at + 10, 41, "physical limit"))
-    title = text(
-        12, 20, f"Milliseconds (logarithmic, shorter is better), {results['rows']:,} events", size=14
-    )
+    title = text(12, 20, f"Milliseconds (logarithmic, shorter is better), {results['rows']:,} events", size=14)
     height = y + 22
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{height:.0f}" '

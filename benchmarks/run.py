@@ -58,9 +58,7 @@ class Settings:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument(
-        "--rows", type=int, default=None, help=f"default {events.ROWS:,}; 400,000 with --quick"
-    )
+    parser.add_argument("--rows", type=int, default=None, help=f"default {events.ROWS:,}; 400,000 with --quick")
     parser.add_argument("--data-dir", type=Path, default=events.default_data_dir())
     parser.add_argument("--engines", nargs="+", help="only these engines")
     parser.add_argument("--only", help="only measurements whose name contains this")
@@ -135,9 +133,7 @@ def measurements(table: pa.Table, pages: list[floors.Page], settings: Settings) 
     columns, ts, span = table.column_names, table["ts"], max(1, rows // 1000)
     found_rows = rng.choice(rows, settings.runs, replace=False).tolist()
     starts = rng.choice(rows - span, settings.runs, replace=False).tolist()
-    absent = [
-        Query(column="id", low=int(v) * 2 + 1) for v in rng.choice(rows, settings.absent, replace=False)
-    ]
+    absent = [Query(column="id", low=int(v) * 2 + 1) for v in rng.choice(rows, settings.absent, replace=False)]
     present = [Query(column="id", low=table["id"][r].as_py()) for r in found_rows]
     points = [Query(column="ts", low=ts[r].as_py()) for r in found_rows]
     ranges = [Query(column="ts", low=ts[s].as_py(), high=ts[s + span - 1].as_py()) for s in starts]
@@ -146,12 +142,8 @@ def measurements(table: pa.Table, pages: list[floors.Page], settings: Settings) 
     def pages_floor(path: Path, first: int, last: int, whole: str | None) -> tuple[float, str]:
         chosen = floors.select(pages, columns, first % group, last % group, first // group)
         if whole:
-            chosen += [
-                p for p in pages if p.column == whole and p.row_group == first // group and p not in chosen
-            ]
-        return floors.read_floor(
-            path, chosen
-        ), f"fetch and decompress {sum(p.stored for p in chosen):,} B of pages"
+            chosen += [p for p in pages if p.column == whole and p.row_group == first // group and p not in chosen]
+        return floors.read_floor(path, chosen), f"fetch and decompress {sum(p.stored for p in chosen):,} B of pages"
 
     def scan_floor(path: Path, names: Sequence[str]) -> tuple[float, str]:
         chosen = [page for page in pages if page.column in names]
@@ -238,9 +230,7 @@ def run_write(
         return
     print(f"{name} …", flush=True)
     able = [engine for engine in engines if engine.writes_bloom or not job.bloom]
-    targets = {
-        engine.name: settings.data_dir / f"write-{os.getpid()}-{engine.name}.parquet" for engine in able
-    }
+    targets = {engine.name: settings.data_dir / f"write-{os.getpid()}-{engine.name}.parquet" for engine in able}
     sources = {engine.name: engine.own_table(table) for engine in able}
     calls = {e.name: (lambda _, e=e: e.write(sources[e.name], targets[e.name], job)) for e in able}
     try:
@@ -253,16 +243,12 @@ def run_write(
         )
         for engine in able:
             path = targets[engine.name]
-            timings[engine.name] = replace(
-                timings[engine.name], file_bytes=path.stat().st_size, bytes_read=None
-            )
+            timings[engine.name] = replace(timings[engine.name], file_bytes=path.stat().st_size, bytes_read=None)
             written = measure.canonical(pq.ParquetFile(path).read(), table.schema)
             measure.compare(written, table, f"file written by {engine.name}", keeps_order=engine.keeps_order)
         reference = targets.get("pyarrow", path)
         level = job.level or 0
-        floor = floors.write_floor(
-            reference, floors.walk_pages(reference), level, settings.data_dir / "floor.tmp"
-        )
+        floor = floors.write_floor(reference, floors.walk_pages(reference), level, settings.data_dir / "floor.tmp")
     finally:
         for path in targets.values():
             path.unlink(missing_ok=True)
