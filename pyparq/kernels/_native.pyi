@@ -57,9 +57,7 @@ def compact_fixed(values: Buffer, width: int, valid: Buffer | None) -> NDArray[n
     """The reverse: the bytes of the slots that are present (also a row filter)."""
 
 # --- byte arrays ---
-def plain_binary_decode(
-    data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0
-) -> int:
+def plain_binary_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
     """Decode `count` length-prefixed values; returns the bytes of `data` used.
 
     Writes count + 1 offsets from `base` up (int32 or int64), and the bytes, used - 4 * count of them, to the
@@ -85,27 +83,21 @@ def gather_binary_bytes(dict_offsets: Buffer, dict_data: Buffer, indices: Buffer
 def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data."""
 
-def compact_binary(
-    offsets: Buffer, data: Buffer, valid: Buffer | None
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def compact_binary(offsets: Buffer, data: Buffer, valid: Buffer | None) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The values of the slots that are present; bytes under absent slots are dropped."""
 
 def utf8_validate(offsets: Buffer, data: Buffer) -> int:
     """Index of the first value that is not UTF-8 on its own, or -1."""
 
 # --- hash tables ---
-def dict_encode_fixed(
-    values: Buffer, width: int, max_entries: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def dict_encode_fixed(values: Buffer, width: int, max_entries: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Number the distinct values (by bits) in order of appearance.
 
     Returns the indices of the first m values and the position of each entry's first appearance. m == n if
     everything fits; otherwise value m would be entry `max_entries` + 1.
     """
 
-def dict_encode_binary(
-    offsets: Buffer, data: Buffer, max_bytes: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def dict_encode_binary(offsets: Buffer, data: Buffer, max_bytes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The same for byte arrays; stops where the dictionary's PLAIN size would pass `max_bytes`."""
 
 def isin_binary(offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Buffer) -> NDArray[np.bool_]:
@@ -115,9 +107,7 @@ def count_distinct_u64(hashes: Buffer) -> int:
     """How many different uint64 there are, exactly."""
 
 # --- order ---
-def minmax_numeric(
-    values: Buffer, bounds: Buffer
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64] | None]:
+def minmax_numeric(values: Buffer, bounds: Buffer) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64] | None]:
     """Minimum, maximum and NaN count of each segment [bounds[k], bounds[k + 1]), int64 bounds.
 
     Any integer or float dtype of 1 to 8 bytes; the results have it too. NaN never is a bound; a segment of
@@ -125,14 +115,10 @@ def minmax_numeric(
     defined. The NaN counts are None for integers.
     """
 
-def minmax_binary(
-    offsets: Buffer, data: Buffer, bounds: Buffer
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def minmax_binary(offsets: Buffer, data: Buffer, bounds: Buffer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row of the first smallest and first largest value per segment, unsigned bytes; -1 if it is empty."""
 
-def minmax_binary_decimal(
-    offsets: Buffer, data: Buffer, bounds: Buffer
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def minmax_binary_decimal(offsets: Buffer, data: Buffer, bounds: Buffer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The same for big-endian two's complement numbers of any length."""
 
 def minmax_flba(
@@ -164,6 +150,48 @@ def sbbf_insert(bitset: Buffer, hashes: Buffer) -> None:
 
 def sbbf_check(bitset: Buffer, hashes: Buffer) -> NDArray[np.bool_]:
     """Whether each hash may be in the filter. A single 32-byte block is a filter of one block."""
+
+# --- DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY, BYTE_STREAM_SPLIT (Encodings.md) ---
+def delta_decode_i32(data: Buffer, out: Buffer, count: int) -> int:
+    """Decode exactly `count` values into int32 `out[:count]`; returns the bytes used.
+
+    The data must claim that many; no bytes at all do for none. Arithmetic wraps.
+    """
+
+def delta_decode_i64(data: Buffer, out: Buffer, count: int) -> int:
+    """As `delta_decode_i32`, for int64."""
+
+def delta_encode_i32(values: Buffer) -> bytes:
+    """Encode int32 values, blocks of 128 in 4 miniblocks."""
+
+def delta_encode_i64(values: Buffer) -> bytes:
+    """Encode int64 values, blocks of 128 in 4 miniblocks."""
+
+def delta_length_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
+    """Decode DELTA_LENGTH_BYTE_ARRAY as `plain_binary_decode` does PLAIN; returns the bytes used.
+
+    `out_data` gets out_offsets[-1] - base bytes; len(data) always suffices.
+    """
+
+def delta_length_encode(offsets: Buffer, data: Buffer) -> bytes:
+    """Encode byte arrays as DELTA_LENGTH_BYTE_ARRAY."""
+
+def delta_byte_array_decode(
+    data: Buffer, count: int, max_bytes: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], int]:
+    """Decode DELTA_BYTE_ARRAY: offsets from 0, bytes, and the bytes of `data` used.
+
+    Shared prefixes let few bytes grow into many: beyond `max_bytes` of output it is an error.
+    """
+
+def delta_byte_array_encode(offsets: Buffer, data: Buffer) -> bytes:
+    """Encode byte arrays as DELTA_BYTE_ARRAY."""
+
+def byte_stream_split_decode(data: Buffer, width: int, out: Buffer) -> None:
+    """Join the streams of all of `data` to values of `width` bytes; `out` is as long as `data`."""
+
+def byte_stream_split_encode(values: Buffer, width: int) -> NDArray[np.uint8]:
+    """Split values of `width` bytes into streams."""
 
 # --- Thrift compact protocol: where things lie, never what they mean (used by pyparq.format alone) ---
 class ThriftTruncated(KernelError):

@@ -60,6 +60,8 @@ NB_MODULE(_native, m) {
     bind_dictionary(m);
     bind_minmax(m);
     bind_hash(m);
+    bind_delta(m);
+    bind_split(m);
 #ifdef PYPARQ_HAVE_THRIFT_SKIP
     bind_thrift_skip(m);
 #endif

@@ -1,0 +1,375 @@
+// DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY, both ways (Encodings.md).
+#include "bitpack.hpp"
+#include "values.hpp"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace pyparq {
+namespace {
+
+// ---- reading --------------------------------------------------------------------------------------------
+
+struct Reader {
+    const uint8_t* p;
+    const uint8_t* end;
+
+    size_t left() const { return static_cast<size_t>(end - p); }
+    uint64_t varint() {
+        uint64_t v = 0;
+        for (unsigned shift = 0; shift < 70; shift += 7) {
+            if (p == end) fail("delta data end inside a number");
+            const uint8_t b = *p++;
+            if (shift == 63 && b > 1) break;
+            v |= static_cast<uint64_t>(b & 0x7f) << shift;
+            if (b < 0x80) return v;
+        }
+        fail("a number in delta data is longer than 64 bits");
+    }
+    uint64_t zigzag() {
+        const uint64_t v = varint();
+        return v >> 1 ^ (0 - (v & 1));
+    }
+};
+
+struct Header {
+    uint64_t block, minis, per_mini, total;
+};
+
+Header read_header(Reader& in, size_t count) {
+    Header h{};
+    h.block = in.varint();
+    h.minis = in.varint();
+    h.total = in.varint();
+    if (h.block == 0 || h.block % 128 != 0 || h.block > uint64_t{1} << 31)
+        fail("delta block size " + str(h.block) + " is not a multiple of 128 up to 2^31");
+    if (h.minis == 0 || h.block % h.minis != 0 || h.block / h.minis % 32 != 0)
+        fail("delta block of " + str(h.block) + " values cannot have " + str(h.minis) + " miniblocks");
+    if (h.total != count) fail("delta data hold " + str(h.total) + " values, " + str(count) + " are due");
+    h.per_mini = h.block / h.minis;
+    return h;
+}
+
+// n <= 256 packed values of w bits, from a byte boundary.
+template <class U>
+void unpack(const uint8_t* src, size_t bytes, unsigned w, size_t n, U* out) {
+    if (w == 0) {
+        std::fill_n(out, n, U{0});
+    } else if (w <= 32) {
+        if constexpr (sizeof(U) == 4) {
+            unpack_u32(src, bytes, w, n, out);
+        } else {
+            std::array<uint32_t, 256> narrow;
+            unpack_u32(src, bytes, w, n, narrow.data());
+            for (size_t i = 0; i < n; ++i) out[i] = narrow[i];
+        }
+    } else {
+        const uint64_t mask = w == 64 ? ~uint64_t{0} : (uint64_t{1} << w) - 1;
+        for (size_t i = 0; i < n; ++i) {
+            const size_t bit = i * w, byte = bit >> 3, shift = bit & 7;
+            uint64_t v = load_upto8(src + byte, bytes - byte) >> shift;
+            if (shift + w > 64) v |= static_cast<uint64_t>(src[byte + 8]) << (64 - shift);
+            out[i] = static_cast<U>(v & mask);
+        }
+    }
+}
+
+// One miniblock's first `wanted` values; the arithmetic wraps, as the format asks.
+template <class U>
+void read_mini(Reader& in, unsigned w, uint64_t per_mini, size_t wanted, U min_delta, U& last, U* out) {
+    const size_t needed = (checked_mul(wanted, w) + 7) / 8;
+    if (needed > in.left()) fail("delta data end inside a miniblock");
+    // Padding that is not there is forgiven, values are not.
+    const size_t stored = static_cast<size_t>(std::min<uint64_t>(per_mini / 8 * w, in.left()));
+    std::array<U, 256> deltas;
+    for (size_t from = 0; from < wanted; from += 256) {
+        const size_t n = std::min<size_t>(256, wanted - from), at = from / 8 * w;
+        unpack(in.p + at, stored - at, w, n, deltas.data());
+        for (size_t i = 0; i < n; ++i) {
+            last += min_delta + deltas[i];
+            out[from + i] = last;
+        }
+    }
+    in.p += stored;
+}
+
+template <class U>
+void decode(Reader& in, U* out, size_t count) {
+    if (count == 0 && in.left() == 0) return;  // a page of nulls may hold no header
+    const Header h = read_header(in, count);
+    U last = static_cast<U>(in.zigzag());
+    if (count == 0) return;
+    out[0] = last;
+    for (size_t done = 1; done < count;) {
+        const U min_delta = static_cast<U>(in.zigzag());
+        if (h.minis > in.left()) fail("delta data end inside the miniblocks' bit widths");
+        const uint8_t* widths = in.p;
+        in.p += h.minis;
+        for (uint64_t m = 0; m < h.minis && done < count; ++m) {
+            if (widths[m] > 8 * sizeof(U))
+                fail("delta bit width " + str(uint64_t{widths[m]}) + " is wider than the type");
+            const size_t wanted = static_cast<size_t>(std::min<uint64_t>(h.per_mini, count - done));
+            read_mini(in, widths[m], h.per_mini, wanted, min_delta, last, out + done);
+            done += wanted;
+        }
+    }
+}
+
+template <class T>
+size_t delta_decode(const RawIn& data, const Out<T>& out, int64_t count_) {
+    const size_t count = checked_count(count_, "count");
+    if (count > out.size) fail("out has " + str(out.size) + " items, " + str(count) + " are needed");
+    NoGil nogil(count * sizeof(T));
+    Reader in{data.data, data.data + data.size};
+    decode(in, reinterpret_cast<std::make_unsigned_t<T>*>(out.data), count);
+    return static_cast<size_t>(in.p - data.data);
+}
+
+// Lengths, all of them >= 0. Their number is the caller's, not the file's.
+std::unique_ptr<uint32_t[]> decode_lengths(Reader& in, size_t count, const char* name) {
+    auto lengths = std::make_unique_for_overwrite<uint32_t[]>(count);
+    decode(in, lengths.get(), count);
+    uint32_t any = 0;
+    for (size_t i = 0; i < count; ++i) any |= lengths[i];
+    if (any >> 31) fail(std::string("a ") + name + " length is negative");
+    return lengths;
+}
+
+// Before anything is allocated for `count` values: do the data claim as many?
+void check_header(const RawIn& data, size_t count) {
+    if (count == 0 && data.size == 0) return;
+    Reader in{data.data, data.data + data.size};
+    read_header(in, count);
+}
+
+size_t delta_length_decode(const RawIn& data, int64_t count_, const OffsetsOut& out_offsets, const RawOut& out_data,
+                           int64_t base) {
+    const size_t count = checked_count(count_, "count");
+    if (out_offsets.size == 0 || out_offsets.size - 1 != count) fail("out_offsets needs one item more than values");
+    if (base < 0 || base > std::numeric_limits<int64_t>::max() / 4) fail("base is out of range: " + str(base));
+    check_header(data, count);
+    NoGil nogil(data.size);
+    Reader in{data.data, data.data + data.size};
+    const auto lengths = decode_lengths(in, count, "byte array");
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; ++i) total += lengths[i];
+    if (total > in.left()) fail("byte arrays claim " + str(total) + " bytes, " + str(in.left()) + " are left");
+    if (total > out_data.size) fail("out_data is too small: " + str(total) + " bytes are due");
+    out_offsets.visit([&](auto* o) {
+        using O = std::remove_pointer_t<decltype(o)>;
+        if (static_cast<uint64_t>(base) + total > static_cast<uint64_t>(std::numeric_limits<O>::max()))
+            fail("offsets do not fit in " + str(uint64_t{8 * sizeof(O)}) + " bits");
+        O at = static_cast<O>(base);
+        o[0] = at;
+        for (size_t i = 0; i < count; ++i) o[i + 1] = at = static_cast<O>(at + static_cast<O>(lengths[i]));
+    });
+    if (total > 0) std::memcpy(out_data.data, in.p, total);
+    return static_cast<size_t>(in.p - data.data) + total;
+}
+
+nb::object delta_byte_array_decode(const RawIn& data, int64_t count_, int64_t max_bytes) {
+    const size_t count = checked_count(count_, "count"), most = checked_count(max_bytes, "max_bytes");
+    check_header(data, count);
+    Fresh<int64_t> offsets(count + 1);
+    Reader in{data.data, data.data + data.size};
+    std::unique_ptr<uint32_t[]> prefix, suffix;
+    uint64_t total = 0;
+    {
+        NoGil nogil(data.size);
+        prefix = decode_lengths(in, count, "prefix");
+        suffix = decode_lengths(in, count, "suffix");
+        uint64_t stored = 0, last = 0;
+        offsets.data[0] = 0;
+        for (size_t i = 0; i < count; ++i) {
+            if (prefix[i] > last)
+                fail("value " + str(i) + " takes " + str(uint64_t{prefix[i]}) + " bytes from one of " + str(last));
+            stored += suffix[i];
+            last = uint64_t{prefix[i]} + suffix[i];
+            total += last;
+            if (total > most) fail("byte arrays grow beyond the " + str(most) + " bytes allowed");
+            offsets.data[i + 1] = static_cast<int64_t>(total);
+        }
+        if (stored > in.left()) fail("suffixes claim " + str(stored) + " bytes, " + str(in.left()) + " are left");
+    }
+    Fresh<uint8_t> out(total);
+    {
+        NoGil nogil(total);
+        uint8_t *w = out.data, *w_end = out.data + total;
+        const uint8_t* previous = w;
+        for (size_t i = 0; i < count; ++i) {
+            uint8_t* value = w;
+            std::memmove(w, previous, prefix[i]);
+            w += prefix[i];
+            copy_short(w, w_end, in.p, in.end, suffix[i]);
+            w += suffix[i];
+            in.p += suffix[i];
+            previous = value;
+        }
+    }
+    return nb::make_tuple(offsets.object, out.object, static_cast<size_t>(in.p - data.data));
+}
+
+// ---- writing --------------------------------------------------------------------------------------------
+
+constexpr size_t kBlock = 128, kMinis = 4, kMini = kBlock / kMinis;
+
+uint8_t* put_varint(uint8_t* p, uint64_t v) {
+    for (; v >= 0x80; v >>= 7) *p++ = static_cast<uint8_t>(v | 0x80);
+    *p++ = static_cast<uint8_t>(v);
+    return p;
+}
+
+template <class U>
+uint8_t* put_zigzag(uint8_t* p, U v) {
+    using S = std::make_signed_t<U>;
+    return put_varint(p, static_cast<U>(v << 1) ^ static_cast<U>(static_cast<S>(v) >> (8 * sizeof(U) - 1)));
+}
+
+// 32 values of w bits to 4 * w bytes. Writes up to 8 bytes more.
+template <class U>
+void pack_mini(const U* v, unsigned w, uint8_t* out) {
+    uint64_t acc = 0;
+    unsigned have = 0;
+    for (size_t i = 0; i < kMini; ++i) {
+        const uint64_t x = v[i];
+        acc |= x << have;
+        if (have + w >= 64) {
+            store(out, acc);
+            out += 8;
+            acc = have == 0 ? 0 : x >> (64 - have);
+            have = have + w - 64;
+        } else {
+            have += w;
+        }
+    }
+    store(out, acc);
+}
+
+// Room for `n` values: every block's minimum, widths and full-width miniblocks, and slack for pack_mini.
+template <class U>
+size_t encode_bound(size_t n) {
+    return 64 + checked_mul(n / kBlock + 1, 10 + kMinis + kBlock * sizeof(U));
+}
+
+// Value i is get(i), read once and in order.
+template <class U, class Get>
+uint8_t* encode(size_t n, Get&& get, uint8_t* p) {
+    using S = std::make_signed_t<U>;
+    p = put_varint(put_varint(put_varint(p, kBlock), kMinis), n);
+    U last = n > 0 ? static_cast<U>(get(0)) : U{0};
+    p = put_zigzag(p, last);
+    for (size_t done = 1; done < n;) {
+        const size_t m = std::min(kBlock, n - done);
+        std::array<U, kBlock> delta{};
+        S least = std::numeric_limits<S>::max();
+        for (size_t i = 0; i < m; ++i) {
+            const U v = static_cast<U>(get(done + i));
+            delta[i] = v - last;
+            last = v;
+            least = std::min(least, static_cast<S>(delta[i]));
+        }
+        for (size_t i = 0; i < m; ++i) delta[i] -= static_cast<U>(least);
+        p = put_zigzag(p, static_cast<U>(least));
+        uint8_t* widths = p;
+        p += kMinis;
+        for (size_t k = 0; k < kMinis; ++k) {
+            widths[k] = 0;
+            if (k * kMini >= m) continue;
+            U any = 0;
+            for (size_t i = 0; i < kMini; ++i) any |= delta[k * kMini + i];
+            widths[k] = static_cast<uint8_t>(std::bit_width(any));
+            pack_mini(delta.data() + k * kMini, widths[k], p);
+            p += 4 * widths[k];
+        }
+        done += m;
+    }
+    return p;
+}
+
+template <class T>
+nb::object delta_encode(const In<T>& values) {
+    using U = std::make_unsigned_t<T>;
+    FreshBytes out(encode_bound<U>(values.size));
+    size_t used;
+    {
+        NoGil nogil(values.size * sizeof(T));
+        used = static_cast<size_t>(encode<U>(values.size, [&](size_t i) { return values.data[i]; }, out.data) - out.data);
+    }
+    return out.finish(used);
+}
+
+template <class O>
+uint32_t checked_length(const O* o, size_t i) {
+    const auto len = static_cast<uint64_t>(o[i + 1] - o[i]);
+    if (len >> 31) fail("value " + str(i) + " has " + str(len) + " bytes; the format allows 2^31 - 1");
+    return static_cast<uint32_t>(len);
+}
+
+nb::object delta_length_encode(const Offsets& offsets, const RawIn& data) {
+    return offsets.visit([&](const auto* o) {
+        check_offsets(o, offsets.size, data.size);
+        const size_t n = offsets.size - 1, total = static_cast<size_t>(o[n] - o[0]);
+        FreshBytes out(encode_bound<uint32_t>(n) + total);
+        uint8_t* p;
+        {
+            NoGil nogil(total + n * 8);
+            p = encode<uint32_t>(n, [&](size_t i) { return checked_length(o, i); }, out.data);
+            if (total > 0) std::memcpy(p, data.data + o[0], total);
+        }
+        return out.finish(static_cast<size_t>(p - out.data) + total);
+    });
+}
+
+uint32_t common_prefix(const uint8_t* a, const uint8_t* b, size_t n) {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const uint64_t differ = load<uint64_t>(a + i) ^ load<uint64_t>(b + i);
+        if (differ != 0) return static_cast<uint32_t>(i + static_cast<size_t>(std::countr_zero(differ)) / 8);
+    }
+    while (i < n && a[i] == b[i]) ++i;
+    return static_cast<uint32_t>(i);
+}
+
+nb::object delta_byte_array_encode(const Offsets& offsets, const RawIn& data) {
+    return offsets.visit([&](const auto* o) {
+        check_offsets(o, offsets.size, data.size);
+        const size_t n = offsets.size - 1, total = static_cast<size_t>(o[n] - o[0]);
+        FreshBytes out(2 * encode_bound<uint32_t>(n) + total);
+        uint8_t* p;
+        {
+            NoGil nogil(total + n * 8);
+            std::vector<uint32_t> prefix(n), suffix(n);
+            for (size_t i = 0; i < n; ++i) {
+                const uint32_t len = checked_length(o, i);
+                prefix[i] = i == 0 ? 0 : common_prefix(data.data + o[i - 1], data.data + o[i],
+                                                       std::min(len, checked_length(o, i - 1)));
+                suffix[i] = len - prefix[i];
+            }
+            p = encode<uint32_t>(n, [&](size_t i) { return prefix[i]; }, out.data);
+            p = encode<uint32_t>(n, [&](size_t i) { return suffix[i]; }, p);
+            for (size_t i = 0; i < n; ++i) {
+                if (suffix[i] > 0) std::memcpy(p, data.data + o[i] + prefix[i], suffix[i]);
+                p += suffix[i];
+            }
+        }
+        return out.finish(static_cast<size_t>(p - out.data));
+    });
+}
+
+}  // namespace
+}  // namespace pyparq
+
+void bind_delta(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    m.def("delta_decode_i32", &delta_decode<int32_t>, "data"_a, "out"_a, "count"_a);
+    m.def("delta_decode_i64", &delta_decode<int64_t>, "data"_a, "out"_a, "count"_a);
+    m.def("delta_encode_i32", &delta_encode<int32_t>, "values"_a);
+    m.def("delta_encode_i64", &delta_encode<int64_t>, "values"_a);
+    m.def("delta_length_decode", &delta_length_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
+          "base"_a = 0);
+    m.def("delta_length_encode", &delta_length_encode, "offsets"_a, "data"_a);
+    m.def("delta_byte_array_decode", &delta_byte_array_decode, "data"_a, "count"_a, "max_bytes"_a);
+    m.def("delta_byte_array_encode", &delta_byte_array_encode, "offsets"_a, "data"_a);
+}
