@@ -146,6 +146,17 @@ class Table:
         index = self.schema.index(name)
         return [b.columns[index] for b in self.batches]
 
+    def slice(self, start: int, length: int | None = None) -> Table:
+        """Rows ``start`` to ``start + length`` (to the end when ``None``), sharing all buffers."""
+        stop = self.num_rows if length is None else min(start + length, self.num_rows)
+        kept, before = [], 0
+        for batch in self.batches:
+            first, last = max(start - before, 0), min(stop - before, batch.num_rows)
+            if first < last:
+                kept.append(batch.slice(first, last - first))
+            before += batch.num_rows
+        return Table(self.schema, kept)
+
     def select(self, names: Sequence[str]) -> Table:
         """The named columns, in that order, sharing all buffers."""
         indices = [self.schema.index(n) for n in names]
