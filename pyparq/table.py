@@ -360,10 +360,21 @@ def _shifted(column: Column, offset: int, length: int) -> Column:
     )  # fmt: skip
 
 
+def _as_integers(array: Any, type_: DataType) -> Any:
+    """nanoarrow cannot show the buffers of decimals of 32 and 64 bits: take these as the integers they are."""
+    if type_.dictionary is not None or type_.kind != "decimal" or type_.decimal[2] > 64:
+        return array
+    import nanoarrow
+    from nanoarrow._array import CArray
+
+    integers = nanoarrow.int32() if type_.decimal[2] == 32 else nanoarrow.int64()
+    return CArray(array, array._addr(), nanoarrow.c_schema(integers))
+
+
 def column_from_nanoarrow(array: Any, type_: DataType) -> Column:
     """One array (a nanoarrow CArray) of ``type_``, zero-copy."""
     # A view of each array by itself: the buffers of a view's child do not keep the parent's memory alive.
-    view = array.view()
+    view = _as_integers(array, type_).view()
     buffers = [np.frombuffer(b, np.uint8) if b.size_bytes else np.empty(0, np.uint8) for b in view.buffers]
     children = tuple(column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(type_.children))
     dictionary = None if type_.dictionary is None else column_from_nanoarrow(array.dictionary, type_.dictionary)

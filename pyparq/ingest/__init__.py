@@ -16,6 +16,7 @@ from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
 from pyparq.ingest.normalize import normal_schema, normal_type, normalize
+from pyparq.schema.arrow import check_supported
 from pyparq.schema.types import DataType, Field, Schema
 from pyparq.table import Batch, Column, Table, batches_from_arrow
 
@@ -135,6 +136,8 @@ def _conformed(
     found: Schema, batches: Iterator[Batch], schema: Schema | None
 ) -> tuple[Schema, Iterator[Batch]]:
     """Columns of plain layout, in the order and of the types of ``schema`` when there is one."""
+    for field in found:
+        check_supported(field)
     if schema is None:
         schema, order = normal_schema(found), list(range(len(found)))
         _check_names(found.names)

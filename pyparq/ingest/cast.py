@@ -25,7 +25,7 @@ from pyparq.columns import (
     take,
 )
 from pyparq.errors import DataError, near_matches
-from pyparq.ingest.decimals import decimal_column, unscaled
+from pyparq.decimals import decimal_column, unscaled
 from pyparq.kernels import utf8_validate
 from pyparq.schema.arrow import is_list
 from pyparq.schema.types import DataType

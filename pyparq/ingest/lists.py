@@ -17,7 +17,7 @@ from pyparq.columns import binary_column, fixed_column, list_column, null_column
 from pyparq.errors import DataError, UnsupportedError, near_matches
 from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.cast import cast
-from pyparq.ingest.decimals import decimal_column, decimal_type, digits_of
+from pyparq.decimals import decimal_column, decimal_type, digits_of
 from pyparq.schema.arrow import is_list, is_map
 from pyparq.schema.types import DataType, Field
 from pyparq.table import Column

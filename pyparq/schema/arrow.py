@@ -119,6 +119,17 @@ def _unsupported(field: Field, type_: DataType) -> UnsupportedError:
     return UnsupportedError(f"Parquet has no type for Arrow's {type_}: {advice}", column=field.name)
 
 
+def check_supported(field: Field) -> None:
+    """Raise what :func:`leaf_of` raises for a type, however deep, that Parquet has no form for."""
+    type_ = field.type if field.type.dictionary is None else field.type.dictionary
+    if type_.format == "+s" or is_map(type_) or is_list(type_):
+        with located(column=field.name):
+            for child in type_.children:
+                check_supported(child)
+    else:
+        leaf_of(field)
+
+
 def is_map(type_: DataType) -> bool:
     return type_.format == "+m"
 
