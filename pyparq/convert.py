@@ -6,6 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -76,9 +77,9 @@ def _strings(column: Column) -> list[Any]:
     mask = column.valid_mask()
     if raw.isascii():
         text = raw.decode("ascii")
-        return _with_nulls([text[a:b] for a, b in zip(edges, edges[1:], strict=False)], mask)
+        return _with_nulls([text[a:b] for a, b in pairwise(edges)], mask)
     out: list[Any] = []
-    for row, (a, b) in enumerate(zip(edges, edges[1:], strict=False)):
+    for row, (a, b) in enumerate(pairwise(edges)):
         try:
             out.append(raw[a:b].decode() if mask is None or mask[row] else None)
         except UnicodeDecodeError:
@@ -97,7 +98,7 @@ def _plain(column: Column) -> Column:
 def _binary(column: Column) -> list[Any]:
     column = _plain(column)
     raw, edges = _spans(column)
-    return _with_nulls([raw[a:b] for a, b in zip(edges, edges[1:], strict=False)], column.valid_mask())
+    return _with_nulls([raw[a:b] for a, b in pairwise(edges)], column.valid_mask())
 
 
 def _fixed(column: Column) -> list[Any]:
@@ -126,7 +127,8 @@ def _dates(column: Column) -> list[Any]:
 def _python_times(values: npt.NDArray[Any], unit: str) -> list[Any]:
     """date or datetime objects, ``datetime64`` where the year is outside of Python's."""
     out = values.tolist()  # numpy gives a bare int for what Python has no object for
-    return [np.datetime64(v, unit) if isinstance(v, int) else v for v in out]
+    number: Any = np.datetime64
+    return [number(v, unit) if isinstance(v, int) else v for v in out]
 
 
 def _timestamps(column: Column) -> list[Any]:
@@ -172,12 +174,13 @@ def _zone(name: str) -> dt.tzinfo:
 def _times(column: Column) -> list[Any]:
     unit = column.type.unit
     ticks = _TICKS[unit]
+    number: Any = np.timedelta64  # (the stubs want literal units)
     out: list[Any] = []
     for value in column.values().tolist():
         seconds, part = divmod(value, ticks)
         micros, finer = divmod(part * 10**6, ticks)
         if finer or not 0 <= seconds < _DAY:
-            out.append(np.timedelta64(value, unit))
+            out.append(number(value, unit))
         else:
             out.append(dt.time(seconds // 3600, seconds // 60 % 60, seconds % 60, micros))
     return _with_nulls(out, column.valid_mask())
@@ -191,7 +194,7 @@ def _lists(column: Column) -> list[Any]:
     first, last = int(offsets[0]), int(offsets[-1])
     values = column_to_pylist(slice_column(items, first, last))
     edges = (offsets - first).tolist()
-    return _with_nulls([values[a:b] for a, b in zip(edges, edges[1:], strict=False)], column.valid_mask())
+    return _with_nulls([values[a:b] for a, b in pairwise(edges)], column.valid_mask())
 
 
 def _maps(column: Column) -> list[Any]:
@@ -201,7 +204,7 @@ def _maps(column: Column) -> list[Any]:
     keys, values = (column_to_pylist(struct_child(used, i)) for i in range(2))
     pairs = list(zip(keys, values, strict=True))
     edges = (offsets - first).tolist()
-    return _with_nulls([pairs[a:b] for a, b in zip(edges, edges[1:], strict=False)], column.valid_mask())
+    return _with_nulls([pairs[a:b] for a, b in pairwise(edges)], column.valid_mask())
 
 
 def _structs(column: Column) -> list[Any]:

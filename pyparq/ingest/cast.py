@@ -24,8 +24,8 @@ from pyparq.columns import (
     struct_column,
     take,
 )
-from pyparq.errors import DataError, near_matches
 from pyparq.decimals import decimal_column, unscaled
+from pyparq.errors import DataError, near_matches
 from pyparq.kernels import utf8_validate
 from pyparq.schema.arrow import is_list
 from pyparq.schema.types import DataType

@@ -122,7 +122,8 @@ class _Parser:
     def take(self, wanted: str = "") -> str:
         token = self.peek()
         if not token or (wanted and token != wanted):
-            self.fail((repr(wanted) if wanted else "more") + " expected" + (f" before {token!r}" if token else " at the end"))
+            what = repr(wanted) if wanted else "more"
+            self.fail(f"{what} expected" + (f" before {token!r}" if token else " at the end"))
         self.at += 1
         return token
 
