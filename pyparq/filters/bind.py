@@ -142,9 +142,7 @@ def _bind_nan(node: Node, is_nan: bool) -> Predicate:
     if kind == "null":
         return FALSE
     if kind not in ("float", "double", "float16"):
-        raise FilterError(
-            f"is_nan() needs a floating-point column, not {describe(node.type)}", column=node.dotted
-        )
+        raise FilterError(f"is_nan() needs a floating-point column, not {describe(node.type)}", column=node.dotted)
     return Test(node, "is_nan" if is_nan else "is_not_nan")
 
 
@@ -153,9 +151,7 @@ def _bind_prefix(node: Node, prefix: str | bytes, negate: bool) -> Predicate:
     if leaf.kind == "null":
         return FALSE
     if leaf.kind not in _PREFIX_KINDS:
-        raise FilterError(
-            f"starts_with() needs a string or binary column, not {describe(leaf)}", column=node.dotted
-        )
+        raise FilterError(f"starts_with() needs a string or binary column, not {describe(leaf)}", column=node.dotted)
     raw = prefix if isinstance(prefix, bytes) else _encode(prefix, node)
     if not raw or (leaf.length and len(raw) > leaf.length):
         return FALSE if bool(raw) is not negate else null_test(node, False)

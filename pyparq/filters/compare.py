@@ -100,9 +100,7 @@ def match_limbs(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8])
     return less | equal if op == "<=" else ~(less | equal)
 
 
-def _compare_limbs(
-    limbs: npt.NDArray[np.uint64], literal: int, needs_less: bool
-) -> tuple[BoolArray, BoolArray]:
+def _compare_limbs(limbs: npt.NDArray[np.uint64], literal: int, needs_less: bool) -> tuple[BoolArray, BoolArray]:
     """(value < literal, value == literal), from the signed top limb down."""
     top = limbs.shape[1] - 1
     high, sign = limbs[:, top].view("<i8"), np.int64(literal >> (64 * top))
@@ -160,9 +158,7 @@ def _from_sign(op: str, sign: npt.NDArray[np.int8]) -> BoolArray:
     return np.asarray(sign > 0 if op == ">" else sign >= 0)
 
 
-def _isin_binary(
-    offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], literals: Sequence[bytes]
-) -> BoolArray:
+def _isin_binary(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], literals: Sequence[bytes]) -> BoolArray:
     lengths = np.fromiter(map(len, literals), np.int64, len(literals))
     edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
     return kernels.isin_binary(offsets, data, edges, b"".join(literals))

@@ -68,9 +68,7 @@ def _single(item: Any) -> Expression:
         return IsIn(path, value)
     if op == "not in":
         return Not(IsIn(path, value))
-    raise FilterError(
-        f"unknown filter operator {op!r}: use one of {' '.join(_OPS)} in, not in", column=str(name)
-    )
+    raise FilterError(f"unknown filter operator {op!r}: use one of {' '.join(_OPS)} in, not in", column=str(name))
 
 
 def _shown(value: object) -> str:

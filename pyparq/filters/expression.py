@@ -158,9 +158,7 @@ class Compare(Expression):
                 column=dotted(self.path),
             )
         if isinstance(self.value, Expression):
-            raise FilterError(
-                "comparing two columns is not supported: give a literal", column=dotted(self.path)
-            )
+            raise FilterError("comparing two columns is not supported: give a literal", column=dotted(self.path))
 
     def __repr__(self) -> str:
         return f"({ColumnRef(self.path)!r} {self.op} {self.value!r})"
@@ -175,9 +173,7 @@ class IsIn(Expression):
 
     def __post_init__(self) -> None:
         if isinstance(self.values, (str, bytes, Expression)) or not hasattr(self.values, "__iter__"):
-            raise FilterError(
-                f"isin() takes a collection of values, not {self.values!r}", column=dotted(self.path)
-            )
+            raise FilterError(f"isin() takes a collection of values, not {self.values!r}", column=dotted(self.path))
         object.__setattr__(self, "values", _as_tuple(self.values))
 
     def __repr__(self) -> str:
@@ -216,9 +212,7 @@ class StartsWith(Expression):
 
     def __post_init__(self) -> None:
         if not isinstance(self.prefix, (str, bytes)):
-            raise FilterError(
-                f"starts_with() takes a str or bytes, not {self.prefix!r}", column=dotted(self.path)
-            )
+            raise FilterError(f"starts_with() takes a str or bytes, not {self.prefix!r}", column=dotted(self.path))
 
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.starts_with({self.prefix!r})"

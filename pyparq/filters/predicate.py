@@ -8,7 +8,6 @@ be pickled.
 
 from __future__ import annotations
 
-import datetime
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -219,9 +218,7 @@ def format_literal(leaf: LeafType, value: Any) -> str:
     if kind in ("timestamp", "int96"):
         return str(np.array(value, f"M8[{leaf.unit or 'ns'}]")) + ("Z" if leaf.utc else "")
     if kind == "time":
-        ns = value * _UNIT_NS[leaf.unit]
-        whole = datetime.timedelta(microseconds=ns // 1000)
-        return str(whole) + (f"{ns % 1000:03d}" if ns % 1000 else "")
+        return _format_time(value * _UNIT_NS[leaf.unit])
     if isinstance(value, bytes):
         if kind == "uuid" and len(value) == 16:
             return str(uuid.UUID(bytes=value))
@@ -230,3 +227,9 @@ def format_literal(leaf: LeafType, value: Any) -> str:
         except UnicodeDecodeError:
             return repr(value)
     return str(value)
+
+
+def _format_time(ns: int) -> str:
+    seconds, fraction = divmod(ns, 1_000_000_000)
+    shown = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{shown}.{fraction:09d}".rstrip("0") if fraction else shown
