@@ -108,6 +108,4 @@ def _with_types(type_: DataType, children: list[Column]) -> DataType:
 
 def _check_slots(shape: Shape, found: int, slots: int) -> None:
     if found != slots:
-        raise CorruptFileError(
-            f"the leaf has {found} values where its group has {slots}", column=shape.node.dotted
-        )
+        raise CorruptFileError(f"the leaf has {found} values where its group has {slots}", column=shape.node.dotted)

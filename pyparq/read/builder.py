@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.encodings.dictionary import as_bytes
+from pyparq.errors import CorruptFileError
 from pyparq.schema.types import LeafType
 from pyparq.schema.values import BinaryValues, Values, empty_values
 
 Valid = npt.NDArray[np.uint8]
+_INT32_MAX = 0x7FFFFFFF
 
 
 class _Builder:
@@ -98,11 +100,11 @@ class FixedBuilder(_Builder):
 
 
 class BinaryBuilder(_Builder):
-    """Byte strings: int64 offsets and growing data."""
+    """Byte strings: offsets and growing data. Offsets are int32 until the data passes 2 GiB, then int64."""
 
     def __init__(self, capacity: int, data_capacity: int) -> None:
         super().__init__(capacity)
-        self._offsets = np.empty(capacity + 1, np.int64)
+        self._offsets: npt.NDArray[Any] = np.empty(capacity + 1, np.int32)
         self._offsets[0] = 0
         self._data = np.empty(data_capacity, np.uint8)
         self._used = 0
@@ -114,6 +116,10 @@ class BinaryBuilder(_Builder):
     def _reserve_data(self, count: int) -> None:
         if self._used + count > len(self._data):
             self._data = _enlarged(self._data, max(self._used + count, len(self._data) * 2), self._used)
+        if self._used + count > _INT32_MAX and self._offsets.dtype == np.int32:
+            wide = np.empty(len(self._offsets), np.int64)
+            wide[: self.length + 1] = self._offsets[: self.length + 1]
+            self._offsets = wide
 
     def append(self, values: Values, valid: Valid | None, count: int) -> None:
         assert isinstance(values, BinaryValues)
@@ -124,31 +130,37 @@ class BinaryBuilder(_Builder):
         self._place(values.offsets, valid, count)
         self._used += last - first
 
+    def append_plain(self, data: Any, present: int, valid: Valid | None, count: int) -> BinaryValues:
+        """Decode ``present`` PLAIN byte arrays straight into place; returns them (a view that the next page ends)."""
+        self._reserve(count)
+        size = len(data) - 4 * present
+        if size < 0:
+            raise CorruptFileError(f"{present} PLAIN byte arrays in {len(data)} bytes")
+        self._reserve_data(size)
+        packed = np.empty(present + 1, self._offsets.dtype)
+        out_data = self._data[self._used : self._used + size]
+        kernels.plain_binary_decode(data, present, packed, out_data)
+        self._place(packed, valid, count)
+        self._used += int(packed[-1])
+        return BinaryValues(packed, out_data)
+
     def append_indices(
         self, dictionary: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int
     ) -> None:
         assert isinstance(dictionary, BinaryValues)
         self._reserve(count)
-        if valid is None:
-            out = self._offsets[self.length : self.length + count + 1]
-            total = kernels.gather_binary_offsets(dictionary.offsets, indices, out, self._used)
-            self._mark(None, count, count)
-        else:
-            packed = np.empty(len(indices) + 1, np.int64)
-            total = kernels.gather_binary_offsets(dictionary.offsets, indices, packed, 0)
-            self._place(packed, valid, count)
+        packed = np.empty(len(indices) + 1, np.int64)
+        total = kernels.gather_binary_offsets(dictionary.offsets, indices, packed, 0)
         self._reserve_data(total)
+        self._place(packed, valid, count)
         out_data = self._data[self._used : self._used + total]
         kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, out_data)
         self._used += total
 
-    def _place(self, packed: npt.NDArray[np.int64], valid: Valid | None, count: int) -> None:
+    def _place(self, packed: npt.NDArray[Any], valid: Valid | None, count: int) -> None:
         """Offsets of the next ``count`` slots from offsets of the present values."""
         out = self._offsets[self.length : self.length + count + 1]
-        if valid is None:
-            np.add(packed, self._used - int(packed[0]), out=out)
-        else:
-            kernels.spread_offsets(packed, valid, self._used - int(packed[0]), out)
+        kernels.spread_offsets(packed, valid, self._used - int(packed[0]), out)
         self._mark(valid, count, len(packed) - 1)
 
     def values(self) -> BinaryValues:

@@ -18,6 +18,8 @@ from pyparq.read.prune import Selection
 from pyparq.schema.tree import Node
 from pyparq.threads import map_tasks
 
+THREADS_FROM = 256 << 10
+"""From this many stored bytes on, decoding is worth handing to threads."""
 TOGETHER = 1 << 20
 """Column reads below this many bytes are fetched in one step with their neighbours and decoded without threads."""
 
@@ -83,7 +85,7 @@ class ColumnReader:
                 data = fetched.get(k) or self.file.fetcher.fetch(read.ranges)
                 return self._decode(item, read, data)
 
-        threads = self.options.use_threads and sum(r.num_bytes for r in reads) >= TOGETHER
+        threads = self.options.use_threads and sum(r.num_bytes for r in reads) >= THREADS_FROM
         # The largest first: a long task that starts last would leave the other threads idle.
         order = sorted(range(len(reads)), key=lambda k: -reads[k].num_bytes) if threads else range(len(reads))
         done = dict(zip(order, map_tasks(run, list(order), threads), strict=True))

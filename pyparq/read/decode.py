@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import encodings
-from pyparq.encodings import DICTIONARY_ENCODINGS, plain, rle
+from pyparq.encodings import DICTIONARY_ENCODINGS, PLAIN, plain, rle
 from pyparq.errors import CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-from pyparq.read.builder import Builder, Valid, make_builder
+from pyparq.read.builder import BinaryBuilder, Builder, Valid, make_builder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageParts, Scratch, StoredPage, num_levels_of, open_dictionary, open_page
@@ -124,10 +124,20 @@ class ChunkDecoder:
             indices = self._indices(parts, count_of(entries))
             self.builder.append_indices(entries, indices, valid, count)
             return
+        if parts.encoding == PLAIN and isinstance(self.builder, BinaryBuilder):
+            try:
+                values: Values = self.builder.append_plain(parts.data, parts.num_values, valid, count)
+            except KernelError as error:
+                raise CorruptFileError(f"bad PLAIN data: {error}") from error
+            self._check_text(values)
+            return
         values = encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf)
+        self._check_text(values)
+        self.builder.append(values, valid, count)
+
+    def _check_text(self, values: Values) -> None:
         if self._checks_text and isinstance(values, BinaryValues):
             check_utf8(values)
-        self.builder.append(values, valid, count)
 
     def _place_levels(self, parts: PageParts) -> tuple[int, Valid | None]:
         """Keep the levels of a nested leaf; (slots, their validity) of the page."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyparq.errors import ParquetError
 from pyparq.read.open import OpenFile
 from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.prune import StageReport
@@ -99,7 +100,10 @@ def count_pages(file: OpenFile) -> int | None:
     total = 0
     for row_group in range(file.num_row_groups):
         for leaf in file.tree.leaves:
-            stats = file.chunk(row_group, leaf).meta.encoding_stats
+            try:
+                stats = file.chunk(row_group, leaf).meta.encoding_stats
+            except ParquetError:  # the scan need not have touched the column
+                return None
             if not stats:
                 return None
             total += sum(s.count for s in stats if s.page_type in (DATA_PAGE, DATA_PAGE_V2))

@@ -61,9 +61,7 @@ class DecodedLeaf:
         entries = kept_rows[np.cumsum(self.rep_levels == 0) - 1]
         levels = None if self.def_levels is None else self.def_levels[entries]
         slots = entries if self.def_levels is None else entries[self.def_levels >= slot_level(self.node)]
-        return DecodedLeaf(
-            self.node, take(self.column, np.flatnonzero(slots)), levels, self.rep_levels[entries], rows
-        )
+        return DecodedLeaf(self.node, take(self.column, np.flatnonzero(slots)), levels, self.rep_levels[entries], rows)
 
     def check_rows(self) -> None:
         """Raise :class:`CorruptFileError` unless the repetition levels start as many rows as there are."""

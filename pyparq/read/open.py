@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pyparq.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError, located
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
+from pyparq.index.statistics import parse_created_by
 from pyparq.io.fetch import Fetcher, IOCounts
 from pyparq.io.source import Source, open_source
 from pyparq.kernels import KernelError
@@ -20,6 +22,17 @@ MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 TAIL = 32 << 10
 """Speculative tail read, bytes. It holds the footer of most files, often their page indexes too, and costs no more
 than a smaller read."""
+
+
+DICTIONARY_HEADER = 100
+"""Bytes that surely hold the header of a dictionary page."""
+
+
+@lru_cache(maxsize=16)
+def omits_dictionary_header(created_by: str | None) -> bool:
+    """parquet-mr before 1.2.9 left the dictionary page's header out of a chunk's total_compressed_size (PARQUET-816)."""
+    name, version, _ = parse_created_by(created_by or "")
+    return name == "parquet-mr" and (version or (0, 0, 0)) < (1, 2, 9)
 
 
 @dataclass(slots=True)
@@ -127,9 +140,11 @@ class OpenFile:
         num_rows = self.num_rows_of(row_group)
         self._check(meta, node, num_rows)
         start = min(o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset) if o > 0)
-        size = meta.total_compressed_size
-        if size < 0 or start < len(MAGIC) or start + size > self.fetcher.source.size - 8:
+        size, end = meta.total_compressed_size, self.fetcher.source.size - 8
+        if size < 0 or start < len(MAGIC) or start + size > end:
             raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
+        if omits_dictionary_header(self.created_by):
+            size = min(size + DICTIONARY_HEADER, end - start)
         return Chunk(node, row_group, num_rows, raw, meta, start, size)
 
     @staticmethod

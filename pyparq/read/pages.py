@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.compression import UNCOMPRESSED, decompress
-from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
-from pyparq.errors import ChecksumError, CorruptFileError, LimitError, UnsupportedError
+from pyparq.compression import UNCOMPRESSED, decompress, most_output
+from pyparq.encodings import BIT_PACKED, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
+from pyparq.errors import ChecksumError, CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import ThriftDecodeError, deserialize
 from pyparq.kernels import KernelError
@@ -86,25 +86,30 @@ def read_header(data: memoryview, at: int, chunk: Chunk, options: ReadOptions) -
         )
     if size > limits.max_page or (size > limits.expansion_floor and size > stored * limits.max_expansion):
         raise LimitError(f"a page of {stored} bytes inflates to {size}: beyond the limits")
+    if size > most_output(chunk.meta.codec, stored):
+        raise CorruptFileError(f"a page of {stored} bytes cannot inflate to {size}")
     return header, data[start : start + stored], start + stored
 
 
 def walk_pages(data: memoryview, chunk: Chunk, options: ReadOptions) -> Iterator[StoredPage]:
     """All pages of a whole column chunk in order, dictionary page included."""
-    at, ordinal, seen = 0, 0, 0
+    at, ordinal, seen, has_dictionary = 0, 0, 0, False
     while seen < chunk.meta.num_values:
         if at >= len(data):
             raise CorruptFileError(f"{chunk.meta.num_values} values are declared, the pages end after {seen}")
         try:
             header, body, at = read_header(data, at, chunk, options)
             if header.type == DICTIONARY_PAGE:
+                if seen or has_dictionary:
+                    raise CorruptFileError("a dictionary page that is not the first page of its column chunk")
+                has_dictionary = True
                 yield StoredPage(header, body, "dictionary")
                 continue
             if header.type not in (DATA_PAGE, DATA_PAGE_V2):
                 continue  # index pages, and kinds from the future, are passed over as the format asks
             page = StoredPage(header, body, ordinal)
             seen += num_levels_of(page)
-        except CorruptFileError as error:
+        except ParquetError as error:
             error.locate(page=ordinal)
             raise
         yield page
@@ -153,6 +158,10 @@ def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tup
 def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, scratch: Scratch) -> PageParts:
     """CRC, decompression and levels of a data page."""
     check_crc(page, options)
+    # Before anything is allocated per value. Runs hold any number of values, but a page that claims this many lies.
+    count, size = num_levels_of(page), page.header.uncompressed_page_size
+    if count > (size + 64) * options.limits.max_values_per_byte:
+        raise LimitError(f"{count} values in a page of {size} bytes: beyond limits.max_values_per_byte")
     try:
         if page.header.type == DATA_PAGE_V2:
             parts = _open_v2(page, chunk, scratch)
@@ -160,14 +169,7 @@ def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, scratch: Scr
             parts = _open_v1(page, chunk, scratch)
     except KernelError as error:
         raise CorruptFileError(f"bad levels: {error}") from error
-    if parts.num_levels > 0 and parts.encoding not in DICTIONARY_ENCODINGS:
-        _check_density(parts, options)
     return parts
-
-
-def _check_density(parts: PageParts, options: ReadOptions) -> None:
-    if parts.num_levels > (len(parts.data) + 64) * options.limits.max_values_per_byte:
-        raise LimitError(f"{parts.num_levels} values in {len(parts.data)} bytes")
 
 
 def _open_v1(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:

@@ -12,6 +12,7 @@ from pyparq.errors import CorruptFileError
 from pyparq.read.builder import Builder, Valid
 from pyparq.schema.types import DataType, LeafType, Physical, arrow_type
 from pyparq.schema.values import BinaryValues
+from pyparq.table import Column
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -20,13 +21,8 @@ _JULIAN_EPOCH = 2_440_588
 _NS_PER_DAY = 86_400_000_000_000
 
 
-def to_column(builder: Builder, leaf: LeafType, *, large: bool = False) -> Any:
-    """The builder's slots as a :class:`pyparq.table.Column` of the leaf's Arrow type.
-
-    ``large``: strings and binary take int64 offsets. They do so anyway when the data passes 2 GiB.
-    """
-    from pyparq.table import Column
-
+def to_column(builder: Builder, leaf: LeafType) -> Column:
+    """The builder's slots as a column of the leaf's Arrow type (large_string or large_binary beyond 2 GiB)."""
     values = builder.values()
     type_ = arrow_type(leaf)
     valid = builder.valid()
@@ -34,11 +30,9 @@ def to_column(builder: Builder, leaf: LeafType, *, large: bool = False) -> Any:
     if leaf.kind == "null":
         return Column(DataType("n"), builder.length, None, (), builder.length)
     if isinstance(values, BinaryValues) and leaf.kind != "decimal":
-        if large or int(values.offsets[-1]) > 0x7FFFFFFF:
-            type_, offsets = DataType(type_.format.upper()), values.offsets
-        else:
-            offsets = values.offsets.astype(np.int32)
-        buffers = (offsets, values.data)
+        if values.offsets.dtype == np.int64:
+            type_ = DataType(type_.format.upper())
+        buffers = (values.offsets, values.data)
     else:
         buffers = (fixed_buffer(values, leaf, valid),)
     return Column(type_, builder.length, pack_validity(valid), buffers, builder.null_count)

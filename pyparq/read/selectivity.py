@@ -7,6 +7,7 @@ kept.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from pyparq.filters.predicate import Test
@@ -42,8 +43,11 @@ def _position(low: Any, high: Any, literal: Any) -> float:
     """Where a literal stands between two bounds: 0 at the lower, 1 at the upper."""
     if isinstance(low, bytes):
         low, high, literal = _as_numbers(low, high, literal)
-    low, high, literal = float(low), float(high), float(literal)
-    if not high > low:
+    try:
+        low, high, literal = float(low), float(high), float(literal)
+    except OverflowError:  # decimals of any length are Python integers
+        return _UNKNOWN
+    if not high > low or not isfinite(high - low):
         return _UNKNOWN
     return min(max(float((literal - low) / (high - low)), 0.0), 1.0)
 

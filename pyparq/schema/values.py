@@ -17,9 +17,10 @@ from pyparq.schema.types import PHYSICAL_DTYPE, LeafType
 
 
 class BinaryValues(NamedTuple):
-    """Byte strings: value ``k`` is ``data[offsets[k]:offsets[k + 1]]``. ``offsets`` (int64) need not start at 0."""
+    """Byte strings: value ``k`` is ``data[offsets[k]:offsets[k + 1]]``. ``offsets`` (int64, in places int32) need not
+    start at 0."""
 
-    offsets: npt.NDArray[np.int64]
+    offsets: npt.NDArray[Any]
     data: npt.NDArray[np.uint8]
 
     def value(self, k: int) -> bytes:
