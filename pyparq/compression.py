@@ -69,6 +69,15 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | None = None) -> An
     return target
 
 
+_MOST_PER_BYTE = {UNCOMPRESSED: 1, SNAPPY: 22, GZIP: 1032, LZ4_RAW: 255, ZSTD: 1 << 15}
+"""Output bytes that one stored byte can stand for: the formats' longest match for its shortest code."""
+
+
+def most_output(codec: int, stored: int) -> int:
+    """No stream of ``stored`` bytes inflates to more than this. Brotli has no such bound worth naming."""
+    return stored * _MOST_PER_BYTE.get(codec, 1 << 31) + 64
+
+
 def _unreadable(codec: int) -> str:
     if codec == LZO:
         return "codec LZO is not supported; rewrite the file with another codec (zstd, snappy, lz4_raw)"

@@ -27,6 +27,8 @@ class Limits:
     """Pages up to this size are not checked for their expansion."""
     max_values_per_byte: int = 1 << 20
     """Values that a page may claim per stored byte (runs compress without bound, but not for free)."""
+    max_column: int = 16 << 30
+    """Decoded column chunk: values and offsets as they are in memory."""
     max_bloom_filter: int = 128 << 20
     """Bloom filter bitset; the cap that every implementation shares."""
     max_index: int = 256 << 20

@@ -7,8 +7,10 @@ not memory-mapped: a file truncated under a mapping would kill the process.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import stat
 import threading
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
@@ -33,6 +35,10 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
+_OPEN_FLAGS = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NONBLOCK"))
+"""Not to block matters for pipes alone, which are refused rather than waited for."""
+
+
 class LocalFile:
     """A file on a local file system, by positioned reads."""
 
@@ -40,10 +46,15 @@ class LocalFile:
 
     def __init__(self, path: str) -> None:
         self.name = path
-        self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+        self._fd = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
         try:
-            self.size = os.fstat(self._fd).st_size
-        except OSError:
+            status = os.fstat(self._fd)
+            if stat.S_ISDIR(status.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            if not (stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode)):
+                raise OptionError("cannot read from a pipe, socket or terminal: the file must be seekable", file=path)
+            self.size = status.st_size
+        except BaseException:
             self.close()
             raise
 
@@ -100,7 +111,11 @@ class FileObject:
         name = getattr(file, "name", None)
         self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
         with self._lock:
-            self.size = file.seek(0, io.SEEK_END)
+            try:
+                file.seek(0, io.SEEK_END)
+                self.size = int(file.tell())
+            except (OSError, ValueError) as error:  # a pipe, or a closed file
+                raise OptionError(f"the file object cannot seek: {error}", file=self.name) from error
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         with self._lock:
@@ -110,7 +125,7 @@ class FileObject:
         self._file.seek(offset)
         data = self._file.read(length)
         if isinstance(data, str):
-            raise OptionError("the file object is in text mode; open it in binary mode ('rb')")
+            raise OptionError("the file object is in text mode; open it in binary mode ('rb')", file=self.name)
         while data is not None and 0 < len(data) < length:  # raw files may return less than asked
             more = self._file.read(length - len(data))
             if not more:

@@ -19,9 +19,8 @@ from pyparq.schema.tree import Node, SchemaTree, build_tree
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 
-TAIL = 32 << 10
-"""Speculative tail read, bytes. It holds the footer of most files, often their page indexes too, and costs no more
-than a smaller read."""
+LOCAL_TAIL, REMOTE_TAIL = 16 << 10, 48 << 10
+"""Bytes of the speculative tail read. It holds the footer of most files, and often page indexes or Bloom filters."""
 
 
 DICTIONARY_HEADER = 100
@@ -31,7 +30,7 @@ DICTIONARY_HEADER = 100
 @lru_cache(maxsize=16)
 def omits_dictionary_header(created_by: str | None) -> bool:
     """parquet-mr before 1.2.9 left the dictionary page's header out of a chunk's total_compressed_size (PARQUET-816)."""
-    name, version, _ = parse_created_by(created_by or "")
+    """parquet-mr before 1.2.9 left the dictionary page header out of total_compressed_size (PARQUET-816)."""
     return name == "parquet-mr" and (version or (0, 0, 0)) < (1, 2, 9)
 
 
@@ -184,7 +183,7 @@ def read_footer(fetcher: Fetcher, options: ReadOptions) -> LazyFileMetaData:
     source: Source = fetcher.source
     if source.size < 12:
         raise CorruptFileError(f"not a Parquet file: {source.size} bytes are too few")
-    tail = fetcher.read_tail(options.tail_size)
+    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else REMOTE_TAIL))
     magic = bytes(tail[-4:])
     if magic == ENCRYPTED_MAGIC:
         raise EncryptionError("the footer is encrypted: decryption keys are needed")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, OptionError, located
+from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import evaluate_rows
@@ -126,13 +127,33 @@ class Scan:
 
     def _prune(self) -> list[Selection]:
         if self._selections is None:
-            pruner = Pruner(self.file, self.predicate, self.row_groups)
-            self._selections = pruner.run()
-            self.reports = pruner.reports
+            with self._reading():
+                pruner = Pruner(self.file, self.predicate, self.row_groups)
+                self._selections = pruner.run()
+                self.reports = pruner.reports
         return self._selections
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Errors name the file; memory that a file's claims use up is the file's fault, not the program's."""
+        try:
+            with located(file=self.file.name):
+                yield
+        except MemoryError as error:
+            raise LimitError(f"reading this takes more memory than there is: {error}", file=self.file.name) from error
+
     def use_plan(self, groups: Sequence[RowGroupPlan]) -> None:
-        """Take the outcome of pruning from a plan instead of asking the indexes again."""
+        """Take the outcome of pruning from a plan instead of asking the indexes again.
+
+        Raises :class:`OptionError` for a plan that was made for another file.
+        """
+        for group in groups:
+            if group.num_rows != self.file.num_rows_of(group.row_group):
+                raise OptionError(
+                    f"the plan is for a row group of {group.num_rows} rows, this one has "
+                    f"{self.file.num_rows_of(group.row_group)}",
+                    file=self.file.name, row_group=group.row_group,
+                )  # fmt: skip
         self._selections = [
             Selection(g.row_group, RowRanges.of(g.maybe, g.num_rows), RowRanges.of(g.sure, g.num_rows)) for g in groups
         ]
@@ -151,7 +172,10 @@ class Scan:
 
     def _run(self, selections: list[Selection], outputs: list[Output] | None = None) -> list[Batch]:
         """One batch per selection. A page that contradicts its index is read again without the index."""
-        outputs = self.outputs if outputs is None else outputs
+        with self._reading():
+            return self._run_or_fall_back(selections, self.outputs if outputs is None else outputs)
+
+    def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output]) -> list[Batch]:
         try:
             return self._read(selections, outputs)
         except ChecksumError:
@@ -159,7 +183,7 @@ class Scan:
         except CorruptFileError as error:
             if not any(loc is not None for s in selections for loc in s.locations.values()):
                 raise
-            warnings.warn(f"reading without page indexes: {error}", CorruptIndexWarning, stacklevel=3)
+            warnings.warn(f"reading without page indexes: {error}", CorruptIndexWarning, stacklevel=6)
             return self._read([self._without_index(s) for s in selections], outputs)
 
     def _without_index(self, selection: Selection) -> Selection:
