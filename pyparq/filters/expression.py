@@ -8,7 +8,6 @@ only where the whole is true. NaN equals itself and lies above every number; ``-
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pyparq.errors import FilterError
@@ -143,38 +142,39 @@ def col(*path: str) -> ColumnRef:
     return ColumnRef(path[0] if len(path) == 1 else path)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+# Plain classes: seven dataclasses would take longer to define than the rest of the import together.
+
+
 class Compare(Expression):
     """``column op value``; ``op`` is one of ``== != < <= > >=``."""
 
-    path: Path
-    op: str
-    value: Any
+    __slots__ = ("op", "path", "value")
 
-    def __post_init__(self) -> None:
-        if is_null_literal(self.value):
+    def __init__(self, path: Path, op: str, value: Any) -> None:
+        if is_null_literal(value):
             raise FilterError(
-                f"a comparison with {self.value!r} is never true: use .is_null() or .is_not_null()",
-                column=dotted(self.path),
+                f"a comparison with {value!r} is never true: use .is_null() or .is_not_null()", column=dotted(path)
             )
-        if isinstance(self.value, Expression):
-            raise FilterError("comparing two columns is not supported: give a literal", column=dotted(self.path))
+        if isinstance(value, Expression):
+            raise FilterError("comparing two columns is not supported: give a literal", column=dotted(path))
+        self.path = path
+        self.op = op
+        self.value = value
 
     def __repr__(self) -> str:
         return f"({ColumnRef(self.path)!r} {self.op} {self.value!r})"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class IsIn(Expression):
     """The column's value is among ``values`` (kept as a tuple)."""
 
-    path: Path
-    values: Any
+    __slots__ = ("path", "values")
 
-    def __post_init__(self) -> None:
-        if isinstance(self.values, (str, bytes, Expression)) or not hasattr(self.values, "__iter__"):
-            raise FilterError(f"isin() takes a collection of values, not {self.values!r}", column=dotted(self.path))
-        object.__setattr__(self, "values", _as_tuple(self.values))
+    def __init__(self, path: Path, values: Any) -> None:
+        if isinstance(values, (str, bytes, Expression)) or not hasattr(values, "__iter__"):
+            raise FilterError(f"isin() takes a collection of values, not {values!r}", column=dotted(path))
+        self.path = path
+        self.values = _as_tuple(values)
 
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.isin({list(self.values)!r})"
@@ -189,54 +189,64 @@ def _as_tuple(values: Any) -> tuple[Any, ...]:
     return tuple(values)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class IsNull(Expression):
-    path: Path
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.is_null()"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class IsNan(Expression):
-    path: Path
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.is_nan()"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class StartsWith(Expression):
-    path: Path
-    prefix: str | bytes
+    __slots__ = ("path", "prefix")
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.prefix, (str, bytes)):
-            raise FilterError(f"starts_with() takes a str or bytes, not {self.prefix!r}", column=dotted(self.path))
+    def __init__(self, path: Path, prefix: str | bytes) -> None:
+        if not isinstance(prefix, (str, bytes)):
+            raise FilterError(f"starts_with() takes a str or bytes, not {prefix!r}", column=dotted(path))
+        self.path = path
+        self.prefix = prefix
 
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.starts_with({self.prefix!r})"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Not(Expression):
-    child: Expression
+    __slots__ = ("child",)
+
+    def __init__(self, child: Expression) -> None:
+        self.child = child
 
     def __repr__(self) -> str:
         return f"~{self.child!r}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class AllOf(Expression):
-    children: tuple[Expression, ...]
+    __slots__ = ("children",)
+
+    def __init__(self, children: tuple[Expression, ...]) -> None:
+        self.children = children
 
     def __repr__(self) -> str:
         return "(" + " & ".join(map(repr, self.children)) + ")"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class AnyOf(Expression):
-    children: tuple[Expression, ...]
+    __slots__ = ("children",)
+
+    def __init__(self, children: tuple[Expression, ...]) -> None:
+        self.children = children
 
     def __repr__(self) -> str:
         return "(" + " | ".join(map(repr, self.children)) + ")"

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +24,13 @@ VALUE_OPS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in", "starts_with", "n
 """Operators that look at a value and carry literals."""
 
 
-@dataclass(frozen=True, slots=True)
 class Constant:
     """True or false for every row."""
 
-    value: bool
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
 
     def columns(self) -> set[int]:
         return set()
@@ -40,8 +41,9 @@ class Constant:
     def __str__(self) -> str:
         return "true" if self.value else "false"
 
+    __repr__ = __str__
 
-@dataclass(frozen=True, slots=True)
+
 class Test:
     """One test on one leaf.
 
@@ -50,11 +52,14 @@ class Test:
     in``, none for the ``is_…`` tests; NaN never stands there (binding turns it into ``is_nan`` tests).
     """
 
-    __test__: ClassVar[bool] = False  # pytest: this is no test class
-    node: Node
-    op: str
-    literals: tuple[Any, ...] = ()
-    _array: npt.NDArray[Any] | None = field(default=None, init=False, repr=False, compare=False)
+    __slots__ = ("_array", "literals", "node", "op")
+    __test__ = False  # pytest: this is no test class
+
+    def __init__(self, node: Node, op: str, literals: tuple[Any, ...] = ()) -> None:
+        self.node = node
+        self.op = op
+        self.literals = literals
+        self._array: npt.NDArray[Any] | None = None
 
     @property
     def leaf(self) -> LeafType:
@@ -73,8 +78,7 @@ class Test:
     def literal_array(self) -> npt.NDArray[Any]:
         """The literals as an array of the comparable domain's dtype; made once."""
         if self._array is None:
-            object.__setattr__(self, "_array", domain_array(self.leaf, self.literals))
-        assert self._array is not None
+            self._array = domain_array(self.leaf, self.literals)
         return self._array
 
     def columns(self) -> set[int]:
@@ -93,10 +97,14 @@ class Test:
             return f"{name} {self.op} ({', '.join(shown)}{more})"
         return f"{name} {self.op.replace('_', ' ')} {format_literal(self.leaf, self.literal)}"
 
+    __repr__ = __str__
+
 
 class _Junction:
-    __slots__ = ()
-    children: tuple[Predicate, ...]
+    __slots__ = ("children",)
+
+    def __init__(self, children: tuple[Predicate, ...]) -> None:
+        self.children = children
 
     def columns(self) -> set[int]:
         """Ordinals of the leaves that the tests look at."""
@@ -107,24 +115,26 @@ class _Junction:
             yield from child.tests()
 
 
-@dataclass(frozen=True, slots=True)
 class And(_Junction):
     """True where every child is; at least two children, none of them an ``And`` or a ``Constant``."""
 
-    children: tuple[Predicate, ...]
+    __slots__ = ()
 
     def __str__(self) -> str:
         return " and ".join(f"({c})" if isinstance(c, Or) else str(c) for c in self.children)
 
+    __repr__ = __str__
 
-@dataclass(frozen=True, slots=True)
+
 class Or(_Junction):
     """True where any child is; at least two children, none of them an ``Or`` or a ``Constant``."""
 
-    children: tuple[Predicate, ...]
+    __slots__ = ()
 
     def __str__(self) -> str:
         return " or ".join(f"({c})" if isinstance(c, And) else str(c) for c in self.children)
+
+    __repr__ = __str__
 
 
 Predicate = And | Or | Test | Constant

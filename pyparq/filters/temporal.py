@@ -22,11 +22,15 @@ _STEPS: dict[str, int | Fraction] = {
     "as": Fraction(1, 10**9),
 }  # fmt: skip
 
-_ISO = re.compile(
+_ISO = (
     r"(?P<date>\d{4}-\d\d-\d\d)?(?:(?P<gap>[T ])?(?P<time>\d\d:\d\d(?::\d\d(?:[.,](?P<fraction>\d+))?)?)"
-    r" ?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?)?",
-    re.IGNORECASE | re.ASCII,
+    r" ?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?)?"
 )
+
+
+def _match(text: str) -> re.Match[str] | None:
+    # Compiled (and cached by re) at first use: it would be a millisecond of every import.
+    return re.fullmatch(_ISO, text.strip(), re.IGNORECASE | re.ASCII)
 
 
 def timestamp_ns(value: Any) -> tuple[int | Fraction, bool] | None:
@@ -66,7 +70,7 @@ def time_ns(value: Any) -> int | Fraction | None:
             raise ValueError("the time has a zone")
         return ((value.hour * 3600 + value.minute * 60 + value.second) * 1_000_000 + value.microsecond) * 1000
     if isinstance(value, str):
-        match = _ISO.fullmatch(value.strip())
+        match = _match(value)
         if match is None or match["date"] or not match["time"] or match["zone"]:
             raise ValueError("this is not a time like '12:34:56.789'")
         return _clock_ns(match)
@@ -97,7 +101,7 @@ def _numpy_ns(value: np.datetime64 | np.timedelta64) -> int | Fraction:
 
 
 def _parse(text: str) -> tuple[int | Fraction, bool]:
-    match = _ISO.fullmatch(text.strip())
+    match = _match(text)
     if match is None or not match["date"] or (match["time"] and not match["gap"]):
         raise ValueError("this is not a date or timestamp like '2024-01-31' or '2024-01-31T12:34:56.789Z'")
     ns: int | Fraction = (dt.date.fromisoformat(match["date"]).toordinal() - _EPOCH_ORDINAL) * _DAY_NS
