@@ -29,8 +29,8 @@ DICTIONARY_HEADER = 100
 
 @lru_cache(maxsize=16)
 def omits_dictionary_header(created_by: str | None) -> bool:
-    """parquet-mr before 1.2.9 left the dictionary page's header out of a chunk's total_compressed_size (PARQUET-816)."""
     """parquet-mr before 1.2.9 left the dictionary page header out of total_compressed_size (PARQUET-816)."""
+    name, version, _ = parse_created_by(created_by or "")
     return name == "parquet-mr" and (version or (0, 0, 0)) < (1, 2, 9)
 
 
