@@ -127,19 +127,22 @@ def _lz4_into(data: Any, out: Bytes) -> int:
 
 
 def _hadoop_lz4_into(view: memoryview, out: Bytes) -> int:
-    """Frames of big-endian (uncompressed size, compressed size), each followed by one LZ4 block."""
+    """Frames of a big-endian uncompressed size and, until that many bytes are there, LZ4 blocks each behind its
+    big-endian stored size (Hadoop cuts what does not fit its buffer, so a large page has several in one frame)."""
     at, written = 0, 0
     while at < len(view):
-        size = int.from_bytes(view[at : at + 4], "big")
-        stored = int.from_bytes(view[at + 4 : at + 8], "big")
-        at += 8
-        if at > len(view) or stored > len(view) - at or size > len(out) - written:
+        frame_end = written + int.from_bytes(view[at : at + 4], "big")
+        at += 4
+        if frame_end > len(out):
             return -1
-        block = out[written : written + size]
-        if int(cramjam.lz4.decompress_block_into(view[at : at + stored], block, output_len=size)) != size:
-            return -1
-        at += stored
-        written += size
+        while written < frame_end:
+            stored = int.from_bytes(view[at : at + 4], "big")
+            at += 4
+            if not 0 < stored <= len(view) - at:
+                return -1
+            rest = out[written:frame_end]
+            written += int(cramjam.lz4.decompress_block_into(view[at : at + stored], rest, output_len=len(rest)))
+            at += stored
     return written
 
 
