@@ -212,6 +212,9 @@ def _column(values: Any, name: str, target: DataType | None) -> Column:
     if isinstance(values, np.ndarray):
         # Object arrays go to the target at once: the target says more than can be inferred.
         made = column_from_numpy(values, name, lambda items, where: column_from_list(items, where, target))
+        if target is not None and values.dtype.kind == "M" and target.kind == "timestamp" and target.timezone:
+            # numpy's datetimes carry no zone and are UTC by convention: a schema may say so.
+            made.type = DataType(f"{made.type.format}UTC")
         return made if target is None else cast(made, target, name)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise DataError(f"a {type(values).__name__} is not a column: give a list or an array", column=name)

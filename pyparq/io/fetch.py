@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pyparq.errors import CorruptFileError
 from pyparq.io.source import Range, Source
 
-LOCAL_GAP = 16 << 10
-"""Reading this many bytes from a page cache costs about as much as one more call."""
+LOCAL_GAP = 4 << 10
+"""One page of a page cache: reading it costs less than one more call."""
 REMOTE_GAP = 1 << 20
 """An object store answers a request in milliseconds: bytes are cheaper up to about here."""
 MAX_MERGED = 32 << 20

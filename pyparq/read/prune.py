@@ -77,8 +77,7 @@ class Pruner:
         self._maybe: dict[tuple[Test, int], RowRanges] = {}
         self._sure: dict[tuple[Test, int], RowRanges] = {}
         self._share: dict[tuple[Test, int], float] = {}
-        self._pages = (0, 0)
-        self._asked = 0
+        self._asked: set[tuple[int, int]] = set()
         for row_group in row_groups:
             rows = RowRanges.all(file.num_rows_of(row_group))
             none = RowRanges.none(rows.num_rows)
@@ -121,16 +120,34 @@ class Pruner:
         counts = self.file.fetcher.counts
         requests, size = counts.requests, counts.bytes
         groups, rows = len(self.selections), sum(s.maybe.count for s in self.selections)
-        self._pages, self._asked = (0, 0), 0
+        self._asked = set()
         run()
+        asked = list(self.selections)
         self._settle()
+        pages = self._page_counts(asked) if name == "column index" else (0, 0)
         if self._asked:
             self.reports.append(
                 StageReport(
-                    name, self._asked, groups, len(self.selections), rows, sum(s.maybe.count for s in self.selections),
-                    *self._pages, counts.requests - requests, counts.bytes - size,
+                    name, len(self._asked), groups, len(self.selections), rows, sum(s.maybe.count for s in self.selections),
+                    *pages, counts.requests - requests, counts.bytes - size,
                 )
             )  # fmt: skip
+
+    def _note(self, chunks: Sequence[Chunk]) -> None:
+        """These chunks' indexes are asked in this stage."""
+        self._asked.update((chunk.row_group, chunk.node.column) for chunk in chunks)
+
+    def _page_counts(self, asked: list[Selection]) -> tuple[int, int]:
+        """Pages of the chunks whose index was asked: how many there are, and how many hold rows still in question."""
+        before = after = 0
+        for selection in asked:
+            for row_group, column in self._asked:
+                locations = selection.locations.get(column)
+                if row_group == selection.row_group and locations is not None:
+                    ends = locations.first_rows + locations.row_counts(selection.num_rows)
+                    before += len(locations)
+                    after += int(np.count_nonzero(selection.maybe.intersects(locations.first_rows, ends)))
+        return before, after
 
     def _settle(self) -> None:
         """Combine the tests' rows by the predicate, and let go of row groups without any."""
@@ -177,7 +194,7 @@ class Pruner:
             order = self.file.column_order(test.node)
             bounds = bounds_of_chunks(test.leaf, [c.meta for c in chunks], order, self.file.created_by)
             some, every = evaluate_bounds(test, bounds)
-            self._asked += len(chunks)
+            self._note(chunks)
             for k, selection in enumerate(self.selections):
                 key = test, selection.row_group
                 if not some[k]:
@@ -194,7 +211,7 @@ class Pruner:
             hashes = probe_hashes(test)
             if hashes is not None:
                 asked.append((test, selection, Probe(chunk, hashes)))
-        self._asked = len(asked)
+        self._note([probe.chunk for _, _, probe in asked])
         run_probes([probe for _, _, probe in asked], self.file.fetcher, self.options.limits)
         for test, selection, probe in asked:
             if not probe.answer:
@@ -213,7 +230,7 @@ class Pruner:
             elif (test.node.column in selection.dictionaries) or chunk.size < 2 * size:
                 continue  # asked already, or nearly the whole chunk
             asked.append((test, selection, chunk))
-        self._asked = len(asked)
+        self._note([chunk for _, _, chunk in asked])
         ranges = [(c.start, dictionary_size(c)) for _, s, c in asked if c.node.column not in s.dictionaries]
         parts = iter(self.file.fetcher.fetch(ranges) if ranges else [])
         for test, selection, chunk in asked:
@@ -234,10 +251,9 @@ class Pruner:
 
     def _by_column_index(self) -> None:
         asked = [q for q in self._open_questions() if q[2].raw.column_index_offset and q[2].raw.offset_index_offset]
-        self._asked = len(asked)
+        self._note([chunk for _, _, chunk in asked])
         chunks = list({(c.row_group, c.node.column): c for _, _, c in asked}.values())
         indexes = read_page_indexes(self.file, chunks)
-        before = after = 0
         for test, selection, chunk in asked:
             index = indexes.get((chunk.row_group, chunk.node.column))
             if index is None:
@@ -250,9 +266,6 @@ class Pruner:
             self._maybe[key] &= RowRanges.from_pages(first_rows, some, selection.num_rows)
             if test.node.max_rep == 0:
                 self._sure[key] |= RowRanges.from_pages(first_rows, every, selection.num_rows)
-            before += len(some)
-            after += int(np.count_nonzero(some))
-        self._pages = before, after
 
 
 def is_fully_dictionary(meta: object) -> bool:
