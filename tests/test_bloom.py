@@ -226,6 +226,21 @@ def test_either_zero_brings_both(leaf: LeafType, dtype: str, zero: float) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("leaf", "dtype", "odd", "usual"),
+    [
+        (FLOAT, "<f4", 0xFFC00001, 0x7FC00000),
+        (DOUBLE, "<f8", 0xFFF8000000000000, 0x7FF8000000000000),
+        (HALF, "<f2", 0xFE01, 0x7E00),
+    ],
+)
+def test_any_nan_brings_the_usual_one(leaf: LeafType, dtype: str, odd: int, usual: int) -> None:
+    bits = dtype.replace("f", "u")
+    flat = np.array([0x1234, odd], bits)
+    hashes = set(hash_values(flat.view(np.uint8).reshape(-1, 2) if leaf is HALF else flat.view(dtype), leaf).tolist())
+    assert hashes == {xxhash.xxh64_intdigest(np.array(v, bits).tobytes()) for v in (0x1234, odd, usual)}
+
+
 def test_what_cannot_be_in_the_column_is_absent() -> None:
     assert hash_literal(2**40, INT32) == []
     assert hash_literal(-1, UINT32) == []

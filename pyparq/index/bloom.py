@@ -54,7 +54,8 @@ def hash_values(values: Values, leaf: LeafType) -> UInt64Array:
     """The hashes to insert for physical values without nulls, one per value.
 
     Floats: when either zero occurs, the hashes of both are in the result (at the end, once more), because
-    -0.0 equals 0.0 and others probe only one of them.
+    -0.0 equals 0.0 and others probe only one of them; when any NaN occurs, that of the usual NaN bits is too, because
+    all NaNs are equal to Spark, which probes those (processors make others).
     """
     if isinstance(values, BinaryValues):
         return kernels.xxh64_binary(values.offsets, values.data)
@@ -62,15 +63,24 @@ def hash_values(values: Values, leaf: LeafType) -> UInt64Array:
     if leaf.kind in FLOAT_KINDS:
         dtype = stored_dtype(leaf)
         assert dtype is not None
-        if bool((values.reshape(-1).view(dtype) == 0).any()):
-            return np.concatenate((hashes, np.array(_zero_hashes(dtype.itemsize), np.uint64)))
+        floats = values.reshape(-1).view(dtype)
+        twins = _zero_hashes(dtype.itemsize) if bool((floats == 0).any()) else ()
+        if bool(np.isnan(floats).any()):
+            twins = (*twins, _nan_hash(dtype))
+        if twins:
+            return np.concatenate((hashes, np.array(twins, np.uint64)))
     return hashes
 
 
 @lru_cache(maxsize=4)
-def _zero_hashes(width: int) -> tuple[int, int]:
+def _zero_hashes(width: int) -> tuple[int, ...]:
     """Hashes of +0.0 and -0.0 in a float of so many bytes."""
     return xxhash.xxh64_intdigest(bytes(width)), xxhash.xxh64_intdigest(bytes(width - 1) + b"\x80")
+
+
+def _nan_hash(dtype: np.dtype[Any]) -> int:
+    """Hash of the positive quiet NaN without payload."""
+    return int(xxhash.xxh64_intdigest(np.array(np.nan, dtype).tobytes()))
 
 
 def hash_literal(value: Any, leaf: LeafType) -> list[int] | None:
