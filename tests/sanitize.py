@@ -70,8 +70,22 @@ def run(directory: Path, portable: bool, arguments: list[str]) -> int:
         PYTHONMALLOC="malloc",
         PYTHONPATH=os.pathsep.join([str(overlaid), sysconfig.get_path("purelib"), *site.getsitepackages()]),
     )
+    # --capture=sys leaves the sanitizer its own stderr.
     # -S: an editable install would put its own finder before the overlay; -P: so would the working directory.
-    command = [sys.executable, "-S", "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
+    command = [
+        sys.executable,
+        "-S",
+        "-P",
+        "-m",
+        "pytest",
+        "-q",
+        "--capture=sys",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        *tests,
+    ]
     return subprocess.run(command, env=env, cwd=ROOT, check=False).returncode
 
 
