@@ -10,7 +10,9 @@ what the tests import is what was just built. A finding stops the run with the s
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
+import shutil
 import site
 import subprocess
 import sys
@@ -21,16 +23,26 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def tool(name: str) -> str | None:
+    """A program beside this interpreter, or on the PATH."""
+    return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+
+
 def build(directory: Path, portable: bool) -> Path:
     """The instrumented extension's path."""
     directory.mkdir(parents=True, exist_ok=True)
+    cmake = tool("cmake")
+    if cmake is None or importlib.util.find_spec("nanobind") is None:
+        raise SystemExit("needs cmake and nanobind: pip install '.[dev]'")
     configure = [
-        "cmake", "-S", str(ROOT / "pyparq" / "kernels"), "-B", str(directory), "-DPYPARQ_SANITIZE=ON",
+        cmake, "-S", str(ROOT / "pyparq" / "kernels"), "-B", str(directory), "-DPYPARQ_SANITIZE=ON",
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DPython_EXECUTABLE={sys.executable}",
         f"-DPYPARQ_NO_SIMD={'ON' if portable else 'OFF'}",
     ]  # fmt: skip
+    if ninja := tool("ninja"):
+        configure += ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", str(directory)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([cmake, "--build", str(directory)], check=True, stdout=subprocess.DEVNULL)
     return next(directory.glob("_native.*so"))
 
 
