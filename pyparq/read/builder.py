@@ -13,26 +13,37 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.encodings.dictionary import as_bytes
-from pyparq.errors import CorruptFileError
+from pyparq.errors import CorruptFileError, LimitError
 from pyparq.schema.types import LeafType
 from pyparq.schema.values import BinaryValues, Values, empty_values
 
 Valid = npt.NDArray[np.uint8]
 _INT32_MAX = 0x7FFFFFFF
 
+AT_ONCE = 64 << 20
+"""Bytes that a builder allocates before it has seen a page."""
+
 
 class _Builder:
     """What all builders share: how far they are, and which slots are null."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, slot_bytes: int, max_bytes: int) -> None:
         self.length = 0
-        self.capacity = capacity
+        # A file may claim any number of rows: beyond some size, room is made for those that have come.
+        self.capacity = min(capacity, max(AT_ONCE // slot_bytes, 1))
         self.null_count = 0
         self._valid: Valid | None = None
+        self._slot_bytes = slot_bytes
+        self._max_bytes = max_bytes
 
     def _reserve(self, count: int) -> None:
         if self.length + count > self.capacity:
+            self._check_size((self.length + count) * self._slot_bytes)
             self._grow(max(self.length + count, self.capacity * 2))
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_bytes:
+            raise LimitError(f"a decoded column chunk of {size} bytes is beyond limits.max_column ({self._max_bytes})")
 
     def _grow(self, capacity: int) -> None:
         self.capacity = capacity
@@ -59,12 +70,12 @@ class _Builder:
 class FixedBuilder(_Builder):
     """Fixed-width values, in their physical dtype."""
 
-    def __init__(self, leaf: LeafType, capacity: int) -> None:
-        super().__init__(capacity)
+    def __init__(self, leaf: LeafType, capacity: int, max_bytes: int) -> None:
+        super().__init__(capacity, leaf.width, max_bytes)
         sample = empty_values(leaf)
         assert isinstance(sample, np.ndarray)
         self._width = leaf.width
-        self._out = np.empty((capacity, *sample.shape[1:]), sample.dtype)
+        self._out = np.empty((self.capacity, *sample.shape[1:]), sample.dtype)
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
@@ -102,9 +113,9 @@ class FixedBuilder(_Builder):
 class BinaryBuilder(_Builder):
     """Byte strings: offsets and growing data. Offsets are int32 until the data passes 2 GiB, then int64."""
 
-    def __init__(self, capacity: int, data_capacity: int) -> None:
-        super().__init__(capacity)
-        self._offsets: npt.NDArray[Any] = np.empty(capacity + 1, np.int32)
+    def __init__(self, capacity: int, data_capacity: int, max_bytes: int) -> None:
+        super().__init__(capacity, 4, max_bytes)
+        self._offsets: npt.NDArray[Any] = np.empty(self.capacity + 1, np.int32)
         self._offsets[0] = 0
         self._data = np.empty(data_capacity, np.uint8)
         self._used = 0
@@ -115,6 +126,7 @@ class BinaryBuilder(_Builder):
 
     def _reserve_data(self, count: int) -> None:
         if self._used + count > len(self._data):
+            self._check_size(self._used + count)
             self._data = _enlarged(self._data, max(self._used + count, len(self._data) * 2), self._used)
         if self._used + count > _INT32_MAX and self._offsets.dtype == np.int32:
             wide = np.empty(len(self._offsets), np.int64)
@@ -171,9 +183,14 @@ class BinaryBuilder(_Builder):
 Builder = FixedBuilder | BinaryBuilder
 
 
-def make_builder(leaf: LeafType, capacity: int, data_capacity: int) -> Builder:
-    """A builder for a leaf; ``data_capacity`` guesses the bytes of all byte strings."""
-    return BinaryBuilder(capacity, data_capacity) if leaf.is_binary else FixedBuilder(leaf, capacity)
+def make_builder(leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int) -> Builder:
+    """A builder for a leaf; ``data_capacity`` guesses the bytes of all byte strings.
+
+    It raises :class:`LimitError` rather than hold more than ``max_bytes``.
+    """
+    if leaf.is_binary:
+        return BinaryBuilder(capacity, data_capacity, max_bytes)
+    return FixedBuilder(leaf, capacity, max_bytes)
 
 
 def _enlarged(array: npt.NDArray[Any], capacity: int, used: int) -> npt.NDArray[Any]:

@@ -58,7 +58,9 @@ class ChunkDecoder:
         self._def_levels: list[Levels | None] = []
         self._rep_levels: list[Levels] = []
         self.num_levels = 0
-        self.builder: Builder = make_builder(self._leaf, num_slots, self._data_guess(num_slots))
+        self.builder: Builder = make_builder(
+            self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column
+        )
 
     def _data_guess(self, num_slots: int) -> int:
         """Bytes of byte strings to expect, from what the whole chunk holds; a guess, the buffer grows."""
