@@ -17,9 +17,7 @@ def decimal_type(precision: int, scale: int) -> DataType:
     return DataType(f"d:{precision},{scale}" + (",256" if precision > 38 else ""))
 
 
-def decimal_column(
-    type_: DataType, numbers: list[int], mask: npt.NDArray[np.bool_] | None, name: str
-) -> Column:
+def decimal_column(type_: DataType, numbers: list[int], mask: npt.NDArray[np.bool_] | None, name: str) -> Column:
     """A column of the unscaled ``numbers``; :class:`DataError` for one with more digits than the type has."""
     precision, _, bits = type_.decimal
     limit = 10**precision

@@ -103,9 +103,7 @@ def _from_batch(batch: Batch, schema: Schema | None) -> tuple[Schema, Iterator[B
         raise DataError("a Batch has no column names: give a schema, or a Table")
     if len(batch.columns) != len(schema):
         raise DataError(f"a batch of {len(batch.columns)} columns for a schema of {len(schema)}")
-    fields = tuple(
-        Field(f.name, c.type, f.nullable, f.metadata) for f, c in zip(schema, batch.columns, strict=True)
-    )
+    fields = tuple(Field(f.name, c.type, f.nullable, f.metadata) for f, c in zip(schema, batch.columns, strict=True))
     return _conformed(Schema(fields), iter([batch]), schema)
 
 
@@ -132,9 +130,7 @@ def _guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
         yield batch
 
 
-def _conformed(
-    found: Schema, batches: Iterator[Batch], schema: Schema | None
-) -> tuple[Schema, Iterator[Batch]]:
+def _conformed(found: Schema, batches: Iterator[Batch], schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
     """Columns of plain layout, in the order and of the types of ``schema`` when there is one."""
     for field in found:
         check_supported(field)

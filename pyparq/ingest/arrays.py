@@ -23,9 +23,7 @@ _TO_SECONDS = ("m", "h")
 _TO_DAYS = ("Y", "M", "W")
 
 
-def column_from_numpy(
-    array: npt.NDArray[Any], name: str, from_list: Callable[[list[Any], str], Column]
-) -> Column:
+def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[list[Any], str], Column]) -> Column:
     """A column of a one-dimensional array. ``from_list`` converts object arrays and numpy's variable-width strings.
 
     bool, integers, floats keep their type; datetime64 becomes a timestamp (``[D]`` a date; NaT is null), ``U`` and
@@ -61,9 +59,7 @@ def column_from_numpy(
             values = [value if present else None for value, present in zip(values, mask.tolist(), strict=True)]
         return from_list([None if _is_missing(v) else v for v in values] if kind == "T" else values, name)
     if kind == "m":
-        raise UnsupportedError(
-            "Parquet has no type for durations (timedelta64): convert them to int64", column=name
-        )
+        raise UnsupportedError("Parquet has no type for durations (timedelta64): convert them to int64", column=name)
     raise UnsupportedError(f"numpy's {array.dtype} has no column type: convert it first", column=name)
 
 

@@ -82,9 +82,7 @@ class _Given:
         return next(k for k, value in enumerate(self.present) if _kind_of(type(value)) == kind)
 
 
-def column_from_list(
-    values: Sequence[Any], name: str, target: DataType | None = None, depth: int = 0
-) -> Column:
+def column_from_list(values: Sequence[Any], name: str, target: DataType | None = None, depth: int = 0) -> Column:
     """A column of Python objects; ``None`` is null.
 
     Without ``target`` the type is inferred: bool < int < float (mixed ones become the wider; ints beyond int64 make
@@ -275,9 +273,7 @@ def _times(given: _Given) -> Column:
     for k, value in enumerate(given.present):
         if value.tzinfo is not None:
             raise given.error(k, "a time with a time zone cannot be stored: convert it to a naive one")
-    numbers = [
-        ((v.hour * 60 + v.minute) * 60 + v.second) * 1_000_000 + v.microsecond for v in given.present
-    ]
+    numbers = [((v.hour * 60 + v.minute) * 60 + v.second) * 1_000_000 + v.microsecond for v in given.present]
     return _fixed(given, "ttu", np.array(numbers, np.int64))
 
 

@@ -169,4 +169,3 @@ def gather_spans(
         b = min(a + _BLOCK, len(starts))
         out[int(offsets[a]) : int(offsets[b])] = data[ranges(starts[a:b], lengths[a:b])]
     return offsets, out
-

@@ -82,5 +82,3 @@ def _objects(series: Any) -> list[Any]:
     missing = series.isna().to_numpy(bool)
     values: list[Any] = series.to_numpy(object).tolist()
     return [None if gone else value for value, gone in zip(values, missing.tolist(), strict=True)]
-
-

@@ -115,8 +115,10 @@ def decimal_storage(precision: int) -> tuple[Physical, int]:
 
 def _unsupported(field: Field, type_: DataType) -> UnsupportedError:
     prefixes = {"+u": "union", "+v": "list_view", "+r": "run_end"}
-    advice = _ADVICE.get(prefixes.get(type_.format[:2], type_.kind), "cast it to a supported type")
-    return UnsupportedError(f"Parquet has no type for Arrow's {type_}: {advice}", column=field.name)
+    kind = prefixes.get(type_.format[:2], type_.kind)
+    advice = _ADVICE.get(kind, "cast it to a supported type")
+    what = kind.replace("_", " ") if kind in _ADVICE else type_.format
+    return UnsupportedError(f"Parquet has no type for Arrow's {what} ({type_.format}): {advice}", column=field.name)
 
 
 def check_supported(field: Field) -> None:

@@ -161,9 +161,7 @@ def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, sl
     """One slot per list item; an empty list keeps one slot, which ends here."""
     starts = _pick(offsets[:-1], slots.elements).astype(np.int64)
     lengths = _pick(offsets[1:], slots.elements).astype(np.int64) - starts
-    if len(lengths) and (
-        int(lengths.min()) < 0 or int(starts.min()) < 0 or int((starts + lengths).max()) > num_items
-    ):
+    if len(lengths) and (int(lengths.min()) < 0 or int(starts.min()) < 0 or int((starts + lengths).max()) > num_items):
         raise DataError("list offsets go down or beyond the items", column=shape.node.dotted)
     empty = lengths == 0
     any_empty = bool(empty.any())
