@@ -21,7 +21,7 @@ class Limits:
     """Serialized page header (it can carry statistics)."""
     max_page: int = (1 << 31) - 1
     """Uncompressed page."""
-    max_expansion: int = 1 << 16
+    max_expansion: int = 1 << 20
     """Uncompressed bytes per compressed byte in one page, once a page is over ``expansion_floor``."""
     expansion_floor: int = 16 << 20
     """Pages up to this size are not checked for their expansion."""

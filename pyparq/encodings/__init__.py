@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyparq.encodings import plain, rle
+from pyparq.encodings import (
+    byte_stream_split,
+    delta_binary_packed,
+    delta_byte_array,
+    delta_length_byte_array,
+    plain,
+    rle,
+)
 from pyparq.errors import CorruptFileError, UnsupportedError
 from pyparq.kernels import KernelError
 from pyparq.schema.types import LeafType
@@ -31,7 +38,14 @@ ENCODING_NAMES = {
 
 DICTIONARY_ENCODINGS = (PLAIN_DICTIONARY, RLE_DICTIONARY)
 
-_MODULES: dict[int, Any] = {PLAIN: plain, RLE: rle}
+_MODULES: dict[int, Any] = {
+    PLAIN: plain,
+    RLE: rle,
+    DELTA_BINARY_PACKED: delta_binary_packed,
+    DELTA_LENGTH_BYTE_ARRAY: delta_length_byte_array,
+    DELTA_BYTE_ARRAY: delta_byte_array,
+    BYTE_STREAM_SPLIT: byte_stream_split,
+}
 
 
 def encoding_name(encoding: int) -> str:

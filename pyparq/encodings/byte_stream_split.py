@@ -1,0 +1,30 @@
+"""BYTE_STREAM_SPLIT (Encodings.md): byte ``k`` of every value together, for all fixed-width types but BOOLEAN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyparq import kernels
+from pyparq.errors import CorruptFileError
+from pyparq.schema.types import LeafType, Physical
+from pyparq.schema.values import Values, from_plain_bytes
+
+TYPES = (Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE, Physical.FIXED_LEN_BYTE_ARRAY)
+
+
+def decode(data: Any, count: int, leaf: LeafType) -> Values:
+    if leaf.physical not in TYPES:
+        raise CorruptFileError(f"encoding BYTE_STREAM_SPLIT on {leaf.physical.name} values")
+    if len(data) != count * leaf.width:
+        # The streams are as long as the page is: a padded page would be read wrong.
+        raise CorruptFileError(f"{count} BYTE_STREAM_SPLIT values of {leaf.width} bytes in {len(data)} bytes")
+    out = np.empty(count * leaf.width, np.uint8)
+    kernels.byte_stream_split_decode(data, leaf.width, out)
+    return from_plain_bytes(out, count, leaf)
+
+
+def encode(values: Values, leaf: LeafType) -> Any:
+    assert isinstance(values, np.ndarray)
+    return kernels.byte_stream_split_encode(np.ascontiguousarray(values).reshape(-1).view(np.uint8), leaf.width)

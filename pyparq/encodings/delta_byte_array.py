@@ -1,0 +1,38 @@
+"""DELTA_BYTE_ARRAY (Encodings.md): the length of the prefix shared with the value before, then the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyparq import kernels
+from pyparq.errors import CorruptFileError
+from pyparq.schema.types import LeafType, Physical
+from pyparq.schema.values import BinaryValues, Values
+
+TYPES = (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
+
+MAX_PAGE_BYTES = (1 << 31) - 1
+"""Shared prefixes let few stored bytes grow into many: decoded, a page may not pass what a plain page could hold."""
+
+
+def decode(data: Any, count: int, leaf: LeafType) -> Values:
+    """``count`` byte strings, or rows of ``leaf.length`` bytes for FIXED_LEN_BYTE_ARRAY."""
+    if leaf.physical not in TYPES:
+        raise CorruptFileError(f"encoding DELTA_BYTE_ARRAY on {leaf.physical.name} values")
+    fixed = leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY
+    most = count * leaf.length if fixed else MAX_PAGE_BYTES
+    offsets, values, _ = kernels.delta_byte_array_decode(data, count, most)
+    if not fixed:
+        return BinaryValues(offsets, values)
+    if (np.diff(offsets) != leaf.length).any():
+        raise CorruptFileError(f"DELTA_BYTE_ARRAY values that are not {leaf.length} bytes long")
+    return values[: count * leaf.length].reshape(count, leaf.length)
+
+
+def encode(values: Values, leaf: LeafType) -> Any:
+    if isinstance(values, BinaryValues):
+        return kernels.delta_byte_array_encode(values.offsets, values.data)
+    offsets = np.arange(len(values) + 1, dtype=np.int64) * leaf.length
+    return kernels.delta_byte_array_encode(offsets, np.ascontiguousarray(values).reshape(-1))

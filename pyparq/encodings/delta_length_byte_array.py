@@ -1,0 +1,28 @@
+"""DELTA_LENGTH_BYTE_ARRAY (Encodings.md): all lengths, delta-encoded, then all bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyparq import kernels
+from pyparq.errors import CorruptFileError
+from pyparq.schema.types import LeafType, Physical
+from pyparq.schema.values import BinaryValues, Values
+
+TYPES = (Physical.BYTE_ARRAY,)
+
+
+def decode(data: Any, count: int, leaf: LeafType) -> Values:
+    if leaf.physical != Physical.BYTE_ARRAY:
+        raise CorruptFileError(f"encoding DELTA_LENGTH_BYTE_ARRAY on {leaf.physical.name} values")
+    offsets = np.empty(count + 1, np.int64)
+    values = np.empty(len(data), np.uint8)
+    kernels.delta_length_decode(data, count, offsets, values)
+    return BinaryValues(offsets, values[: offsets[-1]])
+
+
+def encode(values: Values, leaf: LeafType) -> Any:
+    assert isinstance(values, BinaryValues)
+    return kernels.delta_length_encode(values.offsets, values.data)
