@@ -37,7 +37,7 @@ def write_table(data: Any, where: Any, *, schema: Any = None, **options: Any) ->
     :class:`OptionError` for options; what was at ``where`` is then untouched.
     """
     with ParquetWriter(where, schema, **options) as writer:
-        writer.write(data)
+        writer._write(data, None, last=True)
 
 
 @dataclass(slots=True)
@@ -87,8 +87,12 @@ class ParquetWriter:
         The data may be changed or freed afterwards. Data that does not fit the schema raises and leaves the writer
         as it was; any later failure makes :meth:`close` refuse.
         """
-        if row_group_size is not None and (isinstance(row_group_size, bool) or row_group_size < 1):
-            raise OptionError(f"row_group_size must be at least 1, not {row_group_size!r}")
+        self._write(data, row_group_size, last=False)
+
+    def _write(self, data: Any, row_group_size: int | None, last: bool) -> None:
+        """``last``: nothing follows before the file is closed, so the data need not be let go of before."""
+        if row_group_size is not None and (type(row_group_size) is not int or row_group_size < 1):
+            raise OptionError(f"row_group_size must be a whole number of at least 1, not {row_group_size!r}")
         sink = self._open_sink()
         with located(file=sink.name):
             schema, batches = ingest(data, self._schema)
@@ -100,7 +104,9 @@ class ParquetWriter:
             self._append(batches, row_group_size or self.options.row_group_size)
             if row_group_size is not None:
                 self.flush()
-            self._settle(own=not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"))
+            if not last:
+                # Arrow data do not change; arrays of the caller's may.
+                self._settle(own=not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"))
 
     def write_table(self, table: Any, row_group_size: int | None = None) -> None:
         """The same as :meth:`write`, under pyarrow's name."""

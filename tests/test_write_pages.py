@@ -1,0 +1,239 @@
+"""Cutting pages and choosing encodings, against plain counting."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from written import Written, write
+
+import pyparq
+from pyparq.format import ttypes as tt
+from pyparq.schema.shape import shapes
+from pyparq.schema.types import Schema
+from pyparq.schema.values import count_of
+from pyparq.write.paginate import Cost, Cutter, plain_cost
+from pyparq.write.plan import make_plan
+from pyparq.write.shred import LeafData, shred_column
+
+RLE_DICTIONARY, PLAIN = tt.Encoding.RLE_DICTIONARY, tt.Encoding.PLAIN
+
+
+def leaf_data(array: pa.Array) -> LeafData:
+    from pyparq.ingest import ingest
+    from pyparq.options import WriteOptions
+
+    schema, batches = ingest(pa.table({"x": array}))
+    plan = make_plan(Schema(schema.fields), WriteOptions())
+    batch = next(batches)
+    return shred_column(batch.columns[0], shapes(plan.tree)[0], batch.num_rows)[0]
+
+
+def as_rows(data: LeafData) -> list[tuple[int, int]]:
+    """(slots, values) of each row, by plain counting."""
+    rows: list[tuple[int, int]] = []
+    for slot in range(data.num_slots):
+        starts = data.rep_levels is None or data.rep_levels[slot] == 0
+        present = data.def_levels is None or data.def_levels[slot] == data.node.max_def
+        if starts:
+            rows.append((1, int(present)))
+        else:
+            rows[-1] = (rows[-1][0] + 1, rows[-1][1] + int(present))
+    return rows
+
+
+ARRAYS = {
+    "required": lambda k: pa.array(range(k)),
+    "nullable": lambda k: pa.array([None if i % 3 == 0 else i for i in range(k)], pa.int64()),
+    "all null": lambda k: pa.nulls(k, pa.int32()),
+    "text": lambda k: pa.array([None if i % 5 == 0 else "x" * (i * 7919 % 300) for i in range(k)]),
+    "lists": lambda k: pa.array([None if i % 7 == 0 else [i] * (i * 31 % 9) for i in range(k)], pa.list_(pa.int64())),
+    "lists of text": lambda k: pa.array([["y" * (j * 50) for j in range(i % 5)] for i in range(k)]),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(sorted(ARRAYS)), rows=st.integers(1, 300), max_rows=st.integers(1, 120),
+    max_bytes=st.integers(1, 5000), split=st.integers(0, 300),
+)  # fmt: skip
+def test_pages_are_cut_at_rows_and_limits(name: str, rows: int, max_rows: int, max_bytes: int, split: int) -> None:
+    data = leaf_data(ARRAYS[name](rows))
+    cost = plain_cost(data.values, data.node.type.width)
+    cutter = Cutter(data, max_rows, max_bytes)
+    cutter.cut(min(split, rows), cost)
+    cutter.cut(rows, cost)
+    pages = cutter.pages()
+    counted = as_rows(data)
+    slots = np.append(0, np.cumsum([s for s, _ in counted]))
+    values = np.append(0, np.cumsum([v for _, v in counted]))
+    assert pages.rows[0] == 0
+    assert pages.rows[-1] == rows
+    assert (np.diff(pages.rows) > 0).all()
+    assert (np.diff(pages.rows) <= max_rows).all()
+    assert (pages.slots == slots[pages.rows]).all()
+    assert (pages.values == values[pages.rows]).all()
+    assert min(split, rows) in pages.rows
+
+    bits = (data.node.max_def.bit_length() if data.def_levels is not None else 0) + data.node.max_rep.bit_length()
+
+    def size(first: int, last: int) -> int:
+        count = int(values[last] - values[first])
+        return cost.of(int(values[first]), count) + int(slots[last] - slots[first]) * bits // 8
+
+    for first, last in zip(pages.rows, pages.rows[1:], strict=False):
+        assert size(first, last) <= max_bytes or last - first == 1
+        # Nothing was cut short: one row more would have passed a limit.
+        if last - first < max_rows and last not in (rows, min(split, rows)):
+            assert size(first, last + 1) > max_bytes
+
+
+def test_cost_counts_bits() -> None:
+    assert Cost(3).of(0, 10) == 4
+    assert Cost(3).of_prefixes(0, np.array([0, 8, 9])).tolist() == [0, 3, 4]
+
+
+def test_row_before_value() -> None:
+    for make in ARRAYS.values():
+        data = leaf_data(make(100))
+        cutter, counted = Cutter(data, 10, 1000), as_rows(data)
+        values = np.append(0, np.cumsum([v for _, v in counted]))
+        for value in range(count_of(data.values)):
+            row = cutter.row_before_value(value)
+            assert values[row] <= value < values[row + 1]
+
+
+def encodings_of(file: Written, column: int = 0) -> list[int]:
+    return [p.detail.encoding for p in file.pages(0, column)]
+
+
+def read_back(file: Written) -> list[object]:
+    column: list[object] = pq.read_table(io.BytesIO(file.data)).column(0).to_pylist()
+    return column
+
+
+def test_dictionary_where_it_pays() -> None:
+    few = write({"x": np.arange(10_000) % 100})
+    assert encodings_of(few) == [PLAIN, RLE_DICTIONARY]
+    unique = write({"x": np.arange(10_000)})
+    assert encodings_of(unique) == [PLAIN]
+    assert unique.chunk(0, 0).meta_data.dictionary_page_offset is None
+    for file, count in ((few, 100), (unique, 10_000)):
+        assert len(set(read_back(file))) == count
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("text", [False, True])
+def test_fallback_keeps_the_pages_that_pay(nulls: bool, text: bool) -> None:
+    numbers = [k % 50 for k in range(40_000)] + list(range(40_000))
+    values: list[object] = [f"value {k}" for k in numbers] if text else list(numbers)
+    if nulls:
+        values = [None if k % 4 == 0 else v for k, v in enumerate(values)]
+    file = write({"x": values}, dictionary_pagesize_limit=4096, max_rows_per_page=5000)
+    kinds = encodings_of(file)
+    assert kinds[0] == PLAIN
+    switch = kinds.index(PLAIN, 1)
+    assert switch >= 9  # eight pages of few values, and the one in which the dictionary filled up
+    assert kinds[1:switch] == [RLE_DICTIONARY] * (switch - 1)
+    assert kinds[switch:] == [PLAIN] * (len(kinds) - switch)
+    stats = [(s.page_type, s.encoding, s.count) for s in file.chunk(0, 0).meta_data.encoding_stats]
+    assert stats == [(2, PLAIN, 1), (0, RLE_DICTIONARY, switch - 1), (0, PLAIN, len(kinds) - switch)]
+    assert file.pages(0, 0)[0].header.uncompressed_page_size <= 4096
+    assert read_back(file) == values
+
+
+def test_fallback_drops_pages_that_do_not_pay() -> None:
+    values = list(range(20_000))
+    file = write({"x": values}, dictionary_pagesize_limit=8192, max_rows_per_page=500)
+    assert set(encodings_of(file)) == {PLAIN}
+    assert {p.header.type for p in file.pages(0, 0)} == {tt.PageType.DATA_PAGE}
+    assert read_back(file) == values
+
+
+def test_dictionary_in_the_middle_of_a_list() -> None:
+    rows = [[k % 3, k % 5] * 10 for k in range(500)] + [list(range(k, k + 20)) for k in range(0, 20_000, 20)]
+    file = write({"x": rows}, dictionary_pagesize_limit=2000, max_rows_per_page=100)
+    assert RLE_DICTIONARY in encodings_of(file)
+    assert encodings_of(file)[-1] == PLAIN
+    assert read_back(file) == rows
+
+
+def test_a_first_value_beyond_the_limit() -> None:
+    values = ["x" * 5000, "y"] * 10
+    for limit in (0, 100):
+        file = write({"x": values}, dictionary_pagesize_limit=limit)
+        assert encodings_of(file) == [PLAIN]
+        assert read_back(file) == values
+    forced = write({"x": values}, dictionary_pagesize_limit=100, column_encoding="DICTIONARY")
+    assert encodings_of(forced) == [PLAIN]
+    assert read_back(forced) == values
+
+
+def test_encodings_per_column() -> None:
+    data = {"a": np.arange(1000), "b": np.arange(1000) % 7, "flag": np.arange(1000) % 3 == 0, "n": {"x": [1]}}
+    data["n"] = [{"x": k % 4, "y": str(k % 4)} for k in range(1000)]  # type: ignore[assignment]
+    file = write(data, column_encoding={"a": "rle_dictionary", "flag": "RLE", "n.y": "PLAIN"})
+    assert [encodings_of(file, c)[-1] for c in range(5)] == [
+        RLE_DICTIONARY, RLE_DICTIONARY, tt.Encoding.RLE, RLE_DICTIONARY, PLAIN,
+    ]  # fmt: skip
+    assert pq.read_table(io.BytesIO(file.data)).to_pydict()["flag"] == list(data["flag"])
+    off = write(data, use_dictionary=False)
+    assert {e for c in range(5) for e in encodings_of(off, c)} == {PLAIN}
+    for only in (["b"], {"a": False, "flag": False, "n": False}):
+        file = write(data, use_dictionary=only)
+        assert [encodings_of(file, c)[-1] for c in range(5)] == [PLAIN, RLE_DICTIONARY, PLAIN, PLAIN, PLAIN]
+    group = write(data, use_dictionary={"a": False, "b": False, "n": False, "n.x": True})
+    assert [encodings_of(group, c)[-1] == RLE_DICTIONARY for c in range(5)] == [False, False, False, True, False]
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_booleans_in_both_encodings(version: str) -> None:
+    values = [random.Random(3).choice([True, False, None]) for _ in range(100)] + [True] * 5000 + [None] * 3000
+    for encoding, number in (("PLAIN", PLAIN), ("RLE", tt.Encoding.RLE)):
+        file = write({"x": values}, column_encoding=encoding, data_page_version=version, max_rows_per_page=1000)
+        assert set(encodings_of(file)) == {number}
+        assert read_back(file) == values
+
+
+def test_page_limits_hold_in_the_file() -> None:
+    texts = [f"{k:06d}" * (k % 50) for k in range(30_000)]
+    file = write({"x": texts}, use_dictionary=False, data_page_size=64_000, compression=None)
+    pages = file.pages(0, 0)
+    assert max(p.header.uncompressed_page_size for p in pages) <= 64_000 + 16  # the levels' own bytes
+    assert sum(p.header.uncompressed_page_size for p in pages) / len(pages) > 60_000
+    big = write({"x": ["a" * 3_000_000, "b" * 10, "c" * 2_000_000]}, compression=None)
+    assert [p.detail.num_values for p in big.pages(0, 0)] == [1, 1, 1]
+    default = write({"x": np.random.default_rng(1).integers(0, 1 << 60, 50_000)})
+    assert [p.detail.num_values for p in default.pages(0, 0)] == [20_000, 20_000, 10_000]
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4_raw", "brotli"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_codecs_and_empty_bodies(codec: str, version: str) -> None:
+    table = pa.table(
+        {
+            "n": pa.nulls(100, pa.int64()),
+            "s": pa.array([None, "", "x"] * 33 + [None]),
+            "r": pa.array(range(100)),
+            "empty": pa.array([[]] * 100, pa.list_(pa.int32())),
+        }
+    )
+    file = write(table, compression=codec, data_page_version=version, max_rows_per_page=30)
+    assert pq.read_table(io.BytesIO(file.data), page_checksum_verification=True).to_pydict() == table.to_pydict()
+    assert {c.meta_data.codec for c in file.meta.row_groups[0].columns} == {pyparq.compression.codec_number(codec)}
+
+
+def test_compression_per_column_and_levels() -> None:
+    data = {"a": np.arange(50_000), "b": np.arange(50_000), "c": np.arange(50_000)}
+    file = write(data, compression={"a": "zstd", "b": "gzip"}, compression_level={"a": 19, "b": 1})
+    assert [file.chunk(0, c).meta_data.codec for c in range(3)] == [6, 2, 1]
+    sizes = [
+        write(data, compression="gzip", compression_level=k).chunk(0, 0).meta_data.total_compressed_size for k in (1, 9)
+    ]
+    assert sizes[0] > sizes[1]

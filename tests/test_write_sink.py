@@ -1,0 +1,288 @@
+"""Targets: a local file is replaced only by a complete one, whatever happens; file objects and URLs too."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pyparq
+from pyparq.errors import DataError, OptionError
+from pyparq.io import sink as sink_module
+from pyparq.io.sink import LocalSink, open_sink
+
+TABLE = pa.table({"a": list(range(1000)), "s": [f"text {k}" for k in range(1000)]})
+OLD = b"what was there before"
+
+
+def write_and_fail(where: Any, error: type[BaseException]) -> None:
+    """Write a row group, then fail within the writer's block."""
+    with pyparq.ParquetWriter(where) as writer:
+        writer.write(TABLE, row_group_size=100)
+        raise error
+
+
+def assert_only(folder: Path, *names: str) -> None:
+    assert sorted(p.name for p in folder.iterdir()) == sorted(names)
+
+
+def test_a_new_file_and_a_replaced_one(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    for table in (TABLE, TABLE.slice(10, 5)):
+        pyparq.write_table(table, path)
+        assert pq.read_table(path).equals(table)
+        assert_only(tmp_path, "t.parquet")
+
+
+def test_the_target_does_not_change_before_close(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(OLD)
+    with pyparq.ParquetWriter(path) as writer:
+        writer.write(TABLE, row_group_size=100)
+        assert path.read_bytes() == OLD
+        assert len(list(tmp_path.iterdir())) == 2
+    assert pq.read_table(path).equals(TABLE)
+    assert_only(tmp_path, "t.parquet")
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_an_exception_leaves_what_was_there(tmp_path: Path, kind: type[BaseException]) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(OLD)
+    with pytest.raises(kind):
+        write_and_fail(path, kind)
+    assert path.read_bytes() == OLD
+    assert_only(tmp_path, "t.parquet")
+
+
+def test_a_failing_stream_leaves_what_was_there(tmp_path: Path) -> None:
+    def batches() -> Any:
+        yield TABLE.to_batches()[0]
+        raise OSError("the producer failed")
+
+    path = tmp_path / "t.parquet"
+    path.write_bytes(OLD)
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+    with pytest.raises(DataError, match="the producer failed"):
+        pyparq.write_table(reader, path, row_group_size=100)
+    assert path.read_bytes() == OLD
+    assert_only(tmp_path, "t.parquet")
+
+
+def test_a_failed_write_makes_close_refuse(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    schema = pyparq.schema({"a": "int64", "s": "string"})
+    writer = pyparq.ParquetWriter(path, schema, row_group_size=10)
+    with pytest.raises(DataError, match=r"row 5 is null.*column a"):
+        writer.write({"a": [0, 1, 2, 3, 4, None, 6, 7, 8, 9], "s": ["x"] * 10})
+    with pytest.raises(DataError, match="an earlier write failed"):
+        writer.write({"a": [1], "s": ["x"]})
+    with pytest.raises(DataError, match="an earlier write failed"):
+        writer.close()
+    assert_only(tmp_path)
+
+
+def test_data_of_the_wrong_schema_leave_the_writer_usable(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    with pyparq.ParquetWriter(path) as writer:
+        writer.write(TABLE)
+        with pytest.raises(DataError, match="'b'"):
+            writer.write({"a": [1], "b": ["x"]})
+        writer.write({"a": [1], "s": ["x"]})
+    assert pq.read_table(path).num_rows == 1001
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_a_kill_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(OLD)
+    script = textwrap.dedent("""
+        import os, signal, sys, numpy as np, pyparq
+        writer = pyparq.ParquetWriter(sys.argv[1], compression=None)
+        writer.write({"a": np.arange(200_000)}, row_group_size=50_000)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_bytes() == OLD
+    left = [p for p in tmp_path.iterdir() if p != path]
+    # The remains are hidden from whoever lists the folder for data, and held the row groups.
+    assert [p.name[0] for p in left] == ["."]
+    assert left[0].stat().st_size > 1_600_000
+
+
+def test_a_writer_that_is_forgotten_leaves_nothing(tmp_path: Path) -> None:
+    writer = pyparq.ParquetWriter(tmp_path / "t.parquet")
+    writer.write(TABLE)
+    del writer
+    assert_only(tmp_path)
+
+
+def test_closing_and_aborting_twice(tmp_path: Path) -> None:
+    writer = pyparq.ParquetWriter(tmp_path / "t.parquet")
+    writer.write(TABLE)
+    writer.close()
+    writer.close()
+    writer.abort()
+    assert pq.read_table(tmp_path / "t.parquet").equals(TABLE)
+    with pytest.raises(DataError, match="closed"):
+        writer.write(TABLE)
+    with pytest.raises(DataError, match="closed"):
+        writer.add_key_value_metadata({"a": "b"})
+
+
+def test_wrong_options_create_nothing(tmp_path: Path) -> None:
+    with pytest.raises(OptionError):
+        pyparq.write_table(TABLE, tmp_path / "t.parquet", compression="sappy")
+    with pytest.raises(pyparq.errors.ColumnNotFoundError, match=r"did you mean 's'|the columns are"):
+        pyparq.write_table(TABLE, tmp_path / "t.parquet", bloom_filters=["ss"])
+    assert_only(tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX permissions and links")
+def test_permissions_and_links_stay(tmp_path: Path) -> None:
+    path, link = tmp_path / "t.parquet", tmp_path / "link.parquet"
+    path.write_bytes(OLD)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    pyparq.write_table(TABLE, link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert pq.read_table(path).equals(TABLE)
+    umask = os.umask(0o027)
+    try:
+        pyparq.write_table(TABLE, tmp_path / "new.parquet")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "new.parquet").stat().st_mode) == 0o640
+
+
+def test_a_folder_or_a_missing_one(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        pyparq.write_table(TABLE, tmp_path)
+    with pytest.raises(FileNotFoundError):
+        pyparq.write_table(TABLE, tmp_path / "nowhere" / "t.parquet")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="needs /dev/null")
+def test_a_device_is_written_to_directly() -> None:
+    pyparq.write_table(TABLE, "/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_fsync_comes_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(sink_module.os, "fsync", lambda fd: (calls.append("fsync"), fsync(fd)))
+    monkeypatch.setattr(sink_module.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
+    pyparq.write_table(TABLE, tmp_path / "t.parquet")
+    assert calls == ["replace"]
+    calls.clear()
+    pyparq.write_table(TABLE, tmp_path / "t.parquet", fsync=True)
+    assert calls[:2] == ["fsync", "replace"]
+
+
+def test_partial_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink_module.os, "writev", lambda fd, views: os.write(fd, bytes(views[0])[:70_001]))
+    target = LocalSink(str(tmp_path / "x"))
+    parts = [np.random.default_rng(1).bytes(n) for n in (10, 40_000, 300_000, 0, 5, 200_000)]
+    for start in range(0, 6, 2):
+        target.write(parts[start : start + 2])
+        assert target.position == sum(map(len, parts[: start + 2]))
+    target.commit()
+    assert (tmp_path / "x").read_bytes() == b"".join(parts)
+
+
+class Dribble(io.RawIOBase):
+    """A raw file that takes at most 1000 bytes at a time."""
+
+    def __init__(self) -> None:
+        self.taken = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.taken += bytes(data[:1000])
+        return min(len(data), 1000)
+
+
+def test_file_objects(tmp_path: Path) -> None:
+    memory = io.BytesIO()
+    pyparq.write_table(TABLE, memory)
+    assert not memory.closed
+    assert pq.read_table(memory).equals(TABLE)
+    with open(tmp_path / "t.parquet", "wb") as file:
+        pyparq.write_table(TABLE, file)
+    assert (tmp_path / "t.parquet").read_bytes() == memory.getvalue()
+    raw = Dribble()
+    pyparq.write_table(TABLE, raw)
+    assert bytes(raw.taken) == memory.getvalue()
+
+
+def test_file_objects_that_will_not_do(tmp_path: Path) -> None:
+    with open(tmp_path / "t.txt", "w") as file, pytest.raises(OptionError, match="binary mode"):
+        pyparq.write_table(TABLE, file)
+    with pytest.raises(OptionError, match="text mode"):
+        pyparq.write_table(TABLE, io.StringIO())
+    with pytest.raises(OptionError, match="cannot write to int"):
+        open_sink(7)
+
+
+def test_urls(tmp_path: Path) -> None:
+    pyparq.write_table(TABLE, f"file://{tmp_path}/a%20b.parquet")
+    assert pq.read_table(tmp_path / "a b.parquet").equals(TABLE)
+    fs = fsspec.filesystem("memory")
+    pyparq.write_table(TABLE, "memory://folder/t.parquet")
+    assert pq.read_table(io.BytesIO(fs.cat("/folder/t.parquet"))).equals(TABLE)
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail("memory://folder/t.parquet", ZeroDivisionError)
+    assert pq.read_table(io.BytesIO(fs.cat("/folder/t.parquet"))).equals(TABLE)
+    assert [p.split("/")[-1] for p in fs.ls("/folder", detail=False)] == ["t.parquet"]
+
+
+def test_an_upload_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Object stores, played by a file system that counts: written under the final name, completed only by close."""
+    from fsspec.implementations.memory import MemoryFileSystem
+    from fsspec.spec import AbstractBufferedFile
+
+    class Upload(AbstractBufferedFile):
+        done: ClassVar[list[bytes]] = []
+        discarded = 0
+
+        def _initiate_upload(self) -> None:
+            self.sent = b""
+
+        def _upload_chunk(self, final: bool = False) -> bool:
+            self.sent += self.buffer.getvalue()
+            if final:
+                Upload.done.append(self.sent)
+            return True
+
+        def discard(self) -> None:
+            Upload.discarded += 1
+
+    class Store(MemoryFileSystem):
+        protocol = "s3"
+
+        def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+            return Upload(self, path, mode)
+
+    sink = sink_module.FsspecSink(Store(), "/bucket/t.parquet", "s3://bucket/t.parquet")
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail(sink, ZeroDivisionError)
+    assert (Upload.done, Upload.discarded) == ([], 1)
+    pyparq.write_table(TABLE, sink_module.FsspecSink(Store(), "/bucket/t.parquet", "s3://bucket/t.parquet"))
+    assert pq.read_table(io.BytesIO(Upload.done[0])).equals(TABLE)
