@@ -89,7 +89,7 @@ def null_column(type_: DataType, length: int) -> Column:
         return binary_column(type_, np.zeros(length + 1, np.int64), np.empty(0, np.uint8), none)
     if type_.format == "b":
         return fixed_column(type_, none, none)
-    return fixed_column(type_, np.zeros(length * type_.byte_width, np.uint8).reshape(length, -1), none)
+    return fixed_column(type_, np.zeros((length, type_.byte_width), np.uint8), none)
 
 
 def slice_column(column: Column, start: int, stop: int) -> Column:

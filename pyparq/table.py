@@ -373,6 +373,8 @@ def _as_integers(array: Any, type_: DataType) -> Any:
 
 def column_from_nanoarrow(array: Any, type_: DataType) -> Column:
     """One array (a nanoarrow CArray) of ``type_``, zero-copy."""
+    if type_.format == "n":  # polars gives these a buffer, which nanoarrow's view refuses
+        return Column(type_, array.length, None, (), array.length)
     # A view of each array by itself: the buffers of a view's child do not keep the parent's memory alive.
     view = _as_integers(array, type_).view()
     buffers = [np.frombuffer(b, np.uint8) if b.size_bytes else np.empty(0, np.uint8) for b in view.buffers]

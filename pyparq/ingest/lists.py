@@ -222,7 +222,7 @@ def _decimals(given: _Given, target: DataType | None) -> Column:
             raise given.error(k, str(error)) from None
     if target is None:
         scale = max(s for _, s in parts)
-        whole = max(len(str(abs(n))) - s for n, s in parts)
+        whole = max(len(str(abs(n))) - s if n else 0 for n, s in parts)
         precision = max(whole + scale, scale, 1)
         if precision > 76:
             raise DataError(f"these decimals need {precision} digits; at most 76 can be stored", column=given.name)
