@@ -60,7 +60,8 @@ def test_take(array: pa.Array, rows: list[int], first: int) -> None:
 )
 def test_concat(array: pa.Array) -> None:
     parts = [array[0:2], array[3:3], array[2:5], array[0:1]]
-    joined = concat([column(p) for p in parts])
+    empty = slice_column(column(array), 3, 3)  # pyarrow exports no batch without rows
+    joined = concat([column(p) if len(p) else empty for p in parts])
     assert checked(joined, array) == [v for p in parts for v in p.to_pylist()]
     # Without any null there is no validity.
     assert concat([column(array[0:1]), column(array[0:1])]).null_count in (0, 2 if array.type == pa.null() else 0)
