@@ -19,8 +19,9 @@ from pyparq.schema.types import DataType, Field, Schema
 from pyparq.table import Column
 
 _VIEWS = {"vu": "U", "vz": "Z"}
+Int64Array = npt.NDArray[np.int64]
 _INLINE = 12  # bytes of a short string that its view holds itself
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 
 
 def normal_schema(schema: Schema) -> Schema:
@@ -117,55 +118,56 @@ def _from_views(column: Column, target: DataType, name: str) -> Column:
         lengths[~mask] = 0
     if len(lengths) and int(lengths.min()) < 0:
         raise DataError("a string view of negative length", column=name)
-    long = lengths > _INLINE
-    inline = gather_spans(raw, np.flatnonzero(~long) * 16 + 4, lengths[~long])
-    if not long.any():
-        return binary_column(target, *inline, mask)
-    starts, source = _long_spans(views[long], lengths[long], buffers, name)
-    offsets, data = gather_spans(source, starts, lengths[long])
-    if not long.all():
-        # Each kind alone lies in order; interleave the two.
-        rows = np.empty(len(views), np.int64)
-        rows[~long] = np.arange(len(inline[0]) - 1)
-        rows[long] = np.arange(len(inline[0]) - 1, len(views))
-        joined = np.concatenate((inline[0], offsets[1:] + inline[0][-1]))
-        offsets, data = take_binary(joined, np.concatenate((inline[1], data)), rows)
+    offsets = np.zeros(len(views) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    for a in range(0, len(views), _BLOCK):  # what a block needs stays in the cache
+        b = min(a + _BLOCK, len(views))
+        data[int(offsets[a]) : int(offsets[b])] = _block_bytes(views[a:b], lengths[a:b], buffers, name)
     return binary_column(target, offsets, data, mask)
 
 
-def _long_spans(
-    views: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64], buffers: list[npt.NDArray[np.uint8]], name: str
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Where the long values start in the data buffers joined to one."""
-    sizes = np.array([len(b) for b in buffers], np.int64)
-    which, at = views[:, 2].astype(np.int64), views[:, 3].astype(np.int64)
-    if len(buffers) == 0 or int(which.min()) < 0 or int(which.max()) >= len(buffers):
+def _block_bytes(
+    views: npt.NDArray[np.int32], lengths: Int64Array, buffers: list[npt.NDArray[np.uint8]], name: str
+) -> npt.NDArray[np.uint8]:
+    """The bytes of a block of views, one value after another."""
+    long = lengths > _INLINE
+    inline = views.view(np.uint8).reshape(-1)
+    starts = np.arange(4, 16 * len(views), 16, dtype=np.int64)
+    if not long.any():
+        return _spans(inline, starts, lengths)
+    sources = np.where(long, views[:, 2], -1)
+    starts = np.where(long, views[:, 3], starts)
+    if int(views[long, 2].min()) < 0 or int(sources.max()) >= len(buffers):
         raise DataError("a string view points into a buffer that is not there", column=name)
-    if int(at.min()) < 0 or np.any(at + lengths > sizes[which]):
+    sizes = np.array([*map(len, buffers), len(inline)], np.int64)  # -1, the views themselves, comes last
+    if int(starts.min()) < 0 or np.any(starts + lengths > sizes[sources]):
         raise DataError("a string view points beyond its buffer", column=name)
-    if len(buffers) == 1:
-        return at, buffers[0]
-    return at + (np.cumsum(sizes) - sizes)[which], np.concatenate(buffers)
+    used = [int(k) - 1 for k in np.flatnonzero(np.bincount(sources + 1))]
+    if len(used) == 1:
+        return _spans(buffers[used[0]], starts, lengths)
+    # Within each buffer the values mostly lie in order: gather them buffer by buffer, then interleave.
+    pieces, sorted_lengths, rows, done = [], [], np.empty(len(views), np.int64), 0
+    for source in used:
+        here = np.flatnonzero(sources == source)
+        pieces.append(_spans(buffers[source] if source >= 0 else inline, starts[here], lengths[here]))
+        sorted_lengths.append(lengths[here])
+        rows[here] = np.arange(done, done + len(here))
+        done += len(here)
+    edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.concatenate(sorted_lengths))))
+    return take_binary(edges, np.concatenate(pieces), rows)[1]
 
 
-def gather_spans(
-    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """``data[starts[k] : starts[k] + lengths[k]]``, one after another, with offsets. The spans were checked."""
-    offsets = np.empty(len(starts) + 1, np.int64)
-    offsets[0] = 0
-    np.cumsum(lengths, out=offsets[1:])
+def _spans(data: npt.NDArray[np.uint8], starts: Int64Array, lengths: Int64Array) -> npt.NDArray[np.uint8]:
+    """``data[starts[k] : starts[k] + lengths[k]]``, one after another. The spans have been checked."""
     if len(starts) == 0:
-        return offsets, np.empty(0, np.uint8)
+        return np.empty(0, np.uint8)
     ends = starts + lengths
     if np.array_equal(starts[1:], ends[:-1]):
-        return offsets, data[int(starts[0]) : int(ends[-1])]  # they lie one behind the other already
+        return data[int(starts[0]) : int(ends[-1])]  # they lie one behind the other already
     if np.all(starts[1:] >= ends[:-1]):
         # In order: every span is an even-numbered value of the pairs (start, end), (end, next start), ...
-        edges = np.stack((starts, ends), axis=1).reshape(-1)
-        return take_binary(edges, data, np.arange(len(starts), dtype=np.int64) * 2)
-    out = np.empty(int(offsets[-1]), np.uint8)
-    for a in range(0, len(starts), _BLOCK):  # bounds the memory of the byte positions
-        b = min(a + _BLOCK, len(starts))
-        out[int(offsets[a]) : int(offsets[b])] = data[ranges(starts[a:b], lengths[a:b])]
-    return offsets, out
+        edges = np.empty(2 * len(starts), np.int64)
+        edges[::2], edges[1::2] = starts, ends
+        return take_binary(edges, data, np.arange(0, 2 * len(starts), 2, dtype=np.int64))[1]
+    return data[ranges(starts, lengths)]
