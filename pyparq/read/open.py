@@ -133,11 +133,14 @@ class OpenFile:
         if raw.file_path is not None:
             raise UnsupportedError(f"the column chunk lies in another file, {raw.file_path!r}: not followed")
         meta = raw.meta_data
+        if raw.crypto_metadata is not None:
+            raise EncryptionError("the column is encrypted: decryption keys are needed")
         if meta is None:
-            reason = "the column is encrypted" if raw.crypto_metadata is not None else "a column chunk without metadata"
-            raise EncryptionError(reason) if raw.crypto_metadata is not None else CorruptFileError(reason)
+            raise CorruptFileError("a column chunk without metadata")
         num_rows = self.num_rows_of(row_group)
         self._check(meta, node, num_rows)
+        if meta.num_values == 0 and meta.data_page_offset <= 0:
+            return Chunk(node, row_group, num_rows, raw, meta, len(MAGIC), 0)  # no page was ever written
         start = min(o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset) if o > 0)
         size, end = meta.total_compressed_size, self.fetcher.source.size - 8
         if size < 0 or start < len(MAGIC) or start + size > end:
@@ -150,7 +153,7 @@ class OpenFile:
     def _check(meta: Any, node: Node, num_rows: int) -> None:
         if meta.type != node.element.type:
             raise CorruptFileError(f"the column chunk has physical type {meta.type}, the schema {node.element.type}")
-        if meta.data_page_offset <= 0:
+        if meta.data_page_offset <= 0 and meta.num_values != 0:
             raise CorruptFileError(f"data page offset {meta.data_page_offset}")
         if meta.num_values < 0 or (node.max_rep == 0 and meta.num_values != num_rows):
             raise CorruptFileError(f"{meta.num_values} values in a row group of {num_rows} rows")

@@ -1,0 +1,42 @@
+"""Shared fixtures: the public corpus, and what to do when something optional is not there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+
+def absent(reason: str) -> NoReturn:
+    """Skip, or fail where ``PYPARQ_REQUIRE_ALL=1`` says that everything must be there."""
+    if os.environ.get("PYPARQ_REQUIRE_ALL") == "1":
+        pytest.fail(f"required by PYPARQ_REQUIRE_ALL: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def require(name: str) -> object:
+    """The imported module ``name``, or :func:`absent`."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        absent(f"needs {name}: {error}")
+
+
+def corpus_path() -> Path | None:
+    """The folder that holds ``data`` and ``bad_data`` of apache/parquet-testing, where it is to be found."""
+    named = os.environ.get("PYPARQ_CORPUS")
+    places = [Path(named)] if named else [Path(__file__).parents[2] / "shared" / "parquet-testing"]
+    return next((p for p in places if (p / "data").is_dir()), None)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """``apache/parquet-testing``; CONTRIBUTING says which commit and where to put it."""
+    path = corpus_path()
+    if path is None:
+        absent("the public corpus is not here: set PYPARQ_CORPUS to a checkout of apache/parquet-testing")
+    return path
