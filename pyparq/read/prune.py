@@ -231,17 +231,25 @@ class Pruner:
                 continue  # asked already, or nearly the whole chunk
             asked.append((test, selection, chunk))
         self._note([chunk for _, _, chunk in asked])
-        ranges = [(c.start, dictionary_size(c)) for _, s, c in asked if c.node.column not in s.dictionaries]
-        parts = iter(self.file.fetcher.fetch(ranges) if ranges else [])
+        self._read_dictionaries([(selection, chunk) for _, selection, chunk in asked])
         for test, selection, chunk in asked:
-            column = chunk.node.column
-            if column not in selection.dictionaries:
-                values = self._dictionary(chunk, next(parts))
-                if values is None:
-                    continue
-                selection.dictionaries[column] = values
-            if not evaluate_dictionary(test, selection.dictionaries[column], test.leaf):
+            values = selection.dictionaries.get(chunk.node.column)
+            if values is not None and not evaluate_dictionary(test, values, test.leaf):
                 self._drop(test, selection)
+
+    def _read_dictionaries(self, asked: Sequence[tuple[Selection, Chunk]]) -> None:
+        """Each dictionary once, however many tests ask for it."""
+        missing = {
+            (chunk.row_group, chunk.node.column): (selection, chunk)
+            for selection, chunk in asked
+            if chunk.node.column not in selection.dictionaries
+        }
+        ranges = [(chunk.start, dictionary_size(chunk)) for _, chunk in missing.values()]
+        parts = self.file.fetcher.fetch(ranges) if ranges else []
+        for (selection, chunk), data in zip(missing.values(), parts, strict=True):
+            values = self._dictionary(chunk, data)
+            if values is not None:
+                selection.dictionaries[chunk.node.column] = values
 
     def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:
         header, body, _ = read_header(data, 0, chunk, self.options)
