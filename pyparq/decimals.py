@@ -17,13 +17,18 @@ def decimal_type(precision: int, scale: int) -> DataType:
     return DataType(f"d:{precision},{scale}" + (",256" if precision > 38 else ""))
 
 
-def decimal_column(type_: DataType, numbers: list[int], mask: npt.NDArray[np.bool_] | None, name: str) -> Column:
-    """A column of the unscaled ``numbers``; :class:`DataError` for one with more digits than the type has."""
+def decimal_column(
+    type_: DataType, numbers: list[int], mask: npt.NDArray[np.bool_] | None, name: str, element: str = "row"
+) -> Column:
+    """A column of the unscaled ``numbers``; :class:`DataError` for one with more digits than the type has.
+
+    ``name`` and ``element`` are for the error: the column, and what its elements are.
+    """
     precision, _, bits = type_.decimal
     limit = 10**precision
     for row, number in enumerate(numbers):
         if not -limit < number < limit:
-            raise DataError(f"row {row}: the unscaled decimal {number} does not fit {type_}", column=name)
+            raise DataError(f"{element} {row}: the unscaled decimal {number} does not fit {type_}", column=name)
     width = bits // 8
     raw = b"".join([number.to_bytes(width, "little", signed=True) for number in numbers])
     return fixed_column(type_, np.frombuffer(raw, np.uint8).reshape(-1, width), mask)

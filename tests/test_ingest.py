@@ -146,7 +146,7 @@ BAD_LISTS: list[tuple[list[Any], str]] = [
     ([{1, 2}], "row 0: a set cannot"),
     ([1j], "row 0: a complex cannot"),
     ([{1: 2}], "row 0: the key 1 is not a string"),
-    ([[1], ["a"]], "row 1: a str in a column that starts with int"),
+    ([[1], ["a"]], "item 1: a str in a column that starts with int"),
 ]
 
 
@@ -519,16 +519,19 @@ CASTS: list[tuple[Any, str, list[Any]]] = [
     ([{"b": 1}], "struct<a: string?, b: int8>", [{"a": None, "b": 1}]),
     (pa.array([{"b": 1, "a": "x"}]), "struct<a: large_string, b: int8>", [{"a": "x", "b": 1}]),
     ([1, 2], "int64", [1, 2]),
+    (pa.array([[9, 9], [1, 2], [3, 4]])[1:], pa.list_(pa.field("e", pa.int8()), 2), [[1, 2], [3, 4]]),
+    ([[1, 2], None], pa.list_(pa.field("e", pa.int8()), 2), [[1, 2], None]),
 ]
 
 
 @pytest.mark.parametrize(("column", "type_", "expected"), CASTS, ids=[f"{i}-{c[1]}" for i, c in enumerate(CASTS)])
 def test_casts(column: Any, type_: str, expected: list[Any]) -> None:
-    got = table({"c": column}, {"c": type_})
-    assert got.schema == pyparq.schema({"c": type_})
+    schema = {"c": type_} if isinstance(type_, str) else pa.schema({"c": type_})
+    got = table({"c": column}, schema)
+    assert got.schema == pyparq.schema(schema)
     (made,) = got.batches[0].columns
     assert made.type == got.schema.fields[0].type
-    assert values({"c": column}, {"c": type_}) == {"c": expected}
+    assert values({"c": column}, schema) == {"c": expected}
 
 
 @pytest.mark.parametrize(
@@ -561,6 +564,9 @@ BAD_CASTS: list[tuple[Any, str, str]] = [
     ([dt.datetime(2020, 1, 1, 0, 0, 0, 1)], "timestamp[ms]", "row 0: .* finer than"),
     (np.array([2**60], "M8[s]"), "timestamp[ns]", "row 0: .* does not fit"),
     ([[1000]], "list<int8>", "does not fit int8"),
+    (pa.array([[], [1, 1000]]), "list<int8>", r"item 1: 1000 does not fit int8 \[column c.element\]"),
+    (pa.array([[1, 2]]), "list<decimal(1,1)>", r"item 0: .* does not fit decimal.*c.element"),
+    (pa.array([{"x": {"y": 1000}}]), "struct<x: struct<y: int8>>", r"row 0: 1000 does not fit int8 \[column c.x.y\]"),
     ([{"x": 1}], "struct<a: int8>", "no field 'x'"),
     (pa.array([{"x": 1}]), "struct<a: int8>", "no field 'x'"),
     ([5], "list<int8>", "row 0: int values do not make"),

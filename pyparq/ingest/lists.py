@@ -76,7 +76,8 @@ class _Given:
         return k if self.mask is None else int(np.flatnonzero(self.mask)[k])
 
     def error(self, k: int, why: str) -> DataError:
-        return DataError(f"row {self.row_of(k)}: {why}", column=self.name)
+        element = "item" if self.depth else "row"
+        return DataError(f"{element} {self.row_of(k)}: {why}", column=self.name)
 
     def first(self, kind: str) -> int:
         return next(k for k, value in enumerate(self.present) if _kind_of(type(value)) == kind)
