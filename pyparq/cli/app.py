@@ -1,0 +1,158 @@
+"""The command group: finds commands lazily, and turns every error into one line and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, TextIO
+
+import click
+
+from pyparq._version import __version__
+from pyparq.cli.text import one_line
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+_COMMANDS = {
+    "schema": ("schema", "The columns: Parquet types, annotations, Arrow types."),
+    "meta": ("meta", "The footer: file, row groups, column chunks, statistics."),
+    "pages": ("pages", "Every page: type, encoding, rows, place, sizes, CRC."),
+    "index": ("index", "Page indexes: rows, nulls and bounds of each page."),
+    "bloom": ("bloom", "Bloom filters: list them, or ask for values."),
+    "head": ("rows", "The first rows."),
+    "query": ("rows", "Rows where an SQL condition is true."),
+    "explain": ("explain", "What each index removes for a query, and what is read."),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports the module of a command when the command runs; listing them imports nothing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"pyparq.cli.{_COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """As click's, but errors are one line on stderr."""
+        given = list(sys.argv[1:] if args is None else args)
+        # Taken before parsing: it may stand anywhere, and usage errors too can show their traceback.
+        arguments = [a for a in given if a != "--traceback"]
+        wanted = len(arguments) < len(given) or os.environ.get("PYPARQ_TRACEBACK", "") not in ("", "0")
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                result = super().main(arguments, prog_name, complete_var, False, **extra)
+                sys.stdout.flush()
+        except BaseException as error:
+            if wanted or not standalone_mode:
+                raise
+            sys.exit(_report(error))
+        if not standalone_mode:
+            return result
+        sys.exit(result if isinstance(result, int) else 0)
+
+
+def _report(error: BaseException) -> int:
+    """Say what went wrong in one line; the exit code."""
+    from pyparq.errors import ColumnNotFoundError, FilterError, OptionError, ParquetError
+
+    if isinstance(error, SystemExit):
+        raise error
+    if isinstance(error, (click.exceptions.Abort, KeyboardInterrupt)):
+        click.echo("pyparq: interrupted", err=True)
+        return INTERRUPTED
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return MISUSED
+    if isinstance(error, click.UsageError):
+        return _complain(f"{error.format_message().rstrip('.')}{_hint(error)}", MISUSED)
+    if isinstance(error, click.ClickException):
+        return _complain(error.format_message(), error.exit_code)
+    if isinstance(error, ParquetError):
+        asked = isinstance(error, (ColumnNotFoundError, FilterError, OptionError))
+        return _complain(str(error), MISUSED if asked else FAILED)
+    if isinstance(error, OSError):
+        return _os_error(error)
+    if isinstance(error, MemoryError):
+        return _complain("not enough memory", FAILED)
+    if isinstance(error, Exception):
+        what = f"{type(error).__name__}: {error}"
+        return _complain(f"unexpected {what} (run with --traceback and please report it)", FAILED)
+    raise error
+
+
+def _os_error(error: OSError) -> int:
+    if error.errno == errno.EPIPE:
+        # The reader of a pipe went away (| head): quietly, also when Python closes stdout at exit.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return FAILED
+    reason = error.strerror or str(error) or type(error).__name__
+    return _complain(f"{reason}: {error.filename}" if error.filename else reason, FAILED)
+
+
+def _hint(error: click.UsageError) -> str:
+    return f" (see '{error.ctx.command_path} --help')" if error.ctx is not None else ""
+
+
+def _complain(message: str, code: int) -> int:
+    click.echo(f"pyparq: error: {one_line(message)}", err=True)
+    return code
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    click.echo(f"pyparq: warning: {one_line(str(message))}", err=True)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 the file or its data is at fault, 2 what was asked. "
+    "--traceback (or PYPARQ_TRACEBACK=1) shows where an error arose. Tables go to terminals fitted and coloured, "
+    "to pipes plain and whole; --json is for scripts.",
+)
+@click.version_option(__version__, prog_name="pyparq", message="%(prog)s %(version)s")
+@click.option("--traceback", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def app() -> None:
+    """Look into Parquet files and query them."""
+
+
+def run(argv: list[str]) -> int:
+    """Run the command line; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # names may hold letters that the locale has not
+    try:
+        app.main(argv, prog_name="pyparq")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else FAILED
+    return 0

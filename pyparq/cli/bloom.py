@@ -1,0 +1,228 @@
+"""``pyparq bloom``: the Bloom filters of a file, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import numpy as np
+
+from pyparq.cli import chunks
+from pyparq.cli.common import ALL, FILE, JSON, ROW_GROUP, chosen_row_groups, opened, print_json
+from pyparq.cli.literals import probe_value
+from pyparq.cli.progress import Busy
+from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
+from pyparq.cli.text import count
+from pyparq.errors import FilterError, ParquetError
+
+SHOWN = 100
+"""Filters on a terminal before the rest needs ``--all``."""
+NOT, MAYBE, NO_FILTER = "certainly not", "maybe", "no filter"
+_POPCOUNT = np.array([n.bit_count() for n in range(256)], np.uint8)
+
+
+@click.command("bloom")
+@FILE
+@click.argument("column", required=False)
+@click.argument("values", nargs=-1, metavar="[VALUE]...")
+@ROW_GROUP
+@ALL
+@JSON
+def bloom_command(
+    file: str, column: str | None, values: tuple[str, ...], row_groups: tuple[int, ...], everything: bool, as_json: bool
+) -> None:
+    """The Bloom filters of FILE: list them, or ask those of COLUMN for each VALUE.
+
+    The list has size, share of bits set, about how many distinct values that comes to, and the rate at which an absent
+    value is taken for present, as achieved by the bits that are set (every filter is read whole).
+
+    A VALUE is written as in --where without quotes: 42, N14228, 2013-01-01, 0x00ff for bytes. Each row group answers
+    "certainly not", "maybe" or "no filter"; an answer costs 32 bytes. Put -- before values that begin with a minus.
+    """
+    with opened(file) as parquet:
+        groups = chosen_row_groups(parquet, row_groups)
+        if column is not None and values:
+            _probe(parquet, column, values, groups, as_json)
+            return
+        leaves = [parquet.schema.find(column)] if column is not None else [parquet.schema.root]
+        places = [(k, leaf) for k in groups for node in leaves for leaf in node.leaves()]
+        filters, problems = _list(parquet, places, 1 << 60 if as_json or everything or not on_terminal() else SHOWN)
+        layout = _layout(parquet)
+        if as_json:
+            print_json({"file": file, "layout": layout, "filters": filters})
+        else:
+            _print(parquet, filters, layout, len(places))
+        chunks.raise_problems(problems)
+
+
+# ---- the list
+
+
+def _list(parquet: Any, places: Sequence[tuple[int, Any]], limit: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Facts of every filter, and what is wrong with those that cannot be read."""
+    found: list[dict[str, Any]] = []
+    problems: list[str] = []
+    with Busy("reading Bloom filters", len(places)) as busy:
+        for k, leaf in places:
+            busy.step()
+            try:
+                meta = parquet._file.chunk(k, leaf).meta
+                if meta.bloom_filter_offset and len(found) < limit:
+                    found.append(_facts(parquet.bloom_filter(k, leaf.column), k, leaf, meta))
+            except ParquetError as error:
+                problems.append(str(error))
+    return found, problems
+
+
+def _facts(filter_: Any, k: int, leaf: Any, meta: Any) -> dict[str, Any]:
+    ones = int(_POPCOUNT[filter_.bitset].sum(dtype=np.int64))
+    full = ones == 8 * filter_.num_bytes
+    return {
+        "row_group": k,
+        "column": leaf.column,
+        "path": list(leaf.path),
+        "offset": meta.bloom_filter_offset,
+        "length": meta.bloom_filter_length or None,
+        "bitset_bytes": filter_.num_bytes,
+        "fill": ones / (8 * filter_.num_bytes),
+        "estimated_distinct": None if full else filter_.estimated_distinct(),
+        "false_positive_rate": filter_.false_positive_rate(),
+        "values": meta.num_values,
+    }
+
+
+def _print(parquet: Any, filters: list[dict[str, Any]], layout: str | None, asked: int) -> None:
+    if not filters:
+        emit(f"no Bloom filter in {count(asked, 'column chunk')}")
+        return
+    grid = Grid(
+        headings(">group|~column|?~type|?>offset|?>bytes|>bitset|>bits set|>distinct, about|?>values|>false positives")
+    )
+    for f in filters:
+        leaf = parquet.schema.leaves[f["column"]]
+        distinct = f["estimated_distinct"]
+        grid.add(
+            str(f["row_group"]), leaf.dotted, chunks.type_name(leaf), str(f["offset"]),
+            "-" if f["length"] is None else f"{f['length']:,}", f"{f['bitset_bytes']:,}", f"{100 * f['fill']:.1f} %",
+            "(full)" if distinct is None else f"{distinct:,}", f"{f['values']:,}", rate(f["false_positive_rate"]),
+        )  # fmt: skip
+    title(f"{count(len(filters), 'Bloom filter')}, {sum(f['bitset_bytes'] for f in filters):,} bytes; {layout}")
+    show(grid)
+
+
+def rate(value: float) -> str:
+    """``1.02 %``, with as many digits as small rates need."""
+    return f"{100 * value:.3g} %"
+
+
+def _layout(parquet: Any) -> str | None:
+    """Where the filters lie: after all row groups, or each row group's behind it; ``None`` without any."""
+    file = parquet._file
+    ends: list[int] = []
+    places: list[tuple[int, int]] = []
+    for k in range(parquet.num_row_groups):
+        end = 0
+        for leaf in parquet.schema.leaves:
+            try:
+                chunk = file.chunk(k, leaf)
+            except ParquetError:
+                continue
+            end = max(end, chunk.end)
+            if chunk.meta.bloom_filter_offset:
+                places.append((k, chunk.meta.bloom_filter_offset))
+        ends.append(end)
+    if not places:
+        return None
+    if all(offset >= max(ends) for _, offset in places):
+        return "after the row group" if len(ends) == 1 else "all after the last row group (layout: footer)"
+    following = [*ends[1:], 1 << 62]
+    if all(ends[k] <= offset < following[k] for k, offset in places):
+        return "each row group's right after it (layout: row_group)"
+    return "in several places"
+
+
+# ---- asking for values
+
+
+def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_json: bool) -> None:
+    node = parquet.schema.find(name)
+    if not node.is_leaf:
+        inner = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
+        raise FilterError(f"the column has fields of its own: name one of {inner}", column=node.dotted)
+    hashes = [_hashes(node, text) for text in texts]
+    answers = [_ask(parquet, node, alternatives, groups) for alternatives in hashes]
+    if as_json:
+        rows = [
+            {"value": text, "row_groups": [{"row_group": k, "answer": a} for k, a in zip(groups, row, strict=True)]}
+            for text, row in zip(texts, answers, strict=True)
+        ]
+        print_json({"file": parquet._file.name, "column": node.dotted, "probes": rows})
+        return
+    title(f"column {node.dotted}: {chunks.type_name(node)}")
+    if len(texts) == 1:
+        grid = Grid(headings(">group|>rows|answer"))
+        for k, answer in zip(groups, answers[0], strict=True):
+            grid.add(str(k), f"{parquet.metadata.row_group(k).num_rows:,}", answer)
+        show(grid)
+    else:
+        grid = Grid(headings("~value|in the file|maybe in row groups|certainly not in|no filter in"))
+        for text, row in zip(texts, answers, strict=True):
+            parts = [
+                [str(k) for k, a in zip(groups, row, strict=True) if a == kind] for kind in (MAYBE, NOT, NO_FILTER)
+            ]
+            verdict = NOT if all(answer == NOT for answer in row) else MAYBE
+            grid.add(text, verdict, *(ranges(part) for part in parts))
+        show(grid.without_empty("no filter in"))
+
+
+def ranges(numbers: Sequence[str]) -> str:
+    """``0-3 7``: consecutive row groups together."""
+    found: list[list[int]] = []
+    for n in map(int, numbers):
+        if found and found[-1][1] == n - 1:
+            found[-1][1] = n
+        else:
+            found.append([n, n])
+    return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in found) or "-"
+
+
+def _hashes(node: Any, text: str) -> list[int]:
+    """Hashes that a value may have been inserted under; none when the column cannot hold it."""
+    from pyparq.filters.literal import locate
+    from pyparq.index.bloom import can_prune, hash_literal
+
+    leaf = node.type
+    if not can_prune(leaf):
+        raise FilterError(
+            f"a Bloom filter on a {chunks.type_name(node)} column proves nothing: writers disagree",
+            column=node.dotted,
+        )
+    place = locate(leaf, probe_value(text, node), node.dotted)
+    if not place.exact:
+        return []
+    hashes = hash_literal(place.below, leaf)
+    if hashes is None:
+        raise FilterError(
+            "NaN has many bit patterns: a Bloom filter cannot tell whether one is there", column=node.dotted
+        )
+    return hashes
+
+
+def _ask(parquet: Any, node: Any, alternatives: list[int], groups: Sequence[int]) -> list[str]:
+    from pyparq.read.bloom_probe import Probe, run_probes
+
+    file = parquet._file
+    probes: dict[int, Probe] = {}
+    for k in groups:
+        chunk = file.chunk(k, node)
+        if chunk.meta.bloom_filter_offset:
+            probes[k] = Probe(chunk, [alternatives])
+    if alternatives:
+        run_probes(list(probes.values()), file.fetcher, file.options.limits)
+    answers = []
+    for k in groups:
+        # A value that the type cannot hold is absent, filter or not.
+        absent = not alternatives or (k in probes and not probes[k].answer)
+        answers.append(NOT if absent else MAYBE if k in probes else NO_FILTER)
+    return answers

@@ -1,0 +1,95 @@
+"""What commands share: options, opening a file, choosing columns and row groups, JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from pyparq.cli.text import visible
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FILE = click.argument("file", metavar="FILE")
+JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
+ALL = click.option("--all", "everything", is_flag=True, help="Show everything on a terminal too.")
+ROW_GROUP = click.option(
+    "--row-group", "-g", "row_groups", type=click.IntRange(min=0), multiple=True, metavar="N",
+    help="Only row group N (counted from 0); may be repeated.",
+)  # fmt: skip
+
+
+def _names(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> list[str]:
+    """Names of all occurrences of an option, each a comma-separated list (quoted as in CSV where names hold commas)."""
+    found: list[str] = []
+    for text in given:
+        for row in csv.reader([text], skipinitialspace=True):
+            found += [name.strip() for name in row]
+    if "" in found:
+        raise click.BadParameter("an empty name in the list", ctx=ctx, param=param)
+    return found
+
+
+COLUMNS = click.option(
+    "--columns", "--column", "-c", "columns", multiple=True, callback=_names, metavar="NAMES",
+    help="Only these columns: names or dotted paths, separated by commas; may be repeated.",
+)  # fmt: skip
+WHERE = click.option("--where", "-w", metavar="SQL", help="Only rows where this SQL condition is true.")
+
+
+@contextmanager
+def opened(file: str) -> Iterator[Any]:
+    """The :class:`pyparq.ParquetFile` at a path or URL."""
+    from pyparq.read.file import ParquetFile
+
+    with ParquetFile(file) as parquet:
+        yield parquet
+
+
+def chosen_row_groups(file: Any, wanted: Sequence[int]) -> list[int]:
+    """The row groups asked for (all when none is named), checked, each once."""
+    count = file.num_row_groups
+    for k in wanted:
+        if k >= count:
+            from pyparq.errors import OptionError
+
+            raise OptionError(f"row group {k} does not exist: the file has {count}, counted from 0")
+    return list(dict.fromkeys(wanted)) if wanted else list(range(count))
+
+
+def chosen_leaves(file: Any, wanted: Sequence[str]) -> list[Any]:
+    """The leaves at or below the named columns (all when none is named), in the order of the names."""
+    if not wanted:
+        return list(file.schema.leaves)
+    found = {leaf.column: leaf for name in wanted for leaf in file.schema.find(name).leaves()}
+    return list(found.values())
+
+
+def print_json(document: Any) -> None:
+    """A document on stdout."""
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def number(value: int | None) -> str:
+    """Digits in groups; ``-`` for what is not known."""
+    return "-" if value is None or value < 0 else f"{value:,}"
+
+
+def ratio(compressed: int, uncompressed: int) -> str:
+    """How many times smaller the stored bytes are."""
+    return f"{uncompressed / compressed:.1f}" if compressed > 0 else "-"
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> None:
+    """Lines of ``name  value``, aligned."""
+    from pyparq.cli.table import emit
+
+    longest = max((len(name) for name, _ in pairs), default=0)
+    for name, value in pairs:
+        emit(f"  {name.ljust(longest)}  {visible(value)}")

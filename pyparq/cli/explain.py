@@ -1,0 +1,95 @@
+"""``pyparq explain``: what each index removes for a query, and what is read for it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import IO, Any
+
+import click
+
+from pyparq.cli.common import COLUMNS, FILE, JSON, ROW_GROUP, WHERE, chosen_row_groups, opened, print_json
+from pyparq.cli.progress import Busy
+from pyparq.cli.table import Grid, emit, headings, show, title
+from pyparq.cli.text import cut, visible
+
+LINE = 200
+
+
+@click.command("explain")
+@FILE
+@WHERE
+@COLUMNS
+@ROW_GROUP
+@click.option("--no-run", is_flag=True, help="Ask the indexes, but read no data.")
+@click.option("--plan", "with_plan", is_flag=True, help="Also list what would be read of each column chunk.")
+@JSON
+def explain_command(
+    file: str,
+    where: str | None,
+    columns: list[str],
+    row_groups: tuple[int, ...],
+    no_run: bool,
+    with_plan: bool,
+    as_json: bool,
+) -> None:
+    """What each index removes for a query, and the pages, requests and bytes it takes. The rows are thrown away.
+
+    --where is SQL as in 'pyparq query'.
+    """
+    from pyparq.cli.rows import make_scan
+
+    with opened(file) as parquet:
+        groups = chosen_row_groups(parquet, row_groups)
+        scan = make_scan(parquet, where, columns, groups)
+        with Busy("reading"):
+            explanation = scan.explain(execute=not no_run)
+        reads = _reads(make_scan(parquet, where, columns, groups)) if with_plan else None
+        if as_json:
+            document = explanation.to_dict()
+            print_json(document if reads is None else document | {"plan": reads})
+            return
+        print_explanation(explanation, sys.stdout)
+        if reads is not None:
+            _print_reads(reads)
+
+
+def print_explanation(explanation: Any, out: IO[str], apart: bool = False) -> None:
+    """The explanation as text; ``apart``: after an empty line."""
+    named = replace(
+        explanation,
+        source=visible(explanation.source),
+        columns=[visible(name) for name in explanation.columns],
+        predicate=visible(explanation.predicate),
+    )
+    lines = [cut(line, LINE) for line in str(named).splitlines()]
+    click.echo("\n".join(["", *lines] if apart else lines), file=out)
+
+
+def _reads(scan: Any) -> list[dict[str, Any]]:
+    """What the plan of a scan reads at most, one dict per column chunk."""
+    return [
+        {
+            "row_group": group.row_group,
+            "column": read.name,
+            "step": step,
+            "pages": None if read.pages is None else [page.ordinal for page in read.pages],
+            "rows": sum(stop - start for start, stop in read.rows),
+            "bytes": read.num_bytes,
+        }
+        for group in scan.plan().row_groups
+        for step, reads in (("filter", group.filter_reads), ("output", group.output_reads))
+        for read in reads
+    ]
+
+
+def _print_reads(reads: list[dict[str, Any]]) -> None:
+    from pyparq.cli.bloom import ranges
+
+    grid = Grid(headings(">group|step|~column|~pages|>rows|>bytes"))
+    for read in reads:
+        pages = "all" if read["pages"] is None else ranges([str(n) for n in read["pages"]])
+        grid.add(str(read["row_group"]), read["step"], read["column"], pages, f"{read['rows']:,}", f"{read['bytes']:,}")
+    emit()
+    title("plan: filter columns first, then at most this of the others (pages of surviving rows only)")
+    show(grid)

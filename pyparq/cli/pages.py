@@ -1,0 +1,116 @@
+"""``pyparq pages``: every page of column chunks, from their headers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from pyparq.cli import chunks
+from pyparq.cli.common import (
+    ALL,
+    COLUMNS,
+    FILE,
+    JSON,
+    ROW_GROUP,
+    chosen_leaves,
+    chosen_row_groups,
+    number,
+    opened,
+    print_json,
+    ratio,
+)
+from pyparq.cli.progress import Busy
+from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
+from pyparq.cli.text import count
+from pyparq.cli.walk import PageFacts, walk_headers
+from pyparq.errors import ParquetError
+
+SHOWN = 20
+"""Column chunks on a terminal before the rest needs ``--all`` or a choice."""
+
+
+@click.command("pages")
+@FILE
+@COLUMNS
+@ROW_GROUP
+@ALL
+@JSON
+def pages_command(file: str, columns: list[str], row_groups: tuple[int, ...], everything: bool, as_json: bool) -> None:
+    """Every page of FILE: type, encoding, values, rows, offset, sizes, and whether it has a CRC.
+
+    Only page headers are read. Sizes are of the page's body as stored and uncompressed; the header comes before it.
+    """
+    with opened(file) as parquet:
+        leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
+        places = [(k, leaf) for k in groups for leaf in leaves]
+        if as_json:
+            print_json(_document(parquet, places))
+            return
+        limited = on_terminal() and not everything and not columns
+        shown = places[:SHOWN] if limited else places
+        _print(parquet, shown)
+        if len(shown) < len(places):
+            left = count(len(places) - len(shown), "more column chunk")
+            emit(f"\n… {left}: choose by --columns, or --all")
+
+
+def _print(parquet: Any, places: Sequence[tuple[int, Any]]) -> None:
+    problems: list[str] = []
+    with Busy("reading page headers", len(places)) as busy:
+        for n, (k, leaf) in enumerate(places):
+            try:
+                chunk = parquet._file.chunk(k, leaf)
+                pages = list(walk_headers(parquet._file, chunk))
+            except ParquetError as error:
+                problems.append(str(error))
+                continue
+            finally:
+                busy.step()
+            if n:
+                emit()
+            _print_chunk(chunk, pages)
+    chunks.raise_problems(problems)
+
+
+def _print_chunk(chunk: Any, pages: Sequence[PageFacts]) -> None:
+    from pyparq.compression import codec_name
+
+    data = sum(page.ordinal is not None for page in pages)
+    other = len(pages) - data
+    dictionaries = sum(page.type == "dictionary" for page in pages)
+    extra = f" and {count(dictionaries, 'dictionary')}" if dictionaries else ""
+    extra += f" and {count(other - dictionaries, 'other page')}" if other > dictionaries else ""
+    codec = codec_name(chunk.meta.codec)
+    title(
+        f"row group {chunk.row_group}, column {chunk.name}: {chunks.type_name(chunk.node)}, {codec}, "
+        f"{count(data, 'data page')}{extra} in {chunk.size:,} bytes at {chunk.start}"
+    )
+    grid = Grid(
+        headings(">page|type|~encoding|>values|>nulls|?>rows|>offset|?>header|>compressed|>uncompressed|?>ratio|CRC")
+    )
+    for page in pages:
+        grid.add(
+            "-" if page.ordinal is None else str(page.ordinal), page.type, page.encoding or "-", number(page.values),
+            number(page.nulls), number(page.rows), str(page.offset), str(page.header_size),
+            number(page.compressed_size), number(page.uncompressed_size),
+            ratio(page.compressed_size, page.uncompressed_size), "no" if page.crc is None else "yes",
+        )  # fmt: skip
+    if pages:
+        show(grid.without_empty("nulls", "rows"))
+
+
+def _document(parquet: Any, places: Sequence[tuple[int, Any]]) -> list[dict[str, Any]]:
+    found = []
+    with Busy("reading page headers", len(places)) as busy:
+        for k, leaf in places:
+            chunk = parquet._file.chunk(k, leaf)
+            pages = [asdict(page) for page in walk_headers(parquet._file, chunk)]
+            found.append(
+                {"row_group": k, "column": leaf.column, "path": list(leaf.path), "offset": chunk.start,
+                 "size": chunk.size, "pages": pages}
+            )  # fmt: skip
+            busy.step()
+    return found

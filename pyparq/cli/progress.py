@@ -1,0 +1,72 @@
+"""Progress on stderr, for people: only on a terminal, and only when something takes more than a second."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
+
+DELAY = 1.0
+"""Seconds of silence."""
+
+
+class Busy:
+    """``with Busy("reading", total) as busy: ... busy.step()``; without a total, a spinner."""
+
+    def __init__(self, text: str, total: int | None = None) -> None:
+        self._text = text
+        self._total = total
+        self._done = 0
+        self._lock = threading.Lock()
+        self._progress: Any = None
+        self._task: Any = None
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._timer = threading.Timer(DELAY, self._start)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+        columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
+        if self._total is not None:
+            columns += [BarColumn(), MofNCompleteColumn()]
+        with self._lock:
+            if self._timer is None:  # it ended in the meantime
+                return
+            self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._progress.add_task(self._text, total=self._total, completed=self._done)
+            self._progress.start()
+
+    def step(self) -> None:
+        """One of ``total`` is done."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress.update(self._task, completed=self._done)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._timer = None
+            if self._progress is not None:
+                self._progress.stop()
+
+
+def track(items: Iterable[T], text: str, total: int) -> Iterator[T]:
+    """``items`` with a bar that counts them."""
+    with Busy(text, total) as busy:
+        for item in items:
+            yield item
+            busy.step()

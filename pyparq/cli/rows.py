@@ -1,0 +1,173 @@
+"""``pyparq head`` and ``pyparq query``: rows, as a table, JSON, CSV or a new file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from pyparq.cli.common import COLUMNS, FILE, ROW_GROUP, WHERE, chosen_row_groups, opened
+from pyparq.cli.export import csv_lines, json_lines, save
+from pyparq.cli.progress import Busy
+from pyparq.cli.text import count, visible
+
+LIMIT = 20
+"""Rows of a table when --limit is not given."""
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per row and line.")
+AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values with a line of names.")
+
+
+@click.command("head")
+@FILE
+@click.option("--rows", "-n", default=10, show_default=True, type=click.IntRange(min=0), help="How many rows.")
+@COLUMNS
+@AS_JSON
+@AS_CSV
+def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv: bool) -> None:
+    """The first rows of FILE. Where it has page indexes, only the first pages are read."""
+    with opened(file) as parquet:
+        scan = _first_rows(parquet, columns, rows, range(parquet.num_row_groups))
+        if as_json or as_csv:
+            _stream(scan.schema, scan.batches(), as_json)
+            return
+        _print(scan.schema, list(scan.batches()), parquet.metadata.num_rows, "-n N shows more")
+
+
+_WHERE_HELP = """
+\b
+--where understands:
+  = != <> < <= > >=, AND, OR, NOT, IN (…), BETWEEN … AND …
+  IS [NOT] NULL, IS [NOT] NAN, IS [NOT] TRUE, IS [NOT] FALSE
+  LIKE 'prefix%', starts_with(column, 'prefix'), isnan(column)
+  numbers, 'text', TRUE, FALSE, DATE '2013-01-31',
+  TIMESTAMP '2013-01-31 12:00:00', TIME '12:00:00', X'00ff' (bytes)
+  names, "quoted names", nested.names
+
+Logic is SQL's: a comparison with a null is unknown, and only rows where the whole is true are kept. NaN equals itself
+and lies above every number. Numbers are compared exactly, never rounded to the column's type; one with a decimal point
+beside a floating-point column is the float of that width that prints so.
+"""
+
+
+@click.command("query", epilog=_WHERE_HELP)
+@FILE
+@WHERE
+@COLUMNS
+@ROW_GROUP
+@click.option(
+    "--limit", "-l", type=click.IntRange(min=0), help=f"Rows at most; 0 is all. [default: {LIMIT} in a table]"
+)
+@click.option("--explain", is_flag=True, help="Also say what each index removed and what was read.")
+@AS_JSON
+@AS_CSV
+@click.option(
+    "--output", "-o", metavar="PATH", help="Write the rows to a file: .parquet, .csv, or .json (one object per line)."
+)
+def query_command(
+    file: str,
+    where: str | None,
+    columns: list[str],
+    row_groups: tuple[int, ...],
+    limit: int | None,
+    explain: bool,
+    as_json: bool,
+    as_csv: bool,
+    output: str | None,
+) -> None:
+    """Rows of FILE where a condition is true. Indexes are used wherever they help.
+
+    \b
+    pyparq query flights.parquet --where "tailnum = 'N14228' AND dep_delay > 60"
+    pyparq query flights.parquet -w "time_hour < TIMESTAMP '2013-01-02'" -c flight,dest -o out.parquet
+    """
+    if as_json + as_csv + (output is not None) > 1:
+        raise click.UsageError("--json, --csv and --output exclude each other", ctx=click.get_current_context())
+    with opened(file) as parquet:
+        groups = chosen_row_groups(parquet, row_groups)
+        if limit is None and not (as_json or as_csv or output):
+            limit = LIMIT
+        scan = make_scan(parquet, where, columns, groups, limit)
+        if output is not None:
+            _save(output, scan, limit)
+        elif as_json or as_csv:
+            _stream(scan.schema, _limited(scan, limit), as_json)
+        else:
+            batches = list(_limited(scan, limit))
+            _print(scan.schema, batches, _total(parquet, where, groups, batches, limit), "--limit 0 shows all")
+        if explain:
+            from pyparq.cli.explain import print_explanation
+
+            aside = as_json or as_csv
+            print_explanation(scan.explain(execute=False), sys.stderr if aside else sys.stdout, apart=True)
+
+
+def make_scan(
+    parquet: Any, where: str | None, columns: Sequence[str], groups: Sequence[int], limit: int | None = None
+) -> Any:
+    """A scan for what the command line asked; without a condition one of the first ``limit`` rows only."""
+    if where is None:
+        return _first_rows(parquet, columns, limit, groups) if limit else parquet.scan(columns or None, None, groups)
+    from pyparq.cli.where import parse_where
+
+    return parquet.scan(columns or None, parse_where(where, parquet.schema), groups)
+
+
+def _first_rows(parquet: Any, columns: Sequence[str], wanted: int | None, groups: Sequence[int]) -> Any:
+    """A scan of the first rows: a plan made here, as if an index had left just these."""
+    from pyparq.read.plan import RowGroupPlan
+
+    scan = parquet.scan(columns or None, None, groups)
+    left, plans = wanted or 0, []
+    for k in groups:
+        rows = parquet.metadata.row_group(k).num_rows
+        if left and rows:
+            taken = ((0, min(left, rows)),)
+            plans.append(RowGroupPlan(k, rows, taken, taken, (), ()))
+            left -= min(left, rows)
+    scan.use_plan(plans)
+    return scan
+
+
+def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
+    """The batches of a scan, cut off after ``limit`` rows (``None`` or 0: all)."""
+    left = limit or 1 << 62
+    with Busy("reading"):
+        for batch in scan.batches():
+            yield batch.slice(0, min(left, batch.num_rows))
+            left -= batch.num_rows
+            if left <= 0:
+                return
+
+
+def _total(parquet: Any, where: str | None, groups: Sequence[int], batches: list[Any], limit: int | None) -> int:
+    """How many rows match in all. Counted only if the limit was reached: the filter columns alone are read for it."""
+    shown = sum(int(batch.num_rows) for batch in batches)
+    if not limit or shown < limit:
+        return shown
+    with Busy("counting the rows beyond the limit"):
+        return int(make_scan(parquet, where, [], groups).count())
+
+
+def _stream(schema: Any, batches: Iterator[Any], as_json: bool) -> None:
+    lines = json_lines(schema, batches) if as_json else csv_lines(schema, batches)
+    sys.stdout.writelines(lines)
+
+
+def _save(output: str, scan: Any, limit: int | None) -> None:
+    rows = save(output, scan.schema, _limited(scan, limit))
+    click.echo(f"wrote {count(rows, 'row')} to {visible(output)}", err=True)
+
+
+def _print(schema: Any, batches: list[Any], total: int, hint: str) -> None:
+    from pyparq.cli.table import emit
+    from pyparq.cli.wide import show_rows
+
+    shown = sum(batch.num_rows for batch in batches)
+    show_rows(schema, batches)
+    if total > shown:
+        emit(f"{count(shown, 'row')} shown, {total - shown:,} more ({hint})")
+    else:
+        emit(count(shown, "row"))

@@ -1,0 +1,153 @@
+"""``pyparq schema``: the tree of columns with Parquet and Arrow types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pyparq.cli.common import ALL, COLUMNS, FILE, JSON, opened, print_json
+from pyparq.cli.text import count, cut
+
+SHOWN = 200
+"""Lines on a terminal before the rest needs ``--all``."""
+LONG = 60
+"""Annotations (GEOMETRY's may carry a whole coordinate system) are cut to this in the table."""
+_UNITS = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
+_REPETITIONS = ("required", "optional", "repeated")
+
+
+@click.command("schema")
+@FILE
+@COLUMNS
+@ALL
+@JSON
+def schema_command(file: str, columns: list[str], everything: bool, as_json: bool) -> None:
+    """The columns of FILE: Parquet's types, annotations and levels, and the Arrow type that each is read as."""
+    with opened(file) as parquet:
+        tree = parquet.schema
+        nodes = [tree.find(name) for name in columns] if columns else list(tree.root.children)
+        if as_json:
+            print_json({"file": file, "columns": [_document(node) for node in nodes]})
+        else:
+            _print(file, tree, nodes, everything)
+
+
+def _print(file: str, tree: Any, nodes: list[Any], everything: bool) -> None:
+    from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
+
+    grid = Grid(headings(">#|~column|?repetition|~physical|~annotation|?>def|?>rep|?>id|~Arrow type"))
+    limit = SHOWN if on_terminal() and not everything else None
+    left_out = 0
+    for node in nodes:
+        for depth, inner in _walk(node, 0):
+            if limit is not None and len(grid.rows) >= limit:
+                left_out += 1
+            else:
+                grid.add(*_row(inner, depth, inner is node))
+    columns, leaves = len(tree.root.children), len(tree.leaves)
+    title(f"{file}: {count(columns, 'column')}" + (f" with {leaves:,} leaves" if leaves != columns else ""))
+    if grid.rows:
+        show(grid.without_empty("id", "annotation"))
+    if left_out:
+        emit(f"  … {count(left_out, 'more line')}: name some with --columns, or --all")
+
+
+def _walk(node: Any, depth: int) -> Any:
+    yield depth, node
+    for child in node.children:
+        yield from _walk(child, depth + 1)
+
+
+def _row(node: Any, depth: int, is_top: bool) -> list[str]:
+    name = ("  " * depth + node.name) if depth else (node.dotted if is_top else node.name)
+    return [
+        str(node.column) if node.is_leaf else "",
+        name,
+        _REPETITIONS[node.repetition],
+        physical_name(node),
+        cut(annotation_name(node.element), LONG),
+        str(node.max_def),
+        str(node.max_rep),
+        "" if node.element.field_id is None else str(node.element.field_id),
+        _arrow_name(node),
+    ]
+
+
+def physical_name(node: Any) -> str:
+    """``INT64``, ``FIXED_LEN_BYTE_ARRAY(16)``, ``group``."""
+    if not node.is_leaf:
+        return "group"
+    length = f"({node.type.length})" if node.type.physical.name == "FIXED_LEN_BYTE_ARRAY" else ""
+    return f"{node.type.physical.name}{length}"
+
+
+def _arrow_name(node: Any) -> str:
+    """The Arrow type of a leaf's values; for a group at the top what it is read as (its lines below say of what)."""
+    if node.is_leaf and node.max_rep == 0:
+        return str(node.arrow_type)
+    if node.parent is not None and node.parent.parent is None:
+        from pyparq.schema.shape import shape_of
+
+        kind = shape_of(node).kind
+        return f"list<{node.arrow_type}>" if node.is_leaf else kind
+    return str(node.arrow_type) if node.is_leaf else ""
+
+
+def annotation_name(element: Any) -> str:
+    """The logical type as LogicalTypes.md writes it (``TIMESTAMP(us, UTC)``), or the converted type of old files."""
+    logical = element.logicalType
+    if logical is not None:
+        for name in logical.__slots__:
+            value = getattr(logical, name)
+            if value is not None:
+                return str(name) + _parameters(value)
+    if element.converted_type is None:
+        return ""
+    from pyparq.format import ttypes as tt
+
+    names = tt.ConvertedType._VALUES_TO_NAMES
+    name = str(names.get(element.converted_type, f"converted type {element.converted_type}"))
+    return f"DECIMAL({element.precision}, {element.scale or 0})" if name == "DECIMAL" else name
+
+
+def _parameters(value: Any) -> str:
+    """``(9, 2)``, ``(us, UTC)``, ``(8, unsigned)``: what an annotation carries."""
+    name = type(value).__name__
+    if name == "DecimalType":
+        return f"({value.precision}, {value.scale})"
+    if name in ("TimeType", "TimestampType"):
+        unit = next((u for letters, u in _UNITS.items() if getattr(value.unit, letters) is not None), "unknown unit")
+        return f"({unit}, {'UTC' if value.isAdjustedToUTC else 'local'})"
+    if name == "IntType":
+        return f"({value.bitWidth}, {'signed' if value.isSigned else 'unsigned'})"
+    parts = [str(part) for slot in getattr(value, "__slots__", ()) if (part := _named(value, slot)) is not None]
+    return f"({', '.join(parts)})" if parts else ""
+
+
+def _named(value: Any, slot: str) -> Any:
+    found = getattr(value, slot)
+    if slot == "algorithm" and found is not None:
+        from pyparq.format import ttypes as tt
+
+        return tt.EdgeInterpolationAlgorithm._VALUES_TO_NAMES.get(found, found)
+    return found
+
+
+def _document(node: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": node.name,
+        "path": list(node.path),
+        "repetition": _REPETITIONS[node.repetition],
+        "annotation": annotation_name(node.element) or None,
+        "field_id": node.element.field_id,
+        "max_definition_level": node.max_def,
+        "max_repetition_level": node.max_rep,
+    }
+    if node.is_leaf:
+        found |= {"column": node.column, "physical_type": node.type.physical.name, "arrow_type": str(node.arrow_type)}
+        if node.type.length:
+            found["length"] = node.type.length
+    else:
+        found["children"] = [_document(child) for child in node.children]
+    return found

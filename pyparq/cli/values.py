@@ -1,0 +1,156 @@
+"""Values as text and as JSON: bounds and literals of a leaf, cells of a result.
+
+Text of bounds can be pasted into ``--where``. JSON keeps what it can express exactly: decimals, dates and times are
+strings, binary is ``"0x…"``, NaN and infinities are ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from pyparq.cli.text import cut, visible
+from pyparq.filters.predicate import format_literal
+from pyparq.schema.order import FLOAT_KINDS
+from pyparq.schema.types import DataType, LeafType
+
+Format = Callable[[Any], str]
+
+_ZERO_FRACTION = re.compile(r"\.0+(?=Z?$)")
+_NARROW: dict[str, Any] = {"float16": np.float16, "float": np.float32, "e": np.float16, "f": np.float32}
+
+
+def bound_text(leaf: LeafType, value: Any, limit: int = 1 << 30) -> str:
+    """A value of the leaf's comparable domain as SQL would write it, its text cut to ``limit`` cells."""
+    if leaf.kind in FLOAT_KINDS:
+        return float_text(_NARROW[leaf.kind](value) if leaf.kind in _NARROW else float(value))
+    if not isinstance(value, bytes):
+        text = format_literal(leaf, value.item() if isinstance(value, np.generic) else value)
+        return _ZERO_FRACTION.sub("", text) if leaf.kind in ("timestamp", "time") else text
+    if leaf.kind == "uuid":
+        return format_literal(leaf, value)
+    decoded = _decoded(leaf, value)
+    if decoded is not None:
+        return f"'{cut(visible(decoded), limit)}'"
+    return f"X'{cut(value.hex(), limit)}'"
+
+
+def _decoded(leaf: LeafType, value: bytes) -> str | None:
+    """Text of a string; ``None`` for binary and for what is no UTF-8 (truncated bounds may end inside a letter)."""
+    if not leaf.is_text:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def bound_json(leaf: LeafType, value: Any) -> Any:
+    """A value of the leaf's comparable domain for JSON."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bytes):
+        if leaf.kind == "uuid" and len(value) == 16:
+            return str(uuid.UUID(bytes=value))
+        text = _decoded(leaf, value)
+        return "0x" + value.hex() if text is None else text
+    if leaf.kind in FLOAT_KINDS:
+        return _float_json(float(str(_NARROW[leaf.kind](value))) if leaf.kind in _NARROW else value)
+    if leaf.kind == "bool":
+        return bool(value)
+    return value if leaf.kind in ("int", "uint") else format_literal(leaf, value)
+
+
+def float_text(value: Any) -> str:
+    """The shortest text that reads back as the same float of the same width."""
+    if not math.isfinite(value):
+        return str(_float_json(float(value)))
+    return str(value) if isinstance(value, (np.float16, np.float32)) else repr(float(value))
+
+
+def _float_json(value: float) -> Any:
+    if math.isfinite(value):
+        return value
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
+# ---- cells of a result: Python objects as Table.to_pylist gives them
+
+
+def cell_format(type_: DataType) -> Format:
+    """How a cell of a type is shown in a table. Nulls are the caller's (``None`` inside nested values is NULL)."""
+    if type_.is_nested:
+        to_json = cell_json(type_)
+        return lambda value: json.dumps(to_json(value), ensure_ascii=False)
+    if type_.kind == "binary" or type_.kind == "fixed":
+        return lambda value: "0x" + bytes(value).hex()
+    if type_.kind == "float":
+        width = _NARROW.get(type_.format, float)
+        return lambda value: float_text(width(value))
+    if type_.kind == "bool":
+        return lambda value: "true" if value else "false"
+    to_text = cell_json(type_)
+    return lambda value: str(to_text(value))
+
+
+def cell_json(type_: DataType) -> Callable[[Any], Any]:
+    """How a cell of a type is put into JSON (``None`` stays null)."""
+    inner = _json_of(type_)
+    return lambda value: None if value is None else inner(value)
+
+
+def _json_of(type_: DataType) -> Callable[[Any], Any]:
+    kind = type_.kind
+    if kind == "struct":
+        fields = [(f.name, cell_json(f.type)) for f in type_.children]
+        return lambda value: {name: convert(value[name]) for name, convert in fields}
+    if kind == "list":
+        element = cell_json(type_.children[0].type)
+        return lambda value: [element(v) for v in value]
+    if kind == "map":
+        key, item = (cell_json(f.type) for f in type_.children[0].type.children)
+        return lambda value: [[key(k), item(v)] for k, v in value]
+    if type_.format in _NARROW:
+        narrow = _NARROW[type_.format]
+        return lambda value: _float_json(float(str(narrow(value))))
+    if kind == "float":
+        return _float_json
+    if kind in ("binary", "fixed"):
+        return lambda value: "0x" + bytes(value).hex()
+    if kind == "decimal":
+        return lambda value: format(value, "f") if isinstance(value, Decimal) else str(value)
+    if kind == "timestamp":
+        zone = "Z" if type_.timezone == "UTC" else ""
+        return lambda value: _timestamp(value, zone)
+    if kind in ("int", "uint", "bool", "string"):
+        return lambda value: value
+    if kind == "time":
+        return _time
+    return str
+
+
+def _timestamp(value: Any, zone: str) -> str:
+    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return text.removesuffix("+00:00") + zone
+
+
+def _time(value: Any) -> str:
+    if not isinstance(value, np.timedelta64):
+        return str(value)
+    seconds, ns = divmod(int(value.astype("m8[ns]").astype(np.int64)), 10**9)
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{ns:09d}"
+
+
+def metadata_json(value: bytes) -> str:
+    """A key or value of key-value metadata: text, or base64 (marked) where it is none."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return "base64:" + base64.b64encode(value).decode()

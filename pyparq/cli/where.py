@@ -1,0 +1,234 @@
+"""``--where``: an SQL condition becomes a filter expression.
+
+sqlglot parses; what is understood here is stated node by node, with every part that a node may carry. Anything else is
+refused by name: a condition is never half understood. Literals are read in the type of the column they are compared
+with: ``0.1`` beside a FLOAT column is the float that prints as 0.1, beside a DECIMAL column the exact number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sqlglot
+from sqlglot import expressions as sql
+
+from pyparq.cli.sqlparts import (
+    DIALECT,
+    bare,
+    is_column,
+    only,
+    parts_of,
+    shown,
+    special_float,
+    text_of,
+    unsupported,
+    value_of,
+)
+from pyparq.errors import FilterError
+from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not, StartsWith
+from pyparq.schema.tree import Node, SchemaTree
+
+_COMPARISONS: dict[type, str] = {
+    sql.EQ: "==", sql.NEQ: "!=", sql.LT: "<", sql.LTE: "<=", sql.GT: ">", sql.GTE: ">=",
+}  # fmt: skip
+_FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def parse_where(text: str, tree: SchemaTree) -> Expression:
+    """The filter expression of an SQL condition on the columns of ``tree``.
+
+    Raises :class:`FilterError` naming what is not SQL or not supported, :class:`ColumnNotFoundError` for an unknown
+    column.
+    """
+    try:
+        parsed = sqlglot.parse_one(text, read=DIALECT)
+    except sqlglot.errors.SqlglotError as error:
+        raise FilterError(f"--where is not a condition that can be read: {_reason(error, text)}") from None
+    except RecursionError:
+        raise FilterError("--where nests too deeply") from None
+    try:
+        return _Builder(tree).condition(parsed)
+    except RecursionError:
+        raise FilterError("--where nests too deeply") from None
+
+
+def _reason(error: Exception, text: str) -> str:
+    details = getattr(error, "errors", None)
+    if not text.strip():
+        return "it is empty"
+    if not details:
+        return "a quote or bracket is not closed" if "tokenizing" in str(error) else str(error)
+    first = details[0]
+    where = first.get("highlight") or ""
+    near = f" at {where!r} (column {first.get('col')})" if where else ""
+    return f"{first.get('description', 'syntax error').split(' for <class')[0].rstrip('.')}{near}"
+
+
+class _Builder:
+    """Turns parsed SQL into expressions over one schema."""
+
+    def __init__(self, tree: SchemaTree) -> None:
+        self._tree = tree
+
+    # ---- conditions
+
+    def condition(self, node: Any) -> Expression:
+        """An expression that is true, false or unknown for each row."""
+        handler = self._handler(node)
+        return handler(node)
+
+    def _handler(self, node: Any) -> Callable[[Any], Expression]:
+        if type(node) in _COMPARISONS:
+            return self._comparison
+        handlers: dict[type, Callable[[Any], Expression]] = {
+            sql.And: self._junction, sql.Or: self._junction, sql.Not: self._not, sql.Paren: self._paren,
+            sql.In: self._in, sql.Between: self._between, sql.Is: self._is, sql.Like: self._like,
+            sql.Escape: self._like, sql.IsNan: self._isnan, sql.StartsWith: self._starts_with,
+            sql.Column: self._bare_column, sql.Dot: self._bare_column,
+        }  # fmt: skip
+        return handlers.get(type(node), self._refuse)
+
+    def _refuse(self, node: Any) -> Expression:
+        if isinstance(node, sql.Alias):
+            raise FilterError(f"--where has {node.alias!r} left over after {shown(node.this)}: AND or OR is missing")
+        if isinstance(node, (sql.Literal, sql.Boolean, sql.Null)):
+            raise unsupported(node, "a condition compares a column with a value")
+        if isinstance(node, sql.ILike):
+            raise unsupported(node, "only LIKE 'prefix%', which tells case apart")
+        if isinstance(node, (sql.Select, sql.Exists, sql.Subquery)):
+            raise unsupported(node, "there are no subqueries, only a condition on the columns of the file")
+        raise unsupported(node)
+
+    def _junction(self, node: Any) -> Expression:
+        # A chain of ANDs leans left, as deep as it is long: walked in a loop.
+        kind = type(node)
+        operands: list[Any] = []
+        while type(node) is kind:
+            only(node, "this", "expression")
+            operands.append(node.expression)
+            node = node.this
+        operands.append(node)
+        children = tuple(self.condition(operand) for operand in reversed(operands))
+        return AllOf(children) if kind is sql.And else AnyOf(children)
+
+    def _not(self, node: Any) -> Expression:
+        only(node, "this")
+        return Not(self.condition(node.this))
+
+    def _paren(self, node: Any) -> Expression:
+        only(node, "this")
+        return self.condition(node.this)
+
+    def _comparison(self, node: Any) -> Expression:
+        only(node, "this", "expression")
+        op, left, right = _COMPARISONS[type(node)], bare(node.this), bare(node.expression)
+        if not is_column(left):
+            left, right, op = right, left, _FLIPPED[op]
+        if not is_column(left):
+            raise unsupported(node, "one side must be a column, the other a value")
+        if is_column(right) and special_float(right) is None:
+            raise unsupported(node, "comparing two columns; one side must be a value")
+        ref, column = self._column(left)
+        value = value_of(right, column)
+        if value is None:
+            raise unsupported(node, "a comparison with NULL is never true; write IS NULL or IS NOT NULL")
+        return Compare(ref.path, op, value)
+
+    def _in(self, node: Any) -> Expression:
+        if node.args.get("query") is not None:
+            raise unsupported(node, "IN takes a list of values, there are no subqueries")
+        only(node, "this", "expressions", "negate")
+        ref, column = self._column(node.this)
+        values = [value_of(bare(item), column) for item in node.expressions]
+        return _negated(IsIn(ref.path, values), node)
+
+    def _between(self, node: Any) -> Expression:
+        only(node, "this", "low", "high", "negate")
+        ref, column = self._column(node.this)
+        ends = [value_of(bare(node.args[name]), column) for name in ("low", "high")]
+        if None in ends:
+            raise unsupported(node, "BETWEEN takes two values, not NULL")
+        return _negated(ref.between(*ends), node)
+
+    def _is(self, node: Any) -> Expression:
+        only(node, "this", "expression", "negate")
+        ref, _ = self._column(node.this)
+        what = node.expression
+        found: Expression
+        if isinstance(what, sql.Null):
+            found = IsNull(ref.path)
+        elif isinstance(what, sql.Boolean):
+            # IS TRUE is never unknown.
+            found = AllOf((Compare(ref.path, "==", bool(what.this)), Not(IsNull(ref.path))))
+        elif isinstance(what, sql.Column) and special_float(what) == "nan":
+            found = IsNan(ref.path)
+        else:
+            raise unsupported(node, "IS takes NULL, NAN, TRUE or FALSE")
+        return _negated(found, node)
+
+    def _isnan(self, node: Any) -> Expression:
+        only(node, "this")
+        return IsNan(self._column(node.this)[0].path)
+
+    def _starts_with(self, node: Any) -> Expression:
+        only(node, "this", "expression")
+        return StartsWith(self._column(node.this)[0].path, text_of(node.expression, node))
+
+    def _like(self, node: Any) -> Expression:
+        escape = ""
+        if isinstance(node, sql.Escape):
+            only(node, "this", "expression")
+            escape, outer, node = text_of(node.expression, node), node, node.this
+            if not isinstance(node, sql.Like) or len(escape) != 1:
+                raise unsupported(outer, "ESCAPE belongs to LIKE and takes one character")
+        only(node, "this", "expression", "negate")
+        ref, _ = self._column(node.this)
+        prefix, is_prefix = _pattern(text_of(node.expression, node), escape, node)
+        if not is_prefix:
+            return _negated(Compare(ref.path, "==", prefix), node)
+        return _negated(StartsWith(ref.path, prefix), node)
+
+    def _bare_column(self, node: Any) -> Expression:
+        return Compare(self._column(node)[0].path, "==", True)
+
+    # ---- columns
+
+    def _column(self, node: Any) -> tuple[ColumnRef, Node]:
+        """A column by its name or dotted path, and its place in the schema."""
+        node = bare(node)
+        if not is_column(node):
+            raise unsupported(node, "a column is needed here; functions, casts and arithmetic are not supported")
+        parts = parts_of(node)
+        names = tuple(str(part.this) for part in parts)
+        # Unquoted dots may belong to a name; quoted parts are names as they stand.
+        path: str | tuple[str, ...] = names
+        if len(names) == 1 or not any(part.args.get("quoted") for part in parts):
+            path = ".".join(names)
+        return ColumnRef(path), self._tree.find(path)
+
+
+def _negated(found: Expression, node: Any) -> Expression:
+    return Not(found) if node.args.get("negate") else found
+
+
+def _pattern(pattern: str, escape: str, node: Any) -> tuple[str, bool]:
+    """(text, whether anything may follow it) of a LIKE pattern."""
+    if not escape and ("\\%" in pattern or "\\_" in pattern):
+        raise unsupported(node, "say what the backslash means: LIKE '…' ESCAPE '\\'")
+    text, at = "", 0
+    while at < len(pattern):
+        char = pattern[at]
+        if escape and char == escape:
+            at += 1
+            if at == len(pattern):
+                raise unsupported(node, "the pattern ends in its escape character")
+            char = pattern[at]
+        elif char == "%":
+            if pattern[at:].strip("%"):
+                raise unsupported(node, "LIKE takes a prefix: % only at the end")
+            return text, True
+        elif char == "_":
+            raise unsupported(node, "_ stands for any character; for an underscore write '\\_' … ESCAPE '\\'")
+        text, at = text + char, at + 1
+    return text, False
