@@ -130,6 +130,8 @@ class ColumnIndexBuilder:
 
     def _order(self) -> int:
         there = [k for k, null in enumerate(self._null_pages) if not null]
+        if len(there) < 2:  # the usual case of small chunks
+            return ASCENDING
         mins, _ = decode_bounds(self._leaf, [self._mins[k] for k in there])
         maxs, _ = decode_bounds(self._leaf, [self._maxs[k] for k in there])
         return boundary_order(mins, maxs)

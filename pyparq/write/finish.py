@@ -15,7 +15,6 @@ from pyparq.encryption.context import Encryption, Module
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
-from pyparq.index.page_index import OffsetIndexBuilder
 from pyparq.io.sink import Sink
 from pyparq.options import SortKey
 from pyparq.write.chunk import EncodedChunk
@@ -32,12 +31,9 @@ _MAX_ORDINAL = (1 << 15) - 1
 class _Pending:
     """What of a chunk is not in the file yet."""
 
-    row_group: int
-    column: int
     chunk: tt.ColumnChunk
     column_index: bytes | None
-    offset_index: OffsetIndexBuilder | None
-    offset_index_base: int
+    offset_index: bytes | None
     bloom: list[Any] | None
 
 
@@ -83,15 +79,22 @@ class FileLayout:
         self._sink.write(chunk.parts)
         chunk.parts = []
         stored = tt.ColumnChunk(file_offset=0, meta_data=chunk.placed(base))
-        return _Pending(ordinal, column, stored, chunk.column_index, chunk.offset_index, base, chunk.bloom)
+        offset_index = None
+        if chunk.offset_index is not None:
+            # As bytes from here on: small, and nothing for the garbage collector to walk.
+            plain = serialize(chunk.offset_index.finish(base))
+            offset_index = bytes(self._encryption.encrypt(Module.OFFSET_INDEX, plain, ordinal, column))
+        return _Pending(stored, chunk.column_index, offset_index, chunk.bloom)
 
     def finish(self, key_values: Mapping[str, str | bytes | None]) -> tt.FileMetaData:
         """Store filters (footer layout), indexes and the footer; returns what the footer says."""
         self._store_filters(self._pending)
         for item in self._pending:
-            self._store_column_index(item)
+            if item.column_index is not None:
+                item.chunk.column_index_offset, item.chunk.column_index_length = self._store(item.column_index)
         for item in self._pending:
-            self._store_offset_index(item)
+            if item.offset_index is not None:
+                item.chunk.offset_index_offset, item.chunk.offset_index_length = self._store(item.offset_index)
         footer = tt.FileMetaData(
             version=1,  # parquet.thrift: 1 is what every reader takes
             schema=self._plan.elements,
@@ -118,19 +121,11 @@ class FileLayout:
             meta.bloom_filter_length = self._sink.position - meta.bloom_filter_offset
             item.bloom = None
 
-    def _store_column_index(self, item: _Pending) -> None:
-        if item.column_index is not None:
-            item.chunk.column_index_offset = self._sink.position
-            item.chunk.column_index_length = len(item.column_index)
-            self._sink.write([item.column_index])
-
-    def _store_offset_index(self, item: _Pending) -> None:
-        if item.offset_index is not None:
-            plain = serialize(item.offset_index.finish(item.offset_index_base))
-            data = self._encryption.encrypt(Module.OFFSET_INDEX, plain, item.row_group, item.column)
-            item.chunk.offset_index_offset = self._sink.position
-            item.chunk.offset_index_length = len(data)
-            self._sink.write([data])
+    def _store(self, data: bytes) -> tuple[int, int]:
+        """Append; returns (offset, length)."""
+        start = self._sink.position
+        self._sink.write([data])
+        return start, len(data)
 
 
 def _sorting_column(column: int, key: SortKey) -> tt.SortingColumn:
