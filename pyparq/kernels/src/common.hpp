@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -224,29 +225,19 @@ struct Fresh {
     }
 };
 
-// A bytes object to be filled up to a bound and then cut to what was used.
-class FreshBytes {
+// Room for a result whose size is known only when it is there; copied to a bytes object of that size. What
+// is never written costs no memory.
+class Scratch {
   public:
-    explicit FreshBytes(size_t bound) {
-        if (bound > static_cast<size_t>(PY_SSIZE_T_MAX)) fail("result too large");
-        object_ = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bound));
-        if (object_ == nullptr) throw nb::python_error();
-        data = reinterpret_cast<uint8_t*>(PyBytes_AsString(object_));
-        size = bound;
+    explicit Scratch(size_t bound) : size(bound), memory_(std::make_unique_for_overwrite<uint8_t[]>(bound)) {
+        data = memory_.get();
     }
-    FreshBytes(const FreshBytes&) = delete;
-    FreshBytes& operator=(const FreshBytes&) = delete;
-    ~FreshBytes() { Py_XDECREF(object_); }
-    nb::object finish(size_t used) {
-        if (used != size && _PyBytes_Resize(&object_, static_cast<Py_ssize_t>(used)) != 0)
-            throw nb::python_error();
-        return nb::steal(std::exchange(object_, nullptr));
-    }
+    nb::object finish(size_t used) const { return nb::bytes(data, used); }
     uint8_t* data = nullptr;
     size_t size = 0;
 
   private:
-    PyObject* object_ = nullptr;
+    std::unique_ptr<uint8_t[]> memory_;
 };
 
 // Array cut to its first n items; a copy when the rest would be dead weight.

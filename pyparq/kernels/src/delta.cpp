@@ -290,7 +290,7 @@ uint8_t* encode(size_t n, Get&& get, uint8_t* p) {
 template <class T>
 nb::object delta_encode(const In<T>& values) {
     using U = std::make_unsigned_t<T>;
-    FreshBytes out(encode_bound<U>(values.size));
+    Scratch out(encode_bound<U>(values.size));
     size_t used;
     {
         NoGil nogil(values.size * sizeof(T));
@@ -310,7 +310,7 @@ nb::object delta_length_encode(const Offsets& offsets, const RawIn& data) {
     return offsets.visit([&](const auto* o) {
         check_offsets(o, offsets.size, data.size);
         const size_t n = offsets.size - 1, total = static_cast<size_t>(o[n] - o[0]);
-        FreshBytes out(encode_bound<uint32_t>(n) + total);
+        Scratch out(encode_bound<uint32_t>(n) + total);
         uint8_t* p;
         {
             NoGil nogil(total + n * 8);
@@ -335,7 +335,7 @@ nb::object delta_byte_array_encode(const Offsets& offsets, const RawIn& data) {
     return offsets.visit([&](const auto* o) {
         check_offsets(o, offsets.size, data.size);
         const size_t n = offsets.size - 1, total = static_cast<size_t>(o[n] - o[0]);
-        FreshBytes out(2 * encode_bound<uint32_t>(n) + total);
+        Scratch out(2 * encode_bound<uint32_t>(n) + total);
         uint8_t* p;
         {
             NoGil nogil(total + n * 8);

@@ -233,7 +233,7 @@ size_t encode_hybrid(const T* v, size_t n, unsigned w, uint8_t* out, size_t room
 template <class T>
 nb::object encode(const In<T>& values, unsigned w) {
     const size_t n = values.size, groups = n / 8 + 1;
-    FreshBytes out(checked_mul(groups, w) + groups / 16 + 64);
+    Scratch out(checked_mul(groups, w) + groups / 16 + 64);
     size_t used;
     {
         NoGil nogil(n * sizeof(T));
