@@ -78,6 +78,7 @@ class Pruner:
         self._sure: dict[tuple[Test, int], RowRanges] = {}
         self._share: dict[tuple[Test, int], float] = {}
         self._asked: set[tuple[int, int]] = set()
+        self.dictionaries_decoded = 0
         for row_group in row_groups:
             rows = RowRanges.all(file.num_rows_of(row_group))
             none = RowRanges.none(rows.num_rows)
@@ -249,6 +250,7 @@ class Pruner:
         for (selection, chunk), data in zip(missing.values(), parts, strict=True):
             values = self._dictionary(chunk, data)
             if values is not None:
+                self.dictionaries_decoded += 1
                 selection.dictionaries[chunk.node.column] = values
 
     def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:

@@ -131,6 +131,7 @@ class Scan:
                 pruner = Pruner(self.file, self.predicate, self.row_groups)
                 self._selections = pruner.run()
                 self.reports = pruner.reports
+                self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
 
     @contextmanager
