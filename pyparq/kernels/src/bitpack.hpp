@@ -9,6 +9,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 
 namespace pyparq {
 
@@ -61,19 +62,33 @@ inline uint32_t unpack_one(const uint8_t* src, size_t bytes, unsigned w, size_t 
 }
 
 #ifdef PYPARQ_AVX2
+// Where the eight values of a group lie: for each 32-bit lane the four bytes that hold its value, and how far
+// down to shift them. The upper four lanes count from byte w / 2.
+struct GroupLayout {
+    alignas(32) uint8_t bytes[32];
+    alignas(32) uint32_t shift[8];
+};
+
+constexpr std::array<GroupLayout, 26> group_layouts() {
+    std::array<GroupLayout, 26> all{};
+    for (unsigned w = 0; w < all.size(); ++w) {
+        for (unsigned j = 0; j < 8; ++j) {
+            const unsigned bit = (j & 3) * w + (j >= 4 ? (w & 1) * 4 : 0);
+            all[w].shift[j] = bit & 7;
+            for (unsigned k = 0; k < 4; ++k) all[w].bytes[4 * j + k] = static_cast<uint8_t>((bit >> 3) + k);
+        }
+    }
+    return all;
+}
+inline constexpr std::array<GroupLayout, 26> kGroupLayouts = group_layouts();
+
 // Groups of eight values of w <= 25 bits; each group reads 16 bytes at p and at p + w / 2. Returns how many
 // groups it could do without reading beyond the end; `top` takes the maximum.
 PYPARQ_TARGET_AVX2 inline size_t unpack_u32_avx2(const uint8_t* src, size_t bytes, unsigned w, size_t groups,
                                                  uint32_t* out, uint32_t& top) {
-    alignas(32) uint8_t shuffle[32];
-    alignas(32) uint32_t shift[8];
-    for (unsigned j = 0; j < 8; ++j) {
-        const unsigned bit = (j & 3) * w + (j >= 4 ? (w & 1) * 4 : 0);
-        shift[j] = bit & 7;
-        for (unsigned k = 0; k < 4; ++k) shuffle[4 * j + k] = static_cast<uint8_t>((bit >> 3) + k);
-    }
-    const __m256i control = _mm256_load_si256(reinterpret_cast<const __m256i*>(shuffle));
-    const __m256i shifts = _mm256_load_si256(reinterpret_cast<const __m256i*>(shift));
+    const GroupLayout& layout = kGroupLayouts[w];
+    const __m256i control = _mm256_load_si256(reinterpret_cast<const __m256i*>(layout.bytes));
+    const __m256i shifts = _mm256_load_si256(reinterpret_cast<const __m256i*>(layout.shift));
     const __m256i mask = _mm256_set1_epi32(static_cast<int>((1u << w) - 1));
     __m256i most = _mm256_setzero_si256();
     const size_t reach = w / 2 + 16;
@@ -86,9 +101,10 @@ PYPARQ_TARGET_AVX2 inline size_t unpack_u32_avx2(const uint8_t* src, size_t byte
         most = _mm256_max_epu32(most, x);
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 8 * g), x);
     }
-    alignas(32) uint32_t lanes[8];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), most);
-    for (uint32_t v : lanes) top = std::max(top, v);
+    __m128i m = _mm_max_epu32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4e));
+    m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0xb1));
+    top = std::max(top, static_cast<uint32_t>(_mm_cvtsi128_si32(m)));
     return g;
 }
 #endif

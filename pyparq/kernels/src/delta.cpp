@@ -85,7 +85,7 @@ void read_mini(Reader& in, unsigned w, uint64_t per_mini, size_t wanted, U min_d
     std::array<U, 256> deltas;
     for (size_t from = 0; from < wanted; from += 256) {
         const size_t n = std::min<size_t>(256, wanted - from), at = from / 8 * w;
-        unpack(in.p + at, stored - at, w, n, deltas.data());
+        unpack(in.p + at, in.left() - at, w, n, deltas.data());  // may look ahead, up to the end of the data
         for (size_t i = 0; i < n; ++i) {
             last += min_delta + deltas[i];
             out[from + i] = last;
@@ -199,7 +199,7 @@ nb::object delta_byte_array_decode(const RawIn& data, int64_t count_, int64_t ma
         const uint8_t* previous = w;
         for (size_t i = 0; i < count; ++i) {
             uint8_t* value = w;
-            std::memmove(w, previous, prefix[i]);
+            copy_short(w, w_end, previous, w_end, prefix[i]);
             w += prefix[i];
             copy_short(w, w_end, in.p, in.end, suffix[i]);
             w += suffix[i];
@@ -349,7 +349,7 @@ nb::object delta_byte_array_encode(const Offsets& offsets, const RawIn& data) {
             p = encode<uint32_t>(n, [&](size_t i) { return prefix[i]; }, out.data);
             p = encode<uint32_t>(n, [&](size_t i) { return suffix[i]; }, p);
             for (size_t i = 0; i < n; ++i) {
-                if (suffix[i] > 0) std::memcpy(p, data.data + o[i] + prefix[i], suffix[i]);
+                copy_short(p, out.data + out.size, data.data + o[i] + prefix[i], data.data + data.size, suffix[i]);
                 p += suffix[i];
             }
         }
