@@ -34,7 +34,8 @@ def run_job(folder: Path, **job: Any) -> dict[str, Any]:
     job_file.write_text(json.dumps({"progress": str(progress), "subjects": [], **job}))
     done = subprocess.run([sys.executable, str(WORKER), str(job_file)], capture_output=True, text=True, timeout=1500)
     if done.returncode:
-        pytest.fail(f"the worker died in case {progress.read_text()} of {job_file}: {done.stderr[-3000:]}")
+        case = progress.read_text().strip() if progress.exists() else "none"
+        pytest.fail(f"the worker died in case {case} of {job_file}: {done.stderr[-3000:]}")
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
