@@ -80,6 +80,18 @@ def gather_binary_offsets(dict_offsets: Buffer, indices: Buffer, out_offsets: Bu
 def gather_binary_bytes(dict_offsets: Buffer, dict_data: Buffer, indices: Buffer, out_data: Buffer) -> int:
     """The picked values' bytes, one after the other; returns how many. May scribble behind them."""
 
+SHORT_DICTIONARY_LONGEST: int
+
+class ShortDictionary:
+    """Byte strings of at most SHORT_DICTIONARY_LONGEST bytes, copied and padded to be gathered from quickly."""
+
+    def __init__(self, offsets: Buffer, data: Buffer) -> None: ...
+    def room(self, values: int) -> int:
+        """Bytes that `gather` wants in `out_data` for so many values."""
+
+    def gather(self, indices: Buffer, valid: Buffer | None, out_offsets: Buffer, base: int, out_data: Buffer) -> int:
+        """Offsets per slot and the bytes in one pass; returns the bytes taken. May scribble behind them."""
+
 def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data."""
 
@@ -192,6 +204,57 @@ def byte_stream_split_decode(data: Buffer, width: int, out: Buffer) -> None:
 
 def byte_stream_split_encode(values: Buffer, width: int) -> NDArray[np.uint8]:
     """Split values of `width` bytes into streams."""
+
+# --- nested data (README.md, "Nested Encoding"): a position is a place in the schema; its slots are told by
+# the level pairs (entries) of any leaf below it. An entry starts a slot when its repetition level is at most
+# `rep` and its definition level at least `item`, those of the innermost list around the position (0, 0 at the
+# top). Levels are uint8, one per entry; None means repetition 0, or definition at its maximum, throughout. ---
+def list_slots(
+    def_levels: Buffer | None,
+    rep_levels: Buffer | None,
+    entries: int,
+    slots: int,
+    rep: int,
+    item: int,
+    item_rep: int,
+    item_def: int,
+    def_level: int,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Offsets (slots + 1) and presence of the lists in a position.
+
+    `item_rep` and `item_def` are the levels of the list's items; the list is there from `def_level` on. The
+    levels must start exactly `slots` slots.
+    """
+
+def slot_validity(
+    def_levels: Buffer | None,
+    rep_levels: Buffer | None,
+    entries: int,
+    slots: int,
+    rep: int,
+    item: int,
+    def_level: int,
+) -> NDArray[np.bool_]:
+    """Whether each slot of a position is present: its definition level is at least `def_level`."""
+
+def expand_lists(
+    slots: int,
+    reps: Buffer | None,
+    defs: Buffer | None,
+    live: Buffer | None,
+    starts: Buffer,
+    lengths: Buffer,
+    num_items: int,
+    item_rep: int,
+    empty_def: int,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None, NDArray[np.int64] | None, NDArray[np.int64]]:
+    """One level of nesting for writing: slots of lists become slots of their items.
+
+    `live` (int64, rising; None = all) names the slots that hold a list, starts[k] and lengths[k] (int64) its
+    items; the other slots have ended and keep their `defs`. An empty list ends with `empty_def`. Gives the new
+    slots' repetition levels, their definition levels (0 where live; None if all are), the live ones (None if
+    all are), and the item that each live one stands for.
+    """
 
 # --- Thrift compact protocol: where things lie, never what they mean (used by pyparq.format alone) ---
 class ThriftTruncated(KernelError):

@@ -19,6 +19,7 @@ from pyparq.schema.values import BinaryValues, Values, empty_values
 
 Valid = npt.NDArray[np.uint8]
 _INT32_MAX = 0x7FFFFFFF
+_SPARE = 2 << 20
 
 AT_ONCE = 64 << 20
 """Bytes that a builder allocates before it has seen a page."""
@@ -119,6 +120,8 @@ class BinaryBuilder(_Builder):
         self._offsets[0] = 0
         self._data = np.empty(data_capacity, np.uint8)
         self._used = 0
+        self._dictionary: BinaryValues | None = None
+        self._short_dictionary: kernels.ShortDictionary | None = None
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
@@ -161,6 +164,13 @@ class BinaryBuilder(_Builder):
     ) -> None:
         assert isinstance(dictionary, BinaryValues)
         self._reserve(count)
+        short = self._short(dictionary)
+        if short is not None and self._used + short.room(len(indices)) <= _INT32_MAX:
+            self._reserve_data(short.room(len(indices)))
+            out = self._offsets[self.length : self.length + count + 1]
+            self._used += short.gather(indices, valid, out, self._used, self._data[self._used :])
+            self._mark(valid, count, len(indices))
+            return
         packed = np.empty(len(indices) + 1, np.int64)
         total = kernels.gather_binary_offsets(dictionary.offsets, indices, packed, 0)
         self._reserve_data(total)
@@ -168,6 +178,15 @@ class BinaryBuilder(_Builder):
         out_data = self._data[self._used : self._used + total]
         kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, out_data)
         self._used += total
+
+    def _short(self, dictionary: BinaryValues) -> kernels.ShortDictionary | None:
+        """The dictionary laid out for the quicker kernel, where its entries are short; made once per dictionary."""
+        if self._dictionary is not dictionary:
+            lengths = np.diff(dictionary.offsets)
+            fits = len(lengths) > 0 and int(lengths.max()) <= kernels.SHORT_DICTIONARY_LONGEST
+            self._dictionary = dictionary
+            self._short_dictionary = kernels.ShortDictionary(dictionary.offsets, dictionary.data) if fits else None
+        return self._short_dictionary
 
     def _place(self, packed: npt.NDArray[Any], valid: Valid | None, count: int) -> None:
         """Offsets of the next ``count`` slots from offsets of the present values."""
@@ -189,7 +208,8 @@ def make_builder(leaf: LeafType, capacity: int, data_capacity: int, max_bytes: i
     It raises :class:`LimitError` rather than hold more than ``max_bytes``.
     """
     if leaf.is_binary:
-        return BinaryBuilder(capacity, data_capacity, max_bytes)
+        # Room to spare costs nothing until it is touched, and saves a copy when the guess is short by a page.
+        return BinaryBuilder(capacity, data_capacity + min(data_capacity, _SPARE), max_bytes)
     return FixedBuilder(leaf, capacity, max_bytes)
 
 

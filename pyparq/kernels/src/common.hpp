@@ -320,6 +320,7 @@ struct type_caster<pyparq::OffsetArray<W>> : pyparq_buffer_caster<pyparq::Offset
 void bind_rle(nb::module_& m);
 void bind_fixed(nb::module_& m);
 void bind_binary(nb::module_& m);
+void bind_gather_short(nb::module_& m);
 void bind_dictionary(nb::module_& m);
 void bind_minmax(nb::module_& m);
 void bind_hash(nb::module_& m);

@@ -57,11 +57,13 @@ NB_MODULE(_native, m) {
     bind_rle(m);
     bind_fixed(m);
     bind_binary(m);
+    bind_gather_short(m);
     bind_dictionary(m);
     bind_minmax(m);
     bind_hash(m);
     bind_delta(m);
     bind_split(m);
+    bind_levels(m);
 #ifdef PYPARQ_HAVE_THRIFT_SKIP
     bind_thrift_skip(m);
 #endif
