@@ -53,7 +53,7 @@ size_t decode_hybrid(const uint8_t* data, size_t size, unsigned w, size_t count,
             // The final group may be cut short by writers that do not pad, but not inside a wanted value.
             if ((n * w + 7) / 8 > size - pos) fail("RLE data end inside a bit-packed run");
             const size_t stored = static_cast<size_t>(std::min<uint64_t>(groups * w, size - pos));
-            unpack_checked(data + pos, stored, w, n, out + done, last);
+            unpack_checked(data + pos, size - pos, w, n, out + done, last);  // may look ahead in the data
             pos += stored;
             done += n;
         } else {

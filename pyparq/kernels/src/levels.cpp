@@ -1,0 +1,180 @@
+// Nested data: between repetition and definition levels and list offsets (README.md, "Nested Encoding").
+#include "values.hpp"
+
+namespace pyparq {
+namespace {
+
+// Levels of one leaf: one uint8 per entry, or nothing where every entry is alike (repetition 0, or definition at
+// its maximum).
+struct Entries {
+    const uint8_t* def;
+    const uint8_t* rep;
+    size_t count;
+
+    Entries(const Valid& def_levels, const Valid& rep_levels, int64_t entries) {
+        count = checked_count(entries, "entries");
+        if ((!def_levels.none() && def_levels.size != count) || (!rep_levels.none() && rep_levels.size != count))
+            fail("levels of " + str(def_levels.size) + " and " + str(rep_levels.size) + " entries, " + str(count) +
+                 " are due");
+        def = def_levels.none() ? nullptr : def_levels.data;
+        rep = rep_levels.none() ? nullptr : rep_levels.data;
+    }
+};
+
+struct Position {
+    unsigned rep, item;  // of the innermost list around it; 0 at the top
+};
+
+unsigned checked_level(int64_t level) {
+    if (level < 0 || level > 255) fail("level out of range: " + str(level));
+    return static_cast<unsigned>(level);
+}
+
+// Calls start(k, definition) for the entry that starts slot k of the position, of which there must be `slots`, and
+// then each(repetition, definition) for every entry.
+template <class Start, class Each>
+void walk(const Entries& in, Position at, size_t slots, Start&& start, Each&& each) {
+    size_t k = 0;
+    for (size_t e = 0; e < in.count; ++e) {
+        const unsigned rep = in.rep ? in.rep[e] : 0, def = in.def ? in.def[e] : 255;
+        if (rep <= at.rep && def >= at.item) {
+            if (k == slots) fail("the levels start more than the " + str(slots) + " slots there are");
+            start(k++, def);
+        }
+        each(rep, def);
+    }
+    if (k != slots) fail("the levels start " + str(k) + " slots, " + str(slots) + " are due");
+}
+
+// Offsets and presence of the lists in a position, from the levels of any leaf below it.
+nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t entries, int64_t slots_, int64_t rep,
+                      int64_t item, int64_t item_rep_, int64_t item_def_, int64_t def_level) {
+    const Entries in(def_levels, rep_levels, entries);
+    const size_t slots = checked_count(slots_, "slots");
+    if (slots > in.count) fail(str(in.count) + " entries cannot hold " + str(slots) + " slots");
+    const Position at{checked_level(rep), checked_level(item)};
+    const unsigned item_rep = checked_level(item_rep_), item_def = checked_level(item_def_);
+    const unsigned present = checked_level(def_level);
+    Fresh<int64_t> offsets(slots + 1);
+    Fresh<bool> valid(slots);
+    {
+        NoGil nogil(in.count);
+        int64_t items = 0;
+        bool filled = false, stray = false;  // an item may only be in a list that starts with one
+        bool* v = valid.data;
+        int64_t* o = offsets.data;
+        walk(
+            in, at, slots,
+            [&](size_t k, unsigned def) {
+                o[k] = items;
+                v[k] = def >= present;
+                filled = def >= item_def;
+            },
+            [&](unsigned r, unsigned def) {
+                const bool item = r <= item_rep && def >= item_def;
+                items += item;
+                stray |= item && !filled;
+            });
+        if (stray) fail("the levels put an item into a list that is null, empty or not there");
+        o[slots] = items;
+    }
+    return nb::make_tuple(offsets.object, valid.object);
+}
+
+nb::object slot_validity(const Valid& def_levels, const Valid& rep_levels, int64_t entries, int64_t slots_,
+                         int64_t rep, int64_t item, int64_t def_level) {
+    const Entries in(def_levels, rep_levels, entries);
+    const size_t slots = checked_count(slots_, "slots");
+    if (slots > in.count) fail(str(in.count) + " entries cannot hold " + str(slots) + " slots");
+    const Position at{checked_level(rep), checked_level(item)};
+    const unsigned present = checked_level(def_level);
+    Fresh<bool> valid(slots);
+    NoGil nogil(in.count);
+    walk(
+        in, at, slots, [&](size_t k, unsigned def) { valid.data[k] = def >= present; }, [](unsigned, unsigned) {});
+    return std::move(valid.object);
+}
+
+// ---- writing --------------------------------------------------------------------------------------------
+
+struct Lists {
+    const int64_t *live, *starts, *lengths;  // live == nullptr: list k is in slot k
+    size_t count;
+};
+
+struct Sizes {
+    size_t items = 0, empty = 0;
+};
+
+Sizes check_lists(const Lists& lists, size_t slots, int64_t num_items) {
+    Sizes sizes;
+    int64_t before = -1;
+    for (size_t j = 0; j < lists.count; ++j) {
+        const int64_t from = lists.starts[j], len = lists.lengths[j];
+        if (from < 0 || len < 0 || from > num_items || len > num_items - from)
+            fail("list " + str(uint64_t{j}) + " lies outside of its " + str(num_items) + " items");
+        if (lists.live != nullptr) {
+            if (lists.live[j] <= before || static_cast<uint64_t>(lists.live[j]) >= slots) fail("live slots do not rise");
+            before = lists.live[j];
+        }
+        sizes.items += static_cast<size_t>(len);
+        sizes.empty += len == 0;
+        if (sizes.items > size_t{1} << 40) fail("too many list items");
+    }
+    return sizes;
+}
+
+// One slot per list item; an empty list keeps its slot, which ends there with `empty_def`. Slots without a list stay.
+nb::object expand_lists(int64_t slots_, const Valid& reps, const Valid& defs, const Array<int64_t, false, true>& live,
+                        const In<int64_t>& starts, const In<int64_t>& lengths, int64_t num_items, int64_t item_rep,
+                        int64_t empty_def) {
+    const size_t slots = checked_count(slots_, "slots");
+    const Lists lists{live.none() ? nullptr : live.data, starts.data, lengths.data, starts.size};
+    if (lengths.size != lists.count || (live.none() ? slots : live.size) != lists.count)
+        fail("starts, lengths and live slots differ in number");
+    if ((!reps.none() && reps.size != slots) || (!defs.none() && defs.size != slots)) fail("levels are not one per slot");
+    if (lists.count < slots && defs.none()) fail("slots that have ended need definition levels");
+    const uint8_t deeper = static_cast<uint8_t>(checked_level(item_rep)), ended = static_cast<uint8_t>(checked_level(empty_def));
+    const Sizes sizes = check_lists(lists, slots, num_items);
+    const size_t total = slots - lists.count + sizes.items + sizes.empty;
+    const bool all_live = total == sizes.items;
+    Fresh<uint8_t> out_reps(total), out_defs(all_live ? 0 : total);
+    Fresh<int64_t> out_live(all_live ? 0 : sizes.items), elements(sizes.items);
+    {
+        NoGil nogil(total * 16);
+        size_t t = 0, e = 0, j = 0;
+        for (size_t s = 0; s < slots; ++s) {
+            const uint8_t rep = reps.none() ? 0 : reps.data[s];
+            const bool has_list = lists.live == nullptr || (j < lists.count && static_cast<size_t>(lists.live[j]) == s);
+            const size_t len = has_list ? static_cast<size_t>(lists.lengths[j]) : 0;
+            if (len == 0) {
+                out_reps.data[t] = rep;
+                out_defs.data[t++] = has_list ? ended : defs.data[s];
+            }
+            for (size_t i = 0; i < len; ++i, ++t, ++e) {
+                out_reps.data[t] = i == 0 ? rep : deeper;
+                elements.data[e] = lists.starts[j] + static_cast<int64_t>(i);
+                if (all_live) continue;
+                out_defs.data[t] = 0;
+                out_live.data[e] = static_cast<int64_t>(t);
+            }
+            j += has_list;
+        }
+    }
+    if (all_live) return nb::make_tuple(out_reps.object, nb::none(), nb::none(), elements.object);
+    return nb::make_tuple(out_reps.object, out_defs.object, out_live.object, elements.object);
+}
+
+}  // namespace
+}  // namespace pyparq
+
+void bind_levels(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    m.def("list_slots", &list_slots, "def_levels"_a.none(), "rep_levels"_a.none(), "entries"_a, "slots"_a, "rep"_a,
+          "item"_a, "item_rep"_a, "item_def"_a, "def_level"_a);
+    m.def("slot_validity", &slot_validity, "def_levels"_a.none(), "rep_levels"_a.none(), "entries"_a, "slots"_a,
+          "rep"_a, "item"_a, "def_level"_a);
+    m.def("expand_lists", &expand_lists, "slots"_a, "reps"_a.none(), "defs"_a.none(), "live"_a.none(), "starts"_a,
+          "lengths"_a, "num_items"_a, "item_rep"_a, "empty_def"_a);
+}

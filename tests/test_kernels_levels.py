@@ -1,0 +1,171 @@
+"""Level kernels against lists shredded and put together one value at a time."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyparq import kernels
+from pyparq.kernels import KernelError
+
+# optional list of optional list of optional value: definition levels 0 null, 1 empty, 2 inner null, 3 inner
+# empty, 4 value null, 5 value.
+Inner = list[int | None] | None
+Rows = list[list[Inner] | None]
+
+INNER = st.none() | st.lists(st.none() | st.integers(0, 9), max_size=4)
+ROWS = st.lists(st.none() | st.lists(INNER, max_size=4), max_size=12)
+
+
+def shred(rows: Rows) -> tuple[Any, Any]:
+    """Definition and repetition levels, the way the Dremel paper tells it."""
+    pairs: list[tuple[int, int]] = []
+    for row in rows:
+        if not row:
+            pairs.append((0 if row is None else 1, 0))
+            continue
+        for i, inner in enumerate(row):
+            rep = 0 if i == 0 else 1
+            if not inner:
+                pairs.append((2 if inner is None else 3, rep))
+                continue
+            for j, value in enumerate(inner):
+                pairs.append((4 if value is None else 5, rep if j == 0 else 2))
+    levels = np.array(pairs, np.uint8).reshape(-1, 2)
+    return np.ascontiguousarray(levels[:, 0]), np.ascontiguousarray(levels[:, 1])
+
+
+def offsets_of(lists: list[Any]) -> list[int]:
+    return [0, *np.cumsum([len(x or []) for x in lists]).tolist()]
+
+
+@given(ROWS)
+@settings(max_examples=200, deadline=None)
+def test_levels_to_lists(rows: Rows) -> None:
+    defs, reps = shred(rows)
+    n = len(defs)
+    offsets, valid = kernels.list_slots(defs, reps, n, len(rows), 0, 0, 1, 2, 1)
+    assert offsets.tolist() == offsets_of(rows)
+    assert valid.tolist() == [row is not None for row in rows]
+    inner = [x for row in rows for x in row or []]
+    offsets, valid = kernels.list_slots(defs, reps, n, len(inner), 1, 2, 2, 4, 3)
+    assert offsets.tolist() == offsets_of(inner)
+    assert valid.tolist() == [x is not None for x in inner]
+    values = [v for x in inner for v in x or []]
+    present = kernels.slot_validity(defs, reps, n, len(values), 2, 4, 5)
+    assert present.tolist() == [v is not None for v in values]
+    # The outer lists' own validity, as for a struct in their place.
+    assert kernels.slot_validity(defs, reps, n, len(rows), 0, 0, 1).tolist() == [r is not None for r in rows]
+    for wrong in (len(inner) + 1, len(inner) - 1):
+        with pytest.raises(KernelError):
+            kernels.list_slots(defs, reps, n, wrong, 1, 2, 2, 4, 3)
+
+
+def test_levels_that_are_not_there() -> None:
+    reps = np.array([0, 1, 0, 1, 1], np.uint8)
+    offsets, valid = kernels.list_slots(None, reps, 5, 2, 0, 0, 1, 1, 0)
+    assert offsets.tolist() == [0, 2, 5]
+    assert valid.tolist() == [True, True]
+    defs = np.array([0, 1, 1], np.uint8)
+    assert kernels.slot_validity(defs, None, 3, 3, 0, 0, 1).tolist() == [False, True, True]
+    assert kernels.slot_validity(None, None, 3, 3, 0, 0, 1).tolist() == [True] * 3
+
+
+@given(ROWS)
+@settings(max_examples=200, deadline=None)
+def test_lists_to_levels(rows: Rows) -> None:
+    defs, reps = shred(rows)
+    inner = [x for row in rows for x in row or []]
+
+    def step(lists: list[Any], slots: int, r: Any, d: Any, live: Any, null_def: int, item_rep: int) -> Any:
+        """Nulls end their slots, then lists are expanded."""
+        at = np.arange(slots) if live is None else live
+        d = np.zeros(slots, np.uint8) if d is None else d.copy()
+        full = np.array([x is not None for x in lists], np.bool_)
+        d[at[~full]] = null_def
+        starts = np.array(offsets_of(lists)[:-1], np.int64)[full]
+        lengths = np.array([len(x) for x in lists if x is not None], np.int64)
+        total = sum(len(x or []) for x in lists)
+        return kernels.expand_lists(slots, r, d, at[full], starts, lengths, total, item_rep, null_def + 1)
+
+    r, d, live, elements = step(rows, len(rows), None, None, None, 0, 1)
+    assert elements.tolist() == list(range(len(inner)))
+    r, d, live, elements = step(inner, len(r), r, d, live, 2, 2)
+    values = [v for x in inner for v in x or []]
+    assert elements.tolist() == list(range(len(values)))
+    got = np.zeros(len(r), np.uint8) if d is None else d.copy()
+    got[np.arange(len(r)) if live is None else live] = [4 if v is None else 5 for v in values]
+    assert r.tolist() == reps.tolist()
+    assert got.tolist() == defs.tolist()
+
+
+def test_expand_lists_without_ends() -> None:
+    starts, lengths = np.array([5, 0], np.int64), np.array([2, 1], np.int64)
+    reps, defs, live, elements = kernels.expand_lists(2, None, None, None, starts, lengths, 7, 1, 0)
+    assert (reps.tolist(), defs, live, elements.tolist()) == ([0, 1, 0], None, None, [5, 6, 0])
+
+
+def test_level_kernels_refuse() -> None:
+    levels = np.zeros(4, np.uint8)
+    for entries, slots, rep in [(5, 4, 0), (3, 3, 0), (4, 5, 0), (4, -1, 0), (-1, 0, 0), (4, 4, 256), (4, 4, -1)]:
+        with pytest.raises(KernelError):
+            kernels.list_slots(levels, levels, entries, slots, rep, 0, 1, 1, 1)
+        with pytest.raises(KernelError):
+            kernels.slot_validity(levels, levels, entries, slots, rep, 0, 1)
+    one, zero = np.ones(1, np.int64), np.zeros(1, np.int64)
+    refused: list[tuple[Any, ...]] = [
+        (1, None, None, None, zero, -one, 9),
+        (1, None, None, None, -one, one, 9),
+        (1, None, None, None, zero, one, 0),
+        (1, None, None, None, zero, one * 2**62, 2**61),
+        (2, None, None, None, zero, one, 9),
+        (2, None, None, zero, zero, one, 9),
+        (2, None, levels[:2], one * 2, zero, one, 9),
+        (2, None, levels[:2], -one, zero, one, 9),
+        (2, None, levels[:1], zero, zero, one, 9),
+        (2, levels[:1], levels[:2], zero, zero, one, 9),
+        (2, None, levels[:2], np.array([1, 0]), np.zeros(2, np.int64), np.zeros(2, np.int64), 9),
+        (2, None, levels[:2], np.array([1, 1]), np.zeros(2, np.int64), np.zeros(2, np.int64), 9),
+        (-1, None, None, None, zero, one, 9),
+    ]
+    for arguments in refused:
+        with pytest.raises(KernelError):
+            kernels.expand_lists(*arguments, 1, 0)
+
+
+@pytest.mark.fuzz
+def test_random_levels() -> None:
+    """Levels that no writer makes: a result whose offsets rise, or a KernelError."""
+    rng = random.Random(3)
+    good = 0
+    for _ in range(2000):
+        n = rng.randrange(20)
+        defs = np.array([rng.randrange(6) for _ in range(n)], np.uint8)
+        reps = np.array([rng.randrange(3) for _ in range(n)], np.uint8)
+        slots = int(((reps <= 1) & (defs >= 2)).sum()) + rng.choice([0, 0, 0, 1, -1])
+        try:
+            offsets, valid = kernels.list_slots(defs, reps, n, slots, 1, 2, 2, 4, 3)
+        except KernelError:
+            continue
+        good += 1
+        assert (np.diff(offsets) >= 0).all()
+        assert len(valid) == slots
+        assert offsets[-1] == ((reps <= 2) & (defs >= 4)).sum()
+        assert not (np.diff(offsets)[~valid] > 0).any()
+    assert good > 100
+
+
+@pytest.mark.parametrize(
+    ("defs", "reps"),
+    [([0, 5], [0, 1]), ([1, 5], [0, 1]), ([5, 1], [1, 0])],
+    ids=["null", "empty", "before the first"],
+)
+def test_items_without_a_list(defs: list[int], reps: list[int]) -> None:
+    d, r = np.array(defs, np.uint8), np.array(reps, np.uint8)
+    with pytest.raises(KernelError, match="null, empty or not there"):
+        kernels.list_slots(d, r, 2, 1, 0, 0, 1, 2, 1)
