@@ -9,7 +9,9 @@ from __future__ import annotations
 
 try:
     from pyparq.kernels._native import (
+        SHORT_DICTIONARY_LONGEST,
         KernelError,
+        ShortDictionary,
         bit_packed_decode_u8,
         byte_stream_split_decode,
         byte_stream_split_encode,
@@ -70,6 +72,8 @@ except ImportError as exc:  # never a silent slow path
 
 __all__ = [
     "KernelError",
+    "SHORT_DICTIONARY_LONGEST",
+    "ShortDictionary",
     "bit_packed_decode_u8",
     "byte_stream_split_decode",
     "byte_stream_split_encode",
