@@ -121,6 +121,10 @@ class CorruptIndexWarning(UserWarning):
     """An index is structurally damaged: it is ignored, the data is read without it."""
 
 
+class UnverifiedFooterWarning(UserWarning):
+    """A signed footer was believed without checking its signature, because its key is not known."""
+
+
 @contextmanager
 def located(
     *,

@@ -240,6 +240,8 @@ class ReadOptions:
     binary_columns: Sequence[str] = ()
     """String columns to read as binary: their bytes are not checked to be UTF-8."""
     limits: Limits = DEFAULT_LIMITS
+    decryption: Any = None
+    """Keys of an encrypted file: :class:`pyparq.DecryptionProperties`."""
 
     def __post_init__(self) -> None:
         if self.tail_size is not None:

@@ -110,10 +110,10 @@ class ColumnReader:
     def _feed_pages(self, decoder: ChunkDecoder, item: Wanted, read: ColumnRead, data: list[memoryview]) -> None:
         chunk, parts = decoder.chunk, iter(data)
         if read.dictionary is not None:
-            header, body, _ = read_header(next(parts), 0, chunk, self.options)
+            header, body, _ = read_header(next(parts), 0, chunk, self.options, "dictionary")
             if header.type == DICTIONARY_PAGE:
                 decoder.feed([StoredPage(header, body, "dictionary")])
         for page, stored in zip(read.pages or (), parts, strict=True):
             with located(row_group=read.row_group, column=read.name, page=page.ordinal):
-                header, body, _ = read_header(stored, 0, chunk, self.options)
+                header, body, _ = read_header(stored, 0, chunk, self.options, page.ordinal)
                 decoder.feed_page(StoredPage(header, body, page.ordinal), page.num_rows)

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 from pyparq.encodings import encoding_name
 from pyparq.errors import UnsupportedError, located
-from pyparq.index.bloom import BloomFilter, parse_filter, parse_header
+from pyparq.index.bloom import BloomFilter
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.options import ReadOptions
-from pyparq.read.bloom_probe import HEADER
+from pyparq.read.bloom_probe import read_filter
 from pyparq.read.indexes import read_locations, read_page_indexes
 from pyparq.read.metadata import FileMetaData, find_leaf
 from pyparq.read.open import OpenFile, open_file
@@ -106,20 +106,12 @@ class ParquetFile:
     def bloom_filter(self, row_group: int, column: Column) -> BloomFilter | None:
         """The whole Bloom filter of a chunk; ``None`` where it has none.
 
-        Raises :class:`CorruptFileError` or :class:`UnsupportedError` for one that cannot be read.
+        Raises :class:`CorruptFileError`, :class:`UnsupportedError` or :class:`EncryptionError` for one that cannot be
+        read.
         """
-        node = find_leaf(self._file, column)
-        chunk = self._file.chunk(row_group, node)
-        offset, fetcher = chunk.meta.bloom_filter_offset, self._file.fetcher
-        if not offset:
-            return None
-        with located(file=self._file.name, row_group=row_group, column=node.dotted):
-            limits = self._file.options.limits
-            left = fetcher.source.size - 8 - offset
-            (head,) = fetcher.fetch([(offset, min(HEADER, left))])
-            size, header_size = parse_header(head, limits, available=left)
-            (data,) = fetcher.fetch([(offset, header_size + size)])
-            return parse_filter(data, node.type, limits)
+        chunk = self._file.chunk(row_group, find_leaf(self._file, column))
+        with located(file=self._file.name, row_group=row_group, column=chunk.name):
+            return read_filter(chunk, self._file.fetcher, self._file.options.limits)
 
     def pages(self, row_group: int, column: Column) -> list[PageInfo]:
         """Every page of a chunk from its headers, dictionary page included (reads the whole chunk)."""

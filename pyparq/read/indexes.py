@@ -1,5 +1,5 @@
 """Read ColumnIndexes and OffsetIndexes, many in one go. A damaged one is ignored with a warning: the data is read
-without it."""
+without it. An encrypted one that fails its authentication is refused: that is no accident."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pyparq.encryption.aad import Module
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, ParquetError
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
@@ -65,6 +66,7 @@ def read_locations(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, PageLoc
 
 
 def _locations(file: OpenFile, chunk: Chunk, data: memoryview) -> PageLocations | None:
+    data = chunk.crypto.open(Module.OFFSET_INDEX, data)
     try:
         return parse_offset_index(data, chunk.num_rows, chunk.start, chunk.end, file.options.limits)
     except ParquetError as error:
@@ -92,6 +94,7 @@ def read_page_indexes(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, tupl
 def _bounds(file: OpenFile, chunk: Chunk, data: memoryview, locations: PageLocations) -> Bounds | None:
     node = chunk.node
     counts = locations.row_counts(chunk.num_rows) if node.max_rep == 0 else None
+    data = chunk.crypto.open(Module.COLUMN_INDEX, data)
     try:
         return parse_column_index(
             data,

@@ -1,4 +1,4 @@
-"""Open a file: one speculative tail read, the footer, the schema tree; then column chunks on demand."""
+"""Open a file: the footer, the schema tree; then column chunks on demand."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pyparq.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError, located
+from pyparq.encryption.reading import ChunkDecryption, FileDecryption
+from pyparq.errors import CorruptFileError, UnsupportedError, located
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
 from pyparq.io.fetch import Fetcher, IOCounts
-from pyparq.io.source import Source, open_source
+from pyparq.io.source import open_source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.read.footer import MAGIC, read_footer
 from pyparq.schema.order import Order, order_of
 from pyparq.schema.tree import Node, SchemaTree, build_tree
-
-MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
-
-LOCAL_TAIL, REMOTE_TAIL = 16 << 10, 48 << 10
-"""Bytes of the speculative tail read. It holds the footer of most files, and often page indexes or Bloom filters."""
-
 
 DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""
@@ -49,6 +45,13 @@ class Chunk:
     """Offset of the first byte: the dictionary page, or the first data page."""
     size: int
     """Bytes of all pages with their headers."""
+    crypto: ChunkDecryption
+    """What its modules pass through on their way in."""
+
+    @property
+    def first_page(self) -> int | str:
+        """Ordinal of the page that the chunk starts with: 0, or ``"dictionary"``."""
+        return "dictionary" if (self.meta.dictionary_page_offset or 0) == self.start else 0
 
     @property
     def end(self) -> int:
@@ -62,9 +65,12 @@ class Chunk:
 class OpenFile:
     """An open file: where bytes come from (``fetcher``), what they mean (``footer``, ``tree``)."""
 
-    def __init__(self, fetcher: Fetcher, footer: LazyFileMetaData, options: ReadOptions) -> None:
+    def __init__(
+        self, fetcher: Fetcher, footer: LazyFileMetaData, decryption: FileDecryption, options: ReadOptions
+    ) -> None:
         self.fetcher = fetcher
         self.footer = footer
+        self.decryption = decryption
         self.options = options
         self.tree: SchemaTree = build_tree(footer.meta.schema, options.limits.max_schema_depth)
         self._chunks: dict[tuple[int, int], Chunk] = {}
@@ -111,7 +117,8 @@ class OpenFile:
         """The chunk of a leaf in a row group.
 
         Raises :class:`CorruptFileError` when its metadata contradicts the schema or the file,
-        :class:`UnsupportedError` when its data lies in another file.
+        :class:`UnsupportedError` when its data lies in another file, :class:`EncryptionError` when its key is missing
+        or wrong.
         """
         key = row_group, node.column
         chunk = self._chunks.get(key)
@@ -132,22 +139,25 @@ class OpenFile:
             raise CorruptFileError(f"bad column chunk metadata: {error}") from error
         if raw.file_path is not None:
             raise UnsupportedError(f"the column chunk lies in another file, {raw.file_path!r}: not followed")
-        meta = raw.meta_data
-        if raw.crypto_metadata is not None:
-            raise EncryptionError("the column is encrypted: decryption keys are needed")
+        meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node.column, node.dotted)
         if meta is None:
             raise CorruptFileError("a column chunk without metadata")
         num_rows = self.num_rows_of(row_group)
         self._check(meta, node, num_rows)
         if meta.num_values == 0 and meta.data_page_offset <= 0:
-            return Chunk(node, row_group, num_rows, raw, meta, len(MAGIC), 0)  # no page was ever written
+            return Chunk(node, row_group, num_rows, raw, meta, len(MAGIC), 0, crypto)  # no page was ever written
         start = min(o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset) if o > 0)
         size, end = meta.total_compressed_size, self.fetcher.source.size - 8
         if size < 0 or start < len(MAGIC) or start + size > end:
             raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
         if omits_dictionary_header(self.created_by):
             size = min(size + DICTIONARY_HEADER, end - start)
-        return Chunk(node, row_group, num_rows, raw, meta, start, size)
+        return Chunk(node, row_group, num_rows, raw, meta, start, size, crypto)
+
+    def _ordinal(self, row_group: int) -> int:
+        """The number that encrypted modules of a row group are bound to."""
+        stated = self.footer.row_group(row_group).ordinal
+        return row_group if stated is None else int(stated)
 
     @staticmethod
     def _check(meta: Any, node: Node, num_rows: int) -> None:
@@ -167,42 +177,19 @@ class OpenFile:
 def open_file(where: Any, options: ReadOptions) -> OpenFile:
     """Open ``where`` (see :func:`pyparq.io.source.open_source`) and read its footer.
 
-    Raises :class:`CorruptFileError` when it is not a whole Parquet file.
+    Raises :class:`CorruptFileError` when it is not a whole Parquet file, :class:`EncryptionError` when its footer
+    cannot be decrypted.
     """
     source = open_source(where)
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
         with located(file=source.name):
-            footer = read_footer(fetcher, options)
-            return OpenFile(fetcher, footer, options)
+            footer, decryption = read_footer(fetcher, options)
+            return OpenFile(fetcher, footer, decryption, options)
     except BaseException:
         if source is not where:
             source.close()
         raise
-
-
-def read_footer(fetcher: Fetcher, options: ReadOptions) -> LazyFileMetaData:
-    """Footer from the end of the file (README.md, File format)."""
-    source: Source = fetcher.source
-    if source.size < 12:
-        raise CorruptFileError(f"not a Parquet file: {source.size} bytes are too few")
-    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else REMOTE_TAIL))
-    magic = bytes(tail[-4:])
-    if magic == ENCRYPTED_MAGIC:
-        raise EncryptionError("the footer is encrypted: decryption keys are needed")
-    if magic != MAGIC:
-        raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}")
-    size = int.from_bytes(tail[-8:-4], "little")
-    if size > source.size - 12 or size == 0:
-        raise CorruptFileError(f"the footer claims {size} bytes in a file of {source.size}")
-    if size > options.limits.max_footer:
-        raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
-    if size + 8 > len(tail):
-        tail = fetcher.read_tail(size + 8)
-    try:
-        return LazyFileMetaData(tail[len(tail) - 8 - size : len(tail) - 8])
-    except (ThriftDecodeError, KernelError) as error:
-        raise CorruptFileError(f"the footer does not decode: {error}") from error
 
 
 def to_bytes(value: str | bytes | None) -> bytes:

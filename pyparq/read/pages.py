@@ -17,9 +17,10 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.compression import UNCOMPRESSED, decompress, most_output
 from pyparq.encodings import BIT_PACKED, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
+from pyparq.encryption.aad import Module
 from pyparq.errors import ChecksumError, CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import ThriftDecodeError, deserialize
+from pyparq.format.codec import ThriftDecodeError
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
@@ -55,8 +56,8 @@ class PageParts:
     data: Any
 
 
-class Scratch:
-    """One buffer per task that pages are decompressed into; views into it die with the next page."""
+class _Buffer:
+    """Memory that one page after another goes into; views into it die with the next page."""
 
     def __init__(self) -> None:
         self._buffer = np.empty(0, np.uint8)
@@ -67,13 +68,28 @@ class Scratch:
         return self._buffer
 
 
-def read_header(data: memoryview, at: int, chunk: Chunk, options: ReadOptions) -> tuple[Any, memoryview, int]:
+class Scratch:
+    """The buffers of one task: pages are decrypted into the one and decompressed into the other."""
+
+    def __init__(self) -> None:
+        self.decrypted = _Buffer()
+        self.decompressed = _Buffer()
+
+
+def read_header(
+    data: memoryview, at: int, chunk: Chunk, options: ReadOptions, ordinal: int | str
+) -> tuple[Any, memoryview, int]:
     """Header at ``data[at:]``, the stored body behind it, and where the body ends.
+
+    ``ordinal`` is that of the page which must be there, as in :class:`StoredPage`: encrypted pages are bound to it.
 
     The declared sizes are checked against the bytes there are, the chunk and the limits before anybody allocates.
     """
     try:
-        header, start = deserialize(tt.PageHeader, data, at)
+        if isinstance(ordinal, int):
+            header, start = chunk.crypto.struct(tt.PageHeader, data, at, Module.DATA_PAGE_HEADER, ordinal)
+        else:
+            header, start = chunk.crypto.struct(tt.PageHeader, data, at, Module.DICTIONARY_PAGE_HEADER)
     except (ThriftDecodeError, KernelError) as error:
         raise CorruptFileError(f"bad page header: {error}") from error
     stored, size = header.compressed_page_size, header.uncompressed_page_size
@@ -98,7 +114,7 @@ def walk_pages(data: memoryview, chunk: Chunk, options: ReadOptions) -> Iterator
         if at >= len(data):
             raise CorruptFileError(f"{chunk.meta.num_values} values are declared, the pages end after {seen}")
         try:
-            header, body, at = read_header(data, at, chunk, options)
+            header, body, at = read_header(data, at, chunk, options, ordinal if at else chunk.first_page)
             if header.type == DICTIONARY_PAGE:
                 if seen or has_dictionary:
                     raise CorruptFileError("a dictionary page that is not the first page of its column chunk")
@@ -151,8 +167,8 @@ def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tup
         raise UnsupportedError(f"a dictionary page in {encoding_name(header.encoding)}")
     if header.num_values < 0:
         raise CorruptFileError(f"a dictionary of {header.num_values} entries")
-    data = decompress(chunk.meta.codec, page.body, page.header.uncompressed_page_size)
-    return data, header.num_values
+    body = chunk.crypto.open(Module.DICTIONARY_PAGE, page.body)
+    return decompress(chunk.meta.codec, body, page.header.uncompressed_page_size), header.num_values
 
 
 def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, scratch: Scratch) -> PageParts:
@@ -175,8 +191,9 @@ def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, scratch: Scr
 def _open_v1(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
     header, node = _data_header(page), chunk.node
     size = page.header.uncompressed_page_size
-    buffer = None if chunk.meta.codec == UNCOMPRESSED else scratch.take(size)
-    data = memoryview(decompress(chunk.meta.codec, page.body, size, buffer))
+    buffer = None if chunk.meta.codec == UNCOMPRESSED else scratch.decompressed.take(size)
+    body = chunk.crypto.open(Module.DATA_PAGE, page.body, _number(page), scratch.decrypted)
+    data = memoryview(decompress(chunk.meta.codec, body, size, buffer))
     count = header.num_values
     at = 0
     rep = None
@@ -213,19 +230,24 @@ def _open_v2(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
         raise CorruptFileError(f"levels of {rep_size} + {def_size} bytes in a page of {len(page.body)}")
     count = header.num_values
     levels_end = rep_size + def_size
-    rep = rle.decode_levels(page.body[:rep_size], count, node.max_rep) if node.max_rep else None
+    head, stored = chunk.crypto.open_page_v2(page.body, levels_end, _number(page), scratch.decrypted)
+    rep = rle.decode_levels(head[:rep_size], count, node.max_rep) if node.max_rep else None
     levels = None
     if node.max_def:
-        levels = rle.decode_levels(page.body[rep_size:levels_end], count, node.max_def)
-    stored, size = page.body[levels_end:], size - levels_end
+        levels = rle.decode_levels(head[rep_size:levels_end], count, node.max_def)
+    size -= levels_end
     compressed = header.is_compressed is not False and chunk.meta.codec != UNCOMPRESSED
     if compressed and len(stored) == 0 and size == 0:
         compressed = False  # writers leave empty payloads alone
     codec = chunk.meta.codec if compressed else UNCOMPRESSED
-    data = decompress(codec, stored, size, scratch.take(size) if compressed else None)
+    data = decompress(codec, stored, size, scratch.decompressed.take(size) if compressed else None)
     if node.max_rep == 0 and header.num_rows != count:
         raise CorruptFileError(f"{header.num_rows} rows in a page of {count} values")
     return _parts(node, count, rep, levels, header.encoding, memoryview(data))
+
+
+def _number(page: StoredPage) -> int:
+    return page.ordinal if isinstance(page.ordinal, int) else -1
 
 
 def _parts(

@@ -254,7 +254,7 @@ class Pruner:
                 selection.dictionaries[chunk.node.column] = values
 
     def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:
-        header, body, _ = read_header(data, 0, chunk, self.options)
+        header, body, _ = read_header(data, 0, chunk, self.options, "dictionary")
         if header.type != DICTIONARY_PAGE:
             return None
         return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
@@ -111,7 +112,8 @@ class Scan:
                     tuple(reads[0]), tuple(reads[1]),
                 )
             )  # fmt: skip
-        return ScanPlan(self.file.name, self.columns, self.filters, self.file.options, tuple(groups))
+        options = replace(self.file.options, decryption=None)  # keys do not travel
+        return ScanPlan(self.file.name, self.columns, self.filters, options, tuple(groups))
 
     def explain(self, *, execute: bool = True) -> Explanation:
         """What each index removed, and the pages, ranges, requests and bytes it came to.

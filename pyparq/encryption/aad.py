@@ -1,0 +1,61 @@
+"""What each module of an encrypted file is bound to (Encryption.md, 4.4): the additional authenticated data."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pyparq.errors import EncryptionError
+
+MAX_ORDINAL = (1 << 15) - 1
+"""Row groups, columns and pages are counted in two bytes, signed."""
+
+
+class Module(IntEnum):
+    """Module types of the AAD suffix (Encryption.md, 4.4.2)."""
+
+    FOOTER = 0
+    COLUMN_METADATA = 1
+    DATA_PAGE = 2
+    DICTIONARY_PAGE = 3
+    DATA_PAGE_HEADER = 4
+    DICTIONARY_PAGE_HEADER = 5
+    COLUMN_INDEX = 6
+    OFFSET_INDEX = 7
+    BLOOM_FILTER_HEADER = 8
+    BLOOM_FILTER_BITSET = 9
+
+    @property
+    def label(self) -> str:
+        """As an error message says it."""
+        return self.name.lower().replace("_", " ")
+
+
+PAGES = frozenset({Module.DATA_PAGE, Module.DICTIONARY_PAGE})
+"""Modules that AES_GCM_CTR_V1 leaves without authentication."""
+
+_WITH_PAGE = frozenset({Module.DATA_PAGE, Module.DATA_PAGE_HEADER})
+
+
+def chunk_aad(file_aad: bytes, module: Module, row_group: int, column: int, page: int = -1) -> bytes:
+    """AAD of a module of a column chunk.
+
+    ``file_aad`` is the AAD prefix followed by the file's own identifier. ``page`` (data pages counted from 0) is part
+    of it for data pages and their headers only. Raises :class:`EncryptionError` for an ordinal that two bytes cannot
+    hold.
+    """
+    if module in _WITH_PAGE:
+        ordinals = _ordinal("row group", row_group) + _ordinal("column", column) + _ordinal("page", page)
+    else:
+        ordinals = _ordinal("row group", row_group) + _ordinal("column", column)
+    return file_aad + bytes((module,)) + ordinals
+
+
+def footer_aad(file_aad: bytes) -> bytes:
+    """AAD of the footer, encrypted or signed."""
+    return file_aad + bytes((Module.FOOTER,))
+
+
+def _ordinal(what: str, number: int) -> bytes:
+    if not 0 <= number <= MAX_ORDINAL:
+        raise EncryptionError(f"{what} {number} of an encrypted file: only {MAX_ORDINAL + 1} can be told apart")
+    return number.to_bytes(2, "little")

@@ -1,0 +1,236 @@
+"""AES as the format uses it (Encryption.md, 4 and 5.1): modules in GCM and CTR, and the footer's signature.
+
+A stored GCM module is length (4 bytes), nonce (12), ciphertext, tag (16); a CTR module is the same without the tag.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any, NoReturn
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import EncryptionError, OptionError
+
+LENGTH, NONCE, TAG = 4, 12, 16
+GCM_OVERHEAD = LENGTH + NONCE + TAG
+CTR_OVERHEAD = LENGTH + NONCE
+SIGNATURE = NONCE + TAG
+"""Bytes of a footer signature."""
+
+MAX_INVOCATIONS = 1 << 32
+"""Encryptions under one key (Encryption.md, 4.1.4)."""
+
+_CTR_START = b"\x00\x00\x00\x01"
+
+Buffer = npt.NDArray[np.uint8]
+
+
+class _Counter:
+    """Encryptions made with one key in this process, by whichever objects hold it."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        with self._lock:
+            if self.used >= MAX_INVOCATIONS:
+                raise EncryptionError(f"the key has made {self.used} encryptions, the most it may: take a new key")
+            self.used += 1
+
+
+_counters: WeakValueDictionary[bytes, _Counter] = WeakValueDictionary()
+_counters_lock = threading.Lock()
+
+
+def _counter_of(key: bytes) -> _Counter:
+    name = hashlib.sha256(key).digest()
+    with _counters_lock:
+        counter = _counters.get(name)
+        if counter is None:
+            counter = _counters[name] = _Counter()
+        return counter
+
+
+def check_key(key: Any, what: str) -> bytes:
+    """``key`` as bytes. Raises :class:`OptionError` unless it is an AES key; the message does not show it."""
+    if not isinstance(key, (bytes, bytearray, memoryview)):
+        raise OptionError(f"{what} must be bytes, not {type(key).__name__}")
+    data = bytes(key)
+    if len(data) not in (16, 24, 32):
+        raise OptionError(f"{what} has {len(data)} bytes: an AES key has 16, 24 or 32")
+    return data
+
+
+class DataKey:
+    """An AES key of 16, 24 or 32 bytes, ready for use from several threads. Never printed, never pickled."""
+
+    __slots__ = ("_aes", "_counter", "_ctrs", "_gcm")
+
+    def __init__(self, key: bytes) -> None:
+        # Takes 7 ms: not for those who never encrypt.
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        from cryptography.hazmat.primitives.ciphers.algorithms import AES
+
+        checked = check_key(key, "the key")
+        self._gcm = AESGCM(checked)
+        self._aes = AES(checked)
+        self._ctrs: list[Any] = []
+        self._counter = _counter_of(checked)
+
+    def __repr__(self) -> str:
+        return f"<AES key of {self._aes.key_size} bits>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("keys are not pickled")
+
+    @property
+    def invocations(self) -> int:
+        """Encryptions made with this key in this process."""
+        return self._counter.used
+
+    # ---- GCM
+
+    def seal(self, parts: Sequence[Any], aad: bytes) -> Buffer:
+        """The stored GCM module of the bytes in ``parts``, one after another."""
+        out, nonce, body = self._framed(parts, GCM_OVERHEAD)
+        _encrypt_into(self._gcm, nonce, body, aad, out.data[LENGTH + NONCE :])
+        return out
+
+    def open(self, stored: Any, aad: bytes, out: Buffer | None = None) -> memoryview:
+        """The plaintext of a whole stored GCM module, in ``out`` when that is given (at least as large).
+
+        Raises :class:`EncryptionError` when it is damaged, was moved, or belongs to another key.
+        """
+        nonce, body = _unframed(stored, GCM_OVERHEAD)
+        return _decrypt(self._gcm, nonce, body, aad, out)
+
+    # ---- CTR
+
+    def seal_ctr(self, parts: Sequence[Any]) -> Buffer:
+        """The stored CTR module of the bytes in ``parts``: not authenticated."""
+        out, nonce, body = self._framed(parts, CTR_OVERHEAD)
+        if len(body):
+            self._run_ctr(nonce, body, out.data[LENGTH + NONCE :])
+        return out
+
+    def open_ctr(self, stored: Any, out: Buffer | None = None) -> memoryview:
+        """The bytes of a whole stored CTR module, in ``out`` when that is given (at least as large)."""
+        nonce, body = _unframed(stored, CTR_OVERHEAD)
+        if not len(body):
+            return memoryview(b"")
+        target = (np.empty(len(body), np.uint8) if out is None else out).data[: len(body)]
+        self._run_ctr(nonce, body, target)
+        return target
+
+    def _run_ctr(self, nonce: bytes, data: Any, out: memoryview) -> None:
+        # Making a context costs more than a small page: they are kept, one per thread that is busy at a time.
+        try:
+            context = self._ctrs.pop()
+            context.reset_nonce(nonce + _CTR_START)
+        except IndexError:
+            context = self._new_ctr(nonce)
+        context.update_into(data, out)
+        if hasattr(context, "reset_nonce"):
+            self._ctrs.append(context)
+
+    def _new_ctr(self, nonce: bytes) -> Any:
+        from cryptography.hazmat.primitives.ciphers import Cipher
+        from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+        return Cipher(self._aes, CTR(nonce + _CTR_START)).encryptor()
+
+    # ---- the footer's signature (Encryption.md, 5.5), and keys wrapped by keys
+
+    def sign(self, data: Any, aad: bytes) -> bytes:
+        """Nonce and tag over ``data``: 28 bytes."""
+        self._counter.take()
+        nonce = os.urandom(NONCE)
+        return nonce + self._gcm.encrypt(nonce, bytes(data), aad)[-TAG:]
+
+    def verify(self, data: Any, signature: Any, aad: bytes) -> bool:
+        """Whether ``signature`` was made by this key over ``data``."""
+        nonce, tag = bytes(signature[:NONCE]), bytes(signature[NONCE:])
+        return hmac.compare_digest(self._gcm.encrypt(nonce, bytes(data), aad)[-TAG:], tag)
+
+    def wrap(self, secret: bytes, aad: bytes) -> bytes:
+        """Nonce, ciphertext and tag of a short secret, as key tools keep it."""
+        self._counter.take()
+        nonce = os.urandom(NONCE)
+        return nonce + self._gcm.encrypt(nonce, secret, aad)
+
+    def unwrap(self, wrapped: bytes, aad: bytes) -> bytes:
+        """The secret in what :meth:`wrap` made; :class:`EncryptionError` for another key or damaged bytes."""
+        if len(wrapped) < NONCE + TAG:
+            raise EncryptionError(f"a wrapped key of {len(wrapped)} bytes")
+        return bytes(_decrypt(self._gcm, wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad, None))
+
+    def _framed(self, parts: Sequence[Any], overhead: int) -> tuple[Buffer, bytes, Any]:
+        """A module's buffer with length and nonce in place, the nonce, and the bytes to encrypt."""
+        self._counter.take()
+        views = [memoryview(part).cast("B") for part in parts]
+        size = sum(map(len, views))
+        if size + overhead - LENGTH >= 1 << 31:
+            raise EncryptionError(f"a module of {size} bytes: readers take the length as 31 bits")
+        out = np.empty(size + overhead, np.uint8)
+        view, nonce, start = out.data, os.urandom(NONCE), LENGTH + NONCE
+        view[:LENGTH] = (size + overhead - LENGTH).to_bytes(LENGTH, "little")
+        view[LENGTH:start] = nonce
+        if len(views) == 1:
+            return out, nonce, views[0]
+        at = start
+        for part in views:
+            view[at : at + len(part)] = part
+            at += len(part)
+        return out, nonce, view[start:at]  # encrypted where they stand
+
+
+def _encrypt_into(gcm: Any, nonce: bytes, data: Any, aad: bytes, out: memoryview) -> None:
+    if hasattr(gcm, "encrypt_into"):
+        gcm.encrypt_into(nonce, data, aad, out)
+    else:  # cryptography before 47
+        out[:] = gcm.encrypt(nonce, data, aad)
+
+
+def _decrypt(gcm: Any, nonce: bytes, data: Any, aad: bytes, out: Buffer | None) -> memoryview:
+    from cryptography.exceptions import InvalidTag
+
+    size = len(data) - TAG
+    try:
+        if not hasattr(gcm, "decrypt_into"):
+            return memoryview(gcm.decrypt(nonce, data, aad))
+        target = (np.empty(size, np.uint8) if out is None else out).data[:size]
+        gcm.decrypt_into(nonce, data, aad, target)
+    except InvalidTag:
+        raise EncryptionError("it fails its authentication: another key or AAD, or altered bytes") from None
+    return target
+
+
+def _unframed(stored: Any, overhead: int) -> tuple[bytes, memoryview]:
+    """(nonce, what follows it) of a whole stored module."""
+    view = memoryview(stored).cast("B")
+    if len(view) < overhead:
+        raise EncryptionError(f"an encrypted module of {len(view)} bytes")
+    if stated_length(view, 0) != len(view) - LENGTH:
+        raise EncryptionError(f"an encrypted module of {len(view)} bytes that states {stated_length(view, 0)}")
+    return bytes(view[LENGTH : LENGTH + NONCE]), view[LENGTH + NONCE :]
+
+
+def stated_length(data: memoryview, at: int) -> int:
+    """Bytes of the module at ``data[at:]`` behind its length field; -1 when that field is cut off."""
+    return int.from_bytes(data[at : at + LENGTH], "little") if len(data) - at >= LENGTH else -1
+
+
+def module_end(data: memoryview, at: int) -> int:
+    """Where the module at ``data[at]`` ends. Raises :class:`EncryptionError` when that is beyond ``data``."""
+    length = stated_length(data, at)
+    if length < NONCE or length > len(data) - at - LENGTH:
+        raise EncryptionError(f"an encrypted module of {length} bytes where {max(len(data) - at - LENGTH, 0)} are left")
+    return at + LENGTH + length

@@ -1,0 +1,312 @@
+"""Envelope encryption: a data key for each file and column, wrapped by master keys that stay in a KMS.
+
+The names are those of ``pyarrow.parquet.encryption``, the key material that of parquet-java's key tools.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from pyparq.encryption import material as km
+from pyparq.encryption.cipher import DataKey, check_key
+from pyparq.encryption.kms import KmsClient, KmsConnectionConfig, decode_base64
+from pyparq.encryption.material import KeyMaterial
+from pyparq.encryption.properties import (
+    AES_GCM_V1,
+    DecryptionProperties,
+    EncryptionProperties,
+    FileKeys,
+    HeldKey,
+    ReadSibling,
+    assign,
+)
+from pyparq.errors import EncryptionError, OptionError, ParquetError
+
+T = TypeVar("T")
+KmsClientFactory = Callable[[KmsConnectionConfig], KmsClient]
+
+KEK_BYTES = KEK_ID_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionConfiguration:
+    """What to encrypt with which master keys (names in the KMS, not keys).
+
+    ``column_keys``: ``{master key: [columns]}``. ``uniform_encryption``: all columns with the footer key.
+    ``double_wrapping``: data keys are wrapped by a key encryption key, and that by the master key, so that the KMS is
+    called once per master key and ``cache_lifetime`` rather than once per file and column.
+    ``internal_key_material``: the wrapped keys go into the file; otherwise into ``_KEY_MATERIAL_FOR_<file>.json``
+    beside it. The rest as in :class:`EncryptionProperties`.
+    """
+
+    footer_key: str
+    column_keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    uniform_encryption: bool = False
+    encryption_algorithm: str = AES_GCM_V1
+    plaintext_footer: bool = False
+    double_wrapping: bool = True
+    cache_lifetime: timedelta = timedelta(minutes=10)
+    internal_key_material: bool = True
+    data_key_length_bits: int = 128
+    complete_columns: bool = False
+    aad_prefix: str | bytes | None = None
+    store_aad_prefix: bool = True
+
+    def __post_init__(self) -> None:
+        if self.data_key_length_bits not in (128, 192, 256):
+            raise OptionError(f"data_key_length_bits must be 128, 192 or 256, not {self.data_key_length_bits!r}")
+        if self.uniform_encryption == bool(self.column_keys):
+            raise OptionError("give column_keys or uniform_encryption=True, one of the two")
+        for name, columns in self.column_keys.items():
+            if isinstance(columns, str):
+                raise OptionError(f"column_keys[{name!r}] must be a list of columns, not one name")
+        names = [column for columns in self.column_keys.values() for column in columns]
+        if len(set(names)) != len(names):
+            raise OptionError("a column stands twice in column_keys")
+
+
+@dataclass(frozen=True, slots=True)
+class DecryptionConfiguration:
+    """How long unwrapped key encryption keys are kept."""
+
+    cache_lifetime: timedelta = timedelta(minutes=10)
+
+
+class _Cache:
+    """Values that are kept for a while. Concurrent misses may both call ``make``."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Hashable, tuple[float, Any]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, lifetime: timedelta, make: Callable[[], T]) -> T:
+        now = time.monotonic()
+        with self._lock:
+            found = self._entries.get(key)
+        if found is not None and now - found[0] < lifetime.total_seconds():
+            value: T = found[1]
+            return value
+        value = make()
+        with self._lock:
+            self._entries[key] = now, value
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Kek:
+    """A key encryption key of the writer: wraps the data keys of many files."""
+
+    key: DataKey
+    id: bytes
+    wrapped: str
+
+
+class CryptoFactory:
+    """Makes properties for files whose keys are wrapped by a KMS.
+
+    ``kms_client_factory`` makes a :class:`KmsClient` from a :class:`KmsConnectionConfig`; it is called once per
+    configuration. Pickles (for Spark, say) when the factory does; cached keys stay behind.
+    """
+
+    def __init__(self, kms_client_factory: KmsClientFactory) -> None:
+        if not callable(kms_client_factory):
+            raise OptionError("kms_client_factory must be callable: it makes a KMS client from its configuration")
+        self._make_client = kms_client_factory
+        self._clients = _Cache()
+        self._write_keks = _Cache()
+        self._read_keks = _Cache()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CryptoFactory, (self._make_client,)
+
+    def file_encryption_properties(
+        self, kms_connection_config: KmsConnectionConfig | None, encryption_config: EncryptionConfiguration
+    ) -> EncryptionProperties:
+        """Properties for writing: every file gets new data keys when its writing begins."""
+        return KmsEncryptionProperties(self, kms_connection_config or KmsConnectionConfig(), encryption_config)
+
+    def file_decryption_properties(
+        self,
+        kms_connection_config: KmsConnectionConfig | None = None,
+        decryption_config: DecryptionConfiguration | None = None,
+        **options: Any,
+    ) -> DecryptionProperties:
+        """Properties for reading; ``options`` are those of :class:`DecryptionProperties` but the keys."""
+        config = decryption_config or DecryptionConfiguration()
+        return KmsDecryptionProperties(self, kms_connection_config or KmsConnectionConfig(), config, options)
+
+    # ---- what the properties ask
+
+    def client(self, connection: KmsConnectionConfig) -> KmsClient:
+        key = connection.kms_instance_id, connection.kms_instance_url, connection.key_access_token
+        return self._clients.get(
+            key, timedelta.max, lambda: _ask("making the KMS client", lambda: self._make_client(connection))
+        )
+
+    def new_key(
+        self, connection: KmsConnectionConfig, config: EncryptionConfiguration, master: str, is_footer: bool
+    ) -> tuple[bytes, KeyMaterial]:
+        """A new data key and how it is wrapped."""
+        key = os.urandom(config.data_key_length_bits // 8)
+        where = connection.kms_instance_id, connection.kms_instance_url
+        if not config.double_wrapping:
+            wrapped = _wrap(self.client(connection), key, master)
+            return key, KeyMaterial(is_footer, master, wrapped, None, None, *where)
+        kek = self._write_keks.get(
+            (connection.key_access_token, *where, master),
+            config.cache_lifetime,
+            lambda: self._new_kek(connection, master),
+        )
+        wrapped_dek = base64.b64encode(kek.key.wrap(key, kek.id)).decode()
+        kek_id = base64.b64encode(kek.id).decode()
+        return key, KeyMaterial(is_footer, master, wrapped_dek, kek_id, kek.wrapped, *where)
+
+    def _new_kek(self, connection: KmsConnectionConfig, master: str) -> _Kek:
+        key = os.urandom(KEK_BYTES)
+        return _Kek(DataKey(key), os.urandom(KEK_ID_BYTES), _wrap(self.client(connection), key, master))
+
+    def unwrap(self, connection: KmsConnectionConfig, material: KeyMaterial, lifetime: timedelta) -> bytes:
+        """The data key of a key material."""
+        client = self.client(connection)
+        if material.kek_id is None or material.wrapped_kek is None:
+            return _unwrap(client, material.wrapped_dek, material.master_key_id)
+        wrapped_kek = material.wrapped_kek
+        kek_id = decode_base64(material.kek_id, "the id of a key encryption key")
+        kek = self._read_keks.get(
+            (connection.key_access_token, material.master_key_id, wrapped_kek, kek_id),
+            lifetime,
+            lambda: DataKey(_unwrap(client, wrapped_kek, material.master_key_id)),
+        )
+        return kek.unwrap(decode_base64(material.wrapped_dek, "a wrapped data key"), kek_id)
+
+
+class KmsEncryptionProperties(EncryptionProperties):
+    """Encryption with data keys that a KMS wraps; made by :class:`CryptoFactory`."""
+
+    def __init__(
+        self, factory: CryptoFactory, connection: KmsConnectionConfig, config: EncryptionConfiguration
+    ) -> None:
+        self._parts = factory, connection, config
+        self._columns = None if config.uniform_encryption else {}
+        self._settle(
+            config.encryption_algorithm,
+            config.plaintext_footer,
+            config.aad_prefix,
+            config.store_aad_prefix,
+            config.complete_columns,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KmsEncryptionProperties, self._parts
+
+    def keys_for(self, leaves: Sequence[str], file_name: str) -> FileKeys:
+        factory, connection, config = self._parts
+        external: dict[str, str] | None = None if config.internal_key_material else {}
+
+        def new_key(master: str, reference: str) -> HeldKey:
+            key, wrapped = factory.new_key(connection, config, master, reference == km.FOOTER_REFERENCE)
+            if external is None:
+                return HeldKey(DataKey(key), wrapped.to_json(internal=True).encode())
+            external[reference] = wrapped.to_json(internal=False)
+            return HeldKey(DataKey(key), km.reference_json(reference).encode())
+
+        # Before the KMS is asked for anything: is every column there?
+        names = [(master, column) for master, columns in config.column_keys.items() for column in columns]
+        assign(leaves, {column: master for master, column in names}, config.complete_columns)
+        footer = new_key(config.footer_key, km.FOOTER_REFERENCE)
+        if config.uniform_encryption:
+            return FileKeys(footer, dict.fromkeys(leaves), external)
+        keys = {column: new_key(master, km.column_reference(k)) for k, (master, column) in enumerate(names)}
+        return FileKeys(footer, assign(leaves, keys, config.complete_columns), external)
+
+
+class KmsDecryptionProperties(DecryptionProperties):
+    """Decryption with keys that a KMS unwraps; made by :class:`CryptoFactory`."""
+
+    def __init__(
+        self,
+        factory: CryptoFactory,
+        connection: KmsConnectionConfig,
+        config: DecryptionConfiguration,
+        options: Mapping[str, Any],
+    ) -> None:
+        super().__init__(**options)
+        self._parts = factory, connection, config, dict(options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KmsDecryptionProperties, self._parts
+
+    def for_file(self, file_name: str, read_sibling: ReadSibling) -> DecryptionProperties:
+        factory, connection, config, options = self._parts
+        retriever = _Retriever(factory, connection, config, file_name, read_sibling)
+        return DecryptionProperties(**{**options, "key_retriever": retriever})
+
+
+class _Retriever:
+    """The key of each key metadata of one file."""
+
+    def __init__(
+        self,
+        factory: CryptoFactory,
+        connection: KmsConnectionConfig,
+        config: DecryptionConfiguration,
+        file_name: str,
+        read_sibling: ReadSibling,
+    ) -> None:
+        self._factory = factory
+        self._connection = connection
+        self._config = config
+        self._sibling = km.sibling_name(file_name)
+        self._read_sibling = read_sibling
+        self._external: dict[str, str] | None = None
+
+    def __call__(self, metadata: bytes) -> bytes:
+        fields = km.parse_fields(metadata)
+        reference = km.reference_of(fields)
+        text: str | bytes = metadata if reference is None else self._from_external(reference)
+        return self._factory.unwrap(self._connection, KeyMaterial.parse(text), self._config.cache_lifetime)
+
+    def _from_external(self, reference: str) -> str:
+        if self._external is None:
+            try:
+                self._external = km.parse_external(self._read_sibling(self._sibling))
+            except OSError as error:
+                raise EncryptionError(f"external key material {self._sibling!r} cannot be read: {error}") from error
+        try:
+            return self._external[reference]
+        except KeyError:
+            raise EncryptionError(f"no key {reference!r} in {self._sibling!r}") from None
+
+
+def _ask(what: str, call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except ParquetError:
+        raise
+    except Exception as error:
+        raise EncryptionError(f"{what} failed: {type(error).__name__}: {error}") from error
+
+
+def _wrap(client: KmsClient, key: bytes, master: str) -> str:
+    wrapped = _ask(f"wrapping a key by master key {master!r}", lambda: client.wrap_key(key, master))
+    if not isinstance(wrapped, (str, bytes)):
+        raise EncryptionError(f"the KMS wrapped a key as {type(wrapped).__name__}, which is not text")
+    try:
+        return wrapped.decode() if isinstance(wrapped, bytes) else wrapped
+    except UnicodeDecodeError:
+        raise EncryptionError("the KMS wrapped a key as bytes that are not text") from None
+
+
+def _unwrap(client: KmsClient, wrapped: str, master: str) -> bytes:
+    key = _ask(f"unwrapping a key by master key {master!r}", lambda: client.unwrap_key(wrapped, master))
+    try:
+        return check_key(key, f"a key unwrapped by master key {master!r}")
+    except OptionError as error:
+        raise EncryptionError(error.message) from None

@@ -1,0 +1,141 @@
+"""Key material as parquet-java's key tools write it (type ``PKMT1``): JSON that says how a data key is wrapped.
+
+Key metadata in a Parquet file is either the material itself (internal storage) or a reference into a file beside it,
+``_KEY_MATERIAL_FOR_<file>.json`` (external storage).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.errors import EncryptionError
+
+TYPE = "PKMT1"
+FOOTER_REFERENCE = "footerKey"
+DEFAULT_KMS = "DEFAULT"
+"""Instance name and address where none is configured, as parquet-java writes it."""
+
+
+def column_reference(number: int) -> str:
+    return f"columnKey{number}"
+
+
+def sibling_name(file_name: str) -> str:
+    """Name of the file with the external key material of a Parquet file (both without folder)."""
+    return f"_KEY_MATERIAL_FOR_{file_name}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMaterial:
+    """How one data key is wrapped: by a master key, or by a key encryption key that a master key wraps."""
+
+    is_footer_key: bool
+    master_key_id: str
+    wrapped_dek: str
+    kek_id: str | None = None
+    """Base64; ``None`` without double wrapping."""
+    wrapped_kek: str | None = None
+    kms_instance_id: str = DEFAULT_KMS
+    kms_instance_url: str = DEFAULT_KMS
+
+    def to_json(self, internal: bool) -> str:
+        fields: dict[str, Any] = {"keyMaterialType": TYPE}
+        if internal:
+            fields["internalStorage"] = True
+        fields["isFooterKey"] = self.is_footer_key
+        if self.is_footer_key:
+            fields["kmsInstanceID"] = self.kms_instance_id
+            fields["kmsInstanceURL"] = self.kms_instance_url
+        fields["masterKeyID"] = self.master_key_id
+        fields["wrappedDEK"] = self.wrapped_dek
+        fields["doubleWrapping"] = self.kek_id is not None
+        if self.kek_id is not None:
+            fields["keyEncryptionKeyID"] = self.kek_id
+            fields["wrappedKEK"] = self.wrapped_kek
+        return json.dumps(fields, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> KeyMaterial:
+        """Raises :class:`EncryptionError` for anything but PKMT1 material."""
+        fields = parse_fields(text)
+        double = _get(fields, "doubleWrapping", bool)
+        footer = _get(fields, "isFooterKey", bool)
+        return cls(
+            footer,
+            _get(fields, "masterKeyID", str),
+            _get(fields, "wrappedDEK", str),
+            _get(fields, "keyEncryptionKeyID", str) if double else None,
+            _get(fields, "wrappedKEK", str) if double else None,
+            _get(fields, "kmsInstanceID", str) if footer else DEFAULT_KMS,
+            _get(fields, "kmsInstanceURL", str) if footer else DEFAULT_KMS,
+        )
+
+
+def reference_json(reference: str) -> str:
+    """Key metadata that refers to external material."""
+    fields = {"keyMaterialType": TYPE, "internalStorage": False, "keyReference": reference}
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def parse_fields(text: str | bytes) -> dict[str, Any]:
+    """The JSON object of key metadata or material, its type checked."""
+    fields = _json_object(text, "key metadata")
+    if fields.get("keyMaterialType") != TYPE:
+        raise EncryptionError(f"key material of type {fields.get('keyMaterialType')!r}; only {TYPE} is known")
+    return fields
+
+
+def reference_of(fields: Mapping[str, Any]) -> str | None:
+    """What key metadata refers to in external material; ``None`` for internal material."""
+    if _get(fields, "internalStorage", bool):
+        return None
+    return str(_get(fields, "keyReference", str))
+
+
+def parse_external(data: bytes) -> dict[str, str]:
+    """Contents of an external material file: material by reference."""
+    found = _json_object(data, "external key material")
+    if not all(isinstance(value, str) for value in found.values()):
+        raise EncryptionError("external key material that does not map references to text")
+    return found
+
+
+def external_json(material: Mapping[str, str]) -> bytes:
+    return json.dumps(dict(material), separators=(",", ":")).encode()
+
+
+def describe(metadata: bytes | None) -> str:
+    """Key metadata for a message: the master key or reference of key tools' material, else the bytes, shortened."""
+    if metadata is None:
+        return "no key metadata"
+    try:
+        fields = parse_fields(metadata)
+        if fields.get("masterKeyID"):
+            return f"master key {fields['masterKeyID']!r}"
+        if fields.get("keyReference"):
+            return f"external key material {fields['keyReference']!r}"
+    except EncryptionError:
+        pass
+    shown = metadata[:40]
+    text = repr(shown.decode()) if shown.isascii() and shown.decode("ascii").isprintable() else f"0x{shown.hex()}"
+    return f"key metadata {text}{'...' if len(metadata) > 40 else ''}"
+
+
+def _json_object(text: str | bytes, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise EncryptionError(f"{what} that is not JSON: {type(error).__name__}") from None
+    if not isinstance(found, dict):
+        raise EncryptionError(f"{what} that is not a JSON object")
+    return found
+
+
+def _get(fields: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = fields.get(name)
+    if not isinstance(value, kind):
+        raise EncryptionError(f"key material without a valid {name}")
+    return value

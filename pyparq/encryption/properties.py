@@ -1,0 +1,244 @@
+"""What a user says about encryption: which keys, which algorithm, what of the file stays readable.
+
+Keys are wrapped in :class:`~pyparq.encryption.cipher.DataKey` as soon as they are given: they are in no repr, no
+message and no pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Self, TypeVar
+
+from pyparq.encryption.cipher import DataKey, check_key
+from pyparq.errors import ColumnNotFoundError, EncryptionError, OptionError, ParquetError, near_matches
+
+T = TypeVar("T")
+
+AES_GCM_V1, AES_GCM_CTR_V1 = "AES_GCM_V1", "AES_GCM_CTR_V1"
+ALGORITHMS = (AES_GCM_V1, AES_GCM_CTR_V1)
+
+ReadSibling = Callable[[str], bytes]
+"""Reads the file of a name in the folder of the Parquet file."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionKey:
+    """A key with what the file says of it: ``metadata`` is stored in the clear, and handed to key retrievers."""
+
+    key: bytes = field(repr=False)
+    metadata: bytes | None = None
+
+    def __post_init__(self) -> None:
+        check_key(self.key, "a key")
+        if isinstance(self.metadata, str):
+            object.__setattr__(self, "metadata", self.metadata.encode())
+        elif self.metadata is not None and not isinstance(self.metadata, bytes):
+            raise OptionError(f"key metadata must be bytes or text, not {type(self.metadata).__name__}")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("keys are not pickled")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldKey:
+    """A key ready for use, with its metadata."""
+
+    key: DataKey
+    metadata: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileKeys:
+    """The keys of one file. ``columns`` holds a leaf's own key, or ``None`` where it is under the footer key; leaves
+    that stay clear are missing."""
+
+    footer: HeldKey
+    columns: Mapping[str, HeldKey | None]
+    material: Mapping[str, str] | None = None
+    """Key material to store beside the file."""
+
+
+def _held(given: Any, what: str) -> HeldKey:
+    if isinstance(given, EncryptionKey):
+        return HeldKey(DataKey(given.key), given.metadata)
+    return HeldKey(DataKey(check_key(given, what)), None)
+
+
+def _prefix(given: Any) -> bytes | None:
+    if given is None or isinstance(given, bytes):
+        return given or None
+    if isinstance(given, str):
+        return given.encode() or None
+    raise OptionError(f"aad_prefix must be text or bytes, not {type(given).__name__}")
+
+
+def check_algorithm(name: Any) -> str:
+    if name not in ALGORITHMS:
+        raise OptionError(f"algorithm must be {' or '.join(map(repr, ALGORITHMS))}, not {name!r}")
+    return str(name)
+
+
+class _Secretive:
+    """Copies share the keys; pickles would spill them."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{type(self).__name__} holds keys and is not pickled: make it where it is used")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+
+class EncryptionProperties(_Secretive):
+    """How to encrypt a file: ``write_table(..., encryption=EncryptionProperties(footer_key=...))``.
+
+    ``footer_key`` and the values of ``column_keys`` are keys of 16, 24 or 32 bytes, or :class:`EncryptionKey` to store
+    key metadata with them. Without ``column_keys`` every column is encrypted with the footer key. With them, columns
+    that are not named stay in the clear, or are encrypted with the footer key when ``complete_columns`` is true; the
+    name of a group stands for all leaves below it.
+
+    ``algorithm``: ``"AES_GCM_V1"``, or ``"AES_GCM_CTR_V1"``, which leaves pages unauthenticated. ``plaintext_footer``:
+    the footer is readable and signed, so that readers without keys can read the columns in the clear. ``aad_prefix``
+    names the file: a reader that supplies it notices when another file was put in its place;
+    ``store_aad_prefix=False`` keeps it out of the file, so that every reader must supply it.
+
+    One object may serve many files; a random identifier tells them apart. Raises :class:`OptionError`.
+    """
+
+    def __init__(
+        self,
+        footer_key: bytes | EncryptionKey,
+        column_keys: Mapping[str, bytes | EncryptionKey] | None = None,
+        *,
+        algorithm: str = AES_GCM_V1,
+        plaintext_footer: bool = False,
+        aad_prefix: str | bytes | None = None,
+        store_aad_prefix: bool = True,
+        complete_columns: bool = False,
+    ) -> None:
+        self._footer = _held(footer_key, "footer_key")
+        self._columns = None
+        if column_keys is not None:
+            if not isinstance(column_keys, Mapping):
+                raise OptionError("column_keys must map column names to keys")
+            self._columns = {name: _held(key, f"the key of column {name!r}") for name, key in column_keys.items()}
+        self._settle(algorithm, plaintext_footer, aad_prefix, store_aad_prefix, complete_columns)
+
+    def _settle(
+        self, algorithm: str, plaintext_footer: bool, aad_prefix: str | bytes | None, store: bool, complete: bool
+    ) -> None:
+        self.algorithm = check_algorithm(algorithm)
+        self.plaintext_footer = bool(plaintext_footer)
+        self.aad_prefix = _prefix(aad_prefix)
+        self.store_aad_prefix = bool(store)
+        self.complete_columns = bool(complete)
+        if self.aad_prefix is None and not self.store_aad_prefix:
+            raise OptionError("store_aad_prefix=False needs an aad_prefix")
+
+    def keys_for(self, leaves: Sequence[str], file_name: str) -> FileKeys:
+        """The keys of a new file with these leaf columns (dotted paths).
+
+        Raises :class:`ColumnNotFoundError` for a key of a column that is not there.
+        """
+        if self._columns is None:
+            return FileKeys(self._footer, dict.fromkeys(leaves))
+        return FileKeys(self._footer, assign(leaves, self._columns, self.complete_columns))
+
+    def __repr__(self) -> str:
+        columns = "all columns" if self._columns is None else f"{len(self._columns)} column keys"
+        return (
+            f"<{type(self).__name__}: {self.algorithm}, footer {'signed' if self.plaintext_footer else 'encrypted'}, "
+            f"{columns}>"
+        )
+
+
+def assign(leaves: Sequence[str], named: Mapping[str, T], complete: bool) -> dict[str, T | None]:
+    """What is given for each leaf: the longest name that is the leaf or a group above it wins."""
+    found: dict[str, T | None] = dict.fromkeys(leaves) if complete else {}
+    for name in sorted(named, key=len):
+        below = [leaf for leaf in leaves if leaf == name or leaf.startswith(f"{name}.")]
+        if not below:
+            raise ColumnNotFoundError(f"a key for column {name!r}, which is not there{near_matches(name, leaves)}")
+        found.update(dict.fromkeys(below, named[name]))
+    return found
+
+
+class DecryptionProperties(_Secretive):
+    """How to decrypt a file: ``read_table(..., decryption=DecryptionProperties(footer_key=...))``.
+
+    ``footer_key``: the key that encrypts or signs the footer. ``column_keys``: keys by column; a group's name stands
+    for all leaves below it. ``key_retriever``: called with the key metadata of a key that was not given (bytes),
+    returns the key. ``aad_prefix``: must be the file's own; needed where the file does not store it.
+
+    ``check_footer_integrity``: with a plaintext footer, refuse the file when its signature cannot be checked because
+    the footer key is not there (``None``, the default, warns; ``False`` is silent and checks nothing).
+    ``allow_plaintext_files``: also read files that are not encrypted. ``algorithm``: refuse files of another one.
+
+    Keys may be missing: what they encrypt then cannot be read, the rest can. Raises :class:`OptionError`.
+    """
+
+    def __init__(
+        self,
+        footer_key: bytes | None = None,
+        column_keys: Mapping[str, bytes] | None = None,
+        *,
+        key_retriever: Callable[[bytes], bytes] | None = None,
+        aad_prefix: str | bytes | None = None,
+        check_footer_integrity: bool | None = None,
+        allow_plaintext_files: bool = False,
+        algorithm: str | None = None,
+    ) -> None:
+        self._footer = None if footer_key is None else _held(footer_key, "footer_key").key
+        if column_keys is not None and not isinstance(column_keys, Mapping):
+            raise OptionError("column_keys must map column names to keys")
+        named = (column_keys or {}).items()
+        self._columns = {name: _held(key, f"the key of column {name!r}").key for name, key in named}
+        if key_retriever is not None and not callable(key_retriever):
+            raise OptionError("key_retriever must be a function of the key metadata")
+        self._retriever = key_retriever
+        self.aad_prefix = _prefix(aad_prefix)
+        self.check_footer_integrity = check_footer_integrity
+        self.allow_plaintext_files = bool(allow_plaintext_files)
+        self.algorithm = None if algorithm is None else check_algorithm(algorithm)
+
+    def for_file(self, file_name: str, read_sibling: ReadSibling) -> DecryptionProperties:
+        """What to use for one file."""
+        return self
+
+    def footer_key(self, metadata: bytes | None) -> DataKey | None:
+        """The footer key; ``None`` when it was not given and cannot be retrieved."""
+        return self._footer or self._retrieved(metadata, "the footer")
+
+    def column_key(self, name: str, metadata: bytes | None) -> DataKey | None:
+        """The key of a leaf with a key of its own; ``None`` when there is none."""
+        parts = name.split(".")
+        for length in range(len(parts), 0, -1):
+            key = self._columns.get(".".join(parts[:length]))
+            if key is not None:
+                return key
+        return self._retrieved(metadata, f"column {name!r}")
+
+    def _retrieved(self, metadata: bytes | None, what: str) -> DataKey | None:
+        if self._retriever is None or metadata is None:
+            return None
+        try:
+            key = self._retriever(metadata)
+        except ParquetError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise EncryptionError(f"the key of {what} could not be retrieved: {reason}") from error
+        if key is None:
+            return None
+        try:
+            return DataKey(check_key(key, f"the retrieved key of {what}"))
+        except OptionError as error:
+            raise EncryptionError(error.message) from None
+
+    def __repr__(self) -> str:
+        known = ["footer key"] * (self._footer is not None) + [f"keys of {len(self._columns)} columns"]
+        known += ["key retriever"] * (self._retriever is not None)
+        return f"<{type(self).__name__}: {', '.join(known)}>"

@@ -1,0 +1,262 @@
+"""Decryption of one open file: a context that footer, pages, indexes and Bloom filters pass through.
+
+:class:`ChunkDecryption` is what the stages of a read see of it, per column chunk. That of a chunk in the clear gives
+every module back as it is, so that no stage asks whether a file is encrypted.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.encryption.aad import PAGES, Module, chunk_aad, footer_aad
+from pyparq.encryption.cipher import GCM_OVERHEAD, LENGTH, SIGNATURE, DataKey, module_end, stated_length
+from pyparq.encryption.material import describe
+from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties
+from pyparq.errors import CorruptFileError, EncryptionError, UnverifiedFooterWarning
+from pyparq.format import ttypes as tt
+from pyparq.format.codec import deserialize
+
+T = TypeVar("T")
+Buffer = npt.NDArray[np.uint8]
+
+
+class Buffers(Protocol):
+    """Where plaintext may go: a buffer of at least ``size`` bytes, used again for the next page."""
+
+    def take(self, size: int) -> Buffer: ...
+
+
+class ChunkDecryption(Protocol):
+    """The modules of one column chunk. ``page`` counts data pages."""
+
+    encrypted: bool
+    overhead: int
+    """Bytes that a module other than a page takes beside its plaintext."""
+
+    def open(self, module: Module, stored: Any, page: int = -1, out: Buffers | None = None) -> memoryview:
+        """Plaintext of a whole stored module; in ``out``, where it had to be decrypted and ``out`` is given."""
+
+    def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
+        """The Thrift struct stored at ``data[at]``, and where its stored bytes end."""
+
+    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
+        """(levels, values) of a v2 data page with so many bytes of levels."""
+
+
+class _Clear:
+    """A chunk in the clear."""
+
+    encrypted = False
+    overhead = 0
+
+    def open(self, module: Module, stored: Any, page: int = -1, out: Buffers | None = None) -> memoryview:
+        return memoryview(stored)
+
+    def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
+        return deserialize(cls, data, at)
+
+    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
+        return stored[:levels], stored[levels:]
+
+
+CLEAR = _Clear()
+
+
+class _Encrypted:
+    """A chunk under ``key``. May be used from several threads."""
+
+    encrypted = True
+    overhead = GCM_OVERHEAD
+
+    def __init__(self, key: DataKey, file_aad: bytes, ctr: bool, row_group: int, column: int) -> None:
+        self._key = key
+        self._file_aad = file_aad
+        self._ctr = ctr
+        self._row_group = row_group
+        self._column = column
+
+    def open(self, module: Module, stored: Any, page: int = -1, out: Buffers | None = None) -> memoryview:
+        target = None if out is None else out.take(len(stored))
+        try:
+            if self._ctr and module in PAGES:
+                return self._key.open_ctr(stored, target)
+            aad = chunk_aad(self._file_aad, module, self._row_group, self._column, page)
+            return self._key.open(stored, aad, target)
+        except EncryptionError as error:
+            raise _explained(error, module) from None
+
+    def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
+        try:
+            end = module_end(data, at)
+        except EncryptionError as error:
+            raise _explained(error, module) from None
+        # parquet-java leaves bytes behind the struct: they are not looked at.
+        return deserialize(cls, self.open(module, data[at:end], page))[0], end
+
+    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
+        # The specification encrypts the whole body, as Arrow C++ does; parquet-java leaves the levels in the clear.
+        if stated_length(stored, 0) == len(stored) - LENGTH:
+            try:
+                body = self.open(Module.DATA_PAGE, stored, page, out)
+                return body[:levels], body[levels:]
+            except EncryptionError:
+                if not levels or stated_length(stored, levels) != len(stored) - levels - LENGTH:
+                    raise
+        if levels > len(stored):
+            raise CorruptFileError(f"levels of {levels} bytes in a page of {len(stored)}")
+        return stored[:levels], self.open(Module.DATA_PAGE, stored[levels:], page, out)
+
+
+def _explained(error: EncryptionError, module: Module) -> EncryptionError:
+    return EncryptionError(f"the {module.label} cannot be decrypted: {error.message}")
+
+
+class FileDecryption(Protocol):
+    """The encryption of one file, as far as its reader has the keys."""
+
+    def column(self, raw: Any, row_group: int, column: int, name: str) -> tuple[Any, ChunkDecryption]:
+        """ColumnMetaData (``None`` where the chunk has none) and context of a column chunk.
+
+        ``raw`` is the ColumnChunk, ``row_group`` and ``column`` its ordinals, ``name`` the dotted path of the leaf.
+        Raises :class:`EncryptionError` when its key is missing or wrong.
+        """
+
+
+class _ClearFile:
+    """A file without encryption."""
+
+    def column(self, raw: Any, row_group: int, column: int, name: str) -> tuple[Any, ChunkDecryption]:
+        if raw.crypto_metadata is not None:
+            raise EncryptionError("the column is encrypted, but the footer does not say how")
+        return raw.meta_data, CLEAR
+
+
+CLEAR_FILE = _ClearFile()
+
+
+class EncryptedFile:
+    """A file with an encrypted footer or a signed one. ``properties`` is ``None`` for a reader without any keys."""
+
+    def __init__(
+        self,
+        properties: DecryptionProperties | None,
+        algorithm: Any,
+        key_metadata: bytes | None,
+        *,
+        plaintext_footer: bool,
+    ) -> None:
+        self._properties = properties
+        self.plaintext_footer = plaintext_footer
+        self.algorithm, stored = _algorithm(algorithm)
+        wanted = None if properties is None else properties.algorithm
+        if wanted not in (None, self.algorithm):
+            raise EncryptionError(f"the file is encrypted by {self.algorithm}, not by {wanted} as demanded")
+        self.key_metadata = key_metadata
+        self._file_aad = _aad_prefix(properties, stored) + (stored.aad_file_unique or b"")
+        self._footer_key = None if properties is None else properties.footer_key(key_metadata)
+        self._column_keys: dict[tuple[str, bytes | None], DataKey | None] = {}
+        self._lock = threading.Lock()
+
+    # ---- the footer
+
+    def open_footer(self, stored: memoryview) -> memoryview:
+        """The FileMetaData of an encrypted footer (``stored``: the module, maybe with bytes behind it)."""
+        if self._footer_key is None:
+            raise EncryptionError(
+                f"the footer is encrypted and its key is not known ({describe(self.key_metadata)}): "
+                f"give decryption=DecryptionProperties(footer_key=...)"
+            )
+        try:
+            end = module_end(stored, 0)
+            return self._footer_key.open(stored[:end], footer_aad(self._file_aad))
+        except EncryptionError as error:
+            raise EncryptionError(
+                f"the footer cannot be decrypted: {error.message} (footer key: {describe(self.key_metadata)})"
+            ) from None
+
+    def check_signature(self, signed: memoryview) -> None:
+        """Check a plaintext footer, given with its signature at the end. Without the footer key, warn or refuse."""
+        wanted = None if self._properties is None else self._properties.check_footer_integrity
+        if wanted is False:
+            return
+        if self._footer_key is None:
+            message = f"the footer's signature was not checked: no footer key ({describe(self.key_metadata)})"
+            if wanted:
+                raise EncryptionError(message)
+            warnings.warn(message, UnverifiedFooterWarning, stacklevel=6)
+            return
+        footer, signature = signed[:-SIGNATURE], signed[-SIGNATURE:]
+        if len(signed) <= SIGNATURE or not self._footer_key.verify(footer, signature, footer_aad(self._file_aad)):
+            raise EncryptionError("the footer does not match its signature: another key or AAD, or altered bytes")
+
+    # ---- columns
+
+    def column(self, raw: Any, row_group: int, column: int, name: str) -> tuple[Any, ChunkDecryption]:
+        crypto = raw.crypto_metadata
+        if crypto is None:
+            return raw.meta_data, CLEAR
+        own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+        if own is None and crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
+            raise EncryptionError("the column is encrypted in a way that is not known")
+        key = self._key(name, own)
+        context = _Encrypted(key, self._file_aad, self.algorithm == AES_GCM_CTR_V1, row_group, column)
+        stored = raw.encrypted_column_metadata
+        if stored is None:
+            return raw.meta_data, context
+        try:
+            return context.struct(tt.ColumnMetaData, memoryview(stored), 0, Module.COLUMN_METADATA)[0], context
+        except EncryptionError as error:
+            which = "the footer key" if own is None else describe(own.key_metadata)
+            raise EncryptionError(f"{error.message} (key: {which})") from None
+
+    def _key(self, name: str, own: Any) -> DataKey:
+        if own is None:
+            if self._footer_key is None:
+                raise EncryptionError(
+                    f"the column is encrypted with the footer key, which is not known ({describe(self.key_metadata)})"
+                )
+            return self._footer_key
+        if ".".join(own.path_in_schema) != name:
+            raise CorruptFileError(f"the column's encryption is that of {'.'.join(own.path_in_schema)!r}")
+        with self._lock:
+            place = name, own.key_metadata
+            if place not in self._column_keys:
+                known = None if self._properties is None else self._properties.column_key(*place)
+                self._column_keys[place] = known
+            key = self._column_keys[place]
+        if key is None:
+            raise EncryptionError(
+                f"the column is encrypted with a key of its own, which is not known ({describe(own.key_metadata)}): "
+                f"give it in DecryptionProperties(column_keys=...)"
+            )
+        return key
+
+
+def _algorithm(union: Any) -> tuple[str, Any]:
+    """(name, AesGcmV1 or AesGcmCtrV1)."""
+    if union is not None and union.AES_GCM_V1 is not None:
+        return AES_GCM_V1, union.AES_GCM_V1
+    if union is not None and union.AES_GCM_CTR_V1 is not None:
+        return AES_GCM_CTR_V1, union.AES_GCM_CTR_V1
+    raise EncryptionError("the file is encrypted by an algorithm that is not known")
+
+
+def _aad_prefix(properties: DecryptionProperties | None, stored: Any) -> bytes:
+    given = None if properties is None else properties.aad_prefix
+    in_file: bytes | None = stored.aad_prefix or None
+    if in_file is not None:
+        if given not in (None, in_file):
+            raise EncryptionError(f"the file has the AAD prefix {in_file!r}, not {given!r}: it is another file")
+        return in_file
+    if stored.supply_aad_prefix:
+        if given is None and properties is not None:
+            raise EncryptionError("the file needs an AAD prefix that it does not hold: give aad_prefix")
+        return given or b""
+    if given is not None:
+        raise EncryptionError(f"the file was written without an AAD prefix, not with {given!r}: it is another file")
+    return b""

@@ -1,0 +1,198 @@
+"""Encryption of one file that is being written: a context that footer, pages, indexes and Bloom filters pass through.
+
+:class:`ChunkEncryption` is what the stages of a write see of it, per column chunk. That of a chunk in the clear gives
+every module back as it is, so that no stage asks whether a file is encrypted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, Protocol
+
+from pyparq.encryption.aad import MAX_ORDINAL, PAGES, Module, chunk_aad, footer_aad
+from pyparq.encryption.cipher import DataKey
+from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, HeldKey
+from pyparq.errors import DataError, OptionError
+from pyparq.format import ttypes as tt
+from pyparq.format.codec import serialize
+
+MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+FILE_ID = 8
+"""Bytes of the identifier that tells files under one key apart."""
+
+
+class ChunkEncryption(Protocol):
+    """The modules of one column chunk. ``page`` counts data pages. Used by one thread at a time."""
+
+    def seal(self, module: Module, parts: Sequence[Any], page: int = -1) -> list[Any]:
+        """The stored form of the bytes in ``parts``, one after another."""
+
+
+class FileEncryption(Protocol):
+    """What the writer asks of a file's encryption."""
+
+    magic: bytes
+    max_ordinal: int | None
+    """Highest ordinal of a row group, column or page; ``None`` where there is none."""
+    material: Mapping[str, str] | None
+    """External key material to store beside the file."""
+
+    def chunk(self, row_group: int, column: int) -> ChunkEncryption:
+        """The context of a column chunk."""
+
+    def store_metadata(self, chunk: tt.ColumnChunk, row_group: int, column: int) -> tt.ColumnChunk:
+        """The ColumnChunk as the footer holds it, from the whole one, which is left as it is."""
+
+    def seal_footer(self, footer: tt.FileMetaData) -> list[Any]:
+        """Everything between the last index and the footer's length."""
+
+
+class _Clear:
+    """A chunk in the clear."""
+
+    def seal(self, module: Module, parts: Sequence[Any], page: int = -1) -> list[Any]:
+        return list(parts)
+
+
+CLEAR = _Clear()
+
+
+class _ClearFile:
+    """A file without encryption."""
+
+    magic = MAGIC
+    max_ordinal: int | None = None
+    material: Mapping[str, str] | None = None
+
+    def chunk(self, row_group: int, column: int) -> ChunkEncryption:
+        return CLEAR
+
+    def store_metadata(self, chunk: tt.ColumnChunk, row_group: int, column: int) -> tt.ColumnChunk:
+        return chunk
+
+    def seal_footer(self, footer: tt.FileMetaData) -> list[Any]:
+        return [serialize(footer)]
+
+
+CLEAR_FILE = _ClearFile()
+
+
+class _Encrypted:
+    """A chunk under ``key``."""
+
+    def __init__(self, key: DataKey, file_aad: bytes, ctr: bool, row_group: int, column: int) -> None:
+        self._key = key
+        self._file_aad = file_aad
+        self._ctr = ctr
+        self._row_group = row_group
+        self._column = column
+
+    def seal(self, module: Module, parts: Sequence[Any], page: int = -1) -> list[Any]:
+        aad = chunk_aad(self._file_aad, module, self._row_group, self._column, page)
+        if self._ctr and module in PAGES:
+            return [self._key.seal_ctr(parts)]
+        return [self._key.seal(parts, aad)]
+
+
+class EncryptedFile:
+    """A file under ``properties``. ``paths`` are the leaves' paths, in column order.
+
+    Asks for the keys. Raises :class:`ColumnNotFoundError` for a key of a column that is not there,
+    :class:`DataError` for an encrypted column that two bytes cannot count, and what a KMS has to say as
+    :class:`EncryptionError`.
+    """
+
+    max_ordinal: int | None = MAX_ORDINAL
+
+    def __init__(self, properties: EncryptionProperties, paths: Sequence[tuple[str, ...]], file_name: str) -> None:
+        names = [".".join(path) for path in paths]
+        keys = properties.keys_for(names, file_name)
+        self._paths = paths
+        self._footer = keys.footer
+        self._columns = [(name in keys.columns, keys.columns.get(name)) for name in names]
+        self._ctr = properties.algorithm == AES_GCM_CTR_V1
+        self._plaintext_footer = properties.plaintext_footer
+        self._unique = os.urandom(FILE_ID)
+        prefix = properties.aad_prefix or b""
+        self._file_aad = prefix + self._unique
+        self._stored_prefix = prefix if prefix and properties.store_aad_prefix else None
+        self._supply_prefix = True if prefix and not properties.store_aad_prefix else None
+        self.magic = MAGIC if self._plaintext_footer else ENCRYPTED_MAGIC
+        self.material = keys.material
+        if any(encrypted for encrypted, _ in self._columns[MAX_ORDINAL + 1 :]):
+            raise DataError(f"column {MAX_ORDINAL + 1} and those behind it cannot be encrypted: they are too many")
+
+    def _key_of(self, column: int) -> DataKey:
+        own = self._columns[column][1]
+        return self._footer.key if own is None else own.key
+
+    def chunk(self, row_group: int, column: int) -> ChunkEncryption:
+        if not self._columns[column][0]:
+            return CLEAR
+        return _Encrypted(self._key_of(column), self._file_aad, self._ctr, row_group, column)
+
+    def store_metadata(self, chunk: tt.ColumnChunk, row_group: int, column: int) -> tt.ColumnChunk:
+        encrypted, own = self._columns[column]
+        if not encrypted:
+            return chunk
+        stored = copy(chunk)
+        stored.crypto_metadata = self._crypto_metadata(column, own)
+        if own is None and not self._plaintext_footer:
+            return stored  # the footer protects it
+        meta = serialize(chunk.meta_data)
+        (sealed,) = self.chunk(row_group, column).seal(Module.COLUMN_METADATA, [meta])
+        stored.encrypted_column_metadata = sealed.tobytes()
+        stored.meta_data = _bare(chunk.meta_data) if self._plaintext_footer else None
+        return stored
+
+    def _crypto_metadata(self, column: int, own: HeldKey | None) -> tt.ColumnCryptoMetaData:
+        if own is None:
+            return tt.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=tt.EncryptionWithFooterKey())
+        key = tt.EncryptionWithColumnKey(path_in_schema=list(self._paths[column]), key_metadata=own.metadata)
+        return tt.ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=key)
+
+    def _algorithm(self) -> tt.EncryptionAlgorithm:
+        fields: dict[str, Any] = {
+            "aad_prefix": self._stored_prefix,
+            "aad_file_unique": self._unique,
+            "supply_aad_prefix": self._supply_prefix,
+        }
+        if self._ctr:
+            return tt.EncryptionAlgorithm(AES_GCM_CTR_V1=tt.AesGcmCtrV1(**fields))
+        return tt.EncryptionAlgorithm(AES_GCM_V1=tt.AesGcmV1(**fields))
+
+    def seal_footer(self, footer: tt.FileMetaData) -> list[Any]:
+        aad = footer_aad(self._file_aad)
+        if self._plaintext_footer:
+            footer.encryption_algorithm = self._algorithm()
+            footer.footer_signing_key_metadata = self._footer.metadata
+            data = serialize(footer)
+            return [data, self._footer.key.sign(data, aad)]
+        crypto = tt.FileCryptoMetaData(encryption_algorithm=self._algorithm(), key_metadata=self._footer.metadata)
+        return [serialize(crypto), self._footer.key.seal([serialize(footer)], aad)]
+
+
+def _bare(meta: Any) -> tt.ColumnMetaData:
+    """What a plaintext footer says of an encrypted column: what a reader without its key needs to step over it."""
+    return tt.ColumnMetaData(
+        type=meta.type,
+        encodings=meta.encodings,
+        path_in_schema=meta.path_in_schema,
+        codec=meta.codec,
+        num_values=meta.num_values,
+        total_uncompressed_size=meta.total_uncompressed_size,
+        total_compressed_size=meta.total_compressed_size,
+        data_page_offset=meta.data_page_offset,
+        dictionary_page_offset=meta.dictionary_page_offset,
+    )
+
+
+def file_encryption(given: Any, paths: Sequence[tuple[str, ...]], file_name: str) -> FileEncryption:
+    """The context of a new file from the ``encryption`` option."""
+    if given is None:
+        return CLEAR_FILE
+    if not isinstance(given, EncryptionProperties):
+        raise OptionError(f"encryption must be EncryptionProperties, not {type(given).__name__}")
+    return EncryptedFile(given, paths, file_name)

@@ -1,0 +1,85 @@
+"""The end of a file: one speculative tail read, the footer in it, and what that says of encryption."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyparq.encryption.properties import DecryptionProperties
+from pyparq.encryption.reading import CLEAR_FILE, EncryptedFile, FileDecryption
+from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionError
+from pyparq.format import ttypes as tt
+from pyparq.format.codec import ThriftDecodeError, deserialize
+from pyparq.format.footer import LazyFileMetaData
+from pyparq.io.fetch import Fetcher
+from pyparq.io.sibling import base_name, read_sibling
+from pyparq.io.source import Source
+from pyparq.kernels import KernelError
+from pyparq.options import ReadOptions
+
+MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+
+LOCAL_TAIL, REMOTE_TAIL = 16 << 10, 48 << 10
+"""Bytes of the speculative tail read. It holds the footer of most files, and often page indexes or Bloom filters."""
+
+
+def read_footer(fetcher: Fetcher, options: ReadOptions) -> tuple[LazyFileMetaData, FileDecryption]:
+    """Footer from the end of the file (README.md, File format), and how to decrypt the rest.
+
+    Raises :class:`EncryptionError` for an encrypted footer without its key, one that fails its authentication or its
+    signature, and for a file that is not encrypted when keys are given, unless they allow it.
+    """
+    properties = _properties(options, fetcher.source)
+    magic, stored = _stored(fetcher, options)
+    if magic == ENCRYPTED_MAGIC:
+        crypto, end = deserialize(tt.FileCryptoMetaData, stored)
+        file = EncryptedFile(properties, crypto.encryption_algorithm, crypto.key_metadata, plaintext_footer=False)
+        return _decoded(file.open_footer(stored[end:])), file
+    footer = _decoded(stored)
+    meta = footer.meta
+    if meta.encryption_algorithm is not None:
+        file = EncryptedFile(
+            properties, meta.encryption_algorithm, meta.footer_signing_key_metadata, plaintext_footer=True
+        )
+        file.check_signature(stored)
+        return footer, file
+    if properties is not None and not properties.allow_plaintext_files:
+        raise EncryptionError(
+            "the file is not encrypted, but keys were given: it may have been replaced "
+            "(DecryptionProperties(allow_plaintext_files=True) reads it all the same)"
+        )
+    return footer, CLEAR_FILE
+
+
+def _properties(options: ReadOptions, source: Source) -> DecryptionProperties | None:
+    given = options.decryption
+    if given is None:
+        return None
+    if not isinstance(given, DecryptionProperties):
+        raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
+    return given.for_file(base_name(source.name), partial(read_sibling, source.name))
+
+
+def _stored(fetcher: Fetcher, options: ReadOptions) -> tuple[bytes, memoryview]:
+    """The magic at the end, and the bytes that the length before it counts."""
+    source: Source = fetcher.source
+    if source.size < 12:
+        raise CorruptFileError(f"not a Parquet file: {source.size} bytes are too few")
+    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else REMOTE_TAIL))
+    magic = bytes(tail[-4:])
+    if magic not in (MAGIC, ENCRYPTED_MAGIC):
+        raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}")
+    size = int.from_bytes(tail[-8:-4], "little")
+    if size > source.size - 12 or size == 0:
+        raise CorruptFileError(f"the footer claims {size} bytes in a file of {source.size}")
+    if size > options.limits.max_footer:
+        raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
+    if size + 8 > len(tail):
+        tail = fetcher.read_tail(size + 8)
+    return magic, tail[len(tail) - 8 - size : len(tail) - 8]
+
+
+def _decoded(data: memoryview) -> LazyFileMetaData:
+    try:
+        return LazyFileMetaData(data)
+    except (ThriftDecodeError, KernelError) as error:
+        raise CorruptFileError(f"the footer does not decode: {error}") from error
