@@ -16,8 +16,7 @@ from spark_tools import load, put
 from written import Written
 
 import pyparq
-from pyparq import col, encodings
-from pyparq.errors import UnsupportedError
+from pyparq import col
 from pyparq.read.explain import Explanation
 
 pytestmark = pytest.mark.spark
@@ -107,27 +106,12 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }
 
 
-def unread(file: pyparq.ParquetFile, name: str) -> set[str]:
-    """Encodings of a column's pages that pyparq does not decode (yet): the empty set once it decodes all."""
-    known = set(encodings.DICTIONARY_ENCODINGS) | {encodings.BIT_PACKED}
-    found: set[str] = set()
-    for group in range(file.num_row_groups):
-        used = file.metadata.row_group(group).column(name).raw.meta_data.encodings
-        found |= {encodings.encoding_name(e) for e in used if e not in known and not encodings.is_supported(e)}
-    return found
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_every_column(spark: Any, frame: Any, table: pa.Table, tmp_path: Path, case: str) -> None:
     path = written(spark, frame, tmp_path / "theirs", *CASES[case])
     with pyparq.ParquetFile(path) as file:
         assert file.metadata.num_rows == ROWS
         for name in table.column_names:
-            missing = unread(file, name)
-            if missing:
-                with pytest.raises(UnsupportedError, match="|".join(missing)):
-                    file.read(columns=[name])
-                continue
             found = file.read(columns=[name]).to_arrow()[name].combine_chunks()
             expected = table[name].combine_chunks()
             if name == "at":

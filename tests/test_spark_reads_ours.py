@@ -190,6 +190,42 @@ def test_many_values(session: Any, tmp_path: Path) -> None:
             assert found[name].combine_chunks().equals(table[name].combine_chunks()), (version, name)
 
 
+ENCODED = {
+    "DELTA_BINARY_PACKED": ("int32", "int64", "uint16", "date", "ts_usUTC", "decimal9", "decimal18"),
+    "DELTA_LENGTH_BYTE_ARRAY": ("string", "binary"),
+    "DELTA_BYTE_ARRAY": ("string", "binary", "fixed", "decimal38"),
+    "BYTE_STREAM_SPLIT": ("float32", "float64", "int32", "int64", "fixed", "decimal38"),
+}
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_every_other_encoding(session: Any, tmp_path: Path, version: str) -> None:
+    rng = np.random.default_rng(9)
+    types = columns(rng)
+    table = pa.table(
+        {
+            f"{encoding} {name} {nulls}": types[name].take(
+                pa.array(np.arange(ROWS), mask=rng.random(ROWS) < (0.4 if nulls else 0))
+            )
+            for encoding, names in ENCODED.items()
+            for name in names
+            for nulls in (False, True)
+        }
+    )
+    path = tmp_path / "ours.parquet"
+    pyparq.write_table(
+        table, path, column_encoding={name: name.split()[0] for name in table.column_names}, max_rows_per_page=100,
+        data_page_version=version, compression="lz4_raw",
+    )  # fmt: skip
+    with pyparq.ParquetFile(path) as file:
+        for chunk in file.metadata.row_group(0).columns:
+            assert set(chunk.encodings) == {"RLE", chunk.path_in_schema.split()[0]}
+    found = load(session, path).toArrow()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        expected = bits(as_spark_gives(column.combine_chunks(), found[name].type))
+        assert bits(found[name].combine_chunks()).equals(expected), name
+
+
 def test_no_rows(session: Any, tmp_path: Path) -> None:
     path = tmp_path / "ours.parquet"
     table = make(np.random.default_rng(1), repeat=False).slice(0, 0)
