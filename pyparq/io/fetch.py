@@ -55,17 +55,35 @@ class Fetcher:
 
         Raises :class:`CorruptFileError` for a range outside the file.
         """
+        return self.fetch_groups([ranges])[0]
+
+    def fetch_groups(self, groups: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
+        """As :meth:`fetch`, in one step for several groups; no request spans two of them.
+
+        Row groups are such groups: what lies between them (Bloom filters, in one of the layouts) must not change the
+        requests that a full scan makes, nor be read on the way.
+        """
+        missing, merged = 0, []
+        for ranges in groups:
+            self._check(ranges)
+            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0]
+            missing += len(absent)
+            merged.append(merge(absent, self.gap))
+        wanted = [r for part in merged for r in part]
+        fetched = iter(self._request(wanted, missing) if wanted else [])
+        found = []
+        for ranges, part in zip(groups, merged, strict=True):
+            starts, data = [start for start, _ in part], [next(fetched) for _ in part]
+            found.append([self._view(offset, length, starts, data) for offset, length in ranges])
+        return found
+
+    def _check(self, ranges: Sequence[Range]) -> None:
         size = self.source.size
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > size:
                 raise CorruptFileError(
                     f"the range of {length} bytes at offset {offset} is outside the file of {size} bytes"
                 )
-        missing = [r for r in ranges if r[0] < self._tail_start and r[1] > 0]
-        merged = merge(missing, self.gap)
-        fetched = self._request(merged, len(missing)) if merged else []
-        starts = [start for start, _ in merged]
-        return [self._view(offset, length, starts, fetched) for offset, length in ranges]
 
     def _request(self, ranges: Sequence[Range], declared: int) -> list[memoryview]:
         with self._lock:

@@ -72,12 +72,7 @@ class ColumnReader:
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
         """Decode all that is wanted, in order; large chunks on threads of their own."""
         reads = self.plan(wanted)
-        small = [k for k, r in enumerate(reads) if r.num_bytes < TOGETHER]
-        fetched: dict[int, list[memoryview]] = {}
-        if small:
-            ranges = [r for k in small for r in reads[k].ranges]
-            parts = iter(self.file.fetcher.fetch(ranges))
-            fetched = {k: [next(parts) for _ in reads[k].ranges] for k in small}
+        fetched = self._fetch_small(reads)
 
         def run(k: int) -> DecodedLeaf:
             read, item = reads[k], wanted[k]
@@ -90,6 +85,19 @@ class ColumnReader:
         order = sorted(range(len(reads)), key=lambda k: -reads[k].num_bytes) if threads else range(len(reads))
         done = dict(zip(order, map_tasks(run, list(order), threads), strict=True))
         return [done[k] for k in range(len(reads))]
+
+    def _fetch_small(self, reads: Sequence[ColumnRead]) -> dict[int, list[memoryview]]:
+        """The bytes of all small reads in one step, by their place in ``reads``; merged within row groups."""
+        groups: dict[int, list[int]] = {}
+        for k, read in enumerate(reads):
+            if read.num_bytes < TOGETHER:
+                groups.setdefault(read.row_group, []).append(k)
+        found = self.file.fetcher.fetch_groups([[r for k in part for r in reads[k].ranges] for part in groups.values()])
+        fetched: dict[int, list[memoryview]] = {}
+        for part, data in zip(groups.values(), found, strict=True):
+            views = iter(data)
+            fetched |= {k: [next(views) for _ in reads[k].ranges] for k in part}
+        return fetched
 
     def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> DecodedLeaf:
         chunk = self.file.chunk(read.row_group, item.node)
