@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from written import Written, write
 
 import pyparq
+from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.schema.shape import shapes
 from pyparq.schema.types import Schema
@@ -237,3 +238,9 @@ def test_compression_per_column_and_levels() -> None:
         write(data, compression="gzip", compression_level=k).chunk(0, 0).meta_data.total_compressed_size for k in (1, 9)
     ]
     assert sizes[0] > sizes[1]
+
+
+def test_a_row_beyond_the_largest_page_is_refused() -> None:
+    cutter = Cutter(leaf_data(pa.array([1, 2, 3])), 10, 1 << 20)
+    with pytest.raises(DataError, match="row 0 of a row group takes 2147483648 bytes"):
+        cutter.cut(3, Cost(8 << 31))

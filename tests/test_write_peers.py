@@ -125,7 +125,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), options=OPTIONS, rows=st.integers(0, 40), nullable=st.booleans())
 def test_every_type_in_every_shape(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, options: dict[str, Any], rows: int, nullable: bool
@@ -164,6 +164,43 @@ def test_pages_of_many_values(tmp_path: Path, version: str, codec: str, dictiona
         max_rows_per_page=3_000, column_encoding={"flag": "RLE"},
     )  # fmt: skip
     check(path, table, READERS)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize(
+    ("encoding", "names"),
+    [
+        ("DELTA_BINARY_PACKED", ["few", "many", "runs"]),
+        ("DELTA_LENGTH_BYTE_ARRAY", ["text"]),
+        ("DELTA_BYTE_ARRAY", ["text"]),
+        ("DELTA_BYTE_ARRAY", ["fixed"]),
+        ("BYTE_STREAM_SPLIT", ["many", "runs", "x", "y"]),
+        ("BYTE_STREAM_SPLIT", ["fixed"]),
+    ],
+)
+def test_encodings_by_name(tmp_path: Path, version: str, encoding: str, names: list[str]) -> None:
+    rows = 5_000
+    table = pa.table(
+        {
+            "few": pa.array([None if k % 11 == 0 else k % 90 for k in range(rows)]),
+            "many": pa.array([(k * 0x9E3779B97F4A7C15) % (1 << 63) * (-1) ** k for k in range(rows)]),
+            "text": pa.array([None if k % 3 else f"https://example.org/{k % 700}/" * (k % 4) for k in range(rows)]),
+            "runs": pa.array([k // 500 - 3 for k in range(rows)], pa.int32()),
+            "x": pa.array([k / 7 for k in range(rows)]),
+            "y": pa.array([None if k % 2 else k / 7 for k in range(rows)], pa.float32()),
+            "fixed": pa.array([b"%05d" % (k % 50_000) for k in range(rows)], pa.binary(5)),
+        }
+    )
+    path = tmp_path / "t.parquet"
+    pyparq.write_table(
+        table, path, column_encoding=dict.fromkeys(names, encoding), data_page_version=version, max_rows_per_page=900
+    )
+    metadata = pq.ParquetFile(path).metadata.row_group(0)
+    for k, name in enumerate(table.column_names):
+        assert (encoding in metadata.column(k).encodings) == (name in names)
+    # polars and DuckDB have one of these encodings each for fixed-length byte arrays.
+    readers = ("pyarrow", "datafusion") if "fixed" in names else tuple(READERS)
+    check(path, table, {engine: READERS[engine] for engine in readers})
 
 
 def test_nested_columns(tmp_path: Path) -> None:
