@@ -89,8 +89,8 @@ class ShortDictionary:
     def room(self, values: int) -> int:
         """Bytes that `gather` wants in `out_data` for so many values."""
 
-    def gather(self, indices: Buffer, valid: Buffer | None, out_offsets: Buffer, base: int, out_data: Buffer) -> int:
-        """Offsets per slot and the bytes in one pass; returns the bytes taken. May scribble behind them."""
+    def gather(self, indices: Buffer, out_offsets: Buffer, base: int, out_data: Buffer) -> int:
+        """Offsets and bytes of the picked values in one pass; returns the bytes taken. May scribble behind them."""
 
 def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data."""

@@ -167,16 +167,22 @@ class BinaryBuilder(_Builder):
         short = self._short(dictionary)
         if short is not None and self._used + short.room(len(indices)) <= _INT32_MAX:
             self._reserve_data(short.room(len(indices)))
-            out = self._offsets[self.length : self.length + count + 1]
-            self._used += short.gather(indices, valid, out, self._used, self._data[self._used :])
-            self._mark(valid, count, len(indices))
-            return
-        packed = np.empty(len(indices) + 1, np.int64)
-        total = kernels.gather_binary_offsets(dictionary.offsets, indices, packed, 0)
-        self._reserve_data(total)
-        self._place(packed, valid, count)
-        out_data = self._data[self._used : self._used + total]
-        kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, out_data)
+            out_data = self._data[self._used :]
+            if valid is None:
+                out = self._offsets[self.length : self.length + count + 1]
+                total = short.gather(indices, out, self._used, out_data)
+                self._mark(None, count, count)
+            else:
+                packed = np.empty(len(indices) + 1, np.int32)
+                total = short.gather(indices, packed, 0, out_data)
+                self._place(packed, valid, count)
+        else:
+            packed = np.empty(len(indices) + 1, np.int64)
+            total = kernels.gather_binary_offsets(dictionary.offsets, indices, packed, 0)
+            self._reserve_data(total)
+            self._place(packed, valid, count)
+            out_data = self._data[self._used : self._used + total]
+            kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, out_data)
         self._used += total
 
     def _short(self, dictionary: BinaryValues) -> kernels.ShortDictionary | None:
