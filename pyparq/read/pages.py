@@ -253,7 +253,10 @@ def _number(page: StoredPage) -> int:
 def _parts(
     node: Node, count: int, rep: Levels | None, levels: Levels | None, encoding: int, data: memoryview
 ) -> PageParts:
-    present = count if levels is None else int(np.count_nonzero(levels == node.max_def))
+    if levels is None:
+        present = count
+    else:  # levels of 0 and 1 count as booleans, which is many times faster
+        present = int(np.count_nonzero(levels.view(np.bool_) if node.max_def == 1 else levels == node.max_def))
     if present == count and node.max_rep == 0:
         levels = None
     return PageParts(count, rep, levels, present, encoding, data)
