@@ -30,22 +30,6 @@ unsigned checked_level(int64_t level) {
     return static_cast<unsigned>(level);
 }
 
-// Calls start(k, definition) for the entry that starts slot k of the position, of which there must be `slots`, and
-// then each(repetition, definition) for every entry.
-template <class Start, class Each>
-void walk(const Entries& in, Position at, size_t slots, Start&& start, Each&& each) {
-    size_t k = 0;
-    for (size_t e = 0; e < in.count; ++e) {
-        const unsigned rep = in.rep ? in.rep[e] : 0, def = in.def ? in.def[e] : 255;
-        if (rep <= at.rep && def >= at.item) {
-            if (k == slots) fail("the levels start more than the " + str(slots) + " slots there are");
-            start(k++, def);
-        }
-        each(rep, def);
-    }
-    if (k != slots) fail("the levels start " + str(k) + " slots, " + str(slots) + " are due");
-}
-
 // Offsets and presence of the lists in a position, from the levels of any leaf below it.
 nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t entries, int64_t slots_, int64_t rep,
                       int64_t item, int64_t item_rep_, int64_t item_def_, int64_t def_level) {
@@ -56,29 +40,29 @@ nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t 
     const unsigned item_rep = checked_level(item_rep_), item_def = checked_level(item_def_);
     const unsigned present = checked_level(def_level);
     Fresh<int64_t> offsets(slots + 1);
-    Fresh<bool> valid(slots);
+    Fresh<bool> valid(slots + 1);
     {
         NoGil nogil(in.count);
         int64_t items = 0;
+        size_t k = 0;
         bool filled = false, stray = false;  // an item may only be in a list that starts with one
-        bool* v = valid.data;
-        int64_t* o = offsets.data;
-        walk(
-            in, at, slots,
-            [&](size_t k, unsigned def) {
-                o[k] = items;
-                v[k] = def >= present;
-                filled = def >= item_def;
-            },
-            [&](unsigned r, unsigned def) {
-                const bool item = r <= item_rep && def >= item_def;
-                items += item;
-                stray |= item && !filled;
-            });
+        for (size_t e = 0; e < in.count; ++e) {
+            const unsigned r = in.rep ? in.rep[e] : 0, def = in.def ? in.def[e] : 255;
+            const bool start = r <= at.rep && def >= at.item, item = r <= item_rep && def >= item_def;
+            if (k + start > slots) fail("the levels start more than the " + str(slots) + " slots there are");
+            // Written for every entry, kept where a slot starts: no branch on the data, and k <= slots.
+            offsets.data[k] = items;
+            valid.data[k] = def >= present;
+            k += start;
+            filled = start ? def >= item_def : filled;
+            stray |= item && !filled;
+            items += item;
+        }
+        if (k != slots) fail("the levels start " + str(k) + " slots, " + str(slots) + " are due");
         if (stray) fail("the levels put an item into a list that is null, empty or not there");
-        o[slots] = items;
+        offsets.data[slots] = items;
     }
-    return nb::make_tuple(offsets.object, valid.object);
+    return nb::make_tuple(offsets.object, first_items(valid.object, slots + 1, slots));
 }
 
 nb::object slot_validity(const Valid& def_levels, const Valid& rep_levels, int64_t entries, int64_t slots_,
@@ -88,11 +72,20 @@ nb::object slot_validity(const Valid& def_levels, const Valid& rep_levels, int64
     if (slots > in.count) fail(str(in.count) + " entries cannot hold " + str(slots) + " slots");
     const Position at{checked_level(rep), checked_level(item)};
     const unsigned present = checked_level(def_level);
-    Fresh<bool> valid(slots);
-    NoGil nogil(in.count);
-    walk(
-        in, at, slots, [&](size_t k, unsigned def) { valid.data[k] = def >= present; }, [](unsigned, unsigned) {});
-    return std::move(valid.object);
+    Fresh<bool> valid(slots + 1);
+    {
+        NoGil nogil(in.count);
+        size_t k = 0;
+        for (size_t e = 0; e < in.count; ++e) {
+            const unsigned r = in.rep ? in.rep[e] : 0, def = in.def ? in.def[e] : 255;
+            const bool start = r <= at.rep && def >= at.item;
+            if (k + start > slots) fail("the levels start more than the " + str(slots) + " slots there are");
+            valid.data[k] = def >= present;
+            k += start;
+        }
+        if (k != slots) fail("the levels start " + str(k) + " slots, " + str(slots) + " are due");
+    }
+    return first_items(valid.object, slots + 1, slots);
 }
 
 // ---- writing --------------------------------------------------------------------------------------------
