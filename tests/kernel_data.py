@@ -24,6 +24,4 @@ def values_of(offsets: Any, data: Any) -> list[bytes]:
 
 
 def words(rng: random.Random, n: int, alphabet: bytes = b"ab\xff", longest: int = 20) -> list[bytes]:
-    return [
-        bytes(rng.choices(alphabet, k=rng.choice([0, 1, 2, 7, 8, 9, 15, 16, 17, longest]))) for _ in range(n)
-    ]
+    return [bytes(rng.choices(alphabet, k=rng.choice([0, 1, 2, 7, 8, 9, 15, 16, 17, longest]))) for _ in range(n)]

@@ -405,9 +405,7 @@ def test_gather_binary_offsets_refuses_overflow() -> None:
     with pytest.raises(KernelError, match="overflow"):
         kernels.gather_binary_offsets(offsets, np.zeros(16, np.int32), np.empty(17, np.int64))
     with pytest.raises(KernelError, match="32 bits"):
-        kernels.gather_binary_offsets(
-            np.array([0, 2**30], np.int64), np.zeros(2, np.int32), np.empty(3, np.int32)
-        )
+        kernels.gather_binary_offsets(np.array([0, 2**30], np.int64), np.zeros(2, np.int32), np.empty(3, np.int32))
 
 
 @pytest.mark.parametrize("dtype", OFFSET_TYPES)
@@ -416,9 +414,7 @@ def test_take_and_compact_binary(dtype: Any) -> None:
     values = words(rng, 500)
     offsets, data = binary(values, dtype, b"lead")
     rows = [rng.randrange(500) for _ in range(300)]
-    assert values_of(*kernels.take_binary(offsets, data, np.array(rows, np.int64))) == [
-        values[r] for r in rows
-    ]
+    assert values_of(*kernels.take_binary(offsets, data, np.array(rows, np.int64))) == [values[r] for r in rows]
     valid = [rng.random() < 0.5 for _ in values]
     taken = kernels.compact_binary(offsets, data, np.array(valid))
     assert values_of(*taken) == [v for v, keep in zip(values, valid) if keep]

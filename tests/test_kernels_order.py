@@ -192,9 +192,7 @@ def test_compare_and_starts_with(dtype: Any) -> None:
         assert kernels.compare_binary_decimal(o, data, literal).tolist() == [
             sign(reference.twos_complement(v), number) for v in values
         ]
-        assert kernels.starts_with_binary(o, data, literal).tolist() == [
-            v.startswith(literal) for v in values
-        ]
+        assert kernels.starts_with_binary(o, data, literal).tolist() == [v.startswith(literal) for v in values]
 
 
 @pytest.mark.parametrize("width", [1, 5, 16])
@@ -204,9 +202,7 @@ def test_compare_flba(width: int) -> None:
     for literal in [b"", b"\x00\x00\x01", b"\xff", *values[:20]]:
         number = reference.twos_complement(literal)
         data = b"".join(values)
-        assert kernels.compare_flba(data, width, False, literal).tolist() == [
-            sign(v, literal) for v in values
-        ]
+        assert kernels.compare_flba(data, width, False, literal).tolist() == [sign(v, literal) for v in values]
         assert kernels.compare_flba(data, width, True, literal).tolist() == [
             sign(reference.twos_complement(v), number) for v in values
         ]
