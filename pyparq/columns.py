@@ -32,7 +32,7 @@ def fixed_column(type_: DataType, values: npt.NDArray[Any], mask: Mask | None = 
     if type_.format == "b":
         packed = np.packbits(np.ascontiguousarray(values, np.bool_), bitorder="little")
         return Column(type_, len(values), validity, (packed,), nulls)
-    return Column(type_, len(values), validity, (np.ascontiguousarray(values),), nulls)
+    return Column(type_, len(values), validity, (np.ascontiguousarray(values).reshape(-1),), nulls)
 
 
 def binary_column(

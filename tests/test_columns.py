@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import pyparq
 from pyparq.columns import concat, null_column, slice_column, take
 from pyparq.convert import column_to_pylist
 from pyparq.errors import DataError
@@ -91,3 +94,11 @@ def test_rows_are_checked() -> None:
             take(column(ARRAYS[0]), np.array(rows))
     with pytest.raises(DataError, match="no columns"):
         concat([])
+
+
+@pytest.mark.parametrize("type_", ["int8", "timestamp[us, UTC]", "decimal(9,2)", "fixed[3]", "bool", "string", "uuid"])
+def test_columns_of_nothing_but_nulls_are_written(type_: str, tmp_path: Path) -> None:
+    """A null column's buffers are flat like any other's (they were rows of bytes once)."""
+    target = tmp_path / "nulls.parquet"
+    pyparq.write_table({"a": [None] * 3}, target, schema=pyparq.schema({"a": f"{type_}?"}))
+    assert pq.read_table(target)["a"].to_pylist() == [None] * 3
