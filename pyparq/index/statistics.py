@@ -166,6 +166,8 @@ def build_statistics(
         statistics.min_value = encode_bound(leaf, -0.0) if zeros[0] else low
         statistics.max_value = encode_bound(leaf, 0.0) if zeros[1] else high
         statistics.is_min_value_exact, statistics.is_max_value_exact = not bool(zeros[0]), not bool(zeros[1])
+        if nan_count and statistics.min_value == statistics.max_value:
+            _part_bounds(statistics, leaf, low)
     else:
         statistics.min_value = truncate_min(leaf, low, truncate)
         statistics.max_value = truncate_max(leaf, high, truncate)
@@ -174,6 +176,19 @@ def build_statistics(
     if deprecated and domain(leaf) in ("int", "float"):
         statistics.min, statistics.max = statistics.min_value, statistics.max_value
     return statistics
+
+
+def _part_bounds(statistics: tt.Statistics, leaf: LeafType, bound: bytes) -> None:
+    """Widen equal bounds of floats beside NaN by one step: DataFusion (55) takes a column whose bounds are equal for
+    constant and shows its NaN as that number."""
+    dtype = np.dtype({2: "<f2", 4: "<f4", 8: "<f8"}[leaf.width])
+    value = np.frombuffer(bound, dtype)[0]
+    if value == -np.inf:
+        statistics.max_value, statistics.is_max_value_exact = np.nextafter(value, dtype.type(0)).tobytes(), False
+    else:
+        with np.errstate(over="ignore"):  # below the least number is -inf
+            below = np.nextafter(value, dtype.type(-np.inf))
+        statistics.min_value, statistics.is_min_value_exact = below.tobytes(), False
 
 
 def _extreme(leaf: LeafType, raw: Sequence[bytes | None], largest: bool) -> bytes | None:
