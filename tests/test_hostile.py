@@ -264,7 +264,8 @@ def test_truncated_at_the_front(small: bytes) -> None:
 
 @pytest.mark.parametrize("magic", [b"PAR2", b"\0\0\0\0", b"PARE", b"par1"])
 def test_wrong_magic(small: bytes, magic: bytes) -> None:
-    with pytest.raises(ParquetError, match="keys are needed" if magic == b"PARE" else "not a Parquet file"):
+    # PARE announces an encrypted footer, which this is not.
+    with pytest.raises(ParquetError, match="<bytes>" if magic == b"PARE" else "not a Parquet file"):
         pyparq.read_table(small[:-4] + magic)
 
 

