@@ -30,7 +30,7 @@ def column_to_pylist(column: Column) -> list[Any]:
     bool, int, float, str, bytes (also for UUIDs), Decimal, date, time, datetime (with the column's zone if it has
     one); lists for lists, dicts for structs, lists of ``(key, value)`` for maps. What Python's own classes cannot hold
     comes as numpy's: nanoseconds that are no whole microseconds and years outside 1 to 9999 as ``datetime64`` (UTC), a
-    time of day of that kind as ``timedelta64``.
+    time of day or a duration of that kind as ``timedelta64``.
 
     Raises :class:`DataError` for a string that is not UTF-8.
     """
@@ -186,6 +186,19 @@ def _times(column: Column) -> list[Any]:
     return _with_nulls(out, column.valid_mask())
 
 
+def _durations(column: Column) -> list[Any]:
+    unit, values = column.type.unit, np.ascontiguousarray(column.values())
+    if unit != "ns":
+        number: Any = np.timedelta64
+        out = values.view(f"m8[{unit}]").tolist()
+        return _with_nulls([number(v, unit) if isinstance(v, int) else v for v in out], column.valid_mask())
+    micros, rest = np.divmod(values, 1000)
+    out = np.ascontiguousarray(micros).view("m8[us]").tolist()
+    for i in np.flatnonzero(rest).tolist():
+        out[i] = np.timedelta64(int(values[i]), "ns")
+    return _with_nulls(out, column.valid_mask())
+
+
 # ---- nested --------------------------------------------------------------------------------------------------------
 
 
@@ -229,6 +242,7 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
     "date": _dates,
     "timestamp": _timestamps,
     "time": _times,
+    "duration": _durations,
     "list": _lists,
     "map": _maps,
     "struct": _structs,
@@ -274,7 +288,7 @@ def _time_dtype(type_: DataType) -> str | None:
         return "M8[D]" if type_.format == "tdD" else "M8[ms]"
     if type_.kind == "timestamp":
         return f"M8[{type_.unit}]"
-    return f"m8[{type_.unit}]" if type_.kind == "time" else None
+    return f"m8[{type_.unit}]" if type_.kind in ("time", "duration") else None
 
 
 def _object_array(values: list[Any]) -> npt.NDArray[Any]:

@@ -73,7 +73,7 @@ class Column:
             return bits[self.offset :].view(np.bool_)
         width = self.type.byte_width
         raw = self.buffers[0].view(np.uint8)[self.offset * width : (self.offset + self.length) * width]
-        if self.type.format[0] in "wd":
+        if self.type.format[0] in "wd" or self.type.kind == "interval":
             return raw.reshape(self.length, width)
         return raw.view(self.type.numpy_dtype)
 
@@ -171,7 +171,8 @@ class Table:
 
         schema = schema_to_nanoarrow(self.schema)
         arrays = [batch_to_nanoarrow(b, schema) for b in self.batches]
-        return CArrayStream.from_c_arrays(arrays, schema).__arrow_c_stream__(None)
+        # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption).
+        return CArrayStream.from_c_arrays(arrays, schema_to_nanoarrow(self.schema), move=True).__arrow_c_stream__(None)
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers (needs pyarrow)."""
@@ -277,6 +278,7 @@ def _field_to_nanoarrow(field: Field) -> Any:
         builder.set_child(i, child.name, _field_to_nanoarrow(child))
     if field.type.dictionary is not None:
         builder.set_dictionary(_field_to_nanoarrow(Field("", field.type.dictionary)))
+        builder.set_dictionary_ordered(field.type.ordered)
     builder.set_nullable(field.nullable)
     if field.metadata:
         builder.append_metadata(dict(field.metadata))
@@ -287,9 +289,10 @@ def batch_to_nanoarrow(batch: Batch, schema: Any) -> Any:
     """A struct CArray of ``schema`` (a CSchema) over the batch's buffers."""
     from nanoarrow.c_array import c_array_from_buffers
 
+    # Everything made here is moved into place: copies would be one more struct each to hold and release.
     children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(batch.columns)]
     return c_array_from_buffers(
-        schema, batch.num_rows, [None], null_count=0, children=children, validation_level="none"
+        schema, batch.num_rows, [None], null_count=0, children=children, validation_level="none", move=True
     )
 
 
@@ -298,9 +301,11 @@ def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
 
     children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(column.children)]
     buffers: list[Any] = [None if column.type.format == "n" else column.validity, *column.buffers]
-    if column.type.format == "n":
+    if column.type.format in ("n", "+r"):
         buffers = []
-    return c_array_from_buffers(
+    elif column.type.format in ("vu", "vz"):
+        buffers[-1] = None  # nanoarrow makes the list of sizes itself, and would write beyond its own by setting it
+    array = c_array_from_buffers(
         schema,
         column.length,
         buffers,
@@ -308,7 +313,13 @@ def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
         offset=column.offset,
         children=children,
         validation_level="none",
+        move=True,
     )
+    if column.dictionary is not None:
+        from pyparq.cdata import move_dictionary
+
+        move_dictionary(array, _column_to_nanoarrow(column.dictionary, schema.dictionary))
+    return array
 
 
 # ---- in: from anything that speaks Arrow --------------------------------------------------------------------------
@@ -330,7 +341,9 @@ def field_from_nanoarrow(schema: Any) -> Field:
     children = tuple(field_from_nanoarrow(schema.child(i)) for i in range(schema.n_children))
     dictionary = None if schema.dictionary is None else field_from_nanoarrow(schema.dictionary).type
     metadata = dict(schema.metadata.items()) if schema.metadata is not None else {}
-    return Field(schema.name or "", DataType(schema.format, children, dictionary), bool(schema.flags & 2), metadata)
+    ordered = dictionary is not None and bool(schema.flags & 1)
+    type_ = DataType(schema.format, children, dictionary, ordered)
+    return Field(schema.name or "", type_, bool(schema.flags & 2), metadata)
 
 
 def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
@@ -375,6 +388,8 @@ def column_from_nanoarrow(array: Any, type_: DataType) -> Column:
     """One array (a nanoarrow CArray) of ``type_``, zero-copy."""
     if type_.format == "n":  # polars gives these a buffer, which nanoarrow's view refuses
         return Column(type_, array.length, None, (), array.length)
+    if type_.format.startswith("+v"):
+        return _list_view_from_nanoarrow(array, type_)
     # A view of each array by itself: the buffers of a view's child do not keep the parent's memory alive.
     view = _as_integers(array, type_).view()
     buffers = [np.frombuffer(b, np.uint8) if b.size_bytes else np.empty(0, np.uint8) for b in view.buffers]
@@ -386,3 +401,17 @@ def column_from_nanoarrow(array: Any, type_: DataType) -> Column:
         validity = None
     nulls = 0 if has_validity and validity is None else view.null_count
     return Column(type_, view.length, validity, tuple(buffers), nulls, children, dictionary, view.offset)
+
+
+def _list_view_from_nanoarrow(array: Any, type_: DataType) -> Column:
+    """Buffers (offsets, sizes); nanoarrow knows the type but not how large its buffers are."""
+    from pyparq.cdata import raw_buffer
+
+    count = array.offset + array.length
+    width = 8 if type_.format == "+vL" else 4
+    validity = raw_buffer(array, 0, (count + 7) // 8)
+    buffers = tuple(raw_buffer(array, k, count * width) for k in (1, 2))
+    child = column_from_nanoarrow(array.child(0), type_.children[0].type)
+    if len(validity) == 0:
+        return Column(type_, array.length, None, buffers, 0, (child,), None, array.offset)
+    return Column(type_, array.length, validity, buffers, array.null_count, (child,), None, array.offset)

@@ -95,7 +95,7 @@ def test_bad_text_is_a_typed_error() -> None:
     column = Column(DataType("u"), 2, None, (np.array([0, 1, 2], np.int32), np.frombuffer(b"a\xff", np.uint8)), 0)
     with pytest.raises(DataError, match="row 1 is not UTF-8"):
         column_to_pylist(column)
-    with pytest.raises(UnsupportedError, match="no Python objects for tDs"):
+    with pytest.raises(UnsupportedError, match="no Python objects for interval"):
         table(pa.array([1], pa.duration("s"))).to_pydict()
 
 

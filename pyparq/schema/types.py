@@ -43,15 +43,19 @@ PHYSICAL_DTYPE: dict[Physical, np.dtype[np.generic]] = {
 _DTYPES = {
     "c": "i1", "C": "u1", "s": "<i2", "S": "<u2", "i": "<i4", "I": "<u4", "l": "<i8", "L": "<u8",
     "e": "<f2", "f": "<f4", "g": "<f8", "tdD": "<i4", "tdm": "<i8", "tts": "<i4", "ttm": "<i4",
-    "ttu": "<i8", "ttn": "<i8",
+    "ttu": "<i8", "ttn": "<i8", "tDs": "<i8", "tDm": "<i8", "tDu": "<i8", "tDn": "<i8",
 }  # fmt: skip
+_INTERVAL_WIDTHS = {"tiM": 4, "tiD": 8, "tin": 16}
 
 _NAMES = {
     "n": "null", "b": "bool", "c": "int8", "C": "uint8", "s": "int16", "S": "uint16", "i": "int32",
     "I": "uint32", "l": "int64", "L": "uint64", "e": "float16", "f": "float32", "g": "float64",
     "u": "string", "U": "large_string", "vu": "string_view", "z": "binary", "Z": "large_binary",
     "vz": "binary_view", "tdD": "date32", "tdm": "date64", "tts": "time32[s]", "ttm": "time32[ms]",
-    "ttu": "time64[us]", "ttn": "time64[ns]", "+s": "struct", "+l": "list", "+L": "large_list", "+m": "map",
+    "ttu": "time64[us]", "ttn": "time64[ns]", "tDs": "duration[s]", "tDm": "duration[ms]", "tDu": "duration[us]",
+    "tDn": "duration[ns]", "tiM": "interval[months]", "tiD": "interval[days, ms]",
+    "tin": "interval[months, days, ns]", "+vl": "list_view", "+vL": "large_list_view", "+s": "struct", "+l": "list",
+    "+L": "large_list", "+m": "map",
 }  # fmt: skip
 
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
@@ -62,12 +66,14 @@ _UNIT_LETTERS = {name: letter for letter, name in _UNITS.items()}
 class DataType:
     """An Arrow type: C data interface ``format`` and ``children`` fields (nested types only).
 
-    ``dictionary`` is the value type when the array is dictionary-encoded (``format`` is the index type then).
+    ``dictionary`` is the value type when the array is dictionary-encoded (``format`` is the index type then), and
+    ``ordered`` says that the order of its entries means something.
     """
 
     format: str
     children: tuple[Field, ...] = ()
     dictionary: DataType | None = None
+    ordered: bool = False
 
     @property
     def kind(self) -> str:
@@ -89,7 +95,7 @@ class DataType:
             return self.decimal[2] // 8
         if f.startswith("ts"):
             return 8
-        return np.dtype(_DTYPES[f]).itemsize if f in _DTYPES else 0
+        return np.dtype(_DTYPES[f]).itemsize if f in _DTYPES else _INTERVAL_WIDTHS.get(f, 0)
 
     @property
     def numpy_dtype(self) -> np.dtype[np.generic]:
@@ -103,7 +109,7 @@ class DataType:
 
     @property
     def unit(self) -> str:
-        """``s``, ``ms``, ``us`` or ``ns`` of a time or timestamp type."""
+        """``s``, ``ms``, ``us`` or ``ns`` of a time, timestamp or duration type."""
         return _UNITS[self.format[2]]
 
     @property
@@ -147,7 +153,7 @@ _KINDS = {
     "n": "null", "b": "bool", "e": "float", "f": "float", "g": "float", "u": "string", "U": "string",
     "vu": "string", "z": "binary", "Z": "binary", "vz": "binary", "w": "fixed", "d": "decimal", "td": "date",
     "tt": "time", "ts": "timestamp", "tD": "duration", "ti": "interval", "+s": "struct", "+l": "list",
-    "+L": "list", "+w": "list", "+m": "map", "+r": "run_end",
+    "+L": "list", "+w": "list", "+m": "map", "+r": "run_end", "+v": "list_view", "+u": "union",
 }  # fmt: skip
 
 
@@ -209,7 +215,9 @@ class LeafType:
 
     ``kind`` is one of ``bool int uint float16 float double string enum json bson binary fixed decimal date time
     timestamp int96 uuid interval null variant geometry geography``; the other members are set where the kind
-    has them. ``length`` is the byte width of FIXED_LEN_BYTE_ARRAY, ``bits`` the logical width of integers.
+    has them. ``length`` is the byte width of FIXED_LEN_BYTE_ARRAY, ``bits`` the logical width of integers, ``unit``
+    also the one in which int96 timestamps are read, ``crs`` (as stored; ``""``: OGC:CRS84) and ``algorithm`` those of
+    geometry and geography.
     """
 
     physical: Physical
@@ -220,6 +228,8 @@ class LeafType:
     utc: bool = False
     precision: int = 0
     scale: int = 0
+    crs: str = ""
+    algorithm: str = ""
 
     @property
     def width(self) -> int:
@@ -249,7 +259,7 @@ _INT_FORMATS = {
 
 _PLAIN_FORMATS = {
     "bool": "b", "float16": "e", "float": "f", "double": "g", "string": "u", "enum": "u", "json": "u",
-    "bson": "z", "binary": "z", "date": "tdD", "int96": "tsn:", "null": "n", "variant": "z",
+    "bson": "z", "binary": "z", "date": "tdD", "null": "n", "variant": "z",
     "geometry": "z", "geography": "z",
 }  # fmt: skip
 
@@ -261,6 +271,8 @@ def arrow_type(leaf: LeafType) -> DataType:
         return DataType(_INT_FORMATS[kind, leaf.bits])
     if kind == "timestamp":
         return DataType(f"ts{_UNIT_LETTERS[leaf.unit]}:{'UTC' if leaf.utc else ''}")
+    if kind == "int96":
+        return DataType(f"ts{_UNIT_LETTERS[leaf.unit or 'ns']}:")
     if kind == "time":
         return DataType(f"tt{_UNIT_LETTERS[leaf.unit]}")
     if kind == "decimal":
