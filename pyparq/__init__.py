@@ -2,6 +2,7 @@
 
 from pyparq._version import __version__
 from pyparq.api import ParquetWriter, read_metadata, read_schema, read_table, schema, write_table
+from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
 from pyparq.errors import ParquetError
 from pyparq.filters.expression import col
 from pyparq.read.file import ParquetFile
@@ -10,6 +11,9 @@ from pyparq.table import Batch, Table
 
 __all__ = [
     "Batch",
+    "DecryptionProperties",
+    "EncryptionKey",
+    "EncryptionProperties",
     "ParquetError",
     "ParquetFile",
     "ParquetWriter",

@@ -108,6 +108,8 @@ class WriteOptions:
     """The order that the rows already have, in the form of ``sort_by``: checked, then recorded."""
 
     key_value_metadata: Mapping[Any, Any] = field(default_factory=dict)
+    encryption: Any = None
+    """Keys and what to encrypt with them: :class:`pyparq.EncryptionProperties`."""
     use_threads: bool = True
     fsync: bool = False
     """Force a local file to the disk before it takes its name."""

@@ -1,8 +1,14 @@
 """Modular encryption (Encryption.md): keys and properties for writing and reading encrypted files."""
 
-from pyparq.encryption.keytools import CryptoFactory, DecryptionConfiguration, EncryptionConfiguration
-from pyparq.encryption.kms import KmsClient, KmsConnectionConfig, LocalFileKms
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
+
+if TYPE_CHECKING:
+    from pyparq.encryption.keytools import CryptoFactory, DecryptionConfiguration, EncryptionConfiguration
+    from pyparq.encryption.kms import KmsClient, KmsConnectionConfig, LocalFileKms
 
 __all__ = [
     "CryptoFactory",
@@ -15,3 +21,12 @@ __all__ = [
     "KmsConnectionConfig",
     "LocalFileKms",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Key tools are for those who use a KMS; every reader imports this package.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pyparq.encryption import keytools, kms
+
+    return getattr(keytools if hasattr(keytools, name) else kms, name)

@@ -34,8 +34,6 @@ class FileEncryption(Protocol):
     """What the writer asks of a file's encryption."""
 
     magic: bytes
-    max_ordinal: int | None
-    """Highest ordinal of a row group, column or page; ``None`` where there is none."""
     material: Mapping[str, str] | None
     """External key material to store beside the file."""
 
@@ -63,7 +61,6 @@ class _ClearFile:
     """A file without encryption."""
 
     magic = MAGIC
-    max_ordinal: int | None = None
     material: Mapping[str, str] | None = None
 
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
@@ -103,8 +100,6 @@ class EncryptedFile:
     :class:`DataError` for an encrypted column that two bytes cannot count, and what a KMS has to say as
     :class:`EncryptionError`.
     """
-
-    max_ordinal: int | None = MAX_ORDINAL
 
     def __init__(self, properties: EncryptionProperties, paths: Sequence[tuple[str, ...]], file_name: str) -> None:
         names = [".".join(path) for path in paths]
@@ -189,10 +184,14 @@ def _bare(meta: Any) -> tt.ColumnMetaData:
     )
 
 
-def file_encryption(given: Any, paths: Sequence[tuple[str, ...]], file_name: str) -> FileEncryption:
-    """The context of a new file from the ``encryption`` option."""
-    if given is None:
-        return CLEAR_FILE
-    if not isinstance(given, EncryptionProperties):
+def check_properties(given: Any) -> None:
+    """Raises :class:`OptionError` unless the ``encryption`` option is one."""
+    if given is not None and not isinstance(given, EncryptionProperties):
         raise OptionError(f"encryption must be EncryptionProperties, not {type(given).__name__}")
-    return EncryptedFile(given, paths, file_name)
+
+
+def file_encryption(
+    given: EncryptionProperties | None, paths: Sequence[tuple[str, ...]], file_name: str
+) -> FileEncryption:
+    """The context of a new file."""
+    return CLEAR_FILE if given is None else EncryptedFile(given, paths, file_name)

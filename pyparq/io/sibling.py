@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from pyparq.errors import EncryptionError
+from pyparq.io.sink import open_sink
 from pyparq.io.source import open_source
 
 
@@ -23,6 +24,17 @@ def sibling_path(name: str, sibling: str) -> str:
     if "://" in name:
         return f"{name.rpartition('/')[0]}/{sibling}"
     return os.path.join(os.path.dirname(name), sibling)
+
+
+def write_sibling(name: str, sibling: str, data: bytes) -> None:
+    """Store ``data`` as ``sibling``; what was there is replaced at once."""
+    sink = open_sink(sibling_path(name, sibling))
+    try:
+        sink.write([data])
+        sink.commit()
+    except BaseException:
+        sink.abort()
+        raise
 
 
 def read_sibling(name: str, sibling: str) -> bytes:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.encryption.context import Encryption, Module
+from pyparq.encryption.aad import Module
+from pyparq.encryption.writing import ChunkEncryption
 from pyparq.index.bloom import BloomFilter, hash_values, serialize_filter
 from pyparq.index.sizing import bytes_for
 from pyparq.options import BloomOptions
@@ -47,10 +48,7 @@ def _size_counted(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> int:
     return bytes_for(kernels.count_distinct_u64(hashes), options.fpp, options.power_of_two, options.max_bytes)
 
 
-def stored_filter(bitset: npt.NDArray[np.uint8], encryption: Encryption, row_group: int, column: int) -> list[Any]:
+def stored_filter(bitset: npt.NDArray[np.uint8], crypto: ChunkEncryption) -> list[Any]:
     """The filter's two modules as they are stored: header, bitset."""
     header, bits = serialize_filter(bitset)
-    return [
-        encryption.encrypt(Module.BLOOM_FILTER_HEADER, header, row_group, column),
-        encryption.encrypt(Module.BLOOM_FILTER_BITSET, bits, row_group, column),
-    ]
+    return crypto.seal(Module.BLOOM_FILTER_HEADER, [header]) + crypto.seal(Module.BLOOM_FILTER_BITSET, [bits])

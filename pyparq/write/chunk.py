@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import encodings
-from pyparq.encryption.context import Encryption, Module
+from pyparq.encryption.aad import Module
+from pyparq.encryption.writing import ChunkEncryption
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
 from pyparq.index.page_index import ColumnIndexBuilder, OffsetIndexBuilder
@@ -64,9 +65,7 @@ class _Levels:
     repetition: Int64Array | None
 
 
-def encode_chunk(
-    data: LeafData, plan: ColumnPlan, options: WriteOptions, row_group: int, encryption: Encryption
-) -> EncodedChunk:
+def encode_chunk(data: LeafData, plan: ColumnPlan, options: WriteOptions, crypto: ChunkEncryption) -> EncodedChunk:
     """Encode one leaf of a row group (at least one row). Nothing here touches a file or another chunk."""
     dictionary = None
     if plan.dictionary:
@@ -74,9 +73,7 @@ def encode_chunk(
         dictionary = try_dictionary(data.values, plan.leaf, limit, plan.keep_dictionary)
     dictionary, pages, sections = _paginate(data, plan, options, dictionary)
     version = 1 if str(options.data_page_version) == "1.0" else 2
-    writer = PageWriter(
-        plan.codec, plan.level, version, options.write_page_checksum, encryption, row_group, plan.column
-    )
+    writer = PageWriter(plan.codec, plan.level, version, options.write_page_checksum, crypto)
     if dictionary is not None:
         writer.add_dictionary(dictionary.entries, plan.leaf)
     _write_pages(writer, data, pages, sections)
@@ -91,10 +88,10 @@ def encode_chunk(
     if options.write_page_index:
         offset_index = _offset_index(data, pages, writer, options)
         if bounds is not None:
-            column_index = _column_index(plan, options, pages, bounds, levels, encryption, row_group)
+            column_index = _column_index(plan, options, pages, bounds, levels, crypto)
     return EncodedChunk(
         writer.parts, writer.size, meta, offset_index, column_index,
-        _bloom(data, plan, dictionary, encryption, row_group),
+        _bloom(data, plan, dictionary, crypto),
     )  # fmt: skip
 
 
@@ -237,7 +234,7 @@ def _offset_index(data: LeafData, pages: Pages, writer: PageWriter, options: Wri
 
 def _column_index(
     plan: ColumnPlan, options: WriteOptions, pages: Pages, bounds: SegmentBounds, levels: _Levels,
-    encryption: Encryption, row_group: int,
+    crypto: ChunkEncryption,
 ) -> bytes | None:  # fmt: skip
     builder = ColumnIndexBuilder(plan.leaf, options.column_index_truncate_length or None)
     value_counts = np.diff(pages.values)
@@ -257,7 +254,7 @@ def _column_index(
     index = builder.finish()
     if index is None:
         return None
-    return bytes(encryption.encrypt(Module.COLUMN_INDEX, serialize(index), row_group, plan.column))
+    return b"".join(crypto.seal(Module.COLUMN_INDEX, [serialize(index)]))
 
 
 def _row(counts: Int64Array | None, page: int, wanted: bool) -> list[int] | None:
@@ -265,9 +262,9 @@ def _row(counts: Int64Array | None, page: int, wanted: bool) -> list[int] | None
 
 
 def _bloom(
-    data: LeafData, plan: ColumnPlan, dictionary: DictionarySection | None, encryption: Encryption, row_group: int
+    data: LeafData, plan: ColumnPlan, dictionary: DictionarySection | None, crypto: ChunkEncryption
 ) -> list[Any] | None:
     if plan.bloom is None:
         return None
     bitset = build_filter(data.values, dictionary, plan.leaf, plan.bloom)
-    return None if bitset is None else stored_filter(bitset, encryption, row_group, plan.column)
+    return None if bitset is None else stored_filter(bitset, crypto)

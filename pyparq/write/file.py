@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from pyparq.encryption.context import NO_ENCRYPTION, Encryption
+from pyparq.encryption.material import external_json, sibling_name
+from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
 from pyparq.ingest import ingest
+from pyparq.io.sibling import base_name, sibling_path, write_sibling
 from pyparq.io.sink import Sink, open_sink
 from pyparq.options import WriteOptions
 from pyparq.schema.types import Schema
 from pyparq.table import Batch
 from pyparq.write.finish import FileLayout
 from pyparq.write.groups import RowGroupEncoder
-from pyparq.write.plan import check_options, make_plan
+from pyparq.write.plan import check_options, make_plan, within_ordinals
 from pyparq.write.rows import RowBuffer
 
 
@@ -47,6 +49,7 @@ class _State:
     layout: FileLayout
     encoder: RowGroupEncoder
     rows: RowBuffer
+    encryption: FileEncryption
 
 
 class ParquetWriter:
@@ -58,11 +61,12 @@ class ParquetWriter:
     """
 
     def __init__(self, where: Any, schema: Any = None, **options: Any) -> None:
-        self.options = WriteOptions.make(options)
-        check_options(self.options)
+        given = WriteOptions.make(options)
+        check_options(given)
+        check_properties(given.encryption)
+        self.options = within_ordinals(given)
         self.metadata: tt.FileMetaData | None = None
         """What the footer says, once the file is closed."""
-        self._encryption: Encryption = NO_ENCRYPTION
         self._key_values: dict[str, str | bytes | None] = {}
         self._state: _State | None = None
         self._failed = False
@@ -101,7 +105,7 @@ class ParquetWriter:
         with _Guard(self):
             if row_group_size is not None:
                 self.flush()
-            self._append(batches, row_group_size or self.options.row_group_size)
+            self._append(batches, self._most_rows(row_group_size))
             if row_group_size is not None:
                 self.flush()
             if not last:
@@ -196,11 +200,14 @@ class ParquetWriter:
         for key, value in schema.metadata.items():
             if key != b"ARROW:schema":
                 self._key_values.setdefault(_text_key(key), _text_value(key, value))
-        layout = FileLayout(sink, plan, self._encryption)
+        encryption = file_encryption(self.options.encryption, [c.path for c in plan.columns], base_name(sink.name))
+        if encryption.material is not None:
+            sibling_path(sink.name, "key material")  # refuses what has no place for it
+        layout = FileLayout(sink, plan, encryption)
         layout.start()
         self._schema = schema
         rows = RowBuffer(self.options.row_group_size, self.options.row_group_bytes)
-        self._state = _State(layout, RowGroupEncoder(plan, layout, self._encryption), rows)
+        self._state = _State(layout, RowGroupEncoder(plan, layout, encryption), rows, encryption)
 
     def _append(self, batches: Iterator[Batch], max_rows: int) -> None:
         state = self._state
@@ -211,6 +218,10 @@ class ParquetWriter:
             while state.rows.has_full_group and not state.encoder.sorts_input:
                 state.encoder.add(state.rows.take_group())
         state.rows.max_rows = self.options.row_group_size
+
+    def _most_rows(self, row_group_size: int | None) -> int:
+        asked = self.options.row_group_size if row_group_size is None else row_group_size
+        return asked if self.options.encryption is None else min(asked, self.options.row_group_size)
 
     def _settle(self, own: bool) -> None:
         """Nothing of the caller's is in use any more; ``own``: nor will be."""
@@ -227,6 +238,10 @@ class ParquetWriter:
             state.encoder.add(rows)
         state.encoder.settle()
         self.metadata = state.layout.finish(self._key_values)
+        material = state.encryption.material
+        if material is not None and self._sink is not None:
+            name = self._sink.name
+            write_sibling(name, sibling_name(base_name(name)), external_json(material))
 
 
 class _Guard:

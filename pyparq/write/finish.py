@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq import _version
-from pyparq.encryption.context import Encryption, Module
+from pyparq.encryption.aad import MAX_ORDINAL, Module
+from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
@@ -20,11 +21,8 @@ from pyparq.options import SortKey
 from pyparq.write.chunk import EncodedChunk
 from pyparq.write.plan import WritePlan
 
-MAGIC = b"PAR1"
 CREATED_BY = f"pyparq version {_version.__version__} (build {_version.__version__})"
 """``<application> version <version> (build <hash>)``, the form that readers parse; a release is its own build."""
-
-_MAX_ORDINAL = (1 << 15) - 1
 
 
 @dataclass(slots=True)
@@ -40,7 +38,7 @@ class _Pending:
 class FileLayout:
     """Appends to a sink in the order of the format. Call :meth:`start`, :meth:`add_row_group` …, :meth:`finish`."""
 
-    def __init__(self, sink: Sink, plan: WritePlan, encryption: Encryption) -> None:
+    def __init__(self, sink: Sink, plan: WritePlan, encryption: FileEncryption) -> None:
         self._sink = sink
         self._plan = plan
         self._encryption = encryption
@@ -52,7 +50,7 @@ class FileLayout:
         return len(self._row_groups)
 
     def start(self) -> None:
-        self._sink.write([MAGIC])
+        self._sink.write([self._encryption.magic])
 
     def add_row_group(self, chunks: Iterable[EncodedChunk], num_rows: int) -> None:
         """Store the chunks, in column order, as they come."""
@@ -65,7 +63,7 @@ class FileLayout:
             group.columns.append(added[-1].chunk)
             group.total_byte_size += chunk.meta.total_uncompressed_size
         group.total_compressed_size = self._sink.position - start
-        if ordinal <= _MAX_ORDINAL:
+        if ordinal <= MAX_ORDINAL:
             group.ordinal = ordinal
         if self._plan.sort is not None:
             group.sorting_columns = [_sorting_column(node.column, key) for node, key in self._plan.sort.keys]
@@ -83,7 +81,7 @@ class FileLayout:
         if chunk.offset_index is not None:
             # As bytes from here on: small, and nothing for the garbage collector to walk.
             plain = serialize(chunk.offset_index.finish(base))
-            offset_index = bytes(self._encryption.encrypt(Module.OFFSET_INDEX, plain, ordinal, column))
+            offset_index = b"".join(self._encryption.chunk(ordinal, column).seal(Module.OFFSET_INDEX, [plain]))
         return _Pending(stored, chunk.column_index, offset_index, chunk.bloom)
 
     def finish(self, key_values: Mapping[str, str | bytes | None]) -> tt.FileMetaData:
@@ -104,10 +102,13 @@ class FileLayout:
             created_by=CREATED_BY,
             column_orders=[tt.ColumnOrder(TYPE_ORDER=tt.TypeDefinedOrder()) for _ in self._plan.columns],
         )
-        data = serialize(footer)
-        if len(data) >= 1 << 32:
-            raise DataError(f"a footer of {len(data)} bytes; its length must fit 32 bits")
-        self._sink.write([data, len(data).to_bytes(4, "little"), MAGIC])
+        for ordinal, group in enumerate(self._row_groups):
+            group.columns = [self._encryption.store_metadata(c, ordinal, k) for k, c in enumerate(group.columns)]
+        parts = self._encryption.seal_footer(footer)
+        size = sum(memoryview(part).nbytes for part in parts)
+        if size >= 1 << 32:
+            raise DataError(f"a footer of {size} bytes; its length must fit 32 bits")
+        self._sink.write([*parts, size.to_bytes(4, "little"), self._encryption.magic])
         return footer
 
     def _store_filters(self, items: list[_Pending]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyparq.encryption.context import Encryption
+from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError, located
 from pyparq.options import SortKey, WriteOptions
 from pyparq.schema.shape import shapes
@@ -49,7 +49,7 @@ class _Running:
 class RowGroupEncoder:
     """Turns rows into stored row groups."""
 
-    def __init__(self, plan: WritePlan, layout: FileLayout, encryption: Encryption) -> None:
+    def __init__(self, plan: WritePlan, layout: FileLayout, encryption: FileEncryption) -> None:
         self._plan = plan
         self._options: WriteOptions = plan.options
         self._shapes = shapes(plan.tree)
@@ -152,7 +152,7 @@ class RowGroupEncoder:
     def _encode(self, data: LeafData, ordinal: int) -> EncodedChunk:
         plan = self._plan.columns[data.node.column]
         with located(column=data.node.dotted):
-            return encode_chunk(data, plan, self._options, ordinal, self._encryption)
+            return encode_chunk(data, plan, self._options, self._encryption.chunk(ordinal, plan.column))
 
     def _store(self, keep: int) -> None:
         """Wait for row groups and store them, until ``keep`` are left running."""

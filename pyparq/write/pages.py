@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq import compression, encodings
-from pyparq.encryption.context import Encryption, Module
+from pyparq.encryption.aad import Module
+from pyparq.encryption.writing import ChunkEncryption
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
@@ -27,9 +28,7 @@ class PageWriter:
     level: int | None
     version: int
     checksum: bool
-    encryption: Encryption
-    row_group: int
-    column: int
+    crypto: ChunkEncryption
     parts: list[Any] = field(default_factory=list)
     size: int = 0
     """Stored bytes so far."""
@@ -116,19 +115,17 @@ class PageWriter:
         of_body, of_header = Module.DATA_PAGE, Module.DATA_PAGE_HEADER
         if page < 0:
             of_body, of_header = Module.DICTIONARY_PAGE, Module.DICTIONARY_PAGE_HEADER
-        if self.encryption.enabled:
-            body = [self.encryption.encrypt(of_body, _joined(body), self.row_group, self.column, page)]
+        body = self.crypto.seal(of_body, body, page)
         header.compressed_page_size = stored = sum(map(_size, body))
         if max(stored, header.uncompressed_page_size) >= 1 << 31:
-            raise DataError("a page of 2 GiB or more", row_group=self.row_group, page=page)
+            raise DataError("a page of 2 GiB or more", page=page if page >= 0 else "dictionary")
         if self.checksum:
             header.crc = _crc(body)
-        head = serialize(header)
-        head = self.encryption.encrypt(of_header, head, self.row_group, self.column, page)
-        self.parts.append(head)
-        self.parts += body
-        self.size += len(head) + stored
-        self.uncompressed_size += len(head) + header.uncompressed_page_size
+        head = self.crypto.seal(of_header, [serialize(header)], page)
+        head_size = sum(map(_size, head))
+        self.parts += head + body
+        self.size += head_size + stored
+        self.uncompressed_size += head_size + header.uncompressed_page_size
 
 
 def _crc(parts: Sequence[Any]) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyparq import compression, encodings
+from pyparq.encryption.aad import MAX_ORDINAL
 from pyparq.errors import OptionError, UnsupportedError, located
 from pyparq.index.bloom import can_prune
 from pyparq.options import BloomOptions, SortKey, WriteOptions, bloom_options, sort_keys
@@ -89,6 +90,22 @@ def check_options(options: WriteOptions) -> None:
         compression.codec_number(name)
     for name in _each(options.column_encoding):
         _encoding_number(name)
+
+
+def within_ordinals(options: WriteOptions) -> WriteOptions:
+    """With encryption, row groups that close before any of their chunks has more pages than two bytes can count.
+
+    A page closes when it has its rows, or when one row more would be too much for it: so two neighbours that close by
+    size hold more than a page's bytes. Encoded values and levels are taken to be eight times what they are in memory.
+    """
+    if options.encryption is None:
+        return options
+    pages = (MAX_ORDINAL + 1) // 2
+    return replace(
+        options,
+        row_group_size=min(options.row_group_size, pages * options.max_rows_per_page),
+        row_group_bytes=min(options.row_group_bytes, max(pages // 2 * options.data_page_size // 8, 1)),
+    )
 
 
 def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
