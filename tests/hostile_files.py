@@ -84,6 +84,66 @@ def pyarrow_files(folder: Path) -> list[Path]:
     return paths
 
 
+def nested_table(rows: int = ROWS) -> pa.Table:
+    """Lists, structs and maps, with nulls and empty ones at every depth."""
+    rng = np.random.default_rng(11)
+
+    def numbers(depth: int) -> Any:
+        if rng.random() < 0.12:
+            return None
+        count = int(rng.integers(0, 4))
+        return [int(rng.integers(0, 9)) if depth == 0 else numbers(depth - 1) for _ in range(count)]
+
+    def thing() -> Any:
+        return (
+            None
+            if rng.random() < 0.1
+            else {"x": int(rng.integers(0, 50)), "words": ["a", None, "bc"][: int(rng.integers(0, 4))]}
+        )
+
+    return pa.table(
+        {
+            "sorted": pa.array(np.arange(rows, dtype=np.int64) * 3),
+            "list": pa.array([numbers(0) for _ in range(rows)], pa.list_(pa.int32())),
+            "deep": pa.array([numbers(2) for _ in range(rows)], pa.list_(pa.list_(pa.list_(pa.int16())))),
+            "things": pa.array(
+                [[thing() for _ in range(int(rng.integers(0, 3)))] for _ in range(rows)],
+                pa.list_(pa.struct({"x": pa.int64(), "words": pa.list_(pa.string())})),
+            ),
+            "map": pa.array(
+                [[(f"k{k}", k) for k in range(n % 4)] for n in range(rows)], pa.map_(pa.string(), pa.int64())
+            ),
+            "struct": pa.array(
+                [thing() for _ in range(rows)], pa.struct({"x": pa.int64(), "words": pa.list_(pa.string())})
+            ),
+        }
+    )
+
+
+NESTED_FILTERS: list[Any] = [[["sorted", ">", 600], ["sorted", "<", 700]], [["sorted", "==", 333]]]
+
+ENCODED = {
+    "sorted": "DELTA_BINARY_PACKED", "small": "DELTA_BINARY_PACKED", "float": "BYTE_STREAM_SPLIT",
+    "word": "DELTA_LENGTH_BYTE_ARRAY", "id": "DELTA_BYTE_ARRAY", "fixed": "BYTE_STREAM_SPLIT",
+    "raw": "DELTA_BYTE_ARRAY", "flag": "RLE",
+}  # fmt: skip
+
+
+def other_files(folder: Path) -> list[tuple[Path, list[Any]]]:
+    """The other encodings, and nested columns: files with the filters for them."""
+    made: list[tuple[Path, list[Any]]] = []
+    for codec, version in (("none", "2.0"), ("snappy", "1.0")):
+        options: dict[str, Any] = {
+            "compression": codec, "data_page_version": version, "row_group_size": ROWS // 2, "data_page_size": 400,
+            "write_batch_size": 50, "write_page_index": True, "write_page_checksum": True,
+        }  # fmt: skip
+        encoded, nested = folder / f"encoded_{codec}.parquet", folder / f"nested_{codec}.parquet"
+        pq.write_table(sample_table(), encoded, use_dictionary=False, column_encoding=ENCODED, **options)
+        pq.write_table(nested_table(), nested, store_schema=False, **options)
+        made += [(encoded, FILTERS), (nested, NESTED_FILTERS)]
+    return made
+
+
 def own_files(folder: Path) -> list[Path]:
     """The sample as this library writes it, in both layouts."""
     write = getattr(pyparq, "write_table", None)
@@ -122,6 +182,7 @@ def regions(data: bytes) -> dict[str, Spans]:
             at = chunk.meta_data.bloom_filter_offset
             if at:
                 found["bloom"].append([at, at + 40])
+    found["unchecked"] = found["body"]
     found["footer"] = [[len(data) - 8 - size, len(data)]]
     found["anywhere"] = [[0, len(data)]]
     return {kind: spans for kind, spans in found.items() if spans}
