@@ -309,9 +309,13 @@ def test_nested_paths() -> None:
     assert bind(col("s.x") == 1, tree).columns() == {2}  # a column of exactly that name comes first
     assert bind(col("s", "y.z") == 1, tree).columns() == {1}
     assert isinstance(bind(col("s", "y.z").is_null(), tree), Test)  # null where the struct is
+    group = bind(col("s").is_null(), tree)  # answered by the levels of a leaf below it
+    assert isinstance(group, Test)
+    assert group.asks_levels
+    assert str(group) == "s is null"
     with pytest.raises(FilterError, match="fields of its own"):
-        bind(col("s").is_null(), tree)
-    with pytest.raises(FilterError, match="lists"):
+        bind(col("s") == 1, tree)
+    with pytest.raises(FilterError, match="contains"):
         bind(col("l") == 1, tree)
 
 

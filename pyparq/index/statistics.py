@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq.format import ttypes as tt
 from pyparq.index.bounds import Bounds
@@ -113,8 +114,20 @@ def bounds_of_chunks(
     ok &= np.asarray(mins <= maxs, bool)
     return Bounds(
         leaf, mins, maxs, ok, null_counts, np.array(nans, np.int64), counts,
-        all_null=(counts >= 0) & (null_counts == counts),
+        all_null=(counts >= 0) & (null_counts == counts), definition_histograms=_level_histograms(metas),
     )  # fmt: skip
+
+
+def _level_histograms(metas: Sequence[tt.ColumnMetaData]) -> npt.NDArray[np.int64] | None:
+    """How often each definition level occurs in each chunk; ``None`` unless all chunks say so."""
+    found: list[list[int]] = []
+    for meta in metas:
+        sizes = meta.size_statistics
+        histogram = None if sizes is None else sizes.definition_level_histogram
+        if not histogram or min(histogram) < 0 or len(histogram) != len((found or [histogram])[0]):
+            return None
+        found.append(histogram)
+    return np.array(found, np.int64) if found else None
 
 
 def _stored_pair(leaf: LeafType, statistics: tt.Statistics, column_order: int) -> tuple[bytes | None, bytes | None]:

@@ -47,6 +47,14 @@ def _output(node: Node, columns: set[int] | None) -> Output:
     shape = shape_of(node)
     field = field_of(shape, columns)
     assert field is not None, "a column without leaves"
-    if columns is None or shape.kind == "leaf":
-        return Output(shape, field, tuple(node.leaves()))
-    return Output(shape, field, tuple(leaf for leaf in node.leaves() if leaf.column in columns))
+    if columns is not None and shape.kind != "leaf":
+        columns = columns | _whole_maps(shape, columns)
+    return Output(shape, field, tuple(leaf for leaf in node.leaves() if columns is None or leaf.column in columns))
+
+
+def _whole_maps(shape: Shape, columns: set[int]) -> set[int]:
+    """The leaves of the maps that any of ``columns`` stands in: a map without its keys or values is none."""
+    below = {leaf.node.column for leaf in shape.leaves()}
+    if shape.kind == "map":
+        return below if below & columns else set()
+    return {column for child in shape.children for column in _whole_maps(child, columns)}

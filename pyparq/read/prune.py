@@ -200,7 +200,7 @@ class Pruner:
                 key = test, selection.row_group
                 if not some[k]:
                     self._drop(test, selection)
-                elif every[k] and test.node.max_rep == 0:
+                elif every[k]:
                     self._sure[key] = RowRanges.all(selection.num_rows)
                 self._share[key] = kept_share(test, bounds, k)
 
@@ -274,7 +274,7 @@ class Pruner:
             key = test, selection.row_group
             first_rows = locations.first_rows
             self._maybe[key] &= RowRanges.from_pages(first_rows, some, selection.num_rows)
-            if test.node.max_rep == 0:
+            if every.any():
                 self._sure[key] |= RowRanges.from_pages(first_rows, every, selection.num_rows)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
-from pyparq.filters.rows import evaluate_rows
+from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
-from pyparq.read.leaf import DecodedLeaf
+from pyparq.read.leaf import DecodedLeaf, slot_level
 from pyparq.read.open import OpenFile
 from pyparq.read.plan import RowGroupPlan, ScanPlan
 from pyparq.read.project import Output, project
@@ -220,10 +220,10 @@ class Scan:
         undecided = selection.maybe & ~selection.sure
         if not undecided:
             return selection.sure
-        columns: dict[int, Column] = {
-            c: decoded[selection.row_group, c].select(undecided).column for c in self.predicate.columns()
-        }
-        return undecided.select(evaluate_rows(self.predicate, columns)) | selection.sure
+        leaves = {c: decoded[selection.row_group, c].select(undecided) for c in self.predicate.columns()}
+        columns = {c: leaf.column for c, leaf in leaves.items()}
+        levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
+        return undecided.select(evaluate_rows(self.predicate, columns, levels=levels)) | selection.sure
 
 
 def _by_place(wanted: Sequence[Wanted], decoded: Sequence[DecodedLeaf]) -> dict[tuple[int, int], DecodedLeaf]:
