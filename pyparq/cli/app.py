@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import click
 
 from pyparq._version import __version__
+from pyparq.cli import missing_extra
 from pyparq.cli.text import one_line
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
@@ -96,6 +97,8 @@ def _report(error: BaseException) -> int:
         return _complain(str(error), MISUSED if asked else FAILED)
     if isinstance(error, OSError):
         return _os_error(error)
+    if isinstance(error, ImportError) and (advice := missing_extra(error)) is not None:
+        return _complain(advice, MISUSED)
     if isinstance(error, MemoryError):
         return _complain("not enough memory", FAILED)
     if isinstance(error, Exception):
