@@ -10,9 +10,8 @@ from pyparq.read.metadata import FileMetaData
 from pyparq.schema.parse import schema
 from pyparq.schema.types import Schema
 from pyparq.table import Table
-from pyparq.write.file import ParquetWriter, write_table
 
-__all__ = ["ParquetFile", "ParquetWriter", "read_metadata", "read_schema", "read_table", "schema", "write_table"]
+__all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "schema"]
 
 
 def read_table(

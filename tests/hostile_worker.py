@@ -212,12 +212,12 @@ def prepare(pyparq: Any, subjects: list[dict[str, Any]]) -> None:
             raise Wrong(f"the undamaged {subject['path']} does not read: {whole}, {rest}")
 
 
-def vm_data() -> int:
-    """Private memory of this process in bytes: what RLIMIT_DATA counts."""
+def memory(what: str) -> int:
+    """Bytes of this process: ``VmHWM`` is the most that was ever resident (getrusage would count the parent's too)."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmData:"):
+        if line.startswith(f"{what}:"):
             return int(line.split()[1]) << 10
-    return 0
+    raise RuntimeError(f"no {what} in /proc/self/status")
 
 
 def case_of(job: dict[str, Any], seed: int, pyparq: Any) -> str:
@@ -238,7 +238,6 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     import pyparq
 
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    base = vm_data()
     prepare(pyparq, job["subjects"])
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", pyparq.errors.CorruptIndexWarning)
@@ -255,8 +254,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
             text = "".join(traceback.format_exception(error)[-14:])
             failures.append({"seed": seed, "error": f"{type(error).__name__}: {error}", "trace": text})
     faulthandler.cancel_dump_traceback_later()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    return {"outcomes": outcomes, "failures": failures[:20], "failed": len(failures), "peak": peak, "base": base}
+    return {"outcomes": outcomes, "failures": failures[:20], "failed": len(failures), "peak": memory("VmHWM")}
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def test_bad_text_is_a_typed_error() -> None:
     with pytest.raises(DataError, match="row 1 is not UTF-8"):
         column_to_pylist(column)
     with pytest.raises(UnsupportedError, match="no Python objects for interval"):
-        table(pa.array([1], pa.duration("s"))).to_pydict()
+        table(pa.array([pa.MonthDayNano([1, 2, 3])])).to_pydict()
 
 
 # ---- numpy ---------------------------------------------------------------------------------------------------------

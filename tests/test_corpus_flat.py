@@ -293,6 +293,7 @@ def test_expected_csv(name: str) -> None:
 # ---- what is not read
 
 
+@pytest.mark.filterwarnings("ignore:the footer's signature was not checked")
 def test_encrypted_without_keys() -> None:
     files = sorted(DATA.rglob("*.parquet.encrypted"))
     assert len(files) > 10

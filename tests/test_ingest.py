@@ -327,8 +327,9 @@ def test_duckdb() -> None:
         if k != "u"
     }
     assert got == {k: [v] for k, v in row.items()}
-    with pytest.raises(UnsupportedError, match=r"interval.*column iv"):
-        table(duckdb.sql("select interval 1 day iv"))
+    assert values(duckdb.sql("select interval '1 month 2 days 3 seconds' iv")) == {
+        "iv": [b"".join(n.to_bytes(4, "little") for n in (1, 2, 3000))]
+    }
 
 
 def test_arrow_forms() -> None:

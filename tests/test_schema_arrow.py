@@ -133,10 +133,7 @@ def test_decimals_get_the_smallest_storage(precision: int) -> None:
 
 REFUSED: list[tuple[pa.DataType, type[Exception], str]] = [
     (pa.duration("s"), UnsupportedError, "int64"),
-    (pa.month_day_nano_interval(), UnsupportedError, "integer columns"),
     (pa.dense_union([pa.field("a", pa.int8())]), UnsupportedError, "struct"),
-    (pa.list_view(pa.int8()), UnsupportedError, "list"),
-    (pa.run_end_encoded(pa.int32(), pa.int8()), UnsupportedError, "decode"),
     (pa.struct([]), UnsupportedError, "without fields"),
     (pa.decimal128(5, -2), SchemaError, "scale"),
     (pa.decimal128(5, 9), SchemaError, "scale"),

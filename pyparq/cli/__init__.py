@@ -17,8 +17,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from pyparq.cli.app import run
     except ImportError as error:
-        if error.name not in EXTRA:
+        advice = missing_extra(error)
+        if advice is None:
             raise
-        print(f"pyparq: the command line needs {error.name}: pip install 'pyparq[cli]'", file=sys.stderr)
+        print(f"pyparq: error: {advice}", file=sys.stderr)
         return 2
     return run(list(sys.argv[1:] if argv is None else argv))
+
+
+def missing_extra(error: ImportError) -> str | None:
+    """What to do about a package of the extra that is not there; ``None`` for any other."""
+    name = (error.name or "").partition(".")[0]
+    return f"the command line needs {name}: pip install 'pyparq[cli]'" if name in EXTRA else None

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import click
 
 from pyparq._version import __version__
+from pyparq.cli import missing_extra
 from pyparq.cli.text import one_line
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
@@ -96,6 +97,8 @@ def _report(error: BaseException) -> int:
         return _complain(str(error), MISUSED if asked else FAILED)
     if isinstance(error, OSError):
         return _os_error(error)
+    if isinstance(error, ImportError) and (advice := missing_extra(error)) is not None:
+        return _complain(advice, MISUSED)
     if isinstance(error, MemoryError):
         return _complain("not enough memory", FAILED)
     if isinstance(error, Exception):
@@ -109,6 +112,8 @@ def _os_error(error: OSError) -> int:
         # The reader of a pipe went away (| head): quietly, also when Python closes stdout at exit.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return FAILED
+    if isinstance(error, FileNotFoundError) and not error.strerror:  # fsspec's say the path alone
+        return _complain(f"No such file: {error}", FAILED)
     reason = error.strerror or str(error) or type(error).__name__
     return _complain(f"{reason}: {error.filename}" if error.filename else reason, FAILED)
 

@@ -68,6 +68,11 @@ def summary(parquet: Any, leaf: Any, groups: Sequence[int]) -> Summary:
     """What the chunks of a leaf have in common or come to."""
     found = Summary()
     file, known = parquet._file, []
+    try:
+        type_ = leaf.type
+    except SchemaError as error:
+        found.problems.append(one_line(str(error)))
+        return found
     for k in groups:
         try:
             known.append(file.chunk(k, leaf))
@@ -83,12 +88,12 @@ def summary(parquet: Any, leaf: Any, groups: Sequence[int]) -> Summary:
     found.uncompressed = sum(m.total_uncompressed_size for m in metas)
     found.bloom_bytes = sum(m.bloom_filter_length or 0 for m in metas if m.bloom_filter_offset)
     found.page_index = _page_index(known)
-    bounds = bounds_of_chunks(leaf.type, metas, file.column_order(leaf), file.created_by)
+    bounds = bounds_of_chunks(type_, metas, file.column_order(leaf), file.created_by)
     found.nulls = int(bounds.null_counts.sum()) if bool((bounds.null_counts >= 0).all()) else -1
     usable = bounds.has_bounds
     if bool(usable.any()) and bool((usable | bounds.all_null).all()):
-        found.minimum = bound_text(leaf.type, min(bounds.mins[usable].tolist()), BOUND)
-        found.maximum = bound_text(leaf.type, max(bounds.maxs[usable].tolist()), BOUND)
+        found.minimum = bound_text(type_, min(bounds.mins[usable].tolist()), BOUND)
+        found.maximum = bound_text(type_, max(bounds.maxs[usable].tolist()), BOUND)
     return found
 
 

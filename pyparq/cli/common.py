@@ -11,9 +11,12 @@ from typing import Any, TypeVar
 
 import click
 
-from pyparq.cli.text import visible
+from pyparq.cli.text import cut, visible
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+PRETTY = 1_000_000
+"""Characters of JSON up to which it is indented."""
 
 FILE = click.argument("file", metavar="FILE")
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
@@ -45,9 +48,19 @@ WHERE = click.option("--where", "-w", metavar="SQL", help="Only rows where this 
 @contextmanager
 def opened(file: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL."""
+    from pyparq.errors import ParquetError
     from pyparq.read.file import ParquetFile
 
-    with ParquetFile(file) as parquet:
+    try:
+        parquet = ParquetFile(file)
+    except (ParquetError, OSError):
+        raise
+    except Exception as error:
+        if "://" not in file:
+            raise
+        # Whatever the file system behind the URL raises: an unknown protocol, a missing package, a refused request.
+        raise click.ClickException(f"cannot open {file}: {error or type(error).__name__}") from error
+    with parquet:
         yield parquet
 
 
@@ -71,9 +84,11 @@ def chosen_leaves(file: Any, wanted: Sequence[str]) -> list[Any]:
 
 
 def print_json(document: Any) -> None:
-    """A document on stdout."""
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    """A document on stdout; indented unless it is long (which takes ten times as long)."""
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    if len(text) < PRETTY:
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(text + "\n")
 
 
 def number(value: int | None) -> str:
@@ -88,8 +103,9 @@ def ratio(compressed: int, uncompressed: int) -> str:
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:
     """Lines of ``name  value``, aligned."""
-    from pyparq.cli.table import emit
+    from pyparq.cli.table import emit, on_terminal, terminal_width
 
     longest = max((len(name) for name, _ in pairs), default=0)
+    room = terminal_width() if on_terminal() else 1 << 30
     for name, value in pairs:
-        emit(f"  {name.ljust(longest)}  {visible(value)}")
+        emit(cut(f"  {name.ljust(longest)}  {visible(value)}", room))

@@ -22,7 +22,7 @@ from pyparq.cli.common import (
 )
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
-from pyparq.cli.text import count
+from pyparq.cli.text import count, one_line
 from pyparq.cli.values import bound_json, bound_text
 from pyparq.errors import ParquetError
 
@@ -46,7 +46,9 @@ def index_command(file: str, columns: list[str], row_groups: tuple[int, ...], ev
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
         places = [(k, leaf) for k in groups for leaf in leaves]
         if as_json:
-            print_json(_document(parquet, places))
+            document = _document(parquet, places)
+            print_json(document)
+            chunks.raise_problems([entry["error"] for entry in document if "error" in entry])
             return
         limited = on_terminal() and not everything and not columns
         _print(parquet, places, SHOWN if limited else len(places))
@@ -171,18 +173,21 @@ def _document(parquet: Any, places: Sequence[tuple[int, Any]]) -> list[dict[str,
     found = []
     with Busy("reading page indexes", len(places)) as busy:
         for k, leaf in places:
-            index = _Index(parquet, k, leaf)
-            raw = index.chunk.raw
-            found.append(
-                {
-                    "row_group": k,
-                    "column": leaf.column,
-                    "path": list(leaf.path),
-                    "column_index": chunks.place(raw.column_index_offset, raw.column_index_length),
-                    "offset_index": chunks.place(raw.offset_index_offset, raw.offset_index_length),
-                    "boundary_order": None if index.bounds is None else _ORDERS[index.bounds.boundary_order],
-                    "pages": [] if index.locations is None else _pages(index),
-                }
-            )
+            entry: dict[str, Any] = {"row_group": k, "column": leaf.column, "path": list(leaf.path)}
+            try:
+                entry |= _index_document(_Index(parquet, k, leaf))
+            except ParquetError as error:
+                entry["error"] = one_line(str(error))
+            found.append(entry)
             busy.step()
     return found
+
+
+def _index_document(index: _Index) -> dict[str, Any]:
+    raw = index.chunk.raw
+    return {
+        "column_index": chunks.place(raw.column_index_offset, raw.column_index_length),
+        "offset_index": chunks.place(raw.offset_index_offset, raw.offset_index_length),
+        "boundary_order": None if index.bounds is None else _ORDERS[index.bounds.boundary_order],
+        "pages": [] if index.locations is None else _pages(index),
+    }

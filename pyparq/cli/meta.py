@@ -48,7 +48,10 @@ def meta_command(file: str, columns: list[str], row_groups: tuple[int, ...], eve
     with opened(file) as parquet:
         groups, leaves = chosen_row_groups(parquet, row_groups), chosen_leaves(parquet, columns)
         if as_json:
-            print_json(_document(parquet, groups, leaves))
+            document = _document(parquet, groups, leaves)
+            print_json(document)
+            described = [column for group in document["row_groups"] for column in group["columns"]]
+            chunks.raise_problems([column["error"] for column in described if "error" in column])
             return
         limit = SHOWN if on_terminal() and not everything else 1 << 60
         _print_file(parquet)
@@ -119,7 +122,7 @@ def _print_left_out(number_left: int, noun: str) -> None:
 
 def _print_columns(parquet: Any, groups: list[int], leaves: Sequence[Any], limit: int) -> None:
     """One line per column, all row groups together."""
-    heads = ">#|~column|~type|?codec|?~encodings|>values|>nulls|>compressed|?>ratio|~min|~max|page index|>Bloom bytes"
+    heads = ">#|~column|?~type|?codec|?~encodings|>values|>nulls|>compressed|?>ratio|~min|~max|page index|>Bloom bytes"
     grid = Grid(headings(heads))
     problems: list[str] = []
     with Busy("reading metadata", min(len(leaves), limit)) as busy:
@@ -143,7 +146,7 @@ def _print_columns(parquet: Any, groups: list[int], leaves: Sequence[Any], limit
 def _print_chunks(parquet: Any, groups: list[int], leaves: Sequence[Any], limit: int) -> None:
     """One line per column chunk."""
     heads = (
-        ">group|~column|~type|?codec|?~encodings|>values|>nulls|>NaNs|>offset|>compressed|?>uncompressed|~min|~max|"
+        ">group|~column|?~type|?codec|?~encodings|>values|>nulls|>NaNs|>offset|>compressed|?>uncompressed|~min|~max|"
         "?>ColumnIndex|?>OffsetIndex|?>Bloom offset|?>Bloom bytes"
     )
     grid = Grid(headings(heads))

@@ -24,7 +24,7 @@ from pyparq.cli.common import (
 )
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
-from pyparq.cli.text import count
+from pyparq.cli.text import count, one_line
 from pyparq.cli.walk import PageFacts, walk_headers
 from pyparq.errors import ParquetError
 
@@ -47,7 +47,9 @@ def pages_command(file: str, columns: list[str], row_groups: tuple[int, ...], ev
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
         places = [(k, leaf) for k in groups for leaf in leaves]
         if as_json:
-            print_json(_document(parquet, places))
+            document = _document(parquet, places)
+            print_json(document)
+            chunks.raise_problems([entry["error"] for entry in document if "error" in entry])
             return
         limited = on_terminal() and not everything and not columns
         shown = places[:SHOWN] if limited else places
@@ -106,11 +108,13 @@ def _document(parquet: Any, places: Sequence[tuple[int, Any]]) -> list[dict[str,
     found = []
     with Busy("reading page headers", len(places)) as busy:
         for k, leaf in places:
-            chunk = parquet._file.chunk(k, leaf)
-            pages = [asdict(page) for page in walk_headers(parquet._file, chunk)]
-            found.append(
-                {"row_group": k, "column": leaf.column, "path": list(leaf.path), "offset": chunk.start,
-                 "size": chunk.size, "pages": pages}
-            )  # fmt: skip
+            entry: dict[str, Any] = {"row_group": k, "column": leaf.column, "path": list(leaf.path)}
+            try:
+                chunk = parquet._file.chunk(k, leaf)
+                pages = [asdict(page) for page in walk_headers(parquet._file, chunk)]
+                entry |= {"offset": chunk.start, "size": chunk.size, "pages": pages}
+            except ParquetError as error:
+                entry["error"] = one_line(str(error))
+            found.append(entry)
             busy.step()
     return found

@@ -8,6 +8,7 @@ import click
 
 from pyparq.cli.common import ALL, COLUMNS, FILE, JSON, opened, print_json
 from pyparq.cli.text import count, cut
+from pyparq.errors import SchemaError
 
 SHOWN = 200
 """Lines on a terminal before the rest needs ``--all``."""
@@ -78,12 +79,24 @@ def physical_name(node: Any) -> str:
     """``INT64``, ``FIXED_LEN_BYTE_ARRAY(16)``, ``group``."""
     if not node.is_leaf:
         return "group"
+    if not is_known(node):
+        return f"unknown type {node.element.type}"
     length = f"({node.type.length})" if node.type.physical.name == "FIXED_LEN_BYTE_ARRAY" else ""
     return f"{node.type.physical.name}{length}"
 
 
+def is_known(node: Any) -> bool:
+    """Whether a leaf's type makes sense."""
+    try:
+        return node.type is not None
+    except SchemaError:
+        return False
+
+
 def _arrow_name(node: Any) -> str:
     """The Arrow type of a leaf's values; for a group at the top what it is read as (its lines below say of what)."""
+    if node.is_leaf and not is_known(node):
+        return "?"
     if node.is_leaf and node.max_rep == 0:
         return str(node.arrow_type)
     if node.parent is not None and node.parent.parent is None:
@@ -144,7 +157,9 @@ def _document(node: Any) -> dict[str, Any]:
         "max_definition_level": node.max_def,
         "max_repetition_level": node.max_rep,
     }
-    if node.is_leaf:
+    if node.is_leaf and not is_known(node):
+        found |= {"column": node.column, "physical_type": None, "arrow_type": None}
+    elif node.is_leaf:
         found |= {"column": node.column, "physical_type": node.type.physical.name, "arrow_type": str(node.arrow_type)}
         if node.type.length:
             found["length"] = node.type.length

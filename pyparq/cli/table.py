@@ -16,7 +16,7 @@ Cell = str | None
 
 NULL = "NULL"
 GAP = 2
-LEAST = 8
+LEAST = 10
 """A flexible column is not cut below so many cells."""
 MANY = 2000
 """Rows from which on even a terminal gets the plain form (styling costs about 0.1 ms a cell)."""

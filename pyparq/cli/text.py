@@ -40,7 +40,7 @@ def cut(text: str, limit: int) -> str:
     if limit < 1 or len(text) * 2 <= limit or width(text) <= limit:
         return text if limit > 0 else ""
     kept, used = [], 0
-    for char in text:
+    for char in text[:limit]:
         used += width(char)
         if used > limit - 1:
             break

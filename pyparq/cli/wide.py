@@ -12,6 +12,8 @@ from pyparq.cli.values import cell_format
 INDENT = 0
 CELL = 40
 """Cells of the terminal that one column may take before others get their share."""
+LONGEST = 2000
+"""Cells of a table are cut to this even in a pipe; JSON and CSV are whole."""
 _NUMBERS = ("int", "uint", "float", "decimal")
 
 
@@ -38,7 +40,8 @@ def _cells(field: Any, chunks: Sequence[Any]) -> list[Cell]:
     from pyparq.convert import column_to_pylist
 
     form = cell_format(field.type)
-    return [None if v is None else form(v) for chunk in chunks for v in column_to_pylist(chunk)]
+    values = (v for chunk in chunks for v in column_to_pylist(chunk))
+    return [None if v is None else cut(form(v), LONGEST) for v in values]
 
 
 def _fitting(heads: Sequence[Heading], columns: Sequence[Sequence[Cell]]) -> int:

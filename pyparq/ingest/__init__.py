@@ -132,10 +132,11 @@ def _guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
 
 def _conformed(found: Schema, batches: Iterator[Batch], schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
     """Columns of plain layout, in the order and of the types of ``schema`` when there is one."""
-    for field in found:
+    plain = normal_schema(found)
+    for field in plain:
         check_supported(field)
     if schema is None:
-        schema, order = normal_schema(found), list(range(len(found)))
+        schema, order = plain, list(range(len(found)))
         _check_names(found.names)
     else:
         order = _order(found.names, schema)

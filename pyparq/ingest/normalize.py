@@ -1,4 +1,5 @@
-"""Arrow's many layouts of one type to the plain ones: dictionaries decoded, string views laid out as offsets.
+"""Arrow's many layouts of one type to the plain ones: dictionaries and runs decoded, views laid out as offsets,
+intervals as Parquet's INTERVAL.
 
 After this a column's type is null, bool, a number, ``u U z Z``, fixed width, decimal, date, time, timestamp, list,
 large list, fixed-size list, struct or map.
@@ -11,10 +12,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import binary_column, null_column, pack_mask, ranges, take
+from pyparq.columns import binary_column, list_column, null_column, pack_mask, ranges, take
 from pyparq.errors import DataError, UnsupportedError
+from pyparq.ingest.interval import intervals
 from pyparq.kernels import take_binary
-from pyparq.schema.arrow import FIELD_ID
+from pyparq.schema.extensions import FIELD_ID, LOGICAL_TYPE
 from pyparq.schema.types import DataType, Field, Schema
 from pyparq.table import Column
 
@@ -32,6 +34,8 @@ def _normal_field(field: Field) -> Field:
     type_ = normal_type(field.type)
     if type_ is field.type:
         return field
+    if field.type.kind == "interval":
+        return replace(field, type=type_, metadata={**field.metadata, LOGICAL_TYPE: b"INTERVAL"})
     if field.type.dictionary is None:
         return replace(field, type=type_)
     # What other metadata says of a dictionary column (polars' categories) is not true of its values.
@@ -48,7 +52,14 @@ def normal_type(type_: DataType) -> DataType:
         return DataType(_VIEWS[type_.format])
     if type_.format.startswith("d:") and type_.format.endswith(",128"):
         return DataType(type_.format.removesuffix(",128"))
+    if type_.kind == "interval":
+        return DataType("w:12")
+    if type_.kind == "run_end" and len(type_.children) == 2:
+        value = normal_type(type_.children[1].type)
+        return DataType({"u": "U", "z": "Z"}.get(value.format, value.format), value.children)
     children = tuple(_normal_field(f) for f in type_.children)
+    if type_.kind == "list_view":
+        return DataType({"+vl": "+l", "+vL": "+L"}[type_.format], children)
     if all(a is b for a, b in zip(children, type_.children, strict=True)):
         return type_
     return DataType(type_.format, children)
@@ -63,6 +74,12 @@ def normalize(column: Column, name: str) -> Column:
         return _decoded(column, target, name)
     if column.type.format in _VIEWS:
         return _from_views(column, target, name)
+    if column.type.kind == "interval":
+        return intervals(column, target, name)
+    if column.type.kind == "run_end":
+        return _from_runs(column, target, name)
+    if column.type.kind == "list_view":
+        return _from_list_views(column, target, name)
     children = tuple(normalize(c, name) for c in column.children)
     return Column(
         target, column.length, column.validity, column.buffers, column.null_count, children, None, column.offset
@@ -95,6 +112,35 @@ def _decoded(column: Column, target: DataType, name: str) -> Column:
     if taken.type.is_binary_like:
         return binary_column(target, taken.offsets(), taken.buffers[1], mask)
     return with_mask(taken, mask)
+
+
+def _from_runs(column: Column, target: DataType, name: str) -> Column:
+    """Run ``k`` ends before element ``ends[k]`` (counted with the array's offset) and has value ``k``."""
+    ends = column.children[0].values().astype(np.int64)
+    values = normalize(column.children[1], name)
+    first, last = column.offset, column.offset + column.length
+    rising = len(ends) == 0 or (int(ends[0]) > 0 and bool(np.all(ends[1:] > ends[:-1])))
+    if not rising or values.length < len(ends) or (column.length and (len(ends) == 0 or int(ends[-1]) < last)):
+        raise DataError("run ends that do not rise, or stop before the end of the array", column=name)
+    taken = take(values, np.searchsorted(ends, np.arange(first, last, dtype=np.int64), side="right"))
+    if taken.type.is_binary_like:
+        return binary_column(target, taken.offsets(), taken.buffers[1], taken.valid_mask())
+    return taken
+
+
+def _from_list_views(column: Column, target: DataType, name: str) -> Column:
+    """List views may lie in any order and overlap: the items are gathered into place."""
+    dtype = np.int64 if column.type.format == "+vL" else np.int32
+    first, last = column.offset, column.offset + column.length
+    starts, lengths = (b.view(dtype)[first:last].astype(np.int64) for b in column.buffers)
+    items, mask = normalize(column.children[0], name), column.valid_mask()
+    if mask is not None:
+        lengths[~mask] = 0
+    used = lengths > 0
+    if np.any(lengths < 0) or np.any(starts[used] < 0) or np.any((starts + lengths)[used] > items.length):
+        raise DataError("a list view points beyond its items", column=name)
+    taken = take(items, ranges(starts, lengths))
+    return list_column(target, np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), taken, mask)
 
 
 def with_mask(column: Column, mask: npt.NDArray[np.bool_] | None) -> Column:

@@ -77,7 +77,8 @@ class Scan:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned = 0
         for selection in self._prune():
-            fresh = Selection(selection.row_group, selection.maybe, selection.sure)
+            # What pruning read is used again; what decoding this row group adds goes with it.
+            fresh = replace(selection, dictionaries=dict(selection.dictionaries), locations=dict(selection.locations))
             for batch in self._run([fresh]):
                 self.rows_returned += batch.num_rows
                 step = batch_size or max(batch.num_rows, 1)

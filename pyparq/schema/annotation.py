@@ -25,7 +25,6 @@ _PLAIN_KINDS = {
 
 _BYTE_ARRAY_LOGICAL = {
     "STRING": "string", "ENUM": "enum", "JSON": "json", "BSON": "bson",
-    "GEOMETRY": "geometry", "GEOGRAPHY": "geography",
 }  # fmt: skip
 
 _CT = tt.ConvertedType
@@ -70,6 +69,12 @@ def _from_logical(logical: Any, physical: Physical, length: int, element: Any) -
         for name, kind in _BYTE_ARRAY_LOGICAL.items():
             if getattr(logical, name, None) is not None:
                 return LeafType(physical, kind)
+        if logical.GEOMETRY is not None:
+            return LeafType(physical, "geometry", crs=_text(logical.GEOMETRY.crs))
+        if logical.GEOGRAPHY is not None:
+            number = logical.GEOGRAPHY.algorithm or 0
+            algorithm = tt.EdgeInterpolationAlgorithm._VALUES_TO_NAMES.get(number, f"algorithm {number}")
+            return LeafType(physical, "geography", crs=_text(logical.GEOGRAPHY.crs), algorithm=algorithm.lower())
     if logical.INTEGER is not None and physical in (Physical.INT32, Physical.INT64):
         bits, signed = logical.INTEGER.bitWidth, logical.INTEGER.isSigned
         if bits in ((64,) if physical == Physical.INT64 else (8, 16, 32)):
@@ -94,6 +99,10 @@ def _from_logical(logical: Any, physical: Physical, length: int, element: Any) -
         if logical.FLOAT16 is not None and length == 2:
             return LeafType(physical, "float16", 2)
     return None
+
+
+def _text(value: str | bytes | None) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
 
 
 def _unit(unit: Any) -> str:
@@ -163,6 +172,14 @@ _UNIT_STRUCTS = {
 }
 
 
+def restate(element: Any, leaf: LeafType) -> None:
+    """Make ``element`` (of a leaf, being written) say that it holds ``leaf``: physical type, length and annotation."""
+    element.type = int(leaf.physical)
+    element.type_length = leaf.length if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY else None
+    element.logicalType = element.converted_type = element.precision = element.scale = None
+    annotate(element, leaf)
+
+
 def annotate(element: Any, leaf: LeafType) -> None:
     """Set LogicalType on ``element``, and ConvertedType beside it where the format asks for both."""
     kind = leaf.kind
@@ -193,6 +210,11 @@ def annotate(element: Any, leaf: LeafType) -> None:
         logical.FLOAT16 = tt.Float16Type()
     elif kind == "null":
         logical.UNKNOWN = tt.NullType()
+    elif kind == "geometry":
+        logical.GEOMETRY = tt.GeometryType(crs=leaf.crs or None)
+    elif kind == "geography":
+        number = tt.EdgeInterpolationAlgorithm._NAMES_TO_VALUES[(leaf.algorithm or "spherical").upper()]
+        logical.GEOGRAPHY = tt.GeographyType(crs=leaf.crs or None, algorithm=number)
     elif kind == "interval":
         element.converted_type = _CT.INTERVAL
         return

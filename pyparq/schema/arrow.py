@@ -1,7 +1,7 @@
 """Between Arrow schemas and Parquet's list of SchemaElements (LogicalTypes.md).
 
-Writing, every Arrow type has one Parquet form; reading, a leaf's annotation decides its Arrow type. The
-``ARROW:schema`` metadata of other writers is not consulted: what the file's own schema says is what is returned.
+Writing, every Arrow type has one Parquet form (which options may change); reading, a leaf's annotation decides its
+Arrow type. What Parquet cannot say may be found in the ``ARROW:schema`` metadata: see :mod:`pyparq.schema.hints`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 from pyparq.errors import SchemaError, UnsupportedError, located
 from pyparq.format import ttypes as tt
-from pyparq.schema.annotation import annotate, decimal_capacity
+from pyparq.schema.annotation import decimal_capacity, restate
+from pyparq.schema.extensions import FIELD_ID, annotated, is_variant_field, metadata_of, variant_metadata
 from pyparq.schema.shape import Shape, shapes
 from pyparq.schema.tree import SchemaTree
 from pyparq.schema.types import (
@@ -25,9 +26,6 @@ from pyparq.schema.types import (
     Schema,
     arrow_type,
 )
-
-EXTENSION_NAME = b"ARROW:extension:name"
-FIELD_ID = b"PARQUET:field_id"
 
 _SIMPLE = {
     "b": LeafType(Physical.BOOLEAN, "bool"),
@@ -53,10 +51,7 @@ _SIMPLE = {
 }
 _ADVICE = {
     "duration": "convert it to an int64 column",
-    "interval": "convert it to integer columns (months, days, nanoseconds)",
-    "run_end": "decode it to a plain array first",
     "union": "convert it to a struct with one nullable field per case",
-    "list_view": "convert it to a list first",
 }
 
 
@@ -68,16 +63,17 @@ def leaf_of(field: Field) -> LeafType:
     """
     type_ = field.type if field.type.dictionary is None else field.type.dictionary
     found = _SIMPLE.get(type_.format)
-    if found is not None:
-        return found
+    if found is None:
+        found = _plain_leaf(field, type_)
+    return annotated(field, found) if field.metadata else found
+
+
+def _plain_leaf(field: Field, type_: DataType) -> LeafType:
     kind = type_.kind
-    extension = field.metadata.get(EXTENSION_NAME, b"")
-    if kind == "string":
-        return LeafType(Physical.BYTE_ARRAY, "json" if extension == b"arrow.json" else "string")
-    if kind == "binary":
-        return LeafType(Physical.BYTE_ARRAY, "binary")
+    if kind in ("string", "binary"):
+        return LeafType(Physical.BYTE_ARRAY, kind)
     if kind == "fixed":
-        return _fixed(field, type_, extension)
+        return _fixed(field, type_)
     if kind == "timestamp":
         unit = "ms" if type_.unit == "s" else type_.unit
         return LeafType(Physical.INT64, "timestamp", unit=unit, utc=bool(type_.timezone))
@@ -86,12 +82,11 @@ def leaf_of(field: Field) -> LeafType:
     raise _unsupported(field, type_)
 
 
-def _fixed(field: Field, type_: DataType, extension: bytes) -> LeafType:
+def _fixed(field: Field, type_: DataType) -> LeafType:
     width = type_.byte_width
     if width < 1:
         raise SchemaError(f"{type_} has no bytes; Parquet needs at least one", column=field.name)
-    kind = "uuid" if extension == b"arrow.uuid" and width == 16 else "fixed"
-    return LeafType(Physical.FIXED_LEN_BYTE_ARRAY, kind, width)
+    return LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "fixed", width)
 
 
 def _decimal(field: Field, type_: DataType) -> LeafType:
@@ -114,8 +109,7 @@ def decimal_storage(precision: int) -> tuple[Physical, int]:
 
 
 def _unsupported(field: Field, type_: DataType) -> UnsupportedError:
-    prefixes = {"+u": "union", "+v": "list_view", "+r": "run_end"}
-    kind = prefixes.get(type_.format[:2], type_.kind)
+    kind = type_.kind
     advice = _ADVICE.get(kind, "cast it to a supported type")
     what = kind.replace("_", " ") if kind in _ADVICE else type_.format
     return UnsupportedError(f"Parquet has no type for Arrow's {what} ({type_.format}): {advice}", column=field.name)
@@ -192,6 +186,8 @@ def _add(field: Field, elements: list[Any], name: str | None = None) -> None:
         if not type_.children:
             raise UnsupportedError("Parquet has no struct without fields: leave the column out or add a field")
         _check_names(type_.children)
+        if is_variant_field(field):
+            element.logicalType = tt.LogicalType(VARIANT=tt.VariantType(specification_version=1))
         element.num_children = len(type_.children)
         for child in type_.children:
             _add(child, elements)
@@ -203,10 +199,7 @@ def _add_leaf(field: Field, element: Any) -> None:
     leaf = leaf_of(field)
     if leaf.kind == "null" and not field.nullable:
         raise SchemaError("a null column cannot be required: every value of it is null", column=field.name)
-    element.type = int(leaf.physical)
-    if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY:
-        element.type_length = leaf.length
-    annotate(element, leaf)
+    restate(element, leaf)
 
 
 def _child(type_: DataType, index: int) -> Field:
@@ -234,32 +227,40 @@ def schema_from_tree(
     metadata: Mapping[bytes, bytes] | None = None,
     columns: Collection[int] | None = None,
 ) -> Schema:
-    """The schema of the tables that a file reads as.
+    """The schema that the file's own schema gives its tables, without the hints of :mod:`pyparq.schema.hints`.
 
     ``columns`` keeps only the leaves with these ordinals (and the groups above them). Legacy LIST structures
     read as lists by the backward-compatibility rules of LogicalTypes.md; a bare repeated field is a required list
     of required items.
     """
-    fields = (field_of(shape, columns) for shape in shapes(tree))
+    fields = (field_of(shape, columns, metadata) for shape in shapes(tree))
     return Schema(tuple(field for field in fields if field is not None), metadata or {})
 
 
-def field_of(shape: Shape, columns: Collection[int] | None = None) -> Field | None:
+def field_of(
+    shape: Shape, columns: Collection[int] | None = None, key_values: Mapping[bytes, bytes] | None = None
+) -> Field | None:
     """The Arrow field of a shape, reduced to the leaves in ``columns``; ``None`` when none is left.
 
-    A map of which only the key or the value is wanted stays a map: its other half is kept too.
+    A map of which only the key or the value is wanted stays a map: its other half is kept too. ``key_values`` are the
+    file's: what a leaf refers to (a CRS) lies there.
     """
     if shape.kind == "leaf":
         if columns is not None and shape.node.column not in columns:
             return None
-        return Field(shape.name, arrow_type(shape.node.type), shape.nullable, _node_metadata(shape))
+        leaf = shape.node.type
+        metadata = {**metadata_of(leaf, key_values), **_node_metadata(shape)}
+        return Field(shape.name, arrow_type(leaf), shape.nullable, metadata)
     if shape.kind == "map" and columns is not None and any(s.node.column in columns for s in shape.leaves()):
         columns = None
-    found = [field_of(child, columns) for child in shape.children]
+    found = [field_of(child, columns, key_values) for child in shape.children]
     children = tuple(field for field in found if field is not None)
     if not children and (columns is not None or shape.kind != "struct"):
         return None
-    return Field(shape.name, _nested_type(shape.kind, children), shape.nullable, _node_metadata(shape))
+    metadata = _node_metadata(shape)
+    if shape.node.is_variant and shape.kind == "struct":
+        metadata = {**variant_metadata(children), **metadata}
+    return Field(shape.name, _nested_type(shape.kind, children), shape.nullable, metadata)
 
 
 def _nested_type(kind: str, children: tuple[Field, ...]) -> DataType:

@@ -10,7 +10,7 @@ from typing import Any, Never
 import numpy as np
 
 from pyparq.errors import SchemaError
-from pyparq.schema.arrow import EXTENSION_NAME
+from pyparq.schema.extensions import EXTENSION_NAME
 from pyparq.schema.types import DataType, Field, Schema
 
 _NAMES = {

@@ -7,6 +7,7 @@ Building is kept cheap per leaf (files with thousands of columns exist): types a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, near_matches
@@ -57,8 +58,31 @@ class Node:
     def type(self) -> LeafType:
         """Physical type and annotation of a leaf; resolved once."""
         if self._type is None:
-            self._type = leaf_type(self.element)
+            found = leaf_type(self.element)
+            if found.kind == "binary" and self._in_variant():
+                found = replace(found, kind="variant")
+            self._type = found
         return self._type
+
+    @type.setter
+    def type(self, leaf: LeafType) -> None:
+        """Read (or write) the leaf as another type over the same stored values."""
+        self._type = leaf
+
+    def _in_variant(self) -> bool:
+        """Below a group annotated with VARIANT, whose binary values have no order."""
+        node = self.parent
+        while node is not None:
+            if node.is_variant:
+                return True
+            node = node.parent
+        return False
+
+    @property
+    def is_variant(self) -> bool:
+        """A group annotated with VARIANT."""
+        logical = self.element.logicalType
+        return logical is not None and logical.VARIANT is not None
 
     @property
     def arrow_type(self) -> DataType:

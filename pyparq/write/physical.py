@@ -23,6 +23,12 @@ Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
 
 _MS_PER_DAY = 86_400_000
+_TICKS_PER_DAY = {"s": 86_400, "ms": _MS_PER_DAY, "us": _MS_PER_DAY * 1000, "ns": _MS_PER_DAY * 1_000_000}
+_JULIAN_EPOCH = 2_440_588
+"""Julian day number of 1970-01-01."""
+
+_SAME_BYTES = frozenset({"json", "enum", "uuid", "bson", "interval", "variant", "geometry", "geography"})
+"""Annotations over bytes that Arrow holds as strings, binary or fixed-size binary."""
 
 
 class Misfit(Exception):
@@ -39,9 +45,13 @@ def fits(type_: DataType, leaf: LeafType) -> bool:
     if leaf.kind == "null" or type_.is_nested:
         return type_.format == "n"
     made = leaf_of(Field("", type_))
-    if leaf.kind in ("json", "enum", "uuid", "bson"):  # annotations over the same bytes
+    if leaf.kind in _SAME_BYTES:
         same = made.physical == leaf.physical and made.length == leaf.length
         return same and made.kind in ("string", "binary", "fixed")
+    if leaf.kind == "int96":
+        return made.kind == "timestamp"
+    if leaf.kind == "decimal":  # its storage is a matter of options
+        return (made.kind, made.precision, made.scale) == ("decimal", leaf.precision, leaf.scale)
     return made == replace(leaf, utc=made.utc) if leaf.kind == "time" else made == leaf
 
 
@@ -54,7 +64,10 @@ def leaf_values(column: Column, keep: Mask | Int64Array | None, leaf: LeafType) 
         return np.empty(0, np.int32)
     if column.type.is_binary_like:
         return _binary(column, keep)
-    return to_physical(_fixed(column, keep), column.type, leaf)
+    values = to_physical(_fixed(column, keep), column.type, leaf)
+    if leaf.is_binary:
+        return _shortest(values)  # a decimal in a BYTE_ARRAY
+    return values
 
 
 def _binary(column: Column, keep: Mask | Int64Array | None) -> BinaryValues:
@@ -98,7 +111,21 @@ def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> np
         return _days(values)
     if kind in ("time", "timestamp") and type_.unit == "s":
         return _milliseconds(values, values.dtype)
+    if kind == "int96":
+        return _int96(values, type_.unit)
     return values
+
+
+def _int96(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.uint8]:
+    """Nanoseconds of the day (8 bytes), then the Julian day (4 bytes): the form of Impala and Hive."""
+    per_day = _TICKS_PER_DAY[unit]
+    days, ticks = np.divmod(values, per_day)
+    days = days + _JULIAN_EPOCH
+    _check((days >= -(1 << 31)) & (days < 1 << 31), values, f"{unit} are beyond a 32-bit Julian day")
+    out = np.empty((len(values), 12), np.uint8)
+    out[:, :8] = (ticks * (_TICKS_PER_DAY["ns"] // per_day)).astype("<i8").view(np.uint8).reshape(-1, 8)
+    out[:, 8:] = days.astype("<i4").view(np.uint8).reshape(-1, 4)
+    return out
 
 
 def _days(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -133,7 +160,21 @@ def _decimal(values: npt.NDArray[np.uint8], type_: DataType, leaf: LeafType) -> 
         if width == 4:
             return values.reshape(-1).view(np.int32).astype(dtype)
         return values.reshape(-1).view(np.int64).reshape(-1, width // 8)[:, 0].astype(dtype)
-    return np.ascontiguousarray(_widened(values, leaf.length)[:, leaf.length - 1 :: -1])
+    length = leaf.length or width
+    return np.ascontiguousarray(_widened(values, length)[:, length - 1 :: -1])
+
+
+def _shortest(values: npt.NDArray[np.uint8]) -> BinaryValues:
+    """Rows of big-endian two's complement as the fewest bytes that keep the sign (LogicalTypes.md, DECIMAL)."""
+    count, width = values.shape
+    sign = np.where(values[:, :1] >= 128, 255, 0)
+    # A leading byte may go when it repeats the sign and the next one still begins with it.
+    spare = (values[:, :-1] == sign) & ((values[:, 1:] >= 128) == (sign == 255))
+    skipped = np.where(spare.all(axis=1), width - 1, np.argmin(spare, axis=1)) if width > 1 else np.zeros(count, int)
+    kept = np.arange(width) >= skipped[:, None]
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(width - skipped, out=offsets[1:])
+    return BinaryValues(offsets, np.ascontiguousarray(values[kept]))
 
 
 def _widened(values: npt.NDArray[np.uint8], length: int) -> npt.NDArray[np.uint8]:

@@ -1,0 +1,224 @@
+"""head, query and explain: rows against pyarrow's, in every form of output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from cli_files import as_json, ok, refused, run, sample, write_sample
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sample(tmp_path_factory.mktemp("cli") / "sample.parquet")
+
+
+def json_rows(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def expected_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """pyarrow's rows as our JSON puts them."""
+    for row in table.to_pylist():
+        yield {name: expected(name, value) for name, value in row.items()}
+
+
+def expected(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, str, dict)):
+        return value
+    if isinstance(value, float):
+        if value != value:
+            return "NaN"
+        return float(str(round(value, 1))) if name == "single" else value
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    if hasattr(value, "hour"):
+        return value.isoformat().removesuffix("+00:00") + ("Z" if value.tzinfo else "")
+    return str(value)
+
+
+def test_json_lines_hold_every_value(file: Path) -> None:
+    assert json_rows(ok("query", file, "--json")) == list(expected_rows(sample()))
+
+
+def test_json_of_special_values(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "d": [float("inf"), float("-inf"), float("nan"), -0.0],
+            "ns": pa.array([1, None, -1, 1_000], pa.timestamp("ns", "UTC")),
+            "time": pa.array([0, 1, 86_399_999_999_999, 1_000_000], pa.time64("ns")),
+            "list": [[1, None], [], None, [3]],
+            "map": pa.array([[("k", 1.5)], None, [], [("a", float("nan"))]], pa.map_(pa.string(), pa.float64())),
+        }
+    )
+    pq.write_table(table, tmp_path / "special.parquet")
+    rows = json_rows(ok("head", tmp_path / "special.parquet", "--json"))
+    assert [r["d"] for r in rows] == ["Infinity", "-Infinity", "NaN", 0.0]
+    assert [r["ns"] for r in rows] == [
+        "1970-01-01T00:00:00.000000001Z", None, "1969-12-31T23:59:59.999999999Z", "1970-01-01T00:00:00.000001Z",
+    ]  # fmt: skip
+    assert [r["time"] for r in rows] == ["00:00:00", "00:00:00.000000001", "23:59:59.999999999", "00:00:00.001000"]
+    assert [r["list"] for r in rows] == [[1, None], [], None, [3]]
+    assert [r["map"] for r in rows] == [[["k", 1.5]], None, [], [["a", "NaN"]]]
+
+
+def test_csv_reads_back(tmp_path: Path) -> None:
+    texts = ["plain", "with, comma", 'with "quotes"', "two\nlines", "", " spaces ", "carriage\rreturn", None]
+    pq.write_table(pa.table({"text": texts, "n, m": range(8)}), tmp_path / "texts.parquet")
+    text = ok("query", tmp_path / "texts.parquet", "--csv")
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert rows == [["text", "n, m"], *([t or "", str(n)] for n, t in enumerate(texts))]
+    assert '\n"",4\n' in text  # an empty string is not a null
+    assert text.endswith("\n,7\n")
+
+
+def test_table_is_aligned_and_shows_nulls(tmp_path: Path) -> None:
+    table = pa.table({"number": [1, None, 300], "名前": ["é", "日本語", None], "f": [0.5, float("nan"), None]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert ok("head", tmp_path / "t.parquet") == (
+        "number  名前       f\n"
+        "------  ------  ----\n"
+        "     1  é        0.5\n"
+        "  NULL  日本語   NaN\n"
+        "   300  NULL    NULL\n"
+        "3 rows\n"
+    )
+
+
+def test_terminal_escapes_in_names_and_values_are_shown_not_obeyed(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"\x1b[31mred": ["\x1b]0;title\x07", "a\nb\tc", "\u202edcba"]}), tmp_path / "evil.parquet")
+    for command in ("schema", "meta", "pages", "index", "head", "explain"):
+        text = ok(command, tmp_path / "evil.parquet")
+        assert "\x1b" not in text
+        assert "\x07" not in text
+    assert ok("head", tmp_path / "evil.parquet").splitlines()[2:5] == [r"\x1b]0;title\x07", r"a\nb\tc", r"\u202edcba"]
+    assert "\x1b" not in run("query", tmp_path / "evil.parquet", "-w", "x = 1").output
+
+
+def test_limit_says_how_many_more(file: Path) -> None:
+    table = sample()
+    matching = table.filter(pc.field("small") > 40).num_rows
+    lines = ok("query", file, "-w", "small > 40", "-c", "id").splitlines()
+    assert len(lines) == 2 + 20 + 1
+    assert lines[-1] == f"20 rows shown, {matching - 20:,} more (--limit 0 shows all)"
+    assert ok("query", file, "-w", "small > 40", "-c", "id", "--limit", 0).splitlines()[-1] == f"{matching:,} rows"
+    assert ok("query", file, "-w", "id < 40", "-c", "id").splitlines()[-1] == "20 rows"
+    assert ok("query", file, "-l", 3, "-c", "id").splitlines()[-1] == "3 rows shown, 3,997 more (--limit 0 shows all)"
+    assert len(ok("query", file, "-w", "small > 40", "--json", "-l", 7).splitlines()) == 7
+
+
+def test_columns_come_in_the_order_asked(file: Path) -> None:
+    rows = json_rows(ok("query", file, "-w", "id = 8", "-c", 'note,"odd name, é"', "-c", "st.x", "--json"))
+    row = sample().filter(pc.field("id") == 8).to_pylist()[0]
+    assert rows == [{name: row[name] for name in ("note", "odd name, é", "st")}]
+    assert list(rows[0]) == ["note", "odd name, é", "st"]
+
+
+def test_row_groups(file: Path) -> None:
+    ids = sample()["id"].to_pylist()
+    rows = json_rows(ok("query", file, "-c", "id", "-g", 1, "--json"))
+    assert [r["id"] for r in rows] == ids[1500:3000]
+    assert "row group 3 does not exist" in refused(2, "query", file, "-g", 3)
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 10, 1499, 1500, 1501, 4000, 9999])
+def test_head_across_row_groups(file: Path, wanted: int) -> None:
+    rows = json_rows(ok("head", file, "-n", wanted, "-c", "id", "--json"))
+    assert [r["id"] for r in rows] == sample()["id"].to_pylist()[:wanted]
+
+
+def test_head_decodes_the_first_pages_alone(file: Path) -> None:
+    from pyparq.cli.rows import _first_rows
+    from pyparq.read.file import ParquetFile
+
+    with ParquetFile(file) as parquet:
+        scan = _first_rows(parquet, ["id", "day", "note"], 250, [0, 1, 2])
+        assert scan.to_table().num_rows == 250
+        assert scan.explain().pages_decoded == 3 * 2
+
+
+# ---- files
+
+
+def test_output_parquet(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    columns = [name for name in sample().column_names if name != "st"]
+    named = ",".join(f'"{name}"' for name in columns)
+    result = run("query", file, "-w", "small > 0 AND id < 4000", "-c", named, "-o", out)
+    expected_table = sample().filter((pc.field("small") > 0) & (pc.field("id") < 4000)).select(columns)
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert result.stderr == f"wrote {expected_table.num_rows:,} rows to {out}\n"
+    found = pq.read_table(out).cast(expected_table.schema)
+    for name in columns:  # NaN equals NaN here
+        assert found[name].combine_chunks().to_pylist().__repr__() == expected_table[name].to_pylist().__repr__()
+
+
+def test_output_csv_and_json(file: Path, tmp_path: Path) -> None:
+    for suffix, flag in ((".csv", "--csv"), (".json", "--json")):
+        asked = ("query", file, "-w", "id < 50")
+        assert run(*asked, "-o", tmp_path / f"out{suffix}").exit_code == 0
+        assert (tmp_path / f"out{suffix}").read_text() == ok(*asked, flag)
+
+
+def test_failed_output_leaves_the_old_file(corpus: Path, tmp_path: Path) -> None:
+    damaged = corpus / "data" / "datapage_v1-corrupt-checksum.parquet"
+    for suffix in (".csv", ".json", ".parquet"):
+        out = tmp_path / f"out{suffix}"
+        out.write_text("old")
+        assert "CRC" in refused(1, "query", damaged, "-o", out)
+        assert out.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 3
+    assert "suffix" in refused(2, "query", damaged, "-o", tmp_path / "out.xls")
+    assert "exclude each other" in refused(2, "query", damaged, "--json", "--csv")
+
+
+# ---- explain
+
+
+def test_explain_counts(file: Path) -> None:
+    document = as_json("explain", file, "-w", "day = DATE '2020-01-05'", "-c", "id", "--plan", "--json")
+    assert document["rows"] == 20
+    assert document["file_rows"] == 4000
+    assert document["row_groups"] == 1
+    stages = {stage["name"]: stage for stage in document["stages"]}
+    assert stages["statistics"]["row_groups_after"] == 1
+    assert (stages["column index"]["pages_before"], stages["column index"]["pages_after"]) == (8, 1)
+    plan = [(r["row_group"], r["step"], r["column"], r["pages"]) for r in document["plan"]]
+    assert plan == [(0, "filter", "day", [0]), (0, "output", "id", [0])]
+
+
+def test_explain_as_text(file: Path) -> None:
+    text = ok("explain", file, "-w", "id = 3", "--plan")
+    assert "filter   id == 3" in text
+    assert "bloom filter" in text
+    pruned = ok("explain", file, "-w", "day = DATE '2020-01-05'", "--no-run")
+    assert "rows returned" not in pruned
+    assert "pages decoded         0 of " in pruned
+    ran = ok("query", file, "-w", "day = DATE '2020-01-05'", "-c", "id", "--explain")
+    assert ran.index("20 rows\n\n") < ran.index("rows returned         20")
+    aside = run("query", file, "-w", "id = 8", "--json", "--explain")
+    assert len(aside.stdout.splitlines()) == 1
+    assert "rows returned         1" in aside.stderr
+
+
+def test_empty_files(tmp_path: Path) -> None:
+    pq.write_table(pa.table({}), tmp_path / "no_columns.parquet")
+    pq.write_table(pa.table({"a": pa.array([], pa.int64())}), tmp_path / "no_rows.parquet", write_page_index=True)
+    for command in ("schema", "meta", "pages", "index", "bloom", "head", "query", "explain"):
+        ok(command, tmp_path / "no_columns.parquet")
+        ok(command, tmp_path / "no_rows.parquet")
+        if command not in ("head", "query"):
+            as_json(command, tmp_path / "no_columns.parquet", "--json")
+            as_json(command, tmp_path / "no_rows.parquet", "--json")
+    assert ok("head", tmp_path / "no_rows.parquet") == "a\n-\n0 rows\n"
+    assert ok("head", tmp_path / "no_columns.parquet") == "(no columns)\n0 rows\n"
+    assert ok("query", tmp_path / "no_rows.parquet", "-w", "a = 1", "--csv") == "a\n"

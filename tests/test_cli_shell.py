@@ -1,0 +1,212 @@
+"""The command line as a process: exit codes, pipes, terminals, what it imports."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_files import ok, plain, refused, run, shell, terminal, write_sample
+
+from pyparq.cli.progress import Busy, track
+from pyparq.cli.table import fit
+from pyparq.cli.text import cut, visible, width
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sample(tmp_path_factory.mktemp("cli") / "sample.parquet")
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "wide.parquet"
+    columns = {f"column_{k:04d}": np.arange(3) + k for k in range(1500)}
+    pq.write_table(pa.table(columns), path, row_group_size=2)
+    return path
+
+
+# ---- errors
+
+
+def test_errors_are_one_line_and_a_code(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.parquet").write_text("this is no Parquet file")
+    cut_off = tmp_path / "cut.parquet"
+    cut_off.write_bytes(file.read_bytes()[:5000])
+    assert "No such file" in refused(1, "meta", tmp_path / "nowhere.parquet")
+    assert "directory" in refused(1, "meta", tmp_path)
+    assert "not a Parquet file" in refused(1, "meta", tmp_path / "text.parquet")
+    assert "not a Parquet file" in refused(1, "head", cut_off)
+    assert "No such file" in refused(1, "head", "memory://nowhere/x.parquet")
+    assert "cannot open nonsense://x" in refused(1, "head", "nonsense://x")
+    assert "did you mean 'note'" in refused(2, "head", file, "-c", "nott")
+    assert "row group 9" in refused(2, "meta", file, "-g", 9)
+    assert "No such command" in refused(2, "mata", file)
+    assert "No such option" in refused(2, "meta", file, "--jsn")
+    assert "Missing argument" in refused(2, "pages")
+    assert "an empty name" in refused(2, "head", file, "-c", "id,,note")
+
+
+def test_exit_codes_of_the_process(file: Path, tmp_path: Path) -> None:
+    good, missing = shell("schema", file), shell("head", tmp_path / "nowhere")
+    wrong = shell("query", file, "-w", "id ==")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert (missing.returncode, len(missing.stderr.splitlines()), missing.stdout) == (1, 1, "")
+    assert (wrong.returncode, len(wrong.stderr.splitlines()), wrong.stdout) == (2, 1, "")
+
+
+def test_tracebacks_on_request(file: Path, tmp_path: Path) -> None:
+    for result in (
+        shell("query", file, "-w", "idd = 1", "--traceback"),
+        shell("query", file, "-w", "idd = 1", PYPARQ_TRACEBACK="1"),
+    ):
+        assert result.returncode != 0
+        assert "Traceback (most recent call last)" in result.stderr
+        assert "ColumnNotFoundError" in result.stderr
+
+
+def test_warnings_are_one_line(corpus: Path) -> None:
+    result = run("index", corpus / "data" / "datapage_v1-uncompressed-checksum.parquet")
+    assert result.exit_code == 0
+    lines = result.stderr.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("pyparq: warning: page index ignored") for line in lines)
+
+
+def test_unexpected_errors_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by\nzero")
+
+    monkeypatch.setattr("pyparq.cli.meta._print_file", broken)
+    assert "unexpected ZeroDivisionError: by zero (run with --traceback" in refused(1, "meta", file)
+
+
+def test_help_and_version() -> None:
+    text = ok("--help")
+    assert all(name in text for name in ("schema", "meta", "pages", "index", "bloom", "head", "query", "explain"))
+    assert ok("--version").startswith("pyparq ")
+    assert "LIKE 'prefix%'" in ok("query", "--help")
+    bare = run()
+    assert bare.exit_code == 2
+    assert "Commands:" in bare.stderr
+
+
+# ---- what is imported
+
+
+@pytest.mark.parametrize("missing", ["click", "rich", "sqlglot"])
+def test_a_missing_extra_is_said_in_one_line(file: Path, missing: str) -> None:
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        f"from pyparq.cli import main; sys.exit(main(['query', {str(file)!r}, '-w', \"note = 'é'\"]))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr == f"pyparq: error: the command line needs {missing}: pip install 'pyparq[cli]'\n"
+
+
+def test_help_and_pipes_import_neither_rich_nor_sqlglot(file: Path) -> None:
+    code = (
+        "import sys; from pyparq.cli import main\n"
+        f"for name in ('meta', 'schema', 'pages', 'head'): assert main([name, {str(file)!r}, '-c', 'id']) == 0\n"
+        "assert main(['--help']) == 0\n"
+        "heavy = {'rich', 'sqlglot', 'pyarrow', 'pandas', 'polars'} & set(sys.modules); assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_pipe_is_quiet(file: Path) -> None:
+    command = f"{sys.executable} -c 'import sys; from pyparq.cli import main; sys.exit(main())' query {file} --json"
+    done = subprocess.run(["bash", "-c", f"{command} | head -1"], capture_output=True, text=True, check=False)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""
+
+
+# ---- terminals
+
+
+def test_terminal_tables_fit_and_are_coloured(file: Path) -> None:
+    text = terminal("head", file, columns=90)
+    lines = plain(text).splitlines()
+    assert "\x1b[" in text
+    assert all(width(line) <= 90 for line in lines)
+    assert "NULL" in text
+    assert lines[-2].startswith("… ")
+    assert "more column" in lines[-2]
+    assert lines[-1] == "10 rows shown, 3,990 more (-n N shows more)"
+    piped = ok("head", file)
+    assert "\x1b" not in piped
+    assert "odd name, é" in piped
+
+
+@pytest.mark.parametrize("command", ["meta", "schema", "pages", "index", "bloom"])
+def test_terminal_tables_of_metadata_fit(file: Path, command: str) -> None:
+    lines = plain(terminal(command, file, columns=100)).splitlines()
+    assert all(width(line) <= 100 for line in lines if not line.startswith(("row group", "/")))
+
+
+def test_wide_files_stay_short_on_a_terminal(wide: Path) -> None:
+    assert len(terminal("meta", wide).splitlines()) < 130
+    assert len(terminal("schema", wide).splitlines()) < 220
+    pages = plain(terminal("pages", wide))
+    assert pages.count("row group 0, column") == 20
+    assert "2,980 more column chunks" in pages
+    head = plain(terminal("head", wide, columns=60)).splitlines()
+    assert head[0].split()[:2] == ["column_0000", "column_0001"]
+    assert len(head) == 2 + 3 + 2
+
+
+def test_wide_files_are_whole_in_a_pipe(wide: Path) -> None:
+    assert sum("column_" in line for line in ok("schema", wide).splitlines()) == 1500
+    assert len(ok("head", wide, "--csv").splitlines()[0].split(",")) == 1500
+    assert "column_1499" in ok("meta", wide, "-c", "column_1499")
+
+
+# ---- pieces
+
+
+def test_fit_takes_from_the_widest_first() -> None:
+    assert fit([10, 40, 30], [True, True, True], 60) == [10, 25, 25]
+    assert fit([10, 40, 30], [False, True, False], 60) == [10, 20, 30]
+    assert fit([10, 40, 30], [True, True, True], 80) == [10, 40, 30]
+    assert sum(fit([100, 50, 9, 70], [True] * 4, 61)) == 61
+    assert fit([50, 50], [True, False], 10) == [10, 50]
+
+
+def test_cut_and_width_count_cells() -> None:
+    assert width("日本") == 4
+    assert cut("日本語です", 6) == "日本…"
+    assert cut("abcdef", 6) == "abcdef"
+    assert cut("abcdefg", 6) == "abcde…"
+
+
+def test_visible() -> None:
+    assert visible("tab\t esc\x1b nul\0 nbsp\u00a0 rtl\u202e \udc80") == (
+        "tab\\t esc\\x1b nul\\x00 nbsp\u00a0 rtl\\u202e \\udc80"
+    )
+    assert visible("👩‍👩‍👧 é") == "👩‍👩‍👧 é"
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_shows_only_on_a_terminal_and_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet, shown = io.StringIO(), _Terminal()
+    monkeypatch.setattr(sys, "stderr", quiet)
+    assert list(track([1, 2, 3], "counting", 3)) == [1, 2, 3]
+    assert quiet.getvalue() == ""
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("TERM", "xterm")
+    with Busy("counting", 3) as busy:
+        assert shown.getvalue() == ""
+        busy._start()  # as the timer does after a second
+        busy.step()
+    assert "counting" in shown.getvalue()
