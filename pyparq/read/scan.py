@@ -80,6 +80,7 @@ class Scan:
             # What pruning read is used again; what decoding this row group adds goes with it.
             fresh = replace(selection, dictionaries=dict(selection.dictionaries), locations=dict(selection.locations))
             for batch in self._run([fresh]):
+                batch.schema, _ = widen_columns(self.schema, [batch])
                 self.rows_returned += batch.num_rows
                 step = batch_size or max(batch.num_rows, 1)
                 for start in range(0, batch.num_rows, step):
