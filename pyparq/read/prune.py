@@ -135,9 +135,10 @@ class Pruner:
         self._settle()
         pages = self._page_counts(asked) if name == "column index" else (0, 0)
         if self._asked:
+            rows_left = sum(s.maybe.count for s in self.selections)
             self.reports.append(
                 StageReport(
-                    name, len(self._asked), groups, len(self.selections), rows, sum(s.maybe.count for s in self.selections),
+                    name, len(self._asked), groups, len(self.selections), rows, rows_left,
                     *pages, counts.requests - requests, counts.bytes - size,
                 )
             )  # fmt: skip

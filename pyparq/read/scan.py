@@ -97,10 +97,15 @@ class Scan:
             # What pruning read is used again; what decoding this row group adds goes with it.
             fresh = replace(selection, dictionaries=dict(selection.dictionaries), locations=dict(selection.locations))
             # No name here may keep a batch alive while the next one is made.
-            for part in _slices(self._run([fresh], limit=wanted), batch_size):
+            for part in _slices(self._with_schemas(self._run([fresh], limit=wanted)), batch_size):
                 self.rows_returned += part.num_rows
                 yield part
                 del part
+
+    def _with_schemas(self, batches: list[Batch]) -> list[Batch]:
+        for batch in batches:
+            batch.schema, _ = widen_columns(self.schema, [batch])
+        return batches
 
     def count(self) -> int:
         """How many rows match; without reading any column where the indexes alone can tell."""
