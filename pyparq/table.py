@@ -110,8 +110,10 @@ class Batch:
         return schema_to_nanoarrow(self._known_schema()).__arrow_c_schema__()
 
     def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        from pyparq.cdata import array_capsule
+
         schema = schema_to_nanoarrow(self._known_schema())
-        return batch_to_nanoarrow(self, schema).__arrow_c_array__(None)
+        return schema.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(self, schema))
 
     def _known_schema(self) -> Schema:
         if self.schema is None:

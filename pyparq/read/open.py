@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.footer import MAGIC, read_footer
 from pyparq.schema.order import Order, order_of
 from pyparq.schema.tree import Node, SchemaTree, build_tree
+from pyparq.schema.types import Physical
 
 DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""
@@ -73,6 +74,8 @@ class OpenFile:
         self.decryption = decryption
         self.options = options
         self.tree: SchemaTree = build_tree(footer.meta.schema, options.limits.max_schema_depth)
+        if options.coerce_int96_timestamp_unit != "ns":
+            _coerce_int96(self.tree, options.coerce_int96_timestamp_unit)
         self._chunks: dict[tuple[int, int], Chunk] = {}
         self._rows: dict[int, int] = {}
         counts = fetcher.counts
@@ -172,6 +175,12 @@ class OpenFile:
 
     def close(self) -> None:
         self.fetcher.source.close()
+
+
+def _coerce_int96(tree: SchemaTree, unit: str) -> None:
+    for leaf in tree.leaves:
+        if leaf.element.type == Physical.INT96:
+            leaf.type = replace(leaf.type, unit=unit)
 
 
 def open_file(where: Any, options: ReadOptions) -> OpenFile:

@@ -77,7 +77,7 @@ def encode_chunk(data: LeafData, plan: ColumnPlan, options: WriteOptions, crypto
     if dictionary is not None:
         writer.add_dictionary(dictionary.entries, plan.leaf)
     _write_pages(writer, data, pages, sections)
-    bounds = segment_minmax(plan.leaf, data.values, pages.values) if plan.statistics else None
+    bounds = segment_minmax(plan.leaf, data.values, pages.values, plan.order) if plan.statistics else None
     levels = _histograms(data, pages)
     meta = _metadata(data, plan, writer, sections, dictionary)
     if bounds is not None:
@@ -164,6 +164,7 @@ def _metadata(
         data_page_offset=writer.offsets[0],
         dictionary_page_offset=0 if dictionary is not None else None,
         encoding_stats=stats,
+        key_value_metadata=[tt.KeyValue(key=k, value=v) for k, v in plan.key_values.items()] or None,
     )
 
 
@@ -183,6 +184,7 @@ def _statistics(
         nan_count=None if bounds.nan_counts is None else int(bounds.nan_counts.sum()),
         distinct_count=distinct,
         truncate=options.statistics_truncate_length or None,
+        order=plan.order,
     )
 
 
@@ -236,7 +238,7 @@ def _column_index(
     plan: ColumnPlan, options: WriteOptions, pages: Pages, bounds: SegmentBounds, levels: _Levels,
     crypto: ChunkEncryption,
 ) -> bytes | None:  # fmt: skip
-    builder = ColumnIndexBuilder(plan.leaf, options.column_index_truncate_length or None)
+    builder = ColumnIndexBuilder(plan.leaf, options.column_index_truncate_length or None, plan.order)
     value_counts = np.diff(pages.values)
     nulls = np.diff(pages.slots) - value_counts
     # With one level there is nothing in the histograms that null counts do not say.
