@@ -262,7 +262,7 @@ def first_repetitions(data: bytes, column: str) -> list[int]:
         inner = file._file
         found = []
         for k in range(file.num_row_groups):
-            chunk = inner.chunk(k, file.schema.find(column))
+            chunk = inner.chunk(k, next(file.schema.find(column).leaves()))
             (raw,) = inner.fetcher.fetch([(chunk.start, chunk.size)])
             for page in walk_pages(raw, chunk, inner.options):
                 if page.ordinal != "dictionary":
