@@ -102,7 +102,8 @@ class ColumnReader:
     def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> DecodedLeaf:
         chunk = self.file.chunk(read.row_group, item.node)
         rows = read.row_ranges(chunk.num_rows)
-        decoder = ChunkDecoder(chunk, self.options, rows.count, item.selection.dictionaries.get(read.column))
+        kept = self.file.fields.is_dictionary(item.node)
+        decoder = ChunkDecoder(chunk, self.options, rows.count, item.selection.dictionaries.get(read.column), kept)
         if read.pages is None:
             decoder.feed(walk_pages(data[0], chunk, self.options))
         else:

@@ -18,6 +18,7 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.builder import BinaryBuilder, Builder, Valid, make_builder
+from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageParts, Scratch, StoredPage, num_levels_of, open_dictionary, open_page
@@ -44,7 +45,14 @@ def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> V
 class ChunkDecoder:
     """Pages of one chunk in, one column out."""
 
-    def __init__(self, chunk: Chunk, options: ReadOptions, num_slots: int, dictionary: Values | None = None) -> None:
+    def __init__(
+        self,
+        chunk: Chunk,
+        options: ReadOptions,
+        num_slots: int,
+        dictionary: Values | None = None,
+        keep_dictionary: bool = False,
+    ) -> None:
         self.chunk = chunk
         self.options = options
         self.dictionary = dictionary
@@ -58,7 +66,8 @@ class ChunkDecoder:
         self._def_levels: list[Levels | None] = []
         self._rep_levels: list[Levels] = []
         self.num_levels = 0
-        self.builder: Builder = make_builder(
+        make = DictionaryBuilder if keep_dictionary else make_builder
+        self.builder: Builder | DictionaryBuilder = make(
             self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column
         )
 
@@ -96,7 +105,8 @@ class ChunkDecoder:
 
     def finish(self, rows: RowRanges) -> DecodedLeaf:
         """The decoded leaf; ``rows`` are those that the pages hold."""
-        column = to_column(self.builder, self._leaf)
+        builder = self.builder
+        column = builder.column() if isinstance(builder, DictionaryBuilder) else to_column(builder, self._leaf)
         leaf = DecodedLeaf(self.chunk.node, column, self._all_def_levels(), self._all_rep_levels(), rows)
         leaf.check_rows()
         if leaf.rep_levels is None and column.length != rows.count:
@@ -126,7 +136,7 @@ class ChunkDecoder:
             indices = self._indices(parts, count_of(entries))
             self.builder.append_indices(entries, indices, valid, count)
             return
-        if parts.encoding == PLAIN and isinstance(self.builder, BinaryBuilder):
+        if parts.encoding == PLAIN and isinstance(self.builder, BinaryBuilder | DictionaryBuilder):
             try:
                 values: Values = self.builder.append_plain(parts.data, parts.num_values, valid, count)
             except KernelError as error:
