@@ -5,6 +5,8 @@ Thrift structs come out as ``{field id: value}``; the ids are those of parquet.t
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any
 
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -94,9 +96,12 @@ def module_at(data: bytes, at: int) -> bytes:
 
 
 class File:
-    """An encrypted file, its footer open. ``keys`` by dotted leaf path, ``None`` for the footer key."""
+    """An encrypted file, its footer open. ``keys`` by dotted leaf path, ``None`` for the footer key; or a function of
+    key metadata."""
 
-    def __init__(self, data: bytes, keys: dict[str | None, bytes], prefix: bytes | None = None) -> None:
+    def __init__(
+        self, data: bytes, keys: dict[str | None, bytes] | Callable[[bytes], bytes], prefix: bytes | None = None
+    ) -> None:
         self.data = data
         self.keys = keys
         size = int.from_bytes(data[-8:-4], "little")
@@ -107,6 +112,7 @@ class File:
             self.footer, end = struct_at(tail)
             self.footer_bytes = tail[:end]
             self.signature = tail[-28:]
+            self.key_metadata = self.footer.get(9)
             algorithm = self.footer[8]
         else:
             crypto, end = struct_at(tail)
@@ -118,8 +124,14 @@ class File:
         self.supply_prefix = details.get(3, False)
         self.aad = self.prefix + details[2]
         if not self.plaintext_footer:
-            self.footer_bytes = open_gcm(keys[None], module_at(tail, end), self.aad + b"\x00")
+            self.footer_bytes = open_gcm(self.key(None, self.key_metadata), module_at(tail, end), self.aad + b"\x00")
             self.footer, _ = struct_at(self.footer_bytes)
+
+    def key(self, name: str | None, metadata: bytes | None) -> bytes:
+        if isinstance(self.keys, dict):
+            return self.keys[name]
+        assert metadata is not None
+        return self.keys(metadata)
 
     def chunk(self, row_group: int, column: int) -> Chunk:
         return Chunk(self, row_group, column)
@@ -137,8 +149,10 @@ class Chunk:
         if crypto is None:
             self.meta = self.raw[3]
             return
-        name = None if 1 in crypto else b".".join(crypto[2][1]).decode()
-        self.key = file.keys[name]
+        if 1 in crypto:
+            self.key = file.key(None, file.key_metadata)
+        else:
+            self.key = file.key(b".".join(crypto[2][1]).decode(), crypto[2].get(2))
         if 9 in self.raw:
             self.meta, _ = struct_at(self.open(1, self.raw[9]))
         else:
@@ -151,6 +165,12 @@ class Chunk:
             return open_ctr(self.key, stored)
         ordinal = b"" if page is None else page.to_bytes(2, "little")
         return open_gcm(self.key, stored, self.file.aad + bytes([module]) + self.ordinals + ordinal)
+
+    def seal(self, module: int, text: bytes) -> bytes:
+        """A GCM module without page ordinal."""
+        nonce = os.urandom(12)
+        sealed = nonce + AESGCM(self.key).encrypt(nonce, text, self.file.aad + bytes([module]) + self.ordinals)
+        return len(sealed).to_bytes(4, "little") + sealed
 
     def pages(self) -> list[tuple[dict[int, Any], bytes, bytes]]:
         """(header, stored body, decrypted body) of every page, dictionary page first."""
