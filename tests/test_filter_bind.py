@@ -164,8 +164,7 @@ def test_long_chains_stay_flat() -> None:
         ([("int8", "=", 1)], "int8 == 1"),
         (("int8", "==", 1), "int8 == 1"),
         ([("int8", ">", 1), ("int16", "!=", 2)], "int8 > 1 and int16 != 2"),
-        ([[("int8", ">=", 1), ("int16", "<", 2)], [("int8", "<=", 0)]],
-        "(int8 >= 1 and int16 < 2) or int8 <= 0"),
+        ([[("int8", ">=", 1), ("int16", "<", 2)], [("int8", "<=", 0)]], "(int8 >= 1 and int16 < 2) or int8 <= 0"),
         ([("int8", "in", {1, 2})], "int8 in (1, 2)"),
         ([("int8", "not in", (1, 2))], "int8 not in (1, 2)"),
         ([("int8", "not in", [1, None])], "false"),
@@ -193,8 +192,7 @@ def test_malformed_filters(filters: Any) -> None:
 
 
 def test_repr_and_pickle() -> None:
-    expression = ((col("a") == 1) & ~col("b.c").isin(["x"])) | col("d",
-    "e").is_null() | col("f").starts_with("p")
+    expression = ((col("a") == 1) & ~col("b.c").isin(["x"])) | col("d", "e").is_null() | col("f").starts_with("p")
     shown = repr(expression)
     assert shown == (
         "(((col('a') == 1) & ~col('b.c').isin(['x'])) | col('d', 'e').is_null() | col('f').starts_with('p'))"

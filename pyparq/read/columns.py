@@ -107,7 +107,8 @@ class ColumnReader:
         if sparse:
             rows = item.rows
         known = item.selection.dictionaries.get(read.column)
-        decoder = ChunkDecoder(chunk, self.options, rows.count, known, item.rows if sparse else None)
+        kept = self.file.fields.is_dictionary(item.node)
+        decoder = ChunkDecoder(chunk, self.options, rows.count, known, kept, item.rows if sparse else None)
         if read.pages is None:
             decoder.feed(walk_pages(data[0], chunk, self.options))
             if decoder.narrower is not None:

@@ -18,6 +18,7 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.builder import BinaryBuilder, Builder, Valid, make_builder
+from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
 from pyparq.read.narrow import Int64Array, Narrower, pick
 from pyparq.read.open import Chunk
@@ -51,6 +52,7 @@ class ChunkDecoder:
         options: ReadOptions,
         num_slots: int,
         dictionary: Values | None = None,
+        keep_dictionary: bool = False,
         only: RowRanges | None = None,
     ) -> None:
         """``num_slots`` is how many elements to expect, a guess; ``only`` the rows to keep of those in the pages."""
@@ -68,7 +70,8 @@ class ChunkDecoder:
         self._rep_levels: list[Levels] = []
         self.num_levels = 0
         self.narrower = None if only is None else Narrower(chunk.node, only)
-        self.builder: Builder = make_builder(
+        make = DictionaryBuilder if keep_dictionary else make_builder
+        self.builder: Builder | DictionaryBuilder = make(
             self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column
         )
 
@@ -113,7 +116,8 @@ class ChunkDecoder:
 
     def finish(self, rows: RowRanges) -> DecodedLeaf:
         """The decoded leaf; ``rows`` are those that the pages hold."""
-        column = to_column(self.builder, self._leaf)
+        builder = self.builder
+        column = builder.column() if isinstance(builder, DictionaryBuilder) else to_column(builder, self._leaf)
         leaf = DecodedLeaf(self.chunk.node, column, self._all_def_levels(), self._all_rep_levels(), rows)
         leaf.check_rows()
         if leaf.rep_levels is None and column.length != rows.count:
@@ -161,7 +165,7 @@ class ChunkDecoder:
             indices = self._indices(parts, count_of(entries))
             self.builder.append_indices(entries, indices, valid, count)
             return
-        if parts.encoding == PLAIN and isinstance(self.builder, BinaryBuilder):
+        if parts.encoding == PLAIN and isinstance(self.builder, BinaryBuilder | DictionaryBuilder):
             try:
                 values: Values = self.builder.append_plain(parts.data, parts.num_values, valid, count)
             except KernelError as error:

@@ -23,7 +23,6 @@ from pyparq.read.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
 from pyparq.read.plan import ScanPlan
 from pyparq.read.rows import in_order, row_numbers
 from pyparq.read.scan import Scan
-from pyparq.schema.arrow import schema_from_tree
 from pyparq.schema.tree import SchemaTree
 from pyparq.schema.types import Schema
 from pyparq.table import Batch, Table
@@ -81,7 +80,7 @@ class ParquetFile:
     @property
     def schema_arrow(self) -> Schema:
         """The Arrow schema that tables of this file have."""
-        return schema_from_tree(self._file.tree, self._file.key_values)
+        return self._file.fields.schema
 
     @property
     def metadata(self) -> FileMetaData:

@@ -15,6 +15,7 @@ from pyparq.io.fetch import Fetcher, IOCounts
 from pyparq.io.source import open_source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.read.fields import FileFields
 from pyparq.read.footer import MAGIC, read_footer
 from pyparq.schema.order import Order, order_of
 from pyparq.schema.tree import Node, SchemaTree, build_tree
@@ -76,6 +77,11 @@ class OpenFile:
         self.tree: SchemaTree = build_tree(footer.meta.schema, options.limits.max_schema_depth)
         if options.coerce_int96_timestamp_unit != "ns":
             _coerce_int96(self.tree, options.coerce_int96_timestamp_unit)
+        self.key_values: dict[bytes, bytes] = {
+            to_bytes(pair.key): to_bytes(pair.value) for pair in footer.meta.key_value_metadata or []
+        }
+        """Key-value metadata of the file."""
+        self.fields = FileFields(self.tree, self.key_values, options)
         self._chunks: dict[tuple[int, int], Chunk] = {}
         self._rows: dict[int, int] = {}
         counts = fetcher.counts
@@ -94,12 +100,6 @@ class OpenFile:
     def created_by(self) -> str | None:
         value = self.footer.meta.created_by
         return None if value is None else str(value)
-
-    @property
-    def key_values(self) -> dict[bytes, bytes]:
-        """Key-value metadata of the file."""
-        pairs = self.footer.meta.key_value_metadata or []
-        return {to_bytes(pair.key): to_bytes(pair.value) for pair in pairs}
 
     def column_order(self, node: Node) -> Order:
         """The order that the footer gives a leaf (ColumnOrder)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from pyparq.read.open import OpenFile
 from pyparq.read.plan import RowGroupPlan, ScanPlan
 from pyparq.read.project import Output, project
 from pyparq.read.prune import Pruner, Selection, StageReport
+from pyparq.read.restore import HintMismatch, restore_all
 from pyparq.read.rows import ranges_by_group, row_numbers
 from pyparq.schema.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
@@ -49,7 +50,7 @@ class Scan:
         self.file = file
         self.columns = None if columns is None else list(columns)
         self.filters = filters
-        self.outputs: list[Output] = project(file.tree, columns)
+        self.outputs: list[Output] = project(file.tree, columns, file.fields)
         self.predicate = bind(filters, file.tree)
         self.limit = limit
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
@@ -69,8 +70,9 @@ class Scan:
 
     @property
     def schema(self) -> Schema:
-        """Schema of the result. String columns become ``large_string`` in tables where one passes 2 GiB."""
-        return Schema(tuple(output.field for output in self.outputs))
+        """Schema of the result. String columns become ``large_string`` in tables where one passes 2 GiB, and a type
+        that ``ARROW:schema`` hints at, but the data contradict, is left out."""
+        return Schema(tuple(output.field for output in self.outputs), self.file.fields.metadata)
 
     def to_table(self) -> Table:
         """All matching rows. Columns of all row groups are read side by side."""
@@ -78,9 +80,27 @@ class Scan:
         if self.limit is None or isinstance(self.predicate, Constant):
             batches = [b for b in self._run(selections) if b.num_rows]
         else:
-            batches = list(self.batches())
+            batches = [b for part in self._by_row_group() for b in part]
         self.rows_returned = sum(b.num_rows for b in batches)
-        return Table(*widen_columns(self.schema, batches))
+        return Table(*widen_columns(self._restore(batches), batches))
+
+    def _restore(self, batches: list[Batch]) -> Schema:
+        """Give the batches' columns the types of the result; returns the schema that they have then.
+
+        A hint that the data contradict is dropped for the whole column.
+        """
+        fields, most = list(self.schema.fields), self.file.options.limits.max_column
+        for k, output in enumerate(self.outputs):
+            if output.field.type == output.stored.type or not batches:
+                continue
+            columns = [batch.columns[k] for batch in batches]
+            with suppress(HintMismatch):
+                columns = restore_all(columns, output.field.type, most)
+            # What they came out as: a hint may be dropped, or strings may have become large.
+            fields[k] = replace(output.field, type=columns[0].type)
+            for batch, column in zip(batches, columns, strict=True):
+                batch.columns[k] = column
+        return replace(self.schema, fields=tuple(fields))
 
     def batches(self, batch_size: int | None = None) -> Iterator[Batch]:
         """Matching rows, one :class:`pyparq.table.Batch` per row group (cut to ``batch_size`` rows when given).
@@ -90,22 +110,28 @@ class Scan:
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned = 0
-        for selection in self._prune():
-            wanted = None if self.limit is None else self.limit - self.rows_returned
-            if wanted == 0:
-                return
-            # What pruning read is used again; what decoding this row group adds goes with it.
-            fresh = replace(selection, dictionaries=dict(selection.dictionaries), locations=dict(selection.locations))
-            # No name here may keep a batch alive while the next one is made.
-            for part in _slices(self._with_schemas(self._run([fresh], limit=wanted)), batch_size):
+        for batches in self._by_row_group():
+            for batch in batches:
+                batch.schema, _ = widen_columns(self._restore([batch]), [batch])
+                del batch  # no name here may keep a batch alive while the next one is made
+            for part in _slices(batches, batch_size):
                 self.rows_returned += part.num_rows
                 yield part
                 del part
 
-    def _with_schemas(self, batches: list[Batch]) -> list[Batch]:
-        for batch in batches:
-            batch.schema, _ = widen_columns(self.schema, [batch])
-        return batches
+    def _by_row_group(self) -> Iterator[list[Batch]]:
+        """The batch of one row group after the other, until there are as many rows as were asked for."""
+        left = self.limit
+        for selection in self._prune():
+            if left == 0:
+                return
+            # What pruning read is used again; what decoding this row group adds goes with it.
+            fresh = replace(selection, dictionaries=dict(selection.dictionaries), locations=dict(selection.locations))
+            batches = self._run([fresh], limit=left)
+            if left is not None:
+                left -= sum(batch.num_rows for batch in batches)
+            yield batches
+            del batches
 
     def count(self) -> int:
         """How many rows match; without reading any column where the indexes alone can tell."""
@@ -301,7 +327,7 @@ def _assemble(
     if output.shape.kind == "leaf":
         return leaves[output.leaves[0].column].column
     with located(row_group=selection.row_group, column=output.field.name):
-        return assemble(output.shape, output.field, leaves, rows.count)
+        return assemble(output.shape, output.stored, leaves, rows.count)
 
 
 def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:

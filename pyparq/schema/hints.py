@@ -46,6 +46,10 @@ class Hints:
         if len(fields) == num_columns:
             self._fields = fields
 
+    def __bool__(self) -> bool:
+        """Is there anything to restore?"""
+        return self._fields is not None
+
     def restored(self, field: Field, index: int) -> Field:
         """``field``, which the file's own schema gives top-level column ``index``, with what is hinted about it."""
         if self._fields is None:
