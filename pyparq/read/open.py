@@ -131,15 +131,26 @@ class OpenFile:
             self._chunks[key] = chunk
         return chunk
 
-    def _chunk(self, row_group: int, node: Node) -> Chunk:
+    def raw_chunk(self, row_group: int, node: Node) -> Any:
+        """The ColumnChunk of a leaf as the footer has it, of an encrypted column too.
+
+        Raises :class:`CorruptFileError` when it does not decode.
+        """
+        with located(file=self.name, row_group=row_group, column=node.dotted):
+            return self._raw_chunk(row_group, node)
+
+    def _raw_chunk(self, row_group: int, node: Node) -> Any:
         if self.footer.num_columns(row_group) != len(self.tree.leaves):
             raise CorruptFileError(
                 f"a row group of {self.footer.num_columns(row_group)} columns, the schema has {len(self.tree.leaves)}"
             )
         try:
-            raw = self.footer.column_chunk(row_group, node.column)
+            return self.footer.column_chunk(row_group, node.column)
         except (ThriftDecodeError, KernelError) as error:
             raise CorruptFileError(f"bad column chunk metadata: {error}") from error
+
+    def _chunk(self, row_group: int, node: Node) -> Chunk:
+        raw = self._raw_chunk(row_group, node)
         if raw.file_path is not None:
             raise UnsupportedError(f"the column chunk lies in another file, {raw.file_path!r}: not followed")
         meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node.column, node.dotted)
