@@ -10,9 +10,8 @@ from pyparq.read.metadata import FileMetaData
 from pyparq.schema.parse import schema
 from pyparq.schema.types import Schema
 from pyparq.table import Table
-from pyparq.write.file import ParquetWriter, write_table
 
-__all__ = ["ParquetFile", "ParquetWriter", "read_metadata", "read_schema", "read_table", "schema", "write_table"]
+__all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "schema"]
 
 
 def read_table(
@@ -20,18 +19,22 @@ def read_table(
     columns: Sequence[str] | None = None,
     filters: Any = None,
     row_groups: Sequence[int] | None = None,
+    *,
+    rows: Any = None,
+    limit: int | None = None,
     **options: Any,
 ) -> Table:
     """Read a file, or the part of it that was asked for.
 
     ``columns``: names (dotted paths into nested columns), all when ``None``. ``filters``: an expression over
     :func:`pyparq.col`, or pyarrow's list of tuples; rows where it is true are returned, exactly those. Indexes are used
-    wherever they help. ``options`` are those of :class:`pyparq.options.ReadOptions`.
+    wherever they help. ``rows``: a slice of the file's rows or row numbers (each once, in file order); ``limit``: at
+    most so many rows, the first that match. ``options`` are those of :class:`pyparq.options.ReadOptions`.
 
     Raises a :class:`pyparq.errors.ParquetError` that names file, row group, column and page.
     """
     with ParquetFile(source, **options) as file:
-        return file.scan(columns, filters, row_groups).to_table()
+        return file.scan(columns, filters, row_groups, rows=rows, limit=limit).to_table()
 
 
 def read_schema(source: Any, **options: Any) -> Schema:

@@ -48,11 +48,31 @@ def move_dictionary(array: Any, values: Any) -> None:
     slot = array.dictionary
     if slot is None:
         raise ValueError("the array's type has no dictionary")
-    target, source = (_ArrowArray.from_address(a._addr()) for a in (slot, values))
+    _move(values, _ArrowArray.from_address(slot._addr()))
+
+
+def _move(values: Any, target: _ArrowArray) -> None:
+    source = _ArrowArray.from_address(values._addr())
     if target.release:
         target.release(ctypes.byref(target))
     ctypes.memmove(ctypes.byref(target), ctypes.byref(source), ctypes.sizeof(_ArrowArray))
     source.release = _Release()
+
+
+def array_capsule(array: Any) -> Any:
+    """An ``arrow_array`` capsule with what a nanoarrow CArray (that nobody else holds; empty afterwards) holds.
+
+    ``CArray.__arrow_c_array__`` would hand out a copy of the struct, which nanoarrow 0.9 gets wrong for string views
+    (memory corruption). The capsule itself is nanoarrow's, made for another array, which gives way.
+    """
+    import nanoarrow
+
+    capsule = nanoarrow.c_array([], nanoarrow.int32()).__arrow_c_array__()[1]
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    address = pointer(capsule, b"arrow_array")
+    _move(array, _ArrowArray.from_address(address))
+    return capsule
 
 
 def raw_buffer(array: Any, index: int, size: int) -> npt.NDArray[np.uint8]:

@@ -117,6 +117,10 @@ class EncryptionError(ParquetError, ValueError):
     """A key is missing or wrong, or an encrypted module fails its authentication."""
 
 
+class MissingKeyError(EncryptionError):
+    """What was asked for is encrypted with a key that is not known."""
+
+
 class CorruptIndexWarning(UserWarning):
     """An index is structurally damaged: it is ignored, the data is read without it."""
 

@@ -95,6 +95,25 @@ class WriteOptions:
     """The same for the statistics of a column chunk."""
     write_page_checksum: bool = True
 
+    float_order: str | PerColumn = "TYPE_ORDER"
+    """Order of the bounds of float columns: ``"TYPE_ORDER"``, or ``"IEEE_754_TOTAL_ORDER"``, which tells the zeros and
+    NaNs apart but which many readers do not know (they then ignore the bounds)."""
+
+    int96_timestamps: bool | Sequence[str] | PerColumn = False
+    """Write timestamps, all or those named, as the deprecated INT96 (pyarrow: ``use_deprecated_int96_timestamps``)."""
+    decimal_storage: str | PerColumn = "smallest"
+    """Physical type of decimals: ``"smallest"`` (INT32, INT64 or FIXED_LEN_BYTE_ARRAY, as the precision needs),
+    ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY)."""
+    write_time_adjusted_to_utc: bool | Sequence[str] | PerColumn = False
+    """Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say)."""
+    store_schema: bool = False
+    """Store the Arrow schema of the data (``ARROW:schema``), from which readers restore what Parquet cannot say: time
+    zones, dictionaries, large and view types, extension types."""
+    field_ids: Mapping[str, int] = field(default_factory=dict)
+    """Field ids by column (dotted path); those in field metadata (``PARQUET:field_id``) need no option."""
+    column_key_value_metadata: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
+    """Key-value metadata of column chunks, by column."""
+
     bloom_filters: bool | Sequence[str] | PerColumn = False
     """``True`` (every column that can use one), names, or ``{name: rate}``."""
     bloom_filter_options: str | PerColumn | None = None
@@ -120,10 +139,15 @@ class WriteOptions:
     def make(cls, options: Mapping[str, Any]) -> Self:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
         known = [f.name for f in fields(cls)]
-        for name in options:
-            if name not in known:
-                raise OptionError(f"unknown write option {name!r}{near_matches(name, known)}")
-        return cls(**options)
+        given: dict[str, Any] = {}
+        for name, value in options.items():
+            real = _ALIASES.get(name, name)
+            if real not in known:
+                raise OptionError(f"unknown write option {name!r}{near_matches(name, [*known, *_ALIASES])}")
+            if real in given:
+                raise OptionError(f"{name!r} and {real!r} are the same option; give one of them")
+            given[real] = value
+        return cls(**given)
 
     def __post_init__(self) -> None:
         for name in ("row_group_size", "row_group_bytes", "data_page_size", "max_rows_per_page"):
@@ -142,9 +166,17 @@ class WriteOptions:
             raise OptionError("write_statistics must be True, False or a list of names")
         if sort_keys(self.sort_by) and sort_keys(self.sorting_columns):
             raise OptionError("give sort_by (which records the order) or sorting_columns, not both")
-        for name in ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync"):
+        for name in ("int96_timestamps", "write_time_adjusted_to_utc"):
+            if isinstance(getattr(self, name), str):
+                raise OptionError(f"{name} must be True, False or a list of names")
+        for name in _FLAGS:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
+
+
+_ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
+"""pyarrow's names where ours differ."""
+_FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "store_schema", "use_threads", "fsync")
 
 
 def sort_keys(given: Any) -> tuple[SortKey, ...]:
@@ -241,6 +273,13 @@ class ReadOptions:
     """Prune row groups by dictionary pages."""
     use_page_index: bool = True
     use_threads: bool = True
+    coerce_int96_timestamp_unit: str = "ns"
+    """Unit in which INT96 timestamps are read: ``s ms us ns``. Nanoseconds in 64 bits reach from 1677 to 2262 only;
+    instants beyond wrap around."""
+    read_dictionary: Sequence[str] = ()
+    """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays, without spelling their values out."""
+    use_arrow_schema: bool = True
+    """Restore what ``ARROW:schema`` says beyond the file's own schema. It is a hint: what does not fit is ignored."""
     binary_columns: Sequence[str] = ()
     """String columns to read as binary: their bytes are not checked to be UTF-8."""
     limits: Limits = DEFAULT_LIMITS
@@ -252,6 +291,12 @@ class ReadOptions:
             _check_int("tail_size", self.tail_size, 8)
         if self.coalesce_gap is not None:
             _check_int("coalesce_gap", self.coalesce_gap, 0)
+        if self.coerce_int96_timestamp_unit not in ("s", "ms", "us", "ns"):
+            raise OptionError(
+                f"coerce_int96_timestamp_unit must be s, ms, us or ns, not {self.coerce_int96_timestamp_unit!r}"
+            )
+        if isinstance(self.read_dictionary, str):
+            raise OptionError(f"read_dictionary must be a list of names; did you mean [{self.read_dictionary!r}]?")
 
     @classmethod
     def make(cls, options: Mapping[str, Any]) -> Self:

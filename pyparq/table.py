@@ -86,19 +86,45 @@ class Column:
 
 
 class Batch:
-    """Columns of equal length: one Arrow record batch."""
+    """Columns of equal length: one Arrow record batch.
 
-    __slots__ = ("columns", "num_rows")
+    ``schema`` is there on batches that come out of a scan: they speak Arrow by themselves
+    (``pyarrow.record_batch(b)``), and :meth:`to_table` gives them the methods of a table.
+    """
 
-    def __init__(self, columns: list[Column], num_rows: int) -> None:
+    __slots__ = ("columns", "num_rows", "schema")
+
+    def __init__(self, columns: list[Column], num_rows: int, schema: Schema | None = None) -> None:
         self.columns = columns
         self.num_rows = num_rows
+        self.schema = schema
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def to_table(self) -> Table:
+        """A table of this one batch, over the same buffers."""
+        return Table(self._known_schema(), [self])
+
+    def __arrow_c_schema__(self) -> object:
+        return schema_to_nanoarrow(self._known_schema()).__arrow_c_schema__()
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        from pyparq.cdata import array_capsule
+
+        schema = schema_to_nanoarrow(self._known_schema())
+        return schema.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(self, schema))
+
+    def _known_schema(self) -> Schema:
+        if self.schema is None:
+            raise SchemaError("this batch has no schema of its own: put it into a Table with one")
+        return self.schema
 
     def slice(self, start: int, length: int) -> Batch:
         """Rows ``start`` to ``start + length``, sharing all buffers."""
         if start == 0 and length == self.num_rows:
             return self
-        return Batch([_shifted(c, start, length) for c in self.columns], length)
+        return Batch([_shifted(c, start, length) for c in self.columns], length, self.schema)
 
 
 class Table:
@@ -160,8 +186,8 @@ class Table:
     def select(self, names: Sequence[str]) -> Table:
         """The named columns, in that order, sharing all buffers."""
         indices = [self.schema.index(n) for n in names]
-        batches = [Batch([b.columns[i] for i in indices], b.num_rows) for b in self.batches]
-        return Table(self.schema.select(list(names)), batches)
+        schema = self.schema.select(list(names))
+        return Table(schema, [Batch([b.columns[i] for i in indices], b.num_rows, schema) for b in self.batches])
 
     def __arrow_c_schema__(self) -> object:
         return schema_to_nanoarrow(self.schema).__arrow_c_schema__()

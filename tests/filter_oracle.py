@@ -178,9 +178,7 @@ def tree_of(specs: list[Spec], nullable: bool = True) -> SchemaTree:
     """A flat schema tree of the columns."""
     elements = [tt.SchemaElement(name="schema", num_children=len(specs))]
     for spec in specs:
-        element = tt.SchemaElement(
-            name=spec.name, type=int(spec.leaf.physical), repetition_type=1 if nullable else 0
-        )
+        element = tt.SchemaElement(name=spec.name, type=int(spec.leaf.physical), repetition_type=1 if nullable else 0)
         if spec.leaf.length:
             element.type_length = spec.leaf.length
         annotate(element, spec.leaf)

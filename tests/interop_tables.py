@@ -136,6 +136,28 @@ def tables(draw: st.DrawFn, names: Iterable[str], max_rows: int = 40, columns: i
     return chunked(draw, pa.table(arrays, schema=pa.schema(fields)))
 
 
+def encodings_of(kind: pa.DataType) -> list[str]:
+    """What a column of the type may be encoded in besides PLAIN and dictionaries (decimals stored as integers)."""
+    kind = reads_as(kind)
+    storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    if pa.types.is_boolean(storage):
+        return ["RLE"]
+    if pa.types.is_floating(storage):
+        return ["BYTE_STREAM_SPLIT"]
+    if pa.types.is_string(storage) or pa.types.is_binary(storage):
+        return ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]
+    if pa.types.is_fixed_size_binary(storage) or (pa.types.is_decimal(storage) and storage.precision > 18):
+        return ["DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"]
+    return [] if pa.types.is_null(storage) else ["DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"]
+
+
+@st.composite
+def encodings(draw: st.DrawFn, table: pa.Table) -> dict[str, str]:
+    """An encoding for some of the columns."""
+    drawn = {f.name: draw(st.sampled_from(["", *encodings_of(f.type)])) for f in table.schema}
+    return {name: encoding for name, encoding in drawn.items() if encoding}
+
+
 def chunked(draw: st.DrawFn, table: pa.Table) -> pa.Table:
     """The same rows, often in several chunks that are slices of larger arrays: offsets into buffers and bitmaps."""
     cuts = sorted(draw(st.lists(st.integers(0, table.num_rows), max_size=3)))
@@ -145,8 +167,10 @@ def chunked(draw: st.DrawFn, table: pa.Table) -> pa.Table:
 
 def reads_as(kind: pa.DataType) -> pa.DataType:
     """The type that a pyparq table has for a column that was of this type before it was in a Parquet file."""
+    if isinstance(kind, pa.JsonType):
+        return pa.json_()
     if isinstance(kind, pa.BaseExtensionType):
-        return reads_as(kind.storage_type)
+        return kind
     if pa.types.is_dictionary(kind):
         return reads_as(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,9 +42,23 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+    # A folder for classes that tests compile (java_classes): Java looks there when they are asked for.
+    builder = builder.config("spark.driver.extraClassPath", str(tmp_path_factory.mktemp("classes")))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+def compile_java(session: Any, source: Path) -> None:
+    """Make a class known to the session: compile it against pyspark's jars."""
+    import pyspark
+
+    javac = shutil.which("javac")
+    if javac is None:
+        absent("needs javac")
+    jars = Path(pyspark.__file__).parent / "jars" / "*"
+    target = session.conf.get("spark.driver.extraClassPath")
+    subprocess.run([javac, "-nowarn", "-cp", str(jars), "-d", target, str(source)], check=True, capture_output=True)

@@ -32,9 +32,12 @@ class Answer:
     """Rows that the scan handed on to the filter: what row groups and pages left."""
 
 
-def ask(spark: Any, path: Path, where: str, columns: str = "*", off: tuple[str, ...] = ()) -> Answer:
+def ask(
+    spark: Any, path: Path, where: str, columns: str = "*", off: tuple[str, ...] = (),
+    options: Mapping[str, str] | None = None,
+) -> Answer:  # fmt: skip
     """Columns of a file where a SQL condition holds, with the indexes named in ``off`` switched off."""
-    frame = load(spark, path, dict.fromkeys(off, "false")).where(where).select(*columns.split())
+    frame = load(spark, path, {**dict.fromkeys(off, "false"), **(options or {})}).where(where).select(*columns.split())
     rows = [tuple(row) for row in frame.collect()]
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
     assert leaves.size() == 1

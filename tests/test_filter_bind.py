@@ -164,8 +164,7 @@ def test_long_chains_stay_flat() -> None:
         ([("int8", "=", 1)], "int8 == 1"),
         (("int8", "==", 1), "int8 == 1"),
         ([("int8", ">", 1), ("int16", "!=", 2)], "int8 > 1 and int16 != 2"),
-        ([[("int8", ">=", 1), ("int16", "<", 2)], [("int8", "<=", 0)]],
-        "(int8 >= 1 and int16 < 2) or int8 <= 0"),
+        ([[("int8", ">=", 1), ("int16", "<", 2)], [("int8", "<=", 0)]], "(int8 >= 1 and int16 < 2) or int8 <= 0"),
         ([("int8", "in", {1, 2})], "int8 in (1, 2)"),
         ([("int8", "not in", (1, 2))], "int8 not in (1, 2)"),
         ([("int8", "not in", [1, None])], "false"),
@@ -193,8 +192,7 @@ def test_malformed_filters(filters: Any) -> None:
 
 
 def test_repr_and_pickle() -> None:
-    expression = ((col("a") == 1) & ~col("b.c").isin(["x"])) | col("d",
-    "e").is_null() | col("f").starts_with("p")
+    expression = ((col("a") == 1) & ~col("b.c").isin(["x"])) | col("d", "e").is_null() | col("f").starts_with("p")
     shown = repr(expression)
     assert shown == (
         "(((col('a') == 1) & ~col('b.c').isin(['x'])) | col('d', 'e').is_null() | col('f').starts_with('p'))"
@@ -309,9 +307,13 @@ def test_nested_paths() -> None:
     assert bind(col("s.x") == 1, tree).columns() == {2}  # a column of exactly that name comes first
     assert bind(col("s", "y.z") == 1, tree).columns() == {1}
     assert isinstance(bind(col("s", "y.z").is_null(), tree), Test)  # null where the struct is
+    group = bind(col("s").is_null(), tree)  # answered by the levels of a leaf below it
+    assert isinstance(group, Test)
+    assert group.asks_levels
+    assert str(group) == "s is null"
     with pytest.raises(FilterError, match="fields of its own"):
-        bind(col("s").is_null(), tree)
-    with pytest.raises(FilterError, match="lists"):
+        bind(col("s") == 1, tree)
+    with pytest.raises(FilterError, match="contains"):
         bind(col("l") == 1, tree)
 
 

@@ -64,7 +64,6 @@ def single(expression: Expression, spec: Spec, nullable: bool = True) -> Test | 
     return predicate if isinstance(predicate, Test) else None
 
 
-
 def passes(expression: Expression, spec: Spec, value: Any) -> bool:
     return oracle.evaluate(expression, {spec.name: spec}, {spec.name: value}) is True
 
@@ -117,9 +116,7 @@ def between(spec: Spec, low: Any, high: Any, literals: list[Any]) -> list[Any]:
             int.from_bytes(v.ljust(leaf.length, b"\0"), "big") for v in literals
         ]
         top = 256**leaf.length
-        near = {
-            (v + d).to_bytes(leaf.length, "big") for v in numbers for d in (-1, 0, 1) if 0 <= v + d < top
-        }
+        near = {(v + d).to_bytes(leaf.length, "big") for v in numbers for d in (-1, 0, 1) if 0 <= v + d < top}
     else:
         tails = (b"", b"\0", b"\xff")
         near = {v + t for v in (low, high, *literals) for t in tails} | {v[:-1] for v in literals if v}

@@ -39,10 +39,7 @@ def check(expression: Expression, specs: list[Spec], rows: list[list[Any]], tree
     by_name = {s.name: s for s in specs}
     predicate = bind(expression, tree)
     mask = evaluate_rows(predicate, columns, len(rows[0]))
-    wanted = [
-        oracle.evaluate(expression, by_name, dict(zip(by_name, row))) is True for row in zip(*rows,
-        strict=True)
-    ]
+    wanted = [oracle.evaluate(expression, by_name, dict(zip(by_name, row))) is True for row in zip(*rows, strict=True)]
     assert mask.dtype == bool
     assert mask.tolist() == wanted, f"{expression} bound as {predicate}"
 
@@ -119,9 +116,7 @@ def predicates(specs: list[Spec]) -> st.SearchStrategy[Expression]:
 def test_random_predicates(data: st.DataObject) -> None:
     specs = data.draw(st.lists(st.sampled_from(SPECS), min_size=1, max_size=3, unique_by=lambda s: s.name))
     size = data.draw(st.integers(0, 20))
-    rows = [
-        data.draw(st.lists(st.sampled_from([*s.pool, None]), min_size=size, max_size=size)) for s in specs
-    ]
+    rows = [data.draw(st.lists(st.sampled_from([*s.pool, None]), min_size=size, max_size=size)) for s in specs]
     check(data.draw(predicates(specs)), specs, rows, oracle.tree_of(specs))
 
 
@@ -193,8 +188,7 @@ def test_null_type_and_constants() -> None:
 def test_a_column_in_another_unit_is_refused() -> None:
     tree = oracle.tree_of([BY_NAME["ts_us_False"]])
     predicate = bind(col("ts_us_False") > "2024-01-01", tree)
-    for array in (pa.array([1], pa.timestamp("ms")), pa.array([1], pa.int64()), pa.array([1],
-    pa.time64("us"))):
+    for array in (pa.array([1], pa.timestamp("ms")), pa.array([1], pa.int64()), pa.array([1], pa.time64("us"))):
         with pytest.raises(FilterError, match="ts_us_False"):
             evaluate_rows(predicate, oracle.columns_of([array]))
 
@@ -203,8 +197,11 @@ def test_inputs_are_not_modified() -> None:
     tree = oracle.tree_of([BY_NAME["int64"], BY_NAME["bool"]])
     columns = oracle.columns_of([pa.array([1, None, 3]), pa.array([True, None, False])])
     before = [(c.validity.copy(), c.buffers[0].copy()) for c in columns.values() if c.validity is not None]
-    for expression in (col("int64").is_not_null() & (col("int64") > 2), col("bool") | (col("int64") == 1),
-    ~col("bool")):
+    for expression in (
+        col("int64").is_not_null() & (col("int64") > 2),
+        col("bool") | (col("int64") == 1),
+        ~col("bool"),
+    ):
         evaluate_rows(bind(expression, tree), columns)
     after = [(c.validity, c.buffers[0]) for c in columns.values()]
     assert all(np.array_equal(a, b) for old, new in zip(before, after) for a, b in zip(old, new))

@@ -31,9 +31,7 @@ from pyparq.format.generated.ttypes import (
 from pyparq.kernels._native import thrift_index_footer
 
 CORPUS = Path(
-    os.environ.get(
-        "PYPARQ_CORPUS", Path(__file__).resolve().parent.parent.parent / "shared" / "parquet-testing"
-    )
+    os.environ.get("PYPARQ_CORPUS", Path(__file__).resolve().parent.parent.parent / "shared" / "parquet-testing")
 )
 # Its list of encodings has elements of a type that no encoding has.
 REFUSED = {"ARROW-GH-41317.parquet"}
@@ -274,9 +272,7 @@ def test_damage_gives_errors_and_lazy_agrees_with_full() -> None:
 
 
 def corpus_files() -> list[Any]:
-    found = sorted(CORPUS.glob("**/*.parquet")) + sorted(
-        CORPUS.glob("**/*plaintext_footer.parquet.encrypted")
-    )
+    found = sorted(CORPUS.glob("**/*.parquet")) + sorted(CORPUS.glob("**/*plaintext_footer.parquet.encrypted"))
     if not found:
         skip = pytest.mark.skip(reason=f"no corpus at {CORPUS} (PYPARQ_CORPUS names another place)")
         return [pytest.param(None, marks=skip)]

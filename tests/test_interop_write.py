@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from interop_peers import READERS, check_readers, compare, with_pyparq
-from interop_tables import FLAT, WIDE_DECIMALS, decimals, nested_tables, reads_as, spread, tables
+from interop_peers import READERS, check_readers, compare, readers_of, with_pyparq
+from interop_tables import FLAT, WIDE_DECIMALS, decimals, encodings, nested_tables, reads_as, spread, tables
 
 import pyparq
 
@@ -47,9 +47,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("interop") / "ours.parquet"
 
 
-def write_and_check(table: pa.Table, path: Path, options: dict[str, Any]) -> None:
+def write_and_check(table: pa.Table, path: Path, options: dict[str, Any], readers: Any = READERS) -> None:
     pyparq.write_table(table, path, **options)
-    check_readers(path, table)
+    check_readers(path, table, readers)
     ours = with_pyparq(path)
     compare(ours, table, "pyparq")
     assert [f.type for f in ours.schema] == [reads_as(f.type) for f in table.schema]
@@ -63,6 +63,14 @@ def test_flat_columns(path: Path, table: pa.Table, options: dict[str, Any]) -> N
 
 
 @settings(max_examples=60, **FEW)
+@given(data=st.data(), options=OPTIONS)
+def test_every_encoding(path: Path, data: st.DataObject, options: dict[str, Any]) -> None:
+    table = data.draw(tables(FLAT))
+    chosen = data.draw(encodings(table))
+    write_and_check(table, path, {**options, "column_encoding": chosen}, readers_of(chosen))
+
+
+@settings(max_examples=60, **FEW)
 @given(table=nested_tables(), options=OPTIONS)
 def test_nested_columns(path: Path, table: pa.Table, options: dict[str, Any]) -> None:
     write_and_check(table, path, options)
@@ -70,10 +78,11 @@ def test_nested_columns(path: Path, table: pa.Table, options: dict[str, Any]) ->
 
 @pytest.mark.slow
 @settings(max_examples=1_500, **{**FEW, "derandomize": False})
-@given(table=st.one_of(tables(FLAT), nested_tables()), options=OPTIONS)
+@given(table=st.one_of(tables(FLAT), nested_tables()), options=OPTIONS, data=st.data())
 @pytest.mark.timeout(1_800)
-def test_many_columns(path: Path, table: pa.Table, options: dict[str, Any]) -> None:
-    write_and_check(table, path, options)
+def test_many_columns(path: Path, table: pa.Table, options: dict[str, Any], data: st.DataObject) -> None:
+    chosen = data.draw(encodings(table)) if set(table.column_names) <= set(FLAT) and data.draw(st.booleans()) else {}
+    write_and_check(table, path, {**options, "column_encoding": chosen}, readers_of(chosen))
 
 
 @settings(max_examples=25, **FEW)

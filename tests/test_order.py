@@ -53,7 +53,6 @@ DECIMAL_BYTES = LeafType(P.BYTE_ARRAY, "decimal", precision=38, scale=3)
 DECIMAL_FIXED = LeafType(FLBA, "decimal", 5, precision=11, scale=3)
 
 NO_ORDER = [
-    LeafType(P.INT96, "int96"),
     LeafType(FLBA, "interval", 12),
     LeafType(P.BYTE_ARRAY, "variant"),
     LeafType(P.BYTE_ARRAY, "geometry"),
@@ -238,7 +237,7 @@ def test_pages_of_fixed_width(leaf: LeafType) -> None:
 
 
 def test_column_orders() -> None:
-    double, int64, int96 = LeafType(P.DOUBLE, "double"), NUMBERS["int64"][0], NO_ORDER[0]
+    double, int64, int96 = LeafType(P.DOUBLE, "double"), NUMBERS["int64"][0], LeafType(P.INT96, "int96")
     type_order = tt.ColumnOrder(TYPE_ORDER=tt.TypeDefinedOrder())
     total = tt.ColumnOrder(IEEE_754_TOTAL_ORDER=tt.IEEE754TotalOrder())
     int96_order = tt.ColumnOrder(INT96_TIMESTAMP_ORDER=tt.Int96TimestampOrder())
@@ -246,7 +245,9 @@ def test_column_orders() -> None:
     assert order_of(int64, type_order) == Order.TYPE
     assert order_of(double, total) == Order.TOTAL
     assert order_of(int64, total) == Order.UNKNOWN
-    assert order_of(int96, int96_order) == Order.UNKNOWN
+    assert order_of(int96, int96_order) == Order.INT96
+    assert order_of(int96, type_order) == order_of(int96, None) == order_of(int96, total) == Order.UNKNOWN
+    assert order_of(int64, int96_order) == Order.UNKNOWN
     assert order_of(int64, tt.ColumnOrder()) == Order.UNKNOWN  # an order from the future
     known = tt.SchemaElement(name="a", logicalType=tt.LogicalType(DATE=tt.DateType()))
     future = tt.SchemaElement(name="a", logicalType=tt.LogicalType())

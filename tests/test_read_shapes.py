@@ -53,6 +53,17 @@ def test_batch_sizes(data: bytes, whole: pa.Table, size: int | None) -> None:
         assert text(pyparq.Table(file.schema_arrow, batches).to_arrow()) == text(whole)
 
 
+def test_batches_speak_arrow(data: bytes, whole: pa.Table) -> None:
+    with pyparq.ParquetFile(data) as file:
+        batches = list(file.scan(["sorted", "word"]).batches(400))
+    assert [b.schema.names for b in batches if b.schema] == [["sorted", "word"]] * len(batches)
+    got = pa.Table.from_batches([pa.record_batch(b) for b in batches])
+    assert got.to_pylist() == whole.select(["sorted", "word"]).to_pylist()
+    assert batches[0].to_table().to_pydict() == got.slice(0, batches[0].num_rows).to_pydict()
+    with pytest.raises(pyparq.errors.SchemaError, match="schema"):
+        pyparq.Batch([], 0).to_table()
+
+
 @pytest.mark.parametrize("size", [0, -1])
 def test_impossible_batch_sizes(data: bytes, size: int) -> None:
     with pyparq.ParquetFile(data) as file, pytest.raises(OptionError, match="batch_size"):

@@ -327,8 +327,7 @@ def test_garbage_collector_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) ->
     assert gc.isenabled()
     header = page_header()
     threads = [
-        threading.Thread(target=lambda: [deserialize(ttypes.PageHeader, header) for _ in range(200)])
-        for _ in range(4)
+        threading.Thread(target=lambda: [deserialize(ttypes.PageHeader, header) for _ in range(200)]) for _ in range(4)
     ]
     for thread in threads:
         thread.start()

@@ -57,6 +57,21 @@ def test_a_column_of_any_layout_goes_out_as_it_came(name: str) -> None:
     assert part.equals(source.slice(1, 2))
 
 
+@pytest.mark.parametrize("name", odd_layouts().column_names)
+def test_a_batch_goes_out_by_itself(name: str) -> None:
+    source = odd_layouts().select([name]).to_batches()[0]
+    schema, batches = batches_from_arrow(source)
+    (batch,) = batches
+    batch.schema = schema
+    for _ in range(5):
+        back = pa.record_batch(batch)
+        back.validate(full=True)
+        assert back.equals(source)
+        unused = batch.__arrow_c_array__()
+        del back, unused
+        gc.collect()
+
+
 def test_exported_arrays_outlive_the_table() -> None:
     source = odd_layouts()
     for _ in range(20):

@@ -112,6 +112,8 @@ def _os_error(error: OSError) -> int:
         # The reader of a pipe went away (| head): quietly, also when Python closes stdout at exit.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return FAILED
+    if isinstance(error, FileNotFoundError) and not error.strerror:  # fsspec's say the path alone
+        return _complain(f"No such file: {error}", FAILED)
     reason = error.strerror or str(error) or type(error).__name__
     return _complain(f"{reason}: {error.filename}" if error.filename else reason, FAILED)
 

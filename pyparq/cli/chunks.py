@@ -12,7 +12,7 @@ from pyparq.cli.text import count, one_line
 from pyparq.cli.values import bound_json, bound_text
 from pyparq.compression import codec_name
 from pyparq.encodings import encoding_name
-from pyparq.errors import ParquetError, SchemaError
+from pyparq.errors import MissingKeyError, ParquetError, SchemaError
 from pyparq.filters.literal import describe as describe_type
 from pyparq.index.statistics import bounds_of_chunks
 from pyparq.schema.order import FLOAT_KINDS
@@ -61,6 +61,8 @@ class Summary:
     maximum: str = "-"
     page_index: str = "-"
     bloom_bytes: int = 0
+    key: str = "-"
+    """What it is encrypted with."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -75,10 +77,16 @@ def summary(parquet: Any, leaf: Any, groups: Sequence[int]) -> Summary:
         return found
     for k in groups:
         try:
+            encrypted = parquet.metadata.row_group(k).column_encryption(leaf.column)
+            if encrypted is not None:
+                found.key = encrypted.key
             known.append(file.chunk(k, leaf))
+        except MissingKeyError:
+            found.key = f"{encrypted.key if encrypted else ''} (not given)"
         except ParquetError as error:
             found.problems.append(one_line(str(error)))
     if not known:
+        found.values = found.nulls = found.compressed = -1
         return found
     metas = [chunk.meta for chunk in known]
     found.codec = " ".join(dict.fromkeys(codec_name(m.codec) for m in metas))

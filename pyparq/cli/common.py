@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,52 @@ from pyparq.cli.text import cut, visible
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FILE = click.argument("file", metavar="FILE")
+PRETTY = 1_000_000
+"""Characters of JSON up to which it is indented."""
+
+KEYS = "PYPARQ_KEYS"
+"""Environment variable: a key file's path, or its JSON."""
+
+
+def FILE(command: F) -> F:
+    """The file to look into, and how to decrypt it. Keys never stand on the command line, where others see them."""
+    command = click.option(
+        "--keys", metavar="PATH", expose_value=False, callback=_remember("keys"),
+        help=f"Keys of an encrypted file: a JSON file (see docs/encryption.md). Or set {KEYS} to its path or contents.",
+    )(command)  # fmt: skip
+    command = click.option(
+        "--aad-prefix", metavar="TEXT", expose_value=False, callback=_remember("aad_prefix"),
+        help="The AAD prefix that an encrypted file must have.",
+    )(command)  # fmt: skip
+    return click.argument("file", metavar="FILE")(command)
+
+
+def _remember(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    """Keep an option's value for :func:`opened`."""
+
+    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        ctx.meta[f"pyparq.{name}"] = value
+
+    return callback
+
+
+def decryption() -> Any:
+    """Decryption properties from the options of the running command and the environment; ``None`` without any."""
+    given = click.get_current_context().meta
+    text, path, prefix = os.environ.get(KEYS), given.get("pyparq.keys"), given.get("pyparq.aad_prefix")
+    if not text and path is None and prefix is None:
+        return None
+    from pyparq.encryption.keyfile import decryption_from_json, load_keys
+
+    if path is not None:
+        return load_keys(path, aad_prefix=prefix)
+    if text and text.lstrip().startswith("{"):
+        return decryption_from_json(text, KEYS, aad_prefix=prefix)
+    if text:
+        return load_keys(text, aad_prefix=prefix)
+    return decryption_from_json("{}", "--aad-prefix", aad_prefix=prefix)
+
+
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 ALL = click.option("--all", "everything", is_flag=True, help="Show everything on a terminal too.")
 ROW_GROUP = click.option(
@@ -45,9 +91,19 @@ WHERE = click.option("--where", "-w", metavar="SQL", help="Only rows where this 
 @contextmanager
 def opened(file: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL."""
+    from pyparq.errors import ParquetError
     from pyparq.read.file import ParquetFile
 
-    with ParquetFile(file) as parquet:
+    try:
+        parquet = ParquetFile(file, decryption=decryption())
+    except (ParquetError, OSError):
+        raise
+    except Exception as error:
+        if "://" not in file:
+            raise
+        # Whatever the file system behind the URL raises: an unknown protocol, a missing package, a refused request.
+        raise click.ClickException(f"cannot open {file}: {error or type(error).__name__}") from error
+    with parquet:
         yield parquet
 
 
@@ -71,9 +127,11 @@ def chosen_leaves(file: Any, wanted: Sequence[str]) -> list[Any]:
 
 
 def print_json(document: Any) -> None:
-    """A document on stdout."""
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    """A document on stdout; indented unless it is long (which takes ten times as long)."""
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    if len(text) < PRETTY:
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(text + "\n")
 
 
 def number(value: int | None) -> str:

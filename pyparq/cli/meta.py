@@ -77,6 +77,11 @@ def _print_file(parquet: Any) -> None:
         ("format", f"version {meta.format_version}"),
         ("written by", meta.created_by or "(it does not say)"),
     ]
+    encryption = meta.encryption
+    if encryption is not None:
+        footer = "signed" if encryption.plaintext_footer else "encrypted"
+        unverified = "" if encryption.footer_verified else ", signature not checked"
+        pairs.append(("encryption", f"{encryption.algorithm}, footer {footer} ({encryption.key}){unverified}"))
     for key, value in meta.metadata.items():
         text = metadata_json(value)
         size = f"{len(value):,} bytes: " if len(text) > 60 else ""
@@ -122,7 +127,9 @@ def _print_left_out(number_left: int, noun: str) -> None:
 
 def _print_columns(parquet: Any, groups: list[int], leaves: Sequence[Any], limit: int) -> None:
     """One line per column, all row groups together."""
-    heads = ">#|~column|?~type|?codec|?~encodings|>values|>nulls|>compressed|?>ratio|~min|~max|page index|>Bloom bytes"
+    heads = (
+        ">#|~column|?~type|?codec|?~encodings|>values|>nulls|>compressed|?>ratio|~min|~max|page index|>Bloom bytes|~key"
+    )
     grid = Grid(headings(heads))
     problems: list[str] = []
     with Busy("reading metadata", min(len(leaves), limit)) as busy:
@@ -133,12 +140,12 @@ def _print_columns(parquet: Any, groups: list[int], leaves: Sequence[Any], limit
                 str(leaf.column), leaf.dotted, chunks.type_name(leaf), found.codec, found.encodings,
                 number(found.values), number(found.nulls), number(found.compressed),
                 ratio(found.compressed, found.uncompressed), found.minimum, found.maximum, found.page_index,
-                number(found.bloom_bytes) if found.bloom_bytes else "-",
+                number(found.bloom_bytes) if found.bloom_bytes else "-", found.key,
             )  # fmt: skip
             busy.step()
     emit()
     title("columns")
-    show(grid.without_empty("Bloom bytes", "page index", "nulls", "min", "max"))
+    show(grid.without_empty("Bloom bytes", "page index", "nulls", "min", "max", "key"))
     _print_left_out(len(leaves) - limit, "column")
     chunks.raise_problems(problems)
 
@@ -196,8 +203,21 @@ def _document(parquet: Any, groups: list[int], leaves: Sequence[Any]) -> dict[st
         "num_columns": meta.num_columns,
         "created_by": meta.created_by,
         "format_version": meta.format_version,
+        "encryption": _encryption_document(meta.encryption),
         "key_value_metadata": {metadata_json(k): metadata_json(v) for k, v in meta.metadata.items()},
         "row_groups": described,
+    }
+
+
+def _encryption_document(found: Any) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "algorithm": found.algorithm,
+        "plaintext_footer": found.plaintext_footer,
+        "footer_verified": found.footer_verified,
+        "key": found.key,
+        "key_metadata": None if found.key_metadata is None else metadata_json(found.key_metadata),
     }
 
 
@@ -207,6 +227,9 @@ def _group_document(parquet: Any, k: int, leaves: Sequence[Any]) -> dict[str, An
     for leaf in leaves:
         found = chunks.describe(parquet, leaf, k)
         named = {"column": leaf.column, "path": list(leaf.path), "type": chunks.type_name(leaf)}
+        if parquet.metadata.encryption is not None:
+            encrypted = group.column_encryption(leaf.column)
+            named["key"] = None if encrypted is None else encrypted.key
         columns.append(named | ({"error": found} if isinstance(found, str) else found))
     return {
         "row_group": k,

@@ -41,7 +41,8 @@ SHOWN = 20
 def pages_command(file: str, columns: list[str], row_groups: tuple[int, ...], everything: bool, as_json: bool) -> None:
     """Every page of FILE: type, encoding, values, rows, offset, sizes, and whether it has a CRC.
 
-    Only page headers are read. Above the pages of a chunk that pyparq wrote stands why it has its encoding. Sizes are of the page's body as stored and uncompressed; the header comes before it.
+    Only page headers are read. Above the pages of a chunk that pyparq wrote stands why it has its encoding. Sizes
+    are of the page's body as stored and uncompressed; the header comes before it.
     """
     with opened(file) as parquet:
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)

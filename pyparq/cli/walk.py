@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.encodings import encoding_name
+from pyparq.encryption.aad import Module
+from pyparq.encryption.cipher import LENGTH, stated_length
 from pyparq.errors import CorruptFileError, LimitError, located
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import ThriftDecodeError, ThriftTruncatedError, deserialize
+from pyparq.format.codec import ThriftDecodeError, ThriftTruncatedError
 from pyparq.kernels import KernelError
 
 WINDOW = 16 << 10
@@ -68,7 +70,10 @@ def walk_headers(file: Any, chunk: Any) -> Iterator[PageFacts]:
         done = seen >= chunk.meta.num_values and at > chunk.start
         with located(file=file.name, row_group=chunk.row_group, column=chunk.name, page=ordinal):
             try:
-                header, size = _header(window, at, chunk.end, file.options.limits)
+                module = Module.DATA_PAGE_HEADER
+                if at == chunk.start and chunk.first_page == "dictionary":
+                    module = Module.DICTIONARY_PAGE_HEADER
+                header, size = _header(window, at, chunk, module, ordinal, file.options.limits)
                 stored = header.compressed_page_size
                 if stored < 0 or header.uncompressed_page_size < 0 or at + size + stored > chunk.end:
                     raise CorruptFileError(f"a page of {stored} bytes, {chunk.end - at - size} are left in its chunk")
@@ -85,14 +90,21 @@ def walk_headers(file: Any, chunk: Any) -> Iterator[PageFacts]:
             seen += max(facts.values or 0, 0)
 
 
-def _header(window: _Window, at: int, end: int, limits: Any) -> tuple[Any, int]:
+def _header(window: _Window, at: int, chunk: Any, module: Module, page: int, limits: Any) -> tuple[Any, int]:
+    """The header at ``at`` and its stored bytes."""
     least = 256
+    if chunk.crypto.encrypted:
+        length = stated_length(window.at(at, LENGTH), 0)
+        if length > limits.max_page_header:
+            raise LimitError("a page header beyond Limits.max_page_header")
+        least = max(length + LENGTH, least)
     while True:
         data = window.at(at, least)
         try:
-            return deserialize(tt.PageHeader, data)
+            found: tuple[Any, int] = chunk.crypto.struct(tt.PageHeader, data, 0, module, page)
+            return found
         except ThriftTruncatedError as error:
-            if len(data) >= end - at:
+            if len(data) >= chunk.end - at:
                 raise CorruptFileError(f"bad page header: {error}") from error
             if len(data) > limits.max_page_header:
                 raise LimitError("a page header beyond Limits.max_page_header") from error

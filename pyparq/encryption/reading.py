@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from pyparq.encryption.aad import PAGES, Module, chunk_aad, footer_aad
 from pyparq.encryption.cipher import GCM_OVERHEAD, LENGTH, SIGNATURE, DataKey, module_end, stated_length
 from pyparq.encryption.material import describe
 from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties
-from pyparq.errors import CorruptFileError, EncryptionError, UnverifiedFooterWarning
+from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize
 
@@ -116,8 +117,54 @@ def _explained(error: EncryptionError, module: Module) -> EncryptionError:
     return EncryptionError(f"the {module.label} cannot be decrypted: {error.message}")
 
 
+@dataclass(frozen=True, slots=True)
+class FileEncryptionInfo:
+    """How a file is encrypted, as it says itself."""
+
+    algorithm: str
+    plaintext_footer: bool
+    """The footer is signed rather than encrypted."""
+    key_metadata: bytes | None
+    """Of the footer key."""
+    footer_verified: bool
+    """The footer was decrypted, or its signature checked."""
+
+    @property
+    def key(self) -> str:
+        """The footer key for a person to read."""
+        return describe(self.key_metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEncryptionInfo:
+    """How a column chunk is encrypted."""
+
+    footer_key: bool
+    """With the footer key rather than one of its own."""
+    key_metadata: bytes | None
+    """Of its own key."""
+
+    @property
+    def key(self) -> str:
+        """The key for a person to read."""
+        return "footer key" if self.footer_key else describe(self.key_metadata)
+
+
+def column_encryption(raw: Any) -> ColumnEncryptionInfo | None:
+    """How the chunk of a ColumnChunk is encrypted; ``None`` when it is clear."""
+    crypto = raw.crypto_metadata
+    if crypto is None:
+        return None
+    own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+    return ColumnEncryptionInfo(own is None, None if own is None else own.key_metadata)
+
+
 class FileDecryption(Protocol):
     """The encryption of one file, as far as its reader has the keys."""
+
+    @property
+    def info(self) -> FileEncryptionInfo | None:
+        """``None`` for a file that is not encrypted."""
 
     def column(self, raw: Any, row_group: int, column: int, name: str) -> tuple[Any, ChunkDecryption]:
         """ColumnMetaData (``None`` where the chunk has none) and context of a column chunk.
@@ -129,6 +176,8 @@ class FileDecryption(Protocol):
 
 class _ClearFile:
     """A file without encryption."""
+
+    info: FileEncryptionInfo | None = None
 
     def column(self, raw: Any, row_group: int, column: int, name: str) -> tuple[Any, ChunkDecryption]:
         if raw.crypto_metadata is not None:
@@ -161,23 +210,30 @@ class EncryptedFile:
         self._footer_key = None if properties is None else properties.footer_key(key_metadata)
         self._column_keys: dict[tuple[str, bytes | None], DataKey | None] = {}
         self._lock = threading.Lock()
+        self._verified = False
+
+    @property
+    def info(self) -> FileEncryptionInfo | None:
+        return FileEncryptionInfo(self.algorithm, self.plaintext_footer, self.key_metadata, self._verified)
 
     # ---- the footer
 
     def open_footer(self, stored: memoryview) -> memoryview:
         """The FileMetaData of an encrypted footer (``stored``: the module, maybe with bytes behind it)."""
         if self._footer_key is None:
-            raise EncryptionError(
+            raise MissingKeyError(
                 f"the footer is encrypted and its key is not known ({describe(self.key_metadata)}): "
-                f"give decryption=DecryptionProperties(footer_key=...)"
+                f"give it by DecryptionProperties(footer_key=...), on the command line by --keys"
             )
         try:
             end = module_end(stored, 0)
-            return self._footer_key.open(stored[:end], footer_aad(self._file_aad))
+            plain = self._footer_key.open(stored[:end], footer_aad(self._file_aad))
         except EncryptionError as error:
             raise EncryptionError(
                 f"the footer cannot be decrypted: {error.message} (footer key: {describe(self.key_metadata)})"
             ) from None
+        self._verified = True
+        return plain
 
     def check_signature(self, signed: memoryview) -> None:
         """Check a plaintext footer, given with its signature at the end. Without the footer key, warn or refuse."""
@@ -193,6 +249,7 @@ class EncryptedFile:
         footer, signature = signed[:-SIGNATURE], signed[-SIGNATURE:]
         if len(signed) <= SIGNATURE or not self._footer_key.verify(footer, signature, footer_aad(self._file_aad)):
             raise EncryptionError("the footer does not match its signature: another key or AAD, or altered bytes")
+        self._verified = True
 
     # ---- columns
 
@@ -217,7 +274,7 @@ class EncryptedFile:
     def _key(self, name: str, own: Any) -> DataKey:
         if own is None:
             if self._footer_key is None:
-                raise EncryptionError(
+                raise MissingKeyError(
                     f"the column is encrypted with the footer key, which is not known ({describe(self.key_metadata)})"
                 )
             return self._footer_key
@@ -230,9 +287,9 @@ class EncryptedFile:
                 self._column_keys[place] = known
             key = self._column_keys[place]
         if key is None:
-            raise EncryptionError(
+            raise MissingKeyError(
                 f"the column is encrypted with a key of its own, which is not known ({describe(own.key_metadata)}): "
-                f"give it in DecryptionProperties(column_keys=...)"
+                f"give it by DecryptionProperties(column_keys=...), on the command line by --keys"
             )
         return key
 

@@ -15,6 +15,7 @@ from pyparq.filters.expression import (
     AllOf,
     AnyOf,
     Compare,
+    Contains,
     Expression,
     IsIn,
     IsNan,
@@ -26,7 +27,9 @@ from pyparq.filters.expression import (
 )
 from pyparq.filters.literal import Place, describe, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction
+from pyparq.schema.shape import shape_of
 from pyparq.schema.tree import Node, SchemaTree
+from pyparq.schema.types import REPEATED
 
 _NEGATED = {
     "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",
@@ -61,7 +64,9 @@ def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) ->
     if isinstance(expression, Not):
         return _bind(expression.child, tree, not negate, depth - 1)
     if isinstance(expression, IsNull):
-        return null_test(_leaf(tree, expression.path), not negate)
+        return group_null_test(tree.find(expression.path), not negate)
+    if isinstance(expression, Contains):
+        return _bind_contains(_items_leaf(tree, expression.path), expression.value, negate)
     if isinstance(expression, IsIn):
         return _bind_isin(_leaf(tree, expression.path), expression.values, negate)
     if isinstance(expression, IsNan):
@@ -73,12 +78,55 @@ def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) ->
 
 def _leaf(tree: SchemaTree, path: Path) -> Node:
     node = tree.find(path)
+    if node.max_rep > 0 or shape_of(node).kind == "list":
+        raise FilterError("a row has a list of these: ask by .contains(value) for one of them", column=node.dotted)
     if not node.is_leaf:
         leaves = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
         raise FilterError(f"the column has fields of its own: filter on one of {leaves}", column=node.dotted)
-    if node.max_rep > 0:
-        raise FilterError("filters do not reach into lists and maps", column=node.dotted)
     return node
+
+
+def _items_leaf(tree: SchemaTree, path: Path) -> Node:
+    """The leaf that holds the items of a list, of lists of lists, or a field that stands in a list."""
+    node = tree.find(path)
+    shape = shape_of(node)
+    while shape.kind == "list":
+        shape = shape.children[0]
+    if shape.kind != "leaf":
+        leaves = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
+        raise FilterError(f"what would be compared has fields of its own: ask one of {leaves}", column=node.dotted)
+    if shape.node.max_rep == 0:
+        raise FilterError("contains() asks the items of a list, this is none: compare with ==", column=node.dotted)
+    return shape.node
+
+
+def group_null_test(node: Node, is_null: bool) -> Predicate:
+    """``is_null`` or ``is_not_null`` of any node that a row has one of: a leaf, a struct, a list, a map."""
+    if node.is_leaf and node.max_rep == 0:
+        return null_test(node, is_null)
+    repeated = node.repetition == REPEATED  # a list without a node around it: as null as its parent
+    if node.max_rep > repeated:
+        raise FilterError("a row has a list of these: null tests do not reach into lists", column=node.dotted)
+    level = node.max_def - repeated
+    if level == 0:
+        return Constant(not is_null)
+    # Any leaf tells by its levels; one that is not repeated and of fixed width is the cheapest to read.
+    leaf = min(node.leaves(), key=lambda leaf: (leaf.max_rep, leaf.type.is_binary, leaf.column))
+    return Test(leaf, "is_null" if is_null else "is_not_null", level=level, name=node.dotted)
+
+
+def _bind_contains(node: Node, value: Any, negate: bool) -> Predicate:
+    found = compare(node, "==", locate(node.type, value, node.dotted))
+    if not negate:
+        return found
+    outer = node
+    while outer.max_rep > 1 or outer.repetition != REPEATED:
+        assert outer.parent is not None
+        outer = outer.parent
+    level = outer.max_def - 1  # from which on the outermost list is there
+    if isinstance(found, Test):
+        return Test(node, found.op, found.literals, level=level, none=True)
+    return TRUE if level == 0 else Test(node, "is_not_null", level=level, name=node.dotted)
 
 
 def null_test(node: Node, is_null: bool) -> Predicate:

@@ -13,7 +13,7 @@ def probe_hashes(test: Test) -> list[list[int]] | None:
     empty lists inside, means that no row does. Only ``==`` and ``in`` can be answered. Zero has two hashes
     (0.0 and -0.0).
     """
-    if test.op not in ("==", "in") or not can_prune(test.leaf):
+    if test.none or test.op not in ("==", "in") or not can_prune(test.leaf):
         return None
     probes = []
     for literal in test.literals:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.filters.predicate import Test
-from pyparq.index.bounds import Bounds
+from pyparq.index.bounds import Bounds, Int64Array
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -35,6 +35,51 @@ def evaluate_bounds(test: Test, bounds: Bounds) -> Verdict:
     ``all`` needs a null count that is known and zero, and for floats, where a NaN would not pass, a NaN count
     that is. Unknown counts are -1 in ``bounds`` and never prove anything.
     """
+    if test.asks_levels:
+        return _by_levels(test, bounds)
+    if test.node.max_rep == 0:
+        return _by_values(test, bounds)
+    # In lists, a row passes where any item does: that all rows of a part have one, its bounds cannot tell.
+    nowhere = ~_by_values(test, bounds).some
+    nothing = np.zeros(len(bounds), bool)
+    return Verdict(~nothing, nowhere & _all_there(test, bounds)) if test.none else Verdict(~nowhere, nothing)
+
+
+def _by_levels(test: Test, bounds: Bounds) -> Verdict:
+    """Null tests of what lies around the leaf: the leaf's nulls hold those of the group, and more."""
+    there = _all_there(test, bounds)
+    known, _, above = _split_levels(test, bounds)
+    absent = known & (above == 0)
+    if test.op == "is_null":
+        return Verdict(~there, absent)
+    return Verdict(~absent, there)
+
+
+def _all_there(test: Test, bounds: Bounds) -> BoolArray:
+    """The parts where ``test.level`` is certainly reached by every row."""
+    if test.level == 0:
+        return np.ones(len(bounds), bool)
+    known, below, _ = _split_levels(test, bounds)
+    # Some writers leave null and empty lists out of the null count: only histograms tell about lists.
+    counted = (bounds.null_counts == 0) & ~bounds.all_null & (test.node.max_rep == 0)
+    return np.asarray(counted | known & (below == 0))
+
+
+def _split_levels(test: Test, bounds: Bounds) -> tuple[BoolArray, Int64Array, Int64Array]:
+    """(is it known, entries below ``test.level``, entries from it on) for each part, from the level histograms.
+
+    Below the outermost list a row has one entry, so the first count is of rows there.
+    """
+    histograms = bounds.definition_histograms
+    if histograms is None or histograms.shape[1] != test.node.max_def + 1:
+        unknown = np.full(len(bounds), -1, np.int64)
+        return unknown >= 0, unknown, unknown
+    total, below = histograms.sum(axis=1), histograms[:, : test.level].sum(axis=1)
+    known = (total > 0) & ((bounds.counts < 0) | (bounds.counts == total))
+    return known, below, total - below
+
+
+def _by_values(test: Test, bounds: Bounds) -> Verdict:
     null_counts, all_null = bounds.null_counts, bounds.all_null
     if test.node.max_def == 0:  # the schema rules nulls out; counts that say otherwise are not believed
         null_counts, all_null = np.zeros_like(null_counts), np.zeros_like(all_null)

@@ -36,7 +36,7 @@ def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> npt.NDArray[n
     With a chunk's indices this answers the test on its rows: ``mask[indices]``, nulls apart.
     """
     op = test.op
-    if op == "is_null" or leaf.kind == "int96":
+    if op == "is_null" or test.asks_levels or test.none or leaf.kind == "int96":
         return None
     if op == "is_not_null":
         return np.ones(_count(values), bool)

@@ -127,6 +127,14 @@ class ColumnRef(Expression):
         """The string or binary value starts with ``prefix``, byte for byte."""
         return StartsWith(self.path, prefix)
 
+    def contains(self, value: Any) -> Expression:
+        """An item of the list, at whatever depth, equals ``value``; for a field of structs in a list
+        (``col("ls.y")``) and for keys or values of a map (``col("m.key")``) likewise.
+
+        Unknown for a null list. Null items are passed over, so ``~contains`` is true for a list of nulls.
+        """
+        return Contains(self.path, value)
+
     def __repr__(self) -> str:
         names = (self.path,) if isinstance(self.path, str) else self.path
         return f"col({', '.join(map(repr, names))})"
@@ -163,6 +171,23 @@ class Compare(Expression):
 
     def __repr__(self) -> str:
         return f"({ColumnRef(self.path)!r} {self.op} {self.value!r})"
+
+
+class Contains(Expression):
+    """An item of the list equals ``value``."""
+
+    __slots__ = ("path", "value")
+
+    def __init__(self, path: Path, value: Any) -> None:
+        if is_null_literal(value):
+            raise FilterError(f"contains({value!r}) is never true: nothing equals a null", column=dotted(path))
+        if isinstance(value, Expression):
+            raise FilterError("comparing two columns is not supported: give a literal", column=dotted(path))
+        self.path = path
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"{ColumnRef(self.path)!r}.contains({self.value!r})"
 
 
 class IsIn(Expression):

@@ -50,15 +50,33 @@ class Test:
     ``op`` is one of :data:`VALUE_OPS` or ``is_null is_not_null is_nan is_not_nan``; a null satisfies
     ``is_null`` and nothing else. ``literals`` holds one value, sorted distinct ones for ``in`` and ``not
     in``, none for the ``is_…`` tests; NaN never stands there (binding turns it into ``is_nan`` tests).
+
+    Null tests ask for the definition level: something is there from ``level`` on (``node.max_def`` for the leaf
+    itself, less for a struct or list around it, which ``name`` then names).
+
+    A test of values on a leaf inside of lists is true for a row where any item passes; with ``none``, where no item
+    does and the outermost list is not null (its values are there from ``level`` on).
     """
 
-    __slots__ = ("_array", "literals", "node", "op")
+    __slots__ = ("_array", "level", "literals", "name", "node", "none", "op")
     __test__ = False  # pytest: this is no test class
 
-    def __init__(self, node: Node, op: str, literals: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self,
+        node: Node,
+        op: str,
+        literals: tuple[Any, ...] = (),
+        *,
+        level: int | None = None,
+        none: bool = False,
+        name: str | None = None,
+    ) -> None:
         self.node = node
         self.op = op
         self.literals = literals
+        self.level = node.max_def if level is None else level
+        self.none = none
+        self.name = name
         self._array: npt.NDArray[Any] | None = None
 
     @property
@@ -69,6 +87,11 @@ class Test:
     def column(self) -> int:
         """Ordinal of the leaf."""
         return self.node.column
+
+    @property
+    def asks_levels(self) -> bool:
+        """The levels answer it, not the values: a null test of something around the leaf."""
+        return self.level < self.node.max_def and self.op in ("is_null", "is_not_null")
 
     @property
     def literal(self) -> Any:
@@ -88,7 +111,10 @@ class Test:
         yield self
 
     def __str__(self) -> str:
-        name = self.node.dotted
+        name = self.name or self.node.dotted
+        if self.node.max_rep and not self.asks_levels:
+            item = format_literal(self.leaf, self.literal) if self.literals else "nan"
+            return f"{name} {'not ' if self.none else ''}contains {item}"
         if not self.literals:
             return f"{name} {self.op.replace('_', ' ')}"
         if self.op in ("in", "not in"):
@@ -175,7 +201,9 @@ def _contradictory(children: list[Predicate]) -> bool:
     """No value passes all range tests on some leaf (``x > 3 and x < 4`` on integers)."""
     tests: dict[int, list[Test]] = {}
     for child in children:
-        if isinstance(child, Test) and (child.op in _LOWER or child.op in _UPPER):
+        if not isinstance(child, Test) or child.node.max_rep > 0:
+            continue  # different items of a list may pass different tests
+        if child.op in _LOWER or child.op in _UPPER:
             tests.setdefault(child.node.column, []).append(child)
     for found in tests.values():
         lows = [_edge(t, 1) for t in found if t.op in _LOWER]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,32 +21,66 @@ if TYPE_CHECKING:
 BoolArray = npt.NDArray[np.bool_]
 
 
-def evaluate_rows(predicate: Predicate, columns: Mapping[int, Column], num_rows: int = -1) -> BoolArray:
+@dataclass(frozen=True, slots=True)
+class EntryLevels:
+    """The levels of a leaf in a struct or list, one uint8 per entry.
+
+    ``definition`` is ``None`` where everything is there, ``repetition`` where each entry is a row. An entry has an
+    element in the leaf's column from definition level ``slot_level`` on.
+    """
+
+    definition: npt.NDArray[np.uint8] | None
+    repetition: npt.NDArray[np.uint8] | None
+    slot_level: int = 0
+
+
+def evaluate_rows(
+    predicate: Predicate,
+    columns: Mapping[int, Column],
+    num_rows: int = -1,
+    levels: Mapping[int, EntryLevels] | None = None,
+) -> BoolArray:
     """A mask of the rows where ``predicate`` is true (neither false nor unknown).
 
     ``columns`` holds by leaf ordinal at least ``predicate.columns()``, all of one length, in the leaves'
     Arrow types (``Node.arrow_type``; dictionary-encoded and large ones too). A leaf inside structs must be
-    null where any of them is. ``num_rows`` is only needed for a :class:`Constant`.
+    null where any of them is. A leaf in a list has one element per item. ``levels`` are needed for leaves in lists and
+    for null tests of groups, ``num_rows`` only for a :class:`Constant`.
     """
     if isinstance(predicate, Test):
-        return evaluate_test(predicate, columns[predicate.node.column])
+        column = predicate.node.column
+        return evaluate_test(predicate, columns[column], levels.get(column) if levels is not None else None)
     if isinstance(predicate, Constant):
         if num_rows < 0:
             raise ValueError("a constant predicate needs num_rows")
         return np.full(num_rows, predicate.value)
-    mask = evaluate_rows(predicate.children[0], columns)
+    mask = evaluate_rows(predicate.children[0], columns, num_rows, levels)
     for child in predicate.children[1:]:
         if isinstance(predicate, And):
             if not mask.any():
                 break
-            mask &= evaluate_rows(child, columns)
+            mask &= evaluate_rows(child, columns, num_rows, levels)
         else:
-            mask |= evaluate_rows(child, columns)
+            mask |= evaluate_rows(child, columns, num_rows, levels)
     return mask
 
 
-def evaluate_test(test: Test, column: Column) -> BoolArray:
+def evaluate_test(test: Test, column: Column, levels: EntryLevels | None = None) -> BoolArray:
     """A mask of the rows where one test is true."""
+    if test.asks_levels:
+        there = _reached(test.level, column, levels)
+        return ~there if test.op == "is_null" else there
+    if test.node.max_rep == 0:
+        return _evaluate_slots(test, column)
+    if levels is None or levels.repetition is None:
+        raise ValueError("a test on items of lists needs their levels")
+    passed = _rows_of(np.flatnonzero(_evaluate_slots(test, column)), levels)
+    rows = np.zeros(int(np.count_nonzero(levels.repetition == 0)), bool)
+    rows[passed] = True
+    return ~rows & _reached(test.level, column, levels) if test.none else rows
+
+
+def _evaluate_slots(test: Test, column: Column) -> BoolArray:
     valid = _valid_mask(column)
     op = test.op
     if op == "is_null":
@@ -56,6 +91,25 @@ def evaluate_test(test: Test, column: Column) -> BoolArray:
     if valid is not None:
         mask &= valid
     return mask
+
+
+def _reached(level: int, column: Column, levels: EntryLevels | None) -> BoolArray:
+    """For each row, does its first entry come to this definition level?"""
+    if levels is None:
+        raise ValueError("a null test of a group needs the levels of its leaf")
+    definition, repetition = levels.definition, levels.repetition
+    if repetition is None:
+        return np.ones(column.length, bool) if definition is None else definition >= level
+    starts = repetition == 0
+    return np.ones(int(np.count_nonzero(starts)), bool) if definition is None else definition[starts] >= level
+
+
+def _rows_of(slots: npt.NDArray[np.intp], levels: EntryLevels) -> npt.NDArray[np.intp]:
+    """The rows in which the given elements (ascending) of a leaf's column stand."""
+    entries = slots
+    if levels.definition is not None and len(slots):
+        entries = np.flatnonzero(levels.definition >= levels.slot_level)[slots]
+    return np.searchsorted(np.flatnonzero(levels.repetition == 0), entries, side="right") - 1
 
 
 def _valid_mask(column: Column) -> BoolArray | None:

@@ -22,7 +22,8 @@ from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bou
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.schema.order import FLOAT_KINDS, Order, SegmentBounds, decode_bounds, has_order
+from pyparq.schema import total_order
+from pyparq.schema.order import FLOAT_KINDS, Order, SegmentBounds, decode_bounds, has_order, stored_dtype
 from pyparq.schema.types import LeafType
 
 MAX_WHOLE_BOUND = 4096
@@ -52,8 +53,11 @@ class ColumnIndexBuilder:
     written.
     """
 
-    def __init__(self, leaf: LeafType, truncate: int | None = DEFAULT_TRUNCATE) -> None:
+    def __init__(
+        self, leaf: LeafType, truncate: int | None = DEFAULT_TRUNCATE, column_order: Order = Order.TYPE
+    ) -> None:
         self._leaf = leaf
+        self._total = column_order == Order.TOTAL and leaf.kind in FLOAT_KINDS
         self._truncate = truncate
         self._possible = has_order(leaf)
         self._null_pages: list[bool] = []
@@ -132,8 +136,11 @@ class ColumnIndexBuilder:
         there = [k for k, null in enumerate(self._null_pages) if not null]
         if len(there) < 2:  # the usual case of small chunks
             return ASCENDING
-        mins, _ = decode_bounds(self._leaf, [self._mins[k] for k in there])
-        maxs, _ = decode_bounds(self._leaf, [self._maxs[k] for k in there])
+        listed = [self._mins[k] for k in there], [self._maxs[k] for k in there]
+        if self._total:
+            dtype = stored_dtype(self._leaf)
+            return boundary_order(*(total_order.keys(np.frombuffer(b"".join(raw), dtype)) for raw in listed))
+        mins, maxs = (decode_bounds(self._leaf, raw)[0] for raw in listed)
         return boundary_order(mins, maxs)
 
 
@@ -273,7 +280,7 @@ def parse_column_index(
     known = counts is not None and index.null_counts is not None
     if known and bool(((null_counts == slots) != all_null).any()):
         raise CorruptFileError("null pages and null counts of a ColumnIndex contradict each other")
-    usable = column_order in (Order.TYPE, Order.TOTAL) and writer_is_trusted(leaf, created_by)
+    usable = column_order in (Order.TYPE, Order.TOTAL, Order.INT96) and writer_is_trusted(leaf, created_by)
     mins, min_ok = decode_bounds(leaf, index.min_values)
     maxs, max_ok = decode_bounds(leaf, index.max_values)
     ok = min_ok & max_ok & ~all_null

@@ -157,6 +157,13 @@ class RowRanges:
         index = np.searchsorted(before, positions, side="right") - 1
         return np.asarray(positions - before[index] + self.starts[index])
 
+    def head(self, count: int) -> RowRanges:
+        """The first ``count`` rows of this set."""
+        if count >= self.count:
+            return self
+        before = np.cumsum(self.ends - self.starts) - (self.ends - self.starts)
+        return RowRanges.merged(self.starts, np.minimum(self.ends, self.starts + count - before), self.num_rows)
+
     def positions_in(self, outer: RowRanges) -> Int64Array:
         """Where this set's rows stand among the rows of ``outer``, a superset; int64, ascending."""
         rows = self.rows()

@@ -8,11 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq.format import ttypes as tt
 from pyparq.index.bounds import Bounds
 from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
-from pyparq.schema.order import FLOAT_KINDS, Order, decode_bounds, domain, encode_bound, has_order
+from pyparq.schema.order import FLOAT_KINDS, Order, decode_bounds, domain, encode_bound, has_order, stored_dtype
+from pyparq.schema.total_order import extreme
 from pyparq.schema.types import LeafType, Physical
 
 _BYTES_PHYSICAL = (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
@@ -113,12 +115,24 @@ def bounds_of_chunks(
     ok &= np.asarray(mins <= maxs, bool)
     return Bounds(
         leaf, mins, maxs, ok, null_counts, np.array(nans, np.int64), counts,
-        all_null=(counts >= 0) & (null_counts == counts),
+        all_null=(counts >= 0) & (null_counts == counts), definition_histograms=_level_histograms(metas),
     )  # fmt: skip
 
 
+def _level_histograms(metas: Sequence[tt.ColumnMetaData]) -> npt.NDArray[np.int64] | None:
+    """How often each definition level occurs in each chunk; ``None`` unless all chunks say so."""
+    found: list[list[int]] = []
+    for meta in metas:
+        sizes = meta.size_statistics
+        histogram = None if sizes is None else sizes.definition_level_histogram
+        if not histogram or min(histogram) < 0 or len(histogram) != len((found or [histogram])[0]):
+            return None
+        found.append(histogram)
+    return np.array(found, np.int64) if found else None
+
+
 def _stored_pair(leaf: LeafType, statistics: tt.Statistics, column_order: int) -> tuple[bytes | None, bytes | None]:
-    if column_order in (Order.TYPE, Order.TOTAL) and (
+    if column_order in (Order.TYPE, Order.TOTAL, Order.INT96) and (
         statistics.min_value is not None or statistics.max_value is not None
     ):
         return statistics.min_value, statistics.max_value
@@ -144,6 +158,7 @@ def build_statistics(
     distinct_count: int | None = None,
     truncate: int | None = DEFAULT_TRUNCATE,
     deprecated: bool = False,
+    order: Order = Order.TYPE,
 ) -> tt.Statistics:
     """Statistics of a chunk from the whole (not truncated) bounds of its pages.
 
@@ -157,10 +172,10 @@ def build_statistics(
     statistics = tt.Statistics(null_count=null_count, distinct_count=distinct_count)
     if leaf.kind in FLOAT_KINDS:
         statistics.nan_count = nan_count
-    low, high = _extreme(leaf, mins, largest=False), _extreme(leaf, maxs, largest=True)
+    low, high = _extreme(leaf, mins, order, largest=False), _extreme(leaf, maxs, order, largest=True)
     if low is None or high is None:
         return statistics
-    if leaf.kind in FLOAT_KINDS:
+    if leaf.kind in FLOAT_KINDS and order != Order.TOTAL:
         # A zero's sign is chosen for safety (parquet.thrift, ColumnOrder): it may not be the one that occurs.
         zeros = decode_bounds(leaf, [low, high])[0] == 0
         statistics.min_value = encode_bound(leaf, -0.0) if zeros[0] else low
@@ -191,12 +206,16 @@ def _part_bounds(statistics: tt.Statistics, leaf: LeafType, bound: bytes) -> Non
         statistics.min_value, statistics.is_min_value_exact = below.tobytes(), False
 
 
-def _extreme(leaf: LeafType, raw: Sequence[bytes | None], largest: bool) -> bytes | None:
+def _extreme(leaf: LeafType, raw: Sequence[bytes | None], order: Order, largest: bool) -> bytes | None:
     """The smallest or largest of the bounds that are there."""
     there = [r for r in raw if r is not None]
     if not there or not has_order(leaf):
         return None
     if domain(leaf) == "bytes":
         return max(there) if largest else min(there)
+    if leaf.kind in FLOAT_KINDS and order == Order.TOTAL:
+        dtype = stored_dtype(leaf)
+        assert dtype is not None
+        return extreme(there, dtype, largest)
     values: Any = decode_bounds(leaf, there)[0]
     return there[int(values.argmax() if largest else values.argmin())]

@@ -1,8 +1,8 @@
 """From leaves and levels to columns: structs, lists and maps (README.md, Nested Encoding; the Dremel paper).
 
 An entry (a pair of levels) of a leaf starts a slot of a position when it does not continue a deeper list
-(``repetition <= rep``) and the position's parent item exists (``definition >= item``). ``rep`` and ``item`` are those of
-the innermost list around the position, 0 at the top. Everything is done for all entries at once.
+(``repetition <= rep``) and the position's parent item exists (``definition >= item``). ``rep`` and ``item`` are those
+of the innermost list around the position, 0 at the top. Everything is done for all entries at once.
 """
 
 from __future__ import annotations

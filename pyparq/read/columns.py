@@ -11,6 +11,7 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.read.decode import ChunkDecoder
 from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
+from pyparq.read.narrow import PAYS_FROM
 from pyparq.read.open import OpenFile
 from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header, walk_pages
 from pyparq.read.plan import ColumnRead, plan_column
@@ -102,9 +103,16 @@ class ColumnReader:
     def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> DecodedLeaf:
         chunk = self.file.chunk(read.row_group, item.node)
         rows = read.row_ranges(chunk.num_rows)
-        decoder = ChunkDecoder(chunk, self.options, rows.count, item.selection.dictionaries.get(read.column))
+        sparse = item.rows.count * PAYS_FROM <= rows.count
+        if sparse:
+            rows = item.rows
+        known = item.selection.dictionaries.get(read.column)
+        kept = self.file.fields.is_dictionary(item.node)
+        decoder = ChunkDecoder(chunk, self.options, rows.count, known, kept, item.rows if sparse else None)
         if read.pages is None:
             decoder.feed(walk_pages(data[0], chunk, self.options))
+            if decoder.narrower is not None:
+                decoder.narrower.check_end(chunk.num_rows)
         else:
             self._feed_pages(decoder, item, read, data)
         if decoder.dictionary is not None:
@@ -123,5 +131,7 @@ class ColumnReader:
                 decoder.feed([StoredPage(header, body, "dictionary")])
         for page, stored in zip(read.pages or (), parts, strict=True):
             with located(row_group=read.row_group, column=read.name, page=page.ordinal):
+                if decoder.narrower is not None:
+                    decoder.narrower.row = page.first_row
                 header, body, _ = read_header(stored, 0, chunk, self.options, page.ordinal)
                 decoder.feed_page(StoredPage(header, body, page.ordinal), page.num_rows)

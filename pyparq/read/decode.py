@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import encodings
-from pyparq.encodings import DICTIONARY_ENCODINGS, PLAIN, plain, rle
+from pyparq.encodings import DICTIONARY_ENCODINGS, PLAIN, encoding_name, plain, rle
 from pyparq.errors import CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.builder import BinaryBuilder, Builder, Valid, make_builder
+from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
+from pyparq.read.narrow import Int64Array, Narrower, pick
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageParts, Scratch, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8, to_column
@@ -44,7 +46,16 @@ def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> V
 class ChunkDecoder:
     """Pages of one chunk in, one column out."""
 
-    def __init__(self, chunk: Chunk, options: ReadOptions, num_slots: int, dictionary: Values | None = None) -> None:
+    def __init__(
+        self,
+        chunk: Chunk,
+        options: ReadOptions,
+        num_slots: int,
+        dictionary: Values | None = None,
+        keep_dictionary: bool = False,
+        only: RowRanges | None = None,
+    ) -> None:
+        """``num_slots`` is how many elements to expect, a guess; ``only`` the rows to keep of those in the pages."""
         self.chunk = chunk
         self.options = options
         self.dictionary = dictionary
@@ -58,7 +69,9 @@ class ChunkDecoder:
         self._def_levels: list[Levels | None] = []
         self._rep_levels: list[Levels] = []
         self.num_levels = 0
-        self.builder: Builder = make_builder(
+        self.narrower = None if only is None else Narrower(chunk.node, only)
+        make = DictionaryBuilder if keep_dictionary else make_builder
+        self.builder: Builder | DictionaryBuilder = make(
             self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column
         )
 
@@ -85,18 +98,26 @@ class ChunkDecoder:
 
     def feed_page(self, page: StoredPage, expected_rows: int | None = None) -> None:
         """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it."""
-        if self.num_levels + num_levels_of(page) > self.chunk.meta.num_values:
+        count = num_levels_of(page)
+        if self.num_levels + count > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
+        self.num_levels += count
+        # Where a value is a row, a page without wanted rows need not even be decompressed.
+        if self.narrower is not None and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
+            return
         parts = open_page(page, self.chunk, self.options, self._scratch)
         if expected_rows is not None:
             _check_rows(parts, expected_rows)
-        self._append(parts)
-        self.num_levels += parts.num_levels
+        if self.narrower is None:
+            self._append(parts)
+        else:
+            self._append_picked(parts, *self.narrower.narrow(parts))
         self.pages_decoded += 1
 
     def finish(self, rows: RowRanges) -> DecodedLeaf:
         """The decoded leaf; ``rows`` are those that the pages hold."""
-        column = to_column(self.builder, self._leaf)
+        builder = self.builder
+        column = builder.column() if isinstance(builder, DictionaryBuilder) else to_column(builder, self._leaf)
         leaf = DecodedLeaf(self.chunk.node, column, self._all_def_levels(), self._all_rep_levels(), rows)
         leaf.check_rows()
         if leaf.rep_levels is None and column.length != rows.count:
@@ -113,12 +134,30 @@ class ChunkDecoder:
             return None
         return np.concatenate(self._rep_levels) if self._rep_levels else np.empty(0, np.uint8)
 
-    def _append(self, parts: PageParts) -> None:
-        count, valid = parts.num_levels, None
+    def _slots(self, parts: PageParts) -> tuple[int, Valid | None]:
+        """(slots, their validity) of a page."""
         if self._keeps_levels:
-            count, valid = self._place_levels(parts)
-        elif parts.def_levels is not None:
-            valid = parts.def_levels  # the levels of a flat column are its validity
+            return self._place_levels(parts)
+        return parts.num_levels, parts.def_levels  # the levels of a flat column are its validity
+
+    def _append_picked(self, parts: PageParts, narrowed: PageParts, places: Int64Array) -> None:
+        """Some of a page's values, with the levels of ``narrowed``."""
+        count, valid = self._slots(narrowed)
+        if parts.encoding in DICTIONARY_ENCODINGS:
+            entries = self.dictionary
+            if entries is None:
+                raise CorruptFileError("a dictionary-encoded page without a dictionary page")
+            self.builder.append_indices(entries, self._indices(parts, count_of(entries))[places], valid, count)
+            return
+        try:
+            values = pick(encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf), places)
+        except KernelError as error:
+            raise CorruptFileError(f"bad {encoding_name(parts.encoding)} data: {error}") from error
+        self._check_text(values)
+        self.builder.append(values, valid, count)
+
+    def _append(self, parts: PageParts) -> None:
+        count, valid = self._slots(parts)
         if parts.encoding in DICTIONARY_ENCODINGS:
             entries = self.dictionary
             if entries is None:
@@ -126,7 +165,7 @@ class ChunkDecoder:
             indices = self._indices(parts, count_of(entries))
             self.builder.append_indices(entries, indices, valid, count)
             return
-        if parts.encoding == PLAIN and isinstance(self.builder, BinaryBuilder):
+        if parts.encoding == PLAIN and isinstance(self.builder, BinaryBuilder | DictionaryBuilder):
             try:
                 values: Values = self.builder.append_plain(parts.data, parts.num_values, valid, count)
             except KernelError as error:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from pyparq.encodings import encoding_name
 from pyparq.errors import UnsupportedError, located
 from pyparq.index.bloom import BloomFilter
@@ -19,8 +21,8 @@ from pyparq.read.metadata import FileMetaData, find_leaf
 from pyparq.read.open import OpenFile, open_file
 from pyparq.read.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
 from pyparq.read.plan import ScanPlan
+from pyparq.read.rows import in_order, row_numbers
 from pyparq.read.scan import Scan
-from pyparq.schema.arrow import schema_from_tree
 from pyparq.schema.tree import SchemaTree
 from pyparq.schema.types import Schema
 from pyparq.table import Batch, Table
@@ -78,7 +80,7 @@ class ParquetFile:
     @property
     def schema_arrow(self) -> Schema:
         """The Arrow schema that tables of this file have."""
-        return schema_from_tree(self._file.tree, self._file.key_values)
+        return self._file.fields.schema
 
     @property
     def metadata(self) -> FileMetaData:
@@ -127,18 +129,47 @@ class ParquetFile:
         columns: Sequence[str] | None = None,
         filters: Any = None,
         row_groups: Sequence[int] | None = None,
+        *,
+        rows: Any = None,
+        limit: int | None = None,
     ) -> Scan:
         """A lazy question: ``columns`` (all when ``None``) of the rows where ``filters`` is true.
 
-        ``filters`` is an expression over :func:`pyparq.col` or pyarrow's list of tuples. Raises
-        :class:`ColumnNotFoundError` for unknown columns and :class:`FilterError` for literals that do not fit.
+        ``filters`` is an expression over :func:`pyparq.col` or pyarrow's list of tuples. ``rows`` restricts the scan to
+        a slice of the file's rows, or to row numbers (each once, in file order: see :meth:`take`); ``limit`` to the
+        first rows that match. Pages that hold none of these are not read, where the file has an OffsetIndex.
+
+        Raises :class:`ColumnNotFoundError` for unknown columns, :class:`FilterError` for literals that do not fit and
+        :class:`OptionError` for rows that do not exist.
         """
         with located(file=self._file.name):
-            return Scan(self._file, columns, filters, row_groups)
+            return Scan(self._file, columns, filters, row_groups, rows=rows, limit=limit)
 
     def read(self, columns: Sequence[str] | None = None, filters: Any = None) -> Table:
         """All (matching) rows as a table."""
         return self.scan(columns, filters).to_table()
+
+    def head(self, num_rows: int = 10, columns: Sequence[str] | None = None, filters: Any = None) -> Table:
+        """The first (matching) rows."""
+        return self.scan(columns, filters, limit=num_rows).to_table()
+
+    def read_rows(self, start: int, stop: int | None = None, columns: Sequence[str] | None = None) -> Table:
+        """Rows ``start`` to ``stop`` of the file (to its end when ``None``), with a slice's meaning of both."""
+        return self.scan(columns, rows=slice(start, stop)).to_table()
+
+    def take(self, indices: Any, columns: Sequence[str] | None = None) -> Table:
+        """The rows with these numbers, counted from 0 over the whole file, in the order given; repeats are repeated.
+
+        Reads the pages that hold them, dictionaries and OffsetIndexes; whole column chunks where these are missing.
+        Raises :class:`OptionError` for a row that does not exist.
+        """
+        with located(file=self._file.name):
+            numbers = row_numbers(indices, self.metadata.num_rows)
+            if isinstance(numbers, slice):
+                return self.scan(columns, rows=numbers).to_table()
+            rows, places = np.unique(numbers, return_inverse=True)
+            table = self.scan(columns, rows=rows).to_table()
+            return in_order(table, places.reshape(-1))
 
     def read_row_group(self, k: int, columns: Sequence[str] | None = None) -> Table:
         return self.scan(columns, None, [k]).to_table()
@@ -158,7 +189,7 @@ class ParquetFile:
 
     def execute(self, plan: ScanPlan) -> Table:
         """Run a plan that :meth:`Scan.plan` made, here or in another process, on the same file."""
-        scan = self.scan(plan.columns, plan.filters, [g.row_group for g in plan.row_groups])
+        scan = self.scan(plan.columns, plan.filters, [g.row_group for g in plan.row_groups], limit=plan.limit)
         scan.use_plan(plan.row_groups)
         return scan.to_table()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyparq.compression import codec_name
 from pyparq.encodings import encoding_name
+from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, column_encryption
 from pyparq.errors import OptionError
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_from_statistics
@@ -45,6 +46,11 @@ class FileMetaData:
     def metadata(self) -> dict[bytes, bytes]:
         """Key-value metadata."""
         return self._file.key_values
+
+    @property
+    def encryption(self) -> FileEncryptionInfo | None:
+        """How the file is encrypted; ``None`` when it is not."""
+        return self._file.decryption.info
 
     def row_group(self, k: int) -> RowGroupMetaData:
         if not 0 <= k < self.num_row_groups:
@@ -95,6 +101,10 @@ class RowGroupMetaData:
     def column(self, which: int | str) -> ColumnChunkMetaData:
         """A column chunk by leaf ordinal or dotted path."""
         return ColumnChunkMetaData(self._file, self._file.chunk(self.index, find_leaf(self._file, which)))
+
+    def column_encryption(self, which: int | str) -> ColumnEncryptionInfo | None:
+        """How a column is encrypted, whether its key is known or not; ``None`` when it is in the clear."""
+        return column_encryption(self._file.raw_chunk(self.index, find_leaf(self._file, which)))
 
     @property
     def columns(self) -> list[ColumnChunkMetaData]:

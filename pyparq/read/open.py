@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,9 +15,11 @@ from pyparq.io.fetch import Fetcher, IOCounts
 from pyparq.io.source import open_source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.read.fields import FileFields
 from pyparq.read.footer import MAGIC, read_footer
 from pyparq.schema.order import Order, order_of
 from pyparq.schema.tree import Node, SchemaTree, build_tree
+from pyparq.schema.types import Physical
 
 DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""
@@ -73,6 +75,13 @@ class OpenFile:
         self.decryption = decryption
         self.options = options
         self.tree: SchemaTree = build_tree(footer.meta.schema, options.limits.max_schema_depth)
+        if options.coerce_int96_timestamp_unit != "ns":
+            _coerce_int96(self.tree, options.coerce_int96_timestamp_unit)
+        self.key_values: dict[bytes, bytes] = {
+            to_bytes(pair.key): to_bytes(pair.value) for pair in footer.meta.key_value_metadata or []
+        }
+        """Key-value metadata of the file."""
+        self.fields = FileFields(self.tree, self.key_values, options)
         self._chunks: dict[tuple[int, int], Chunk] = {}
         self._rows: dict[int, int] = {}
         counts = fetcher.counts
@@ -91,12 +100,6 @@ class OpenFile:
     def created_by(self) -> str | None:
         value = self.footer.meta.created_by
         return None if value is None else str(value)
-
-    @property
-    def key_values(self) -> dict[bytes, bytes]:
-        """Key-value metadata of the file."""
-        pairs = self.footer.meta.key_value_metadata or []
-        return {to_bytes(pair.key): to_bytes(pair.value) for pair in pairs}
 
     def column_order(self, node: Node) -> Order:
         """The order that the footer gives a leaf (ColumnOrder)."""
@@ -128,15 +131,26 @@ class OpenFile:
             self._chunks[key] = chunk
         return chunk
 
-    def _chunk(self, row_group: int, node: Node) -> Chunk:
+    def raw_chunk(self, row_group: int, node: Node) -> Any:
+        """The ColumnChunk of a leaf as the footer has it, of an encrypted column too.
+
+        Raises :class:`CorruptFileError` when it does not decode.
+        """
+        with located(file=self.name, row_group=row_group, column=node.dotted):
+            return self._raw_chunk(row_group, node)
+
+    def _raw_chunk(self, row_group: int, node: Node) -> Any:
         if self.footer.num_columns(row_group) != len(self.tree.leaves):
             raise CorruptFileError(
                 f"a row group of {self.footer.num_columns(row_group)} columns, the schema has {len(self.tree.leaves)}"
             )
         try:
-            raw = self.footer.column_chunk(row_group, node.column)
+            return self.footer.column_chunk(row_group, node.column)
         except (ThriftDecodeError, KernelError) as error:
             raise CorruptFileError(f"bad column chunk metadata: {error}") from error
+
+    def _chunk(self, row_group: int, node: Node) -> Chunk:
+        raw = self._raw_chunk(row_group, node)
         if raw.file_path is not None:
             raise UnsupportedError(f"the column chunk lies in another file, {raw.file_path!r}: not followed")
         meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node.column, node.dotted)
@@ -172,6 +186,12 @@ class OpenFile:
 
     def close(self) -> None:
         self.fetcher.source.close()
+
+
+def _coerce_int96(tree: SchemaTree, unit: str) -> None:
+    for leaf in tree.leaves:
+        if leaf.element.type == Physical.INT96:
+            leaf.type = replace(leaf.type, unit=unit)
 
 
 def open_file(where: Any, options: ReadOptions) -> OpenFile:

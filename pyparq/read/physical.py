@@ -10,15 +10,12 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
 from pyparq.read.builder import Builder, Valid
+from pyparq.schema import int96
 from pyparq.schema.types import DataType, LeafType, Physical, arrow_type
 from pyparq.schema.values import BinaryValues
 from pyparq.table import Column
 
 Bytes = npt.NDArray[np.uint8]
-
-_JULIAN_EPOCH = 2_440_588
-"""Julian day number of 1970-01-01."""
-_NS_PER_DAY = 86_400_000_000_000
 
 
 def to_column(builder: Builder, leaf: LeafType) -> Column:
@@ -54,7 +51,7 @@ def fixed_buffer(values: Any, leaf: LeafType, valid: Valid | None) -> npt.NDArra
     if kind == "decimal":
         return _decimal_buffer(values, leaf, valid)
     if kind == "int96":
-        return _int96_to_ns(values)
+        return _int96_ticks(values, leaf.unit or "ns", valid)
     return np.asarray(values.reshape(-1))
 
 
@@ -100,19 +97,13 @@ def _binary_decimals(values: BinaryValues, width: int) -> Bytes:
     return out.reshape(-1)
 
 
-def _int96_to_ns(values: Bytes) -> npt.NDArray[np.int64]:
-    """INT96 timestamps (nanoseconds of the day, Julian day) to nanoseconds since the epoch.
-
-    Instants outside the int64 range wrap around, as in other readers: ask for another unit to read them.
-    """
-    flat = np.ascontiguousarray(values).reshape(-1, 12)
-    nanos = flat[:, :8].copy().view("<i8").reshape(-1)
-    days = flat[:, 8:].copy().view("<u4").reshape(-1).astype(np.int64)
-    zero = (nanos == 0) & (days == 0)  # the filler of null slots
-    with np.errstate(over="ignore"):
-        result = (days - _JULIAN_EPOCH) * _NS_PER_DAY + nanos
-    result[zero] = 0
-    return np.asarray(result)
+def _int96_ticks(values: Bytes, unit: str, valid: Valid | None) -> npt.NDArray[np.int64]:
+    """INT96 timestamps in ``unit``. Beyond the int64 range they wrap around, as in other readers: ask for another
+    unit (``coerce_int96_timestamp_unit``) to read such instants."""
+    found, _ = int96.instants(values, unit)
+    if valid is not None:
+        found[valid == 0] = 0
+    return found
 
 
 def check_utf8(values: BinaryValues) -> None:

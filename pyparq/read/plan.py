@@ -71,6 +71,8 @@ class RowGroupPlan:
     """Read first; they decide which rows survive."""
     output_reads: tuple[ColumnRead, ...]
     """At most: only the pages with surviving rows are read."""
+    within: tuple[tuple[int, int], ...] | None = None
+    """The rows that the scan asks for at all, matching or not; ``None``: all."""
 
     @property
     def num_bytes(self) -> int:
@@ -86,6 +88,8 @@ class ScanPlan:
     filters: Any
     options: ReadOptions
     row_groups: tuple[RowGroupPlan, ...]
+    limit: int | None = None
+    """Rows to return at most, of those that match."""
 
     @property
     def num_bytes(self) -> int:

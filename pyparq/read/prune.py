@@ -7,7 +7,7 @@ A stage only asks for what can still change the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,7 +67,14 @@ class StageReport:
 class Pruner:
     """Runs the stages over the row groups of one file."""
 
-    def __init__(self, file: OpenFile, predicate: Predicate, row_groups: Sequence[int]) -> None:
+    def __init__(
+        self,
+        file: OpenFile,
+        predicate: Predicate,
+        row_groups: Sequence[int],
+        within: Mapping[int, RowRanges] | None = None,
+    ) -> None:
+        """``within``: the rows of a row group that are asked for at all, where these are not all."""
         self.file = file
         self.options = file.options
         self.predicate = predicate
@@ -79,10 +86,11 @@ class Pruner:
         self._share: dict[tuple[Test, int], float] = {}
         self._asked: set[tuple[int, int]] = set()
         self.dictionaries_decoded = 0
+        self._within = within or {}
         for row_group in row_groups:
             rows = RowRanges.all(file.num_rows_of(row_group))
             none = RowRanges.none(rows.num_rows)
-            self.selections.append(Selection(row_group, rows, none))
+            self.selections.append(Selection(row_group, self._within.get(row_group, rows), none))
             for test in self.tests:
                 self._maybe[test, row_group] = rows
                 self._sure[test, row_group] = none
@@ -127,9 +135,10 @@ class Pruner:
         self._settle()
         pages = self._page_counts(asked) if name == "column index" else (0, 0)
         if self._asked:
+            rows_left = sum(s.maybe.count for s in self.selections)
             self.reports.append(
                 StageReport(
-                    name, len(self._asked), groups, len(self.selections), rows, sum(s.maybe.count for s in self.selections),
+                    name, len(self._asked), groups, len(self.selections), rows, rows_left,
                     *pages, counts.requests - requests, counts.bytes - size,
                 )
             )  # fmt: skip
@@ -154,6 +163,9 @@ class Pruner:
         """Combine the tests' rows by the predicate, and let go of row groups without any."""
         for selection in self.selections:
             selection.maybe, selection.sure = self._combine(self.predicate, selection)
+            inside = self._within.get(selection.row_group)
+            if inside is not None:
+                selection.maybe, selection.sure = selection.maybe & inside, selection.sure & inside
         self.selections = [s for s in self.selections if s.maybe]
 
     def _combine(self, predicate: Predicate, selection: Selection) -> tuple[RowRanges, RowRanges]:
@@ -200,7 +212,7 @@ class Pruner:
                 key = test, selection.row_group
                 if not some[k]:
                     self._drop(test, selection)
-                elif every[k] and test.node.max_rep == 0:
+                elif every[k]:
                     self._sure[key] = RowRanges.all(selection.num_rows)
                 self._share[key] = kept_share(test, bounds, k)
 
@@ -274,7 +286,7 @@ class Pruner:
             key = test, selection.row_group
             first_rows = locations.first_rows
             self._maybe[key] &= RowRanges.from_pages(first_rows, some, selection.num_rows)
-            if test.node.max_rep == 0:
+            if every.any():
                 self._sure[key] |= RowRanges.from_pages(first_rows, every, selection.num_rows)
 
 

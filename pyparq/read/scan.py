@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
-from pyparq.filters.rows import evaluate_rows
+from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
-from pyparq.read.leaf import DecodedLeaf
+from pyparq.read.leaf import DecodedLeaf, slot_level
 from pyparq.read.open import OpenFile
 from pyparq.read.plan import RowGroupPlan, ScanPlan
 from pyparq.read.project import Output, project
 from pyparq.read.prune import Pruner, Selection, StageReport
+from pyparq.read.restore import HintMismatch, restore_all
+from pyparq.read.rows import ranges_by_group, row_numbers
 from pyparq.schema.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 
@@ -37,13 +41,21 @@ class Scan:
         columns: Sequence[str] | None = None,
         filters: Any = None,
         row_groups: Sequence[int] | None = None,
+        *,
+        rows: Any = None,
+        limit: int | None = None,
     ) -> None:
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+            raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         self.file = file
         self.columns = None if columns is None else list(columns)
         self.filters = filters
-        self.outputs: list[Output] = project(file.tree, columns)
+        self.outputs: list[Output] = project(file.tree, columns, file.fields)
         self.predicate = bind(filters, file.tree)
+        self.limit = limit
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
+        self._within: dict[int, RowRanges] = {}
+        self._choose_rows(rows)
         self.reader = ColumnReader(file)
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
@@ -58,15 +70,37 @@ class Scan:
 
     @property
     def schema(self) -> Schema:
-        """Schema of the result. String columns become ``large_string`` in tables where one passes 2 GiB."""
-        return Schema(tuple(output.field for output in self.outputs))
+        """Schema of the result. String columns become ``large_string`` in tables where one passes 2 GiB, and a type
+        that ``ARROW:schema`` hints at, but the data contradict, is left out."""
+        return Schema(tuple(output.field for output in self.outputs), self.file.fields.metadata)
 
     def to_table(self) -> Table:
         """All matching rows. Columns of all row groups are read side by side."""
         selections = self._prune()
-        batches = [b for b in self._run(selections) if b.num_rows]
+        if self.limit is None or isinstance(self.predicate, Constant):
+            batches = [b for b in self._run(selections) if b.num_rows]
+        else:
+            batches = [b for part in self._by_row_group() for b in part]
         self.rows_returned = sum(b.num_rows for b in batches)
-        return Table(*widen_columns(self.schema, batches))
+        return Table(*widen_columns(self._restore(batches), batches))
+
+    def _restore(self, batches: list[Batch]) -> Schema:
+        """Give the batches' columns the types of the result; returns the schema that they have then.
+
+        A hint that the data contradict is dropped for the whole column.
+        """
+        fields, most = list(self.schema.fields), self.file.options.limits.max_column
+        for k, output in enumerate(self.outputs):
+            if output.field.type == output.stored.type or not batches:
+                continue
+            columns = [batch.columns[k] for batch in batches]
+            with suppress(HintMismatch):
+                columns = restore_all(columns, output.field.type, most)
+            # What they came out as: a hint may be dropped, or strings may have become large.
+            fields[k] = replace(output.field, type=columns[0].type)
+            for batch, column in zip(batches, columns, strict=True):
+                batch.columns[k] = column
+        return replace(self.schema, fields=tuple(fields))
 
     def batches(self, batch_size: int | None = None) -> Iterator[Batch]:
         """Matching rows, one :class:`pyparq.table.Batch` per row group (cut to ``batch_size`` rows when given).
@@ -76,13 +110,28 @@ class Scan:
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned = 0
+        for batches in self._by_row_group():
+            for batch in batches:
+                batch.schema, _ = widen_columns(self._restore([batch]), [batch])
+                del batch  # no name here may keep a batch alive while the next one is made
+            for part in _slices(batches, batch_size):
+                self.rows_returned += part.num_rows
+                yield part
+                del part
+
+    def _by_row_group(self) -> Iterator[list[Batch]]:
+        """The batch of one row group after the other, until there are as many rows as were asked for."""
+        left = self.limit
         for selection in self._prune():
-            fresh = Selection(selection.row_group, selection.maybe, selection.sure)
-            for batch in self._run([fresh]):
-                self.rows_returned += batch.num_rows
-                step = batch_size or max(batch.num_rows, 1)
-                for start in range(0, batch.num_rows, step):
-                    yield batch.slice(start, min(step, batch.num_rows - start))
+            if left == 0:
+                return
+            # What pruning read is used again; what decoding this row group adds goes with it.
+            fresh = replace(selection, dictionaries=dict(selection.dictionaries), locations=dict(selection.locations))
+            batches = self._run([fresh], limit=left)
+            if left is not None:
+                left -= sum(batch.num_rows for batch in batches)
+            yield batches
+            del batches
 
     def count(self) -> int:
         """How many rows match; without reading any column where the indexes alone can tell."""
@@ -90,7 +139,10 @@ class Scan:
             return sum(s.maybe.count for s in self._prune())
         total = 0
         for selection in self._prune():
-            total += sum(b.num_rows for b in self._run([selection], outputs=[]))
+            wanted = None if self.limit is None else self.limit - total
+            if wanted == 0:
+                break
+            total += sum(b.num_rows for b in self._run([selection], outputs=[], limit=wanted))
         return total
 
     def plan(self) -> ScanPlan:
@@ -109,11 +161,11 @@ class Scan:
             groups.append(
                 RowGroupPlan(
                     selection.row_group, selection.num_rows, tuple(selection.maybe), tuple(selection.sure),
-                    tuple(reads[0]), tuple(reads[1]),
+                    tuple(reads[0]), tuple(reads[1]), tuple(self._rows_asked(selection)),
                 )
             )  # fmt: skip
         options = replace(self.file.options, decryption=None)  # keys do not travel
-        return ScanPlan(self.file.name, self.columns, self.filters, options, tuple(groups))
+        return ScanPlan(self.file.name, self.columns, self.filters, options, tuple(groups), self.limit)
 
     def explain(self, *, execute: bool = True) -> Explanation:
         """What each index removed, and the pages, ranges, requests and bytes it came to.
@@ -127,10 +179,33 @@ class Scan:
 
     # ---- the line from pruning to batches
 
+    def _choose_rows(self, rows: Any) -> None:
+        """Keep the row groups that hold any of ``rows``; a limit on unfiltered rows is such a choice too."""
+        counts = [self.file.num_rows_of(k) for k in range(self.file.num_row_groups)] if rows is not None else []
+        if rows is not None:
+            numbers = row_numbers(rows, sum(counts))
+            self._within = ranges_by_group(numbers if isinstance(numbers, slice) else np.unique(numbers), counts)
+            self.row_groups = [k for k in self.row_groups if k in self._within]
+        if self.limit is None or not isinstance(self.predicate, Constant):
+            return
+        left, chosen = self.limit, []
+        for k in self.row_groups:
+            asked = self._within.get(k) or RowRanges.all(self.file.num_rows_of(k))
+            if left == 0:
+                break
+            self._within[k] = asked.head(left)
+            left -= self._within[k].count
+            chosen.append(k)
+        self.row_groups = chosen
+
+    def _rows_asked(self, selection: Selection) -> RowRanges:
+        asked = self._within.get(selection.row_group)
+        return RowRanges.all(selection.num_rows) if asked is None else asked
+
     def _prune(self) -> list[Selection]:
         if self._selections is None:
             with self._reading():
-                pruner = Pruner(self.file, self.predicate, self.row_groups)
+                pruner = Pruner(self.file, self.predicate, self.row_groups, self._within)
                 self._selections = pruner.run()
                 self.reports = pruner.reports
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
@@ -157,6 +232,7 @@ class Scan:
                     f"{self.file.num_rows_of(group.row_group)}",
                     file=self.file.name, row_group=group.row_group,
                 )  # fmt: skip
+        self._within |= {g.row_group: RowRanges.of(g.within, g.num_rows) for g in groups if g.within is not None}
         self._selections = [
             Selection(g.row_group, RowRanges.of(g.maybe, g.num_rows), RowRanges.of(g.sure, g.num_rows)) for g in groups
         ]
@@ -173,33 +249,38 @@ class Scan:
             for c in sorted(self.predicate.columns())
         ]
 
-    def _run(self, selections: list[Selection], outputs: list[Output] | None = None) -> list[Batch]:
-        """One batch per selection. A page that contradicts its index is read again without the index."""
+    def _run(
+        self, selections: list[Selection], outputs: list[Output] | None = None, limit: int | None = None
+    ) -> list[Batch]:
+        """One batch per selection (of at most ``limit`` rows). A page that contradicts its index is read again without
+        the index."""
         with self._reading():
-            return self._run_or_fall_back(selections, self.outputs if outputs is None else outputs)
+            return self._run_or_fall_back(selections, self.outputs if outputs is None else outputs, limit)
 
-    def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output]) -> list[Batch]:
+    def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch]:
         try:
-            return self._read(selections, outputs)
+            return self._read(selections, outputs, limit)
         except ChecksumError:
             raise
         except CorruptFileError as error:
             if not any(loc is not None for s in selections for loc in s.locations.values()):
                 raise
             warnings.warn(f"reading without page indexes: {error}", CorruptIndexWarning, stacklevel=6)
-            return self._read([self._without_index(s) for s in selections], outputs)
+            return self._read([self._without_index(s) for s in selections], outputs, limit)
 
     def _without_index(self, selection: Selection) -> Selection:
-        rows = RowRanges.all(selection.num_rows)
+        rows = self._rows_asked(selection)
         sure = rows if isinstance(self.predicate, Constant) else RowRanges.none(selection.num_rows)
         plain = Selection(selection.row_group, rows, sure)
         plain.locations = {leaf.column: None for leaf in self.file.tree.leaves}
         return plain
 
-    def _read(self, selections: list[Selection], outputs: list[Output]) -> list[Batch]:
+    def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
         first = [w for s in selections for w in self._filter_columns(s)]
         decoded = _by_place(first, self.reader.read(first))
         kept = [self._survivors(s, decoded) for s in selections]
+        if limit is not None:
+            kept = [rows.head(limit) for rows in kept]
         rest = [
             Wanted(s, leaf, rows)
             for s, rows in zip(selections, kept, strict=True)
@@ -220,10 +301,19 @@ class Scan:
         undecided = selection.maybe & ~selection.sure
         if not undecided:
             return selection.sure
-        columns: dict[int, Column] = {
-            c: decoded[selection.row_group, c].select(undecided).column for c in self.predicate.columns()
-        }
-        return undecided.select(evaluate_rows(self.predicate, columns)) | selection.sure
+        leaves = {c: decoded[selection.row_group, c].select(undecided) for c in self.predicate.columns()}
+        columns = {c: leaf.column for c, leaf in leaves.items()}
+        levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
+        return undecided.select(evaluate_rows(self.predicate, columns, levels=levels)) | selection.sure
+
+
+def _slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
+    """The batches cut to ``size`` rows; the list is emptied on the way."""
+    while batches:
+        batch = batches.pop(0)
+        step = size or max(batch.num_rows, 1)
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, min(step, batch.num_rows - start))
 
 
 def _by_place(wanted: Sequence[Wanted], decoded: Sequence[DecodedLeaf]) -> dict[tuple[int, int], DecodedLeaf]:
@@ -237,7 +327,7 @@ def _assemble(
     if output.shape.kind == "leaf":
         return leaves[output.leaves[0].column].column
     with located(row_group=selection.row_group, column=output.field.name):
-        return assemble(output.shape, output.field, leaves, rows.count)
+        return assemble(output.shape, output.stored, leaves, rows.count)
 
 
 def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:

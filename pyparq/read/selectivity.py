@@ -21,6 +21,10 @@ _UNKNOWN = 0.5
 
 def kept_share(test: Test, bounds: Bounds, k: int) -> float:
     """Between 0 and 1, for part ``k`` of ``bounds``; values are taken to be spread evenly between their bounds."""
+    if test.asks_levels:
+        return _UNKNOWN
+    if test.none:
+        return 1.0  # few lists hold any one value
     count, nulls = int(bounds.counts[k]), int(bounds.null_counts[k])
     null_share = nulls / count if count > 0 and nulls >= 0 else 0.0
     if test.op == "is_null":

@@ -104,8 +104,12 @@ def decimal_storage(precision: int) -> tuple[Physical, int]:
     for physical in (Physical.INT32, Physical.INT64):
         if precision <= decimal_capacity(physical, 0):
             return physical, 0
-    length = next(n for n in range(9, 34) if decimal_capacity(Physical.FIXED_LEN_BYTE_ARRAY, n) >= precision)
-    return Physical.FIXED_LEN_BYTE_ARRAY, length
+    return Physical.FIXED_LEN_BYTE_ARRAY, fixed_decimal_length(precision)
+
+
+def fixed_decimal_length(precision: int) -> int:
+    """Fewest bytes of a FIXED_LEN_BYTE_ARRAY that hold ``precision`` digits (1 to 76)."""
+    return next(n for n in range(1, 34) if decimal_capacity(Physical.FIXED_LEN_BYTE_ARRAY, n) >= precision)
 
 
 def _unsupported(field: Field, type_: DataType) -> UnsupportedError:

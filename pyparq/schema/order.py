@@ -13,9 +13,10 @@ string, enum, JSON, BSON, binary, fixed,    Python ``bytes`` in an object array
 UUID
 DECIMAL on FIXED_LEN_BYTE_ARRAY and         Python ``int`` (unscaled) in an object array
 BYTE_ARRAY
+INT96 (under INT96_TIMESTAMP_ORDER alone)   numpy int64 in the unit it is read in
 ==========================================  =================================================
 
-INTERVAL, VARIANT, GEOMETRY, GEOGRAPHY and always-null leaves have none, nor has INT96 under TYPE_ORDER
+INTERVAL, VARIANT, GEOMETRY, GEOGRAPHY and always-null leaves have none
 (parquet.thrift, ColumnOrder). Bounds are stored as PLAIN bytes, without a length prefix for BYTE_ARRAY.
 """
 
@@ -32,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.schema import int96, total_order
 from pyparq.schema.types import LeafType, Physical
 from pyparq.schema.values import BinaryValues, Values
 
@@ -61,13 +63,15 @@ class Order(IntEnum):
     """TYPE_ORDER."""
     TOTAL = 2
     """IEEE_754_TOTAL_ORDER."""
+    INT96 = 4
+    """INT96_TIMESTAMP_ORDER."""
     UNKNOWN = 3
     """An order, an annotation or a combination that is not known, or a writer known to get it wrong."""
 
 
 def domain(leaf: LeafType) -> str:
-    """``"int"``, ``"uint"``, ``"float"``, ``"bytes"``, ``"decimal"``, or ``""`` for a leaf without an
-    order.
+    """``"int"``, ``"uint"``, ``"float"``, ``"bytes"``, ``"decimal"``, ``"int96"``, or ``""`` for a leaf
+    without an order.
     """
     kind = leaf.kind
     if kind in _SIGNED_KINDS or kind == "bool":
@@ -80,11 +84,11 @@ def domain(leaf: LeafType) -> str:
         return "bytes"
     if kind == "decimal":
         return "int" if leaf.physical in (Physical.INT32, Physical.INT64) else "decimal"
-    return ""
+    return "int96" if kind == "int96" else ""
 
 
 def has_order(leaf: LeafType) -> bool:
-    """Whether bounds of this leaf mean anything under TYPE_ORDER."""
+    """Whether bounds of this leaf can mean anything: under TYPE_ORDER, or for INT96 under its own order."""
     return domain(leaf) != ""
 
 
@@ -97,6 +101,9 @@ def order_of(leaf: LeafType, column_order: Any, element: Any = None) -> Order:
     logical = None if element is None else element.logicalType
     if logical is not None and all(getattr(logical, name) is None for name in logical.__slots__):
         return Order.UNKNOWN
+    if leaf.kind == "int96":
+        own = column_order is not None and column_order.INT96_TIMESTAMP_ORDER is not None
+        return Order.INT96 if own else Order.UNKNOWN
     if column_order is None:
         return Order.ABSENT
     if column_order.TYPE_ORDER is not None:
@@ -113,7 +120,7 @@ def bound_dtype(leaf: LeafType) -> np.dtype[Any]:
 
 _DOMAIN_DTYPES: dict[str, np.dtype[Any]] = {
     "int": np.dtype(np.int64), "uint": np.dtype(np.uint64), "float": np.dtype(np.float64),
-    "bytes": np.dtype(object), "decimal": np.dtype(object), "": np.dtype(object),
+    "bytes": np.dtype(object), "decimal": np.dtype(object), "int96": np.dtype(np.int64), "": np.dtype(object),
 }  # fmt: skip
 
 
@@ -138,6 +145,8 @@ def decode_bounds(leaf: LeafType, raw: Sequence[bytes | None]) -> tuple[npt.NDAr
         return _decode_numbers(raw, dtype, bound_dtype(leaf), leaf.kind == "bool")
     values = np.empty(len(raw), object)
     kind = domain(leaf)
+    if kind == "int96":
+        return int96.decode_bounds(list(raw), leaf.unit or "ns")
     if kind == "bytes":
         values[:] = [b"" if r is None else r for r in raw]
         return values, np.array([r is not None for r in raw], bool)
@@ -189,6 +198,11 @@ def encode_bound(leaf: LeafType, value: Any) -> bytes:
         return _encode_decimal(leaf, int(value))
     if kind == "float":
         return _encode_float(leaf, float(value))
+    if kind == "int96":
+        data, fits = int96.from_ticks(np.array([value], np.int64), leaf.unit or "ns")
+        if not fits[0]:
+            raise ValueError(f"{value!r} is beyond the days of INT96")
+        return data.tobytes()
     if kind == "":
         raise TypeError(f"{leaf.kind} has no order")
     if leaf.kind == "bool":
@@ -232,11 +246,12 @@ class SegmentBounds:
         return len(self.mins)
 
 
-def segment_minmax(leaf: LeafType, values: Values, bounds: Int64Array) -> SegmentBounds:
+def segment_minmax(leaf: LeafType, values: Values, bounds: Int64Array, order: Order = Order.TYPE) -> SegmentBounds:
     """Bounds of the segments ``values[bounds[k]:bounds[k + 1]]``, ``k`` from 0 to ``len(bounds) - 2``.
 
-    ``values`` are physical values without nulls, ``bounds`` int64 and ascending. Floats follow TYPE_ORDER's
-    rules for writers: NaN is left out (and counted), a zero minimum is -0.0, a zero maximum +0.0.
+    ``values`` are physical values without nulls, ``bounds`` int64 and ascending. Floats follow the rules for writers
+    of their ``order``. TYPE: NaN is left out (and counted), a zero minimum is -0.0, a zero maximum +0.0. TOTAL: NaN is
+    left out too, but is the bound of a segment that holds nothing else; zeros keep their signs.
     """
     bounds = np.ascontiguousarray(bounds, np.int64)
     kind = domain(leaf)
@@ -247,8 +262,10 @@ def segment_minmax(leaf: LeafType, values: Values, bounds: Int64Array) -> Segmen
         return _binary_minmax(values, bounds, signed=kind == "decimal")
     if kind in ("bytes", "decimal"):
         return _fixed_minmax(values, bounds, signed=kind == "decimal")
+    if kind == "int96":
+        return SegmentBounds(*int96.segment_minmax(values, bounds), None)
     if kind == "float":
-        return _float_minmax(leaf, values, bounds)
+        return _total_minmax(leaf, values, bounds) if order == Order.TOTAL else _float_minmax(leaf, values, bounds)
     if kind == "uint":
         values = values.view(np.dtype(f"<u{leaf.width}"))
     mins, maxs = kernels.minmax_numeric(values, bounds)[:2]
@@ -272,6 +289,13 @@ def _float_minmax(leaf: LeafType, values: npt.NDArray[Any], bounds: Int64Array) 
     mins = np.where(mins == 0, stored.type(-0.0), mins).astype(stored)
     maxs = np.where(maxs == 0, stored.type(0.0), maxs).astype(stored)
     filled = (np.diff(bounds) > nan_counts).tolist()
+    return SegmentBounds(_cells(mins, filled), _cells(maxs, filled), nan_counts)
+
+
+def _total_minmax(leaf: LeafType, values: npt.NDArray[Any], bounds: Int64Array) -> SegmentBounds:
+    plain = values.reshape(-1).view("<f2") if leaf.kind == "float16" else values
+    mins, maxs, nan_counts = total_order.segment_minmax(plain, bounds)
+    filled = (np.diff(bounds) > 0).tolist()
     return SegmentBounds(_cells(mins, filled), _cells(maxs, filled), nan_counts)
 
 

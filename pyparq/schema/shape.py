@@ -60,6 +60,21 @@ def shape_of(node: Node) -> Shape:
     )
 
 
+def parts_of(node: Node) -> Iterator[tuple[str, Node]]:
+    """Names and nodes of what a list or map consists of, its structure passed over: elements, however deep the lists
+    are, the fields of structs in lists, ``key`` and ``value`` of maps. Nothing for other nodes."""
+    shape = shape_of(node)
+    if shape.kind not in ("list", "map"):
+        return
+    while shape.kind == "list":
+        shape = shape.children[0]
+        yield shape.name, shape.node
+    for child in shape.children:
+        yield child.name, child.node
+    if shape.kind == "map":
+        yield from zip(("key", "value"), (child.node for child in shape.children), strict=True)
+
+
 def _value(node: Node, name: str) -> Shape:
     """The shape of a node whose own repetition (REPEATED) is already accounted for."""
     nullable = node.repetition == OPTIONAL

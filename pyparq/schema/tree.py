@@ -128,7 +128,11 @@ class SchemaTree:
             raise ColumnNotFoundError(f"no column {name!r}{near_matches(name, self.names)}") from None
 
     def find(self, path: str | Sequence[str]) -> Node:
-        """The node at a path: a tuple of names, or a dotted string (a name that holds dots wins over a path)."""
+        """The node at a path: a tuple of names, or a dotted string (a name that holds dots wins over a path).
+
+        Names are those of the schema's nodes (``ls.list.element.y``) or, shorter, of what these mean: ``ls.y`` for a
+        field of the structs in a list, ``m.key`` for the keys of a map. Where both fit, the node's name wins.
+        """
         if isinstance(path, str):
             names = (path,) if "." not in path or self._has_top(path) else tuple(path.split("."))
         else:
@@ -139,22 +143,30 @@ class SchemaTree:
             dotted = ".".join(names)
             known = self.names if len(names) == 1 else [leaf.dotted for leaf in self.leaves]
             raise ColumnNotFoundError(f"no column {dotted!r}{near_matches(dotted, known)}") from None
-        for name in names[1:]:
-            node = _child(node, name, names)
-        return node
+        found = _below(node, names[1:])
+        if found is None:
+            wanted = ".".join(names)
+            raise ColumnNotFoundError(f"no column {wanted!r}{near_matches(wanted, [x.dotted for x in node.leaves()])}")
+        return found
 
     def _has_top(self, name: str) -> bool:
         # Not by catching top()'s error: its message searches for near matches.
         return any(child.name == name for child in self.root.children)
 
 
-def _child(node: Node, name: str, names: tuple[str, ...]) -> Node:
+def _below(node: Node, names: tuple[str, ...]) -> Node | None:
+    """The node at a path below ``node``."""
+    if not names:
+        return node
     for child in node.children:
-        if child.name == name:
-            return child
-    wanted = ".".join(names)
-    known = [leaf.dotted for leaf in node.leaves()]
-    raise ColumnNotFoundError(f"no column {wanted!r}{near_matches(wanted, known)}")
+        if child.name == names[0] and (found := _below(child, names[1:])) is not None:
+            return found
+    from pyparq.schema.shape import parts_of  # stands on this module
+
+    for name, part in parts_of(node):
+        if name == names[0] and (found := _below(part, names[1:])) is not None:
+            return found
+    return None
 
 
 def build_tree(elements: Sequence[Any], max_depth: int = 64) -> SchemaTree:

@@ -78,7 +78,7 @@ def encode_chunk(
     if dictionary is not None:
         writer.add_dictionary(dictionary.entries, plan.leaf)
     _write_pages(writer, data, pages, sections)
-    bounds = segment_minmax(plan.leaf, data.values, pages.values) if plan.statistics else None
+    bounds = segment_minmax(plan.leaf, data.values, pages.values, plan.order) if plan.statistics else None
     levels = _histograms(data, pages)
     meta = _metadata(data, plan, writer, sections, dictionary, decision)
     if bounds is not None:
@@ -166,8 +166,14 @@ def _metadata(
         data_page_offset=writer.offsets[0],
         dictionary_page_offset=0 if dictionary is not None else None,
         encoding_stats=stats,
-        key_value_metadata=None if decision.record is None else [decision.record],
+        key_value_metadata=_key_values(plan, decision) or None,
     )
+
+
+def _key_values(plan: ColumnPlan, decision: Decision) -> list[tt.KeyValue]:
+    """What the user said of the column, and how its encoding was chosen, where it was."""
+    pairs = [tt.KeyValue(key=k, value=v) for k, v in plan.key_values.items()]
+    return pairs if decision.record is None else [*pairs, decision.record]
 
 
 def _statistics(
@@ -182,6 +188,7 @@ def _statistics(
         # Dictionary entries differ in their bits: for floats that is not the same as distinct values.
         distinct_count=None if plan.leaf.kind in FLOAT_KINDS else decision.distinct,
         truncate=options.statistics_truncate_length or None,
+        order=plan.order,
     )
 
 
@@ -235,7 +242,7 @@ def _column_index(
     plan: ColumnPlan, options: WriteOptions, pages: Pages, bounds: SegmentBounds, levels: _Levels,
     crypto: ChunkEncryption,
 ) -> bytes | None:  # fmt: skip
-    builder = ColumnIndexBuilder(plan.leaf, options.column_index_truncate_length or None)
+    builder = ColumnIndexBuilder(plan.leaf, options.column_index_truncate_length or None, plan.order)
     value_counts = np.diff(pages.values)
     nulls = np.diff(pages.slots) - value_counts
     # With one level there is nothing in the histograms that null counts do not say.

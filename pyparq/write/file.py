@@ -16,6 +16,7 @@ from pyparq.encryption.writing import FileEncryption, check_properties, file_enc
 from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
 from pyparq.ingest import ingest
+from pyparq.ingest.normalize import normal_schema
 from pyparq.io.sibling import base_name, sibling_path, write_sibling
 from pyparq.io.sink import Sink, open_sink
 from pyparq.options import WriteOptions
@@ -23,6 +24,7 @@ from pyparq.schema.types import Schema
 from pyparq.table import Batch
 from pyparq.write.finish import FileLayout
 from pyparq.write.groups import RowGroupEncoder
+from pyparq.write.keyvalues import text_key, text_value
 from pyparq.write.plan import check_options, make_plan, within_ordinals
 from pyparq.write.rows import RowBuffer
 
@@ -70,7 +72,7 @@ class ParquetWriter:
         self._key_values: dict[str, str | bytes | None] = {}
         self._state: _State | None = None
         self._failed = False
-        self._schema = None if schema is None else _schema_of(schema)
+        self._schema = None if schema is None else normal_schema(_schema_of(schema))
         self.add_key_value_metadata(self.options.key_value_metadata)
         self._sink: Sink | None = None
         if self._schema is not None:
@@ -135,7 +137,7 @@ class ParquetWriter:
         for key, value in pairs.items():
             if self.metadata is not None:
                 raise DataError("the file is closed: its metadata is written")
-            self._key_values[_text_key(key)] = _text_value(key, value)
+            self._key_values[text_key(key)] = text_value(key, value)
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
@@ -199,7 +201,7 @@ class ParquetWriter:
         plan = make_plan(schema, self.options)
         for key, value in schema.metadata.items():
             if key != b"ARROW:schema":
-                self._key_values.setdefault(_text_key(key), _text_value(key, value))
+                self._key_values.setdefault(text_key(key), text_value(key, value))
         encryption = file_encryption(self.options.encryption, [c.path for c in plan.columns], base_name(sink.name))
         if encryption.material is not None:
             sibling_path(sink.name, "key material")  # refuses what has no place for it
@@ -278,24 +280,3 @@ def _schema_of(given: Any) -> Schema:
 
         return schema_from_arrow(given)
     raise OptionError(f"a schema is a pyparq.schema, a dict of names to types, or an Arrow schema, not {given!r}")
-
-
-def _text_key(key: Any) -> str:
-    try:
-        text = key.decode("utf-8") if isinstance(key, bytes) else key
-    except UnicodeDecodeError:
-        text = None
-    if not isinstance(text, str):
-        raise DataError(f"metadata key {key!r} is not text")
-    return text
-
-
-def _text_value(key: Any, value: Any) -> str | bytes | None:
-    if value is None or isinstance(value, str):
-        return value
-    if not isinstance(value, bytes):
-        raise DataError(f"metadata {key!r} has a value of {type(value).__name__}; give text or bytes")
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value

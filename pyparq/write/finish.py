@@ -18,6 +18,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
 from pyparq.io.sink import Sink
 from pyparq.options import SortKey
+from pyparq.schema.order import Order
 from pyparq.write.chunk import EncodedChunk
 from pyparq.write.plan import WritePlan
 
@@ -100,7 +101,7 @@ class FileLayout:
             row_groups=self._row_groups,
             key_value_metadata=[tt.KeyValue(key=k, value=v) for k, v in key_values.items()] or None,
             created_by=CREATED_BY,
-            column_orders=[tt.ColumnOrder(TYPE_ORDER=tt.TypeDefinedOrder()) for _ in self._plan.columns],
+            column_orders=[_column_order(column.order) for column in self._plan.columns],
         )
         for ordinal, group in enumerate(self._row_groups):
             group.columns = [self._encryption.store_metadata(c, ordinal, k) for k, c in enumerate(group.columns)]
@@ -127,6 +128,14 @@ class FileLayout:
         start = self._sink.position
         self._sink.write([data])
         return start, len(data)
+
+
+def _column_order(order: Order) -> tt.ColumnOrder:
+    if order == Order.TOTAL:
+        return tt.ColumnOrder(IEEE_754_TOTAL_ORDER=tt.IEEE754TotalOrder())
+    if order == Order.INT96:
+        return tt.ColumnOrder(INT96_TIMESTAMP_ORDER=tt.Int96TimestampOrder())
+    return tt.ColumnOrder(TYPE_ORDER=tt.TypeDefinedOrder())
 
 
 def _sorting_column(column: int, key: SortKey) -> tt.SortingColumn:

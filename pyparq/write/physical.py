@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pyparq.errors import DataError
 from pyparq.kernels import compact_binary, compact_fixed, take_binary
+from pyparq.schema import int96
 from pyparq.schema.arrow import leaf_of
 from pyparq.schema.types import DataType, Field, LeafType, Physical
 from pyparq.schema.values import BinaryValues, Values
@@ -23,9 +24,6 @@ Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
 
 _MS_PER_DAY = 86_400_000
-_TICKS_PER_DAY = {"s": 86_400, "ms": _MS_PER_DAY, "us": _MS_PER_DAY * 1000, "ns": _MS_PER_DAY * 1_000_000}
-_JULIAN_EPOCH = 2_440_588
-"""Julian day number of 1970-01-01."""
 
 _SAME_BYTES = frozenset({"json", "enum", "uuid", "bson", "interval", "variant", "geometry", "geography"})
 """Annotations over bytes that Arrow holds as strings, binary or fixed-size binary."""
@@ -112,20 +110,10 @@ def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> np
     if kind in ("time", "timestamp") and type_.unit == "s":
         return _milliseconds(values, values.dtype)
     if kind == "int96":
-        return _int96(values, type_.unit)
+        stored, fit = int96.from_ticks(values, type_.unit)
+        _check(fit, values, f"{type_.unit} are beyond a 32-bit Julian day")
+        return stored
     return values
-
-
-def _int96(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.uint8]:
-    """Nanoseconds of the day (8 bytes), then the Julian day (4 bytes): the form of Impala and Hive."""
-    per_day = _TICKS_PER_DAY[unit]
-    days, ticks = np.divmod(values, per_day)
-    days = days + _JULIAN_EPOCH
-    _check((days >= -(1 << 31)) & (days < 1 << 31), values, f"{unit} are beyond a 32-bit Julian day")
-    out = np.empty((len(values), 12), np.uint8)
-    out[:, :8] = (ticks * (_TICKS_PER_DAY["ns"] // per_day)).astype("<i8").view(np.uint8).reshape(-1, 8)
-    out[:, 8:] = days.astype("<i4").view(np.uint8).reshape(-1, 4)
-    return out
 
 
 def _days(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

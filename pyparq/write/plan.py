@@ -12,9 +12,11 @@ from pyparq.errors import OptionError, located
 from pyparq.index.bloom import can_prune
 from pyparq.options import BloomOptions, SortKey, WriteOptions, bloom_options, sort_keys
 from pyparq.schema.arrow import elements_from_schema
-from pyparq.schema.order import has_order
+from pyparq.schema.order import Order, has_order
 from pyparq.schema.tree import Node, SchemaTree, build_tree
 from pyparq.schema.types import LeafType, Schema
+from pyparq.write.keyvalues import text_key, text_value
+from pyparq.write.storage import apply_storage, order_of_leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,10 @@ class ColumnPlan:
     """Encoding of data pages without a dictionary; ``None``: chosen from the data (:mod:`pyparq.write.choose`)."""
     statistics: bool
     bloom: BloomOptions | None
+    order: Order
+    """The order of the bounds."""
+    key_values: Mapping[str, str | bytes | None]
+    """Key-value metadata of the chunks."""
 
     @property
     def column(self) -> int:
@@ -68,6 +74,7 @@ def make_plan(schema: Schema, options: WriteOptions) -> WritePlan:
     """
     elements = elements_from_schema(schema)
     tree = build_tree(elements)
+    apply_storage(tree, options, _per_leaf)
     return WritePlan(options, schema, elements, tree, _columns(tree, options), _sort_plan(tree, options))
 
 
@@ -102,6 +109,8 @@ def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
     given_encodings = _per_leaf(tree, options.column_encoding, None)
     statistics = _per_leaf(tree, options.write_statistics, True)
     blooms = _blooms(tree, options)
+    orders = _per_leaf(tree, options.float_order, "TYPE_ORDER")
+    key_values = _key_values(tree, options.column_key_value_metadata)
     plans = []
     for leaf, bloom in zip(tree.leaves, blooms, strict=True):
         k = leaf.column
@@ -121,9 +130,23 @@ def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
                     encoding=encoding,
                     statistics=bool(statistics[k]),
                     bloom=bloom,
+                    order=order_of_leaf(leaf.type, orders[k], isinstance(options.float_order, Mapping)),
+                    key_values=key_values.get(k, {}),
                 )
             )
     return plans
+
+
+def _key_values(tree: SchemaTree, given: Mapping[str, Any]) -> dict[int, dict[str, str | bytes | None]]:
+    """Key-value metadata by leaf ordinal."""
+    found = {}
+    for name, pairs in given.items():
+        node = tree.find(name)
+        if not node.is_leaf or not isinstance(pairs, Mapping):
+            raise OptionError("column_key_value_metadata takes {leaf: {key: value}}", column=node.dotted)
+        with located(column=node.dotted):
+            found[node.column] = {text_key(k): text_value(k, v) for k, v in pairs.items()}
+    return found
 
 
 def _level(codec: int, level: Any, per_column: bool) -> int | None:
@@ -192,11 +215,16 @@ def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
         if isinstance(key.name, int) and not 0 <= key.name < len(tree.leaves):
             raise OptionError(f"no column {key.name}: there are {len(tree.leaves)}")
         node = tree.leaves[key.name] if isinstance(key.name, int) else tree.find(key.name)
-        if not node.is_leaf or node.max_rep or not has_order(node.type):
+        if not node.is_leaf or node.max_rep or not _sortable(node.type):
             what = node.type.kind if node.is_leaf and not node.max_rep else "nested"
             raise OptionError(f"rows cannot be sorted by {what} values", column=node.dotted)
         pairs.append((node, key))
     return SortPlan(tuple(pairs), options.sort_scope if sorted_by else "")
+
+
+def _sortable(leaf: LeafType) -> bool:
+    # Numbers in byte arrays of any length, and INT96, are not worth a comparison of their own.
+    return has_order(leaf) and leaf.kind != "int96" and not (leaf.kind == "decimal" and leaf.is_binary)
 
 
 def _per_leaf(tree: SchemaTree, option: Any, default: Any) -> list[Any]:

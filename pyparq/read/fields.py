@@ -1,0 +1,85 @@
+"""The Arrow fields that a file's columns become: what the file's schema says, what is hinted, what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from pyparq.errors import OptionError
+from pyparq.options import ReadOptions
+from pyparq.schema.arrow import field_of
+from pyparq.schema.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
+from pyparq.schema.shape import Shape, shape_of
+from pyparq.schema.tree import Node, SchemaTree
+from pyparq.schema.types import Field, Physical, Schema
+
+
+class FileFields:
+    """Fields of one file's columns. Everything is worked out when it is first asked for: files may be wide."""
+
+    def __init__(self, tree: SchemaTree, key_values: Mapping[bytes, bytes], options: ReadOptions) -> None:
+        self._tree = tree
+        self._key_values = key_values
+        self._asked = _dictionary_columns(tree, options.read_dictionary)
+        self._hints = Hints(key_values, len(tree.root.children), options.use_arrow_schema)
+        self._places: dict[Node, int] | None = None
+        self._dictionaries: dict[Node, frozenset[int]] = {}
+
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """The file's key-value metadata as tables carry it (without the Arrow schema, which they have)."""
+        return {key: value for key, value in self._key_values.items() if key != ARROW_SCHEMA}
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of tables of all columns."""
+        found = []
+        for node in self._tree.root.children:
+            shape = shape_of(node)
+            stored = self.stored(shape, None)
+            if stored is not None:
+                found.append(self.result(stored, shape))
+        return Schema(tuple(found), self.metadata)
+
+    def stored(self, shape: Shape, columns: Collection[int] | None) -> Field | None:
+        """The field by the file's own schema, reduced to the leaves in ``columns``."""
+        return field_of(shape, columns, self._key_values)
+
+    def result(self, stored: Field, shape: Shape) -> Field:
+        """What the column called ``stored`` comes out as."""
+        field = self._hints.restored(stored, self._place(shape.node)) if self._hints else stored
+        return with_dictionaries(field, shape, self._asked) if self._asked else field
+
+    def is_dictionary(self, leaf: Node) -> bool:
+        """Does the leaf come out as a dictionary?"""
+        if not self._hints:
+            return leaf.column in self._asked
+        top = leaf
+        while top.parent is not None and top.parent is not self._tree.root:
+            top = top.parent
+        found = self._dictionaries.get(top)
+        if found is None:
+            shape = shape_of(top)
+            stored = self.stored(shape, None)
+            found = (
+                frozenset() if stored is None else frozenset(dictionary_leaves(self.result(stored, shape).type, shape))
+            )
+            self._dictionaries[top] = found
+        return leaf.column in found
+
+    def _place(self, node: Node) -> int:
+        """A top-level node's place among the columns."""
+        if self._places is None:
+            self._places = {child: k for k, child in enumerate(self._tree.root.children)}
+        return self._places[node]
+
+
+def _dictionary_columns(tree: SchemaTree, names: Sequence[str]) -> frozenset[int]:
+    found = set()
+    for name in names:
+        for leaf in tree.find(name).leaves():
+            if leaf.element.type != Physical.BYTE_ARRAY or leaf.type.kind in ("decimal", "null"):
+                raise OptionError(
+                    f"read_dictionary is for strings and binary, not {leaf.type.kind}", column=leaf.dotted
+                )
+            found.add(leaf.column)
+    return frozenset(found)

@@ -1,0 +1,189 @@
+"""From the types that a file's schema gives to those that are hinted or asked for (see :mod:`pyparq.schema.hints`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.columns import list_items, null_column, pack_mask, take
+from pyparq.schema.types import DataType
+from pyparq.table import Column
+
+_INLINE = 12  # bytes of a string that its view holds itself
+_BLOCK = 1 << 16
+_INT32_MAX = (1 << 31) - 1
+_FREE = 64 << 20
+"""Bytes that null lists of a hinted size may take without any list to justify them."""
+
+
+class HintMismatch(Exception):
+    """The data cannot be shown in the hinted type: the hint was wrong."""
+
+
+def restore_all(columns: list[Column], type_: DataType, max_bytes: int) -> list[Column]:
+    """The parts of one column as ``type_``; see :func:`restore`. Dictionaries all get large values where one has."""
+    done = [restore(column, type_, max_bytes) for column in columns]
+    values = [(c.type.dictionary.format, c.type) for c in done if c.type.dictionary is not None]
+    wide = next((type_ for form, type_ in values if form in ("U", "Z")), None)
+    return done if wide is None else [restore(column, wide, max_bytes) for column in done]
+
+
+def restore(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """The column as ``type_``; itself where nothing changes.
+
+    ``max_bytes`` is how large a list of a hinted size may become. Raises :class:`HintMismatch`.
+    """
+    have = column.type
+    if have == type_:
+        return column
+    if type_.dictionary is not None:
+        return _dictionary(column, type_, max_bytes)
+    for fits, convert in _CONVERSIONS:
+        if fits(have.format, type_.format):
+            return convert(column, type_, max_bytes)
+    raise HintMismatch(f"{have} cannot be shown as {type_}")
+
+
+def _dictionary(column: Column, type_: DataType, max_bytes: int) -> Column:
+    values, wanted = column.dictionary, type_.dictionary
+    if values is None or wanted is None or column.type.format != type_.format:
+        raise HintMismatch(f"{column.type} cannot be shown as {type_}")
+    if values.type != wanted and not (wanted.format in ("u", "z") and values.type.format == wanted.format.upper()):
+        values = restore(values, wanted, max_bytes)
+    made = DataType(type_.format, (), values.type, type_.ordered)
+    return Column(made, column.length, column.validity, column.buffers, column.null_count, (), values, column.offset)
+
+
+def _same_buffers(column: Column, type_: DataType, max_bytes: int) -> Column:
+    return _retyped(column, type_, column.buffers, column.children)
+
+
+def _retyped(
+    column: Column, type_: DataType, buffers: tuple[npt.NDArray[Any], ...], children: tuple[Column, ...]
+) -> Column:
+    return Column(
+        type_, column.length, column.validity, buffers, column.null_count, children, column.dictionary, column.offset
+    )
+
+
+def _large(column: Column, type_: DataType, max_bytes: int) -> Column:
+    offsets = column.buffers[0].view(np.int32).astype(np.int64)
+    return _retyped(column, type_, (offsets, *column.buffers[1:]), column.children)
+
+
+def _kept_large(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """The bytes do not fit int32 offsets: the column stays large, as it would without a hint."""
+    return column
+
+
+# ---- views ---------------------------------------------------------------------------------------------------------
+
+
+def _views(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """Sixteen bytes per value: its length, then the bytes themselves or prefix, buffer and offset."""
+    offsets = column.offsets().astype(np.int64)
+    data = column.buffers[1].view(np.uint8)
+    if int(offsets[-1]) > _INT32_MAX:
+        raise HintMismatch("a buffer of string views holds less than 2 GiB")
+    mask = column.valid_mask()
+    lengths = np.diff(offsets)
+    if mask is not None:
+        lengths[~mask] = 0
+    views = np.zeros((column.length, 16), np.uint8)
+    views[:, :4] = lengths.astype("<i4").view(np.uint8).reshape(-1, 4)
+    for first in range(0, column.length, _BLOCK):  # what a block needs stays in the cache
+        last = min(first + _BLOCK, column.length)
+        _fill_views(views[first:last], offsets[first:last], lengths[first:last], data)
+    validity, nulls = pack_mask(mask)
+    sizes = np.array([len(data)], np.int64)
+    return Column(type_, column.length, validity, (views.reshape(-1), data, sizes), nulls)
+
+
+def _fill_views(
+    views: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: Any
+) -> None:
+    long = lengths > _INLINE
+    shown = np.where(long, 4, lengths)
+    columns = np.arange(_INLINE)
+    inside = columns < shown[:, None]
+    if inside.any():
+        views[:, 4:][inside] = data[(starts[:, None] + columns)[inside]]
+    views[long, 12:] = starts[long].astype("<i4").view(np.uint8).reshape(-1, 4)
+
+
+# ---- nested --------------------------------------------------------------------------------------------------------
+
+
+def _children(column: Column, type_: DataType, max_bytes: int) -> Column:
+    if len(column.children) != len(type_.children):
+        raise HintMismatch(f"{column.type} cannot be shown as {type_}")
+    pairs = zip(column.children, type_.children, strict=True)
+    children = tuple(restore(child, field.type, max_bytes) for child, field in pairs)
+    return _retyped(column, _with_types(type_, children), column.buffers, children)
+
+
+def _with_types(type_: DataType, children: tuple[Column, ...]) -> DataType:
+    """``type_`` with the types that the children came out as (one may have stayed large)."""
+    fields = (replace(f, type=c.type) for f, c in zip(type_.children, children, strict=True))
+    return DataType(type_.format, tuple(fields))
+
+
+def _large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
+    wide = _large(column, DataType("+L", column.type.children), max_bytes)
+    return restore(wide, type_, max_bytes)
+
+
+def _kept_large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
+    return restore(column, DataType("+L", type_.children), max_bytes)
+
+
+def _fixed_list(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """Every list must have the size; what lies under null ones means nothing but must be there."""
+    size = int(type_.format[3:])
+    offsets, items = list_items(column)
+    lengths, mask = np.diff(offsets.astype(np.int64)), column.valid_mask()
+    wrong = lengths != size
+    if mask is not None:
+        wrong &= mask
+    if wrong.any():
+        raise HintMismatch(f"a list of {int(lengths[int(np.argmax(wrong))])} items in a column of lists of {size}")
+    if mask is None:
+        used = items if items.length == size * column.length else take(items, np.arange(offsets[0], offsets[-1]))
+    elif _is_bomb(column.length, int(np.count_nonzero(mask)), size * max(items.type.byte_width, 1), max_bytes):
+        raise HintMismatch(f"null lists of {size} items each are too large")
+    elif items.length == 0:
+        used = null_column(items.type, column.length * size)
+    else:
+        starts = np.where(mask, offsets[:-1], 0).astype(np.int64)
+        places = starts[:, None] + np.arange(size)
+        places[~mask] = 0
+        used = take(items, places.reshape(-1))
+    child = restore(used, type_.children[0].type, max_bytes)
+    validity, nulls = pack_mask(mask)
+    return Column(_with_types(type_, (child,)), column.length, validity, (), nulls, (child,))
+
+
+def _is_bomb(rows: int, present: int, row_bytes: int, max_bytes: int) -> bool:
+    """Would null rows take much memory that nothing in the file stands for?"""
+    total = rows * row_bytes
+    return total > max_bytes or (total > _FREE and present * 1024 < rows)
+
+
+_Fits = Callable[[str, str], bool]
+_Convert = Callable[[Column, DataType, int], Column]
+_CONVERSIONS: list[tuple[_Fits, _Convert]] = [
+    (lambda a, b: a in ("u", "z") and b == a.upper(), _large),
+    (lambda a, b: a in ("U", "Z") and b == a.lower(), _kept_large),
+    (lambda a, b: a.lower() in ("u", "z") and b == "v" + a.lower(), _views),
+    (lambda a, b: a.startswith("ts") and a[:4] == b[:4], _same_buffers),
+    (lambda a, b: a == "l" and b.startswith("tD"), _same_buffers),
+    (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),
+    (lambda a, b: a == "+l" and b == "+L", _large_list),
+    (lambda a, b: a == "+L" and b == "+l", _kept_large_list),
+    (lambda a, b: a in ("+l", "+L") and b.startswith("+w:"), _fixed_list),
+]
+"""(formats that it is for, conversion)."""

@@ -1,0 +1,72 @@
+"""Row access: which rows of which row groups a caller means by row numbers, a slice or a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.columns import concat, take
+from pyparq.errors import OptionError
+from pyparq.index.row_ranges import RowRanges
+from pyparq.table import Batch, Table
+
+Int64Array = npt.NDArray[np.int64]
+
+
+def row_numbers(rows: Any, num_rows: int) -> slice | Int64Array:
+    """``rows`` checked against a file of ``num_rows`` rows: a slice of step 1, or int64 row numbers as they were given.
+
+    A slice means what it means in Python (negative ends count from the back); row numbers must exist. Raises
+    :class:`OptionError`.
+    """
+    if isinstance(rows, slice):
+        try:
+            start, stop, step = rows.indices(num_rows)
+        except (TypeError, ValueError) as error:
+            raise OptionError(f"a slice of rows that makes no sense: {rows!r} ({error})") from None
+        return slice(start, max(stop, start)) if step == 1 else np.arange(start, stop, step, dtype=np.int64)
+    if isinstance(rows, range) and rows.step == 1 and len(rows) and rows.start >= 0 and rows.stop <= num_rows:
+        return slice(rows.start, rows.stop)
+    try:
+        numbers = np.asarray(rows)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"rows are a slice or row numbers: {error}") from None
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and len(numbers)):
+        raise OptionError(f"rows are a slice or a list of row numbers, not {_shown(rows)}")
+    for bad in (int(numbers.min()), int(numbers.max())) if len(numbers) else ():
+        if not 0 <= bad < num_rows:
+            raise OptionError(f"row {bad} does not exist: the file has {num_rows}")
+    return numbers.astype(np.int64)
+
+
+def _shown(rows: Any) -> str:
+    text = repr(rows)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def ranges_by_group(rows: slice | Int64Array, counts: Sequence[int]) -> dict[int, RowRanges]:
+    """The rows of each row group; those of ``counts[k]`` rows without any are left out. Row numbers must rise."""
+    ends = np.cumsum(counts, dtype=np.int64)
+    found: dict[int, RowRanges] = {}
+    for k, (count, end) in enumerate(zip(counts, ends.tolist(), strict=True)):
+        first = end - count
+        if isinstance(rows, slice):
+            start, stop = max(rows.start - first, 0), min(rows.stop - first, count)
+            inside = RowRanges.of([(start, stop)] if start < stop else [], count)
+        else:
+            a, b = np.searchsorted(rows, (first, end))
+            inside = RowRanges.from_rows(rows[a:b] - first, count)
+        if inside:
+            found[k] = inside
+    return found
+
+
+def in_order(table: Table, places: Int64Array) -> Table:
+    """The rows of ``table`` at ``places`` (any order, repeats too), as one batch."""
+    if not len(places):
+        return Table(table.schema, [])
+    columns = [take(concat(table.chunks(name)), places) for name in table.column_names]
+    return Table(table.schema, [Batch(columns, len(places))])

@@ -1,0 +1,82 @@
+"""INT96 timestamps: nanoseconds of the day (8 bytes), then the Julian day (4 bytes), both little-endian and signed.
+
+The type is deprecated but Impala, Hive and Spark have filled the world with it. An instant is read in a unit of choice
+(nanoseconds reach from 1677 to 2262 only); INT96_TIMESTAMP_ORDER (parquet.thrift, ColumnOrder) compares days, then
+nanoseconds, which is the order of the instants where the nanoseconds stay within a day.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+JULIAN_EPOCH = 2_440_588
+"""Julian day number of 1970-01-01."""
+NS_PER_DAY = 86_400_000_000_000
+UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+Bytes = npt.NDArray[np.uint8]
+Int64Array = npt.NDArray[np.int64]
+
+
+def parts(values: Bytes) -> tuple[Int64Array, Int64Array]:
+    """(days since 1970, nanoseconds) of rows of 12 bytes."""
+    flat = np.ascontiguousarray(values).reshape(-1, 12)
+    nanos = flat[:, :8].copy().view("<i8").reshape(-1)
+    days = flat[:, 8:].copy().view("<i4").reshape(-1).astype(np.int64)
+    return days - JULIAN_EPOCH, nanos
+
+
+def instants(values: Bytes, unit: str) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
+    """Ticks of ``unit`` since the epoch, finer parts dropped (towards the past), and a mask of those that fit int64.
+
+    The others wrap around.
+    """
+    days, nanos = parts(values)
+    per_day = NS_PER_DAY // UNIT_NS[unit]
+    ticks = nanos // UNIT_NS[unit]
+    with np.errstate(over="ignore"):
+        whole = days * per_day
+        found = whole + ticks
+    most = (1 << 63) // per_day
+    overflown = ((whole ^ found) & (ticks ^ found)) < 0  # both summands have another sign than the sum
+    return found, (days > -most) & (days < most) & ~overflown
+
+
+def from_ticks(values: npt.NDArray[Any], unit: str) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    """Rows of 12 bytes for ticks of ``unit`` since the epoch, and a mask of those whose day fits 32 bits."""
+    per_day = NS_PER_DAY // UNIT_NS[unit]
+    days, ticks = np.divmod(values.astype(np.int64, copy=False), per_day)
+    days = days + JULIAN_EPOCH
+    out = np.empty((len(values), 12), np.uint8)
+    out[:, :8] = (ticks * UNIT_NS[unit]).astype("<i8").view(np.uint8).reshape(-1, 8)
+    out[:, 8:] = days.astype("<i4").view(np.uint8).reshape(-1, 4)
+    return out, (days >= -(1 << 31)) & (days < 1 << 31)
+
+
+def decode_bounds(raw: list[bytes | None], unit: str) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
+    """Stored bounds as ticks of ``unit``, and a mask of those that can be used."""
+    fits = np.array([r is not None and len(r) == 12 for r in raw], bool)
+    joined = b"".join([r if r is not None and len(r) == 12 else bytes(12) for r in raw])
+    values, in_range = instants(np.frombuffer(joined, np.uint8).reshape(-1, 12), unit)
+    return values, fits & in_range
+
+
+def segment_minmax(values: Bytes, bounds: Int64Array) -> tuple[list[bytes | None], list[bytes | None]]:
+    """Smallest and largest value of each segment ``[bounds[k], bounds[k + 1])``; ``None`` for empty ones."""
+    days, nanos = parts(values)
+    mins: list[bytes | None] = []
+    maxs: list[bytes | None] = []
+    edges = bounds.tolist()
+    for first, last in pairwise(edges):
+        if first == last:
+            mins.append(None)
+            maxs.append(None)
+            continue
+        order = np.lexsort((nanos[first:last], days[first:last]))
+        mins.append(values[first + int(order[0])].tobytes())
+        maxs.append(values[first + int(order[-1])].tobytes())
+    return mins, maxs

@@ -1,0 +1,285 @@
+"""Altered files: other data never come out of them.
+
+What authenticates and what does not follows Encryption.md: GCM modules are bound to their place and file; CTR page
+bodies, columns in the clear and a file without a supplied AAD prefix are not (docs/encryption.md says so too).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from encryption_by_hand import File, module_at
+from encryption_tools import FOOTER, OTHER, read, stored, table, written
+
+import pyparq
+from pyparq import col
+from pyparq.encryption import DecryptionProperties, EncryptionProperties
+from pyparq.errors import CorruptIndexWarning, EncryptionError, ParquetError
+
+KEYS = DecryptionProperties(FOOTER)
+
+
+def small(**options: Any) -> pa.Table:
+    return pa.table({"a": pa.array([1, 2, 3, None]), "b": pa.array(["x", "yy", "zzz", "x"])})
+
+
+def look(data: bytes, decryption: DecryptionProperties = KEYS) -> list[Any]:
+    """Everything that can be read of a file, by every path: all of it, and through Bloom filter and indexes."""
+    with pyparq.ParquetFile(data, decryption=decryption) as file:
+        return [
+            file.read().to_pydict(),
+            file.scan(filters=col("a") == 2).to_table().to_pydict(),
+            file.scan(filters=col("b") == "zzz").to_table().to_pydict(),
+            file.scan(["b"], filters=col("a").is_null()).to_table().to_pydict(),
+            file.scan(filters=col("b") == "absent").to_table().to_pydict(),
+            file.metadata.num_rows,
+        ]
+
+
+def assert_safe(data: bytes, expected: list[Any], decryption: DecryptionProperties = KEYS) -> bool:
+    """Right data or a typed error; whether it was an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CorruptIndexWarning)
+        try:
+            found = look(data, decryption)
+        except ParquetError:
+            return True
+    assert found == expected
+    return False
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_every_byte(compression: str, plaintext_footer: bool, version: str) -> None:
+    """A small uniformly encrypted GCM file: each byte flipped in three ways."""
+    data = stored(
+        small(), EncryptionProperties(FOOTER, plaintext_footer=plaintext_footer, aad_prefix="p"),
+        max_rows_per_page=2, bloom_filters=True, use_dictionary=["b"], compression=compression,
+        data_page_version=version,
+    )  # fmt: skip
+    expected = look(data)
+    refused = 0
+    for at in range(len(data)):
+        for flip in (0x01, 0x80, 0xFF) if at > len(data) - 600 else (0x55,):
+            altered = bytearray(data)
+            altered[at] ^= flip
+            refused += assert_safe(bytes(altered), expected)
+    # All but the magic at the start and the Bloom filters' parts that no query needs is authenticated and looked at.
+    assert refused > 0.85 * len(data)
+
+
+@pytest.mark.fuzz
+def test_every_byte_three_ways() -> None:
+    data = stored(small(), EncryptionProperties(FOOTER), max_rows_per_page=2, bloom_filters=True)
+    expected = look(data)
+    for at in range(len(data)):
+        for flip in range(1, 256, 2):
+            altered = bytearray(data)
+            altered[at] ^= flip
+            assert_safe(bytes(altered), expected)
+
+
+def test_a_large_file() -> None:
+    source = table(20_000)
+    data = written(source, EncryptionProperties(FOOTER), row_group_size=7_000, max_rows_per_page=1_000)
+    rng = np.random.default_rng(11)
+    refused = 0
+    for _ in range(60):
+        altered = bytearray(data)
+        for at in rng.integers(0, len(data), rng.integers(1, 4)):
+            altered[at] ^= int(rng.integers(1, 256))
+        try:
+            assert read(bytes(altered), KEYS) == source
+        except ParquetError:
+            refused += 1
+    assert refused > 30
+
+
+@pytest.mark.parametrize("cut", [1, 7, 8, 9, 40, 500, -1, -5])
+def test_truncated(cut: int) -> None:
+    data = stored(small(), EncryptionProperties(FOOTER), bloom_filters=True)
+    with pytest.raises(ParquetError):
+        read(data[:-cut] if cut > 0 else data[-cut:], KEYS)
+
+
+# ---- modules moved
+
+
+def swapped(data: bytes, one: tuple[int, int], two: tuple[int, int]) -> bytes:
+    """Two stretches (offset, length) of the same length exchanged."""
+    (a, size), (b, other) = one, two
+    assert size == other
+    altered = bytearray(data)
+    altered[a : a + size], altered[b : b + size] = data[b : b + size], data[a : a + size]
+    assert altered != data
+    return bytes(altered)
+
+
+def fixed() -> tuple[bytes, File, pa.Table]:
+    """Two columns of pages of the same size, in two row groups."""
+    rng = np.random.default_rng(5)
+    source = pa.table({"a": rng.integers(0, 2**62, 4_000), "b": rng.integers(0, 2**62, 4_000)})
+    data = stored(
+        source, EncryptionProperties(FOOTER), row_group_size=2_000, max_rows_per_page=500, compression="none",
+        use_dictionary=False, bloom_filters=["a", "b"], write_page_checksum=False,
+    )  # fmt: skip
+    return data, File(data, {None: FOOTER}), source
+
+
+def places(file: File, row_group: int, column: int) -> list[tuple[int, int]]:
+    """(offset, length) of the data pages."""
+    return [(page[1], page[2]) for page in file.chunk(row_group, column).offset_index()[1]]
+
+
+def body(data: bytes, page: tuple[int, int]) -> tuple[int, int]:
+    """(offset, length) of a page's body."""
+    head = len(module_at(data, page[0]))
+    return page[0] + head, page[1] - head
+
+
+def exchanges() -> Iterator[tuple[str, bytes, pa.Table]]:
+    data, file, source = fixed()
+    here, there, below = places(file, 0, 0), places(file, 0, 1), places(file, 1, 0)
+    yield "pages of a column", swapped(data, here[1], here[2]), source
+    yield "pages of two columns", swapped(data, here[1], there[1]), source
+    yield "pages of two row groups", swapped(data, here[1], below[1]), source
+    yield "page bodies", swapped(data, body(data, here[1]), body(data, here[2])), source
+    yield "page bodies of two row groups", swapped(data, body(data, here[1]), body(data, below[1])), source
+    chunks = [file.chunk(k, c).meta for k, c in ((0, 0), (0, 1), (1, 0))]
+    spans = [(meta[9], meta[7]) for meta in chunks]
+    if spans[0][1] == spans[1][1]:
+        yield "columns", swapped(data, spans[0], spans[1]), source
+    if spans[0][1] == spans[2][1]:
+        yield "row groups' columns", swapped(data, spans[0], spans[2]), source
+
+
+def test_exchanged_modules() -> None:
+    seen = []
+    for what, altered, source in exchanges():
+        assert len(altered)
+        with pytest.raises(EncryptionError, match="authentication"):
+            read(altered, KEYS)
+        with pytest.raises(EncryptionError, match="authentication"):
+            read(altered, KEYS, use_threads=False)
+        seen.append(what)
+        assert source.num_rows == 4_000
+    assert len(seen) >= 5
+
+
+def test_exchanged_indexes() -> None:
+    data, file, source = fixed()
+    value = source["a"][700].as_py()
+    one, two = file.chunk(0, 0), file.chunk(1, 0)
+    for name, spans in (
+        ("offset index", [(c.raw[4], c.raw[5]) for c in (one, two)]),
+        ("column index", [(c.raw[6], c.raw[7]) for c in (one, two)]),
+        ("bloom filter header", [(c.meta[14], c.meta[15]) for c in (one, two)]),
+    ):
+        if spans[0][1] != spans[1][1]:
+            (a, x), (b, y) = spans
+            spans = [(a, min(x, y)), (b, min(x, y))]
+        with pytest.raises(EncryptionError, match=name):
+            read(swapped(data, spans[0], spans[1]), KEYS, filters=col("a") == value)
+
+
+# ---- files exchanged
+
+
+def test_another_file_in_its_place() -> None:
+    first, second = (pa.table({"a": [k, k + 1]}) for k in (1, 5))
+    keep = {"use_dictionary": False}
+    for store in (True, False):
+        old, new = (
+            stored(t, EncryptionProperties(FOOTER, aad_prefix=name, store_aad_prefix=store), **keep)
+            for t, name in ((first, "day 1"), (second, "day 2"))
+        )
+        supplied = DecryptionProperties(FOOTER, aad_prefix="day 2")
+        assert read(new, supplied) == second
+        with pytest.raises(EncryptionError):
+            read(old, supplied)
+        with pytest.raises(EncryptionError):  # the prefix forged
+            read(old.replace(b"day 1", b"day 2"), supplied if store else DecryptionProperties(FOOTER, aad_prefix="x"))
+    with pytest.raises(EncryptionError, match="without an AAD prefix"):
+        read(stored(first, EncryptionProperties(FOOTER), **keep), supplied)
+    with pytest.raises(EncryptionError, match="not encrypted"):
+        read(stored(first, None, **keep), supplied)
+    # without a prefix of the reader's nobody notices: documented
+    assert read(stored(first, EncryptionProperties(FOOTER), **keep), DecryptionProperties(FOOTER)) == first
+
+
+def test_pages_of_another_file() -> None:
+    """The file's identifier keeps modules of files under one key apart."""
+    source = pa.table({"a": np.arange(500)})
+    keep: dict[str, Any] = {"column_encoding": "PLAIN", "use_dictionary": False, "write_page_checksum": False}
+    one, two = (stored(source, EncryptionProperties(FOOTER), **keep) for _ in range(2))
+    page, other = (places(File(d, {None: FOOTER}), 0, 0)[0] for d in (one, two))
+    assert page == other
+    altered = bytearray(one)
+    altered[page[0] : sum(page)] = two[page[0] : sum(page)]
+    with pytest.raises(EncryptionError, match="data page header"):
+        read(bytes(altered), KEYS)
+
+
+# ---- some columns, or the footer, in the clear
+
+
+def test_signed_footer() -> None:
+    """Every byte of a plaintext footer is under its signature."""
+    data = stored(small(), EncryptionProperties(FOOTER, {"b": OTHER}, plaintext_footer=True))
+    keys = DecryptionProperties(FOOTER, {"b": OTHER})
+    expected = look(data, keys)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for at in range(start, len(data)):
+        altered = bytearray(data)
+        altered[at] ^= 0x55
+        assert assert_safe(bytes(altered), expected, keys), at
+
+
+def test_encrypted_columns_beside_clear_ones() -> None:
+    data = stored(small(), EncryptionProperties(FOOTER, {"b": OTHER}), compression="none")
+    keys = DecryptionProperties(FOOTER, {"b": OTHER})
+    chunk = File(data, {None: FOOTER, "b": OTHER}).chunk(0, 1)
+    start = min(o for o in (chunk.meta.get(11, 0), chunk.meta[9]) if o)
+    for at in range(start, start + chunk.meta[7]):
+        altered = bytearray(data)
+        altered[at] ^= 0x10
+        with pytest.raises(ParquetError):
+            read(bytes(altered), keys, columns=["b"])
+        assert read(bytes(altered), keys, columns=["a"]) == small().select(["a"])
+
+
+def test_another_algorithm_in_the_crypto_metadata() -> None:
+    """GCM pages announced as CTR would go unauthenticated: their size gives it away, or the reader's demand."""
+    source = table(500)
+    for compression in ("none", "snappy", "zstd", "gzip"):
+        data = written(source, EncryptionProperties(FOOTER), compression=compression)
+        start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        assert data[start : start + 2] == b"\x1c\x1c"  # field 1, then member 1 of the union
+        altered = data[: start + 1] + b"\x2c" + data[start + 2 :]
+        with pytest.raises(ParquetError):
+            read(altered, DecryptionProperties(FOOTER))
+        with pytest.raises(EncryptionError, match="AES_GCM_CTR_V1, not by AES_GCM_V1"):
+            read(altered, DecryptionProperties(FOOTER, algorithm="AES_GCM_V1"))
+
+
+def test_ctr_pages_are_only_as_safe_as_their_checksums() -> None:
+    """With CTR the headers are authenticated, and in them the CRCs of the pages."""
+    source = pa.table({"a": np.arange(500)})
+    properties = EncryptionProperties(FOOTER, algorithm="AES_GCM_CTR_V1")
+    keep: dict[str, Any] = {"column_encoding": "PLAIN", "compression": "none"}
+    for checksum in (True, False):
+        data = stored(source, properties, write_page_checksum=checksum, **keep)
+        at, size = body(data, places(File(data, {None: FOOTER}), 0, 0)[0])
+        altered = bytearray(data)
+        altered[at + size - 1] ^= 1
+        if checksum:
+            with pytest.raises(ParquetError, match="CRC"):
+                read(bytes(altered), KEYS)
+        else:
+            assert read(bytes(altered), KEYS) != source  # documented: nothing protects these bytes

@@ -1,0 +1,285 @@
+"""What ``ARROW:schema`` hints at is restored; what it lies about is ignored. Dictionaries on request."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import io
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyparq
+from pyparq import col
+from pyparq.errors import OptionError, ParquetError
+from pyparq.schema.arrow_ipc import HintError, HintSchema
+from pyparq.schema.types import DataType
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def by_pyarrow(table: Any, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+TZ = dt.timezone(dt.timedelta(hours=5, minutes=30))
+WORDS = ["a", None, "b" * 30, "a", "", "é", "c" * 13, "b" * 30]
+
+
+def hinted() -> dict[str, Any]:
+    """Columns whose Arrow type Parquet cannot say."""
+    times = [dt.datetime(2020, 1, 1, tzinfo=TZ), None] * 4
+    return {
+        "berlin": pa.array(times, pa.timestamp("us", "Europe/Berlin")),
+        "offset": pa.array(times, pa.timestamp("ms", "+05:30")),
+        "large_string": pa.array(WORDS, pa.large_string()),
+        "large_binary": pa.array([w and w.encode() for w in WORDS], pa.large_binary()),
+        "string_view": pa.array(WORDS, pa.string_view()),
+        "binary_view": pa.array([w and w.encode() for w in WORDS], pa.binary_view()),
+        "dictionary": pa.array(WORDS).dictionary_encode(),
+        "binary_dictionary": pa.array([w and w.encode() for w in WORDS]).dictionary_encode(),
+        "fixed_list": pa.array([[1, 2, 3], None] * 4, pa.list_(pa.int32(), 3)),
+        "full_fixed_list": pa.array([[1.0, None]] * 8, pa.list_(pa.float32(), 2)),
+        "large_list": pa.array([["x", None], None, [], ["y"]] * 2, pa.large_list(pa.large_string())),
+        "duration": pa.array([1, None, -3, 4] * 2, pa.duration("ms")),
+        "struct": pa.array(
+            [{"d": "p", "t": times[0]}, None, {"d": None, "t": None}, {"d": "q", "t": times[0]}] * 2,
+            pa.struct([("d", pa.dictionary(pa.int32(), pa.string())), ("t", pa.timestamp("us", "+05:30"))]),
+        ),
+        "list_of_dictionary": pa.array(
+            [["a", None], None, [], ["b", "a"]] * 2,
+            pa.list_(pa.field("element", pa.dictionary(pa.int32(), pa.string()))),
+        ),
+        "map": pa.array(
+            [[("k", "v" * 20)], None, [], [("l", None)]] * 2, pa.map_(pa.large_string(), pa.string_view())
+        ),
+        "uuid": pa.array([b"0123456789abcdef", None] * 4, pa.uuid()),
+        "json": pa.array(['{"a": 1}', None] * 4, pa.json_()),
+        "bool8": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, None, 1] * 2, pa.int8())),
+        "opaque": pa.ExtensionArray.from_storage(
+            pa.opaque(pa.int32(), "thing", "someone"), pa.array([1, None] * 4, pa.int32())
+        ),
+        "tensor": pa.ExtensionArray.from_storage(
+            pa.fixed_shape_tensor(pa.int32(), (2, 2), dim_names=["x", "y"]),
+            pa.array([[1, 2, 3, 4]] * 8, pa.list_(pa.int32(), 4)),
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", hinted())
+def test_a_hinted_type_is_restored(name: str) -> None:
+    table = pa.table({name: hinted()[name], "n": pa.array(range(8))})
+    file = by_pyarrow(table, row_group_size=4)
+    found = pyparq.read_table(file)
+    back = found.to_arrow()
+    back.validate(full=True)
+    theirs = pq.read_table(io.BytesIO(file))
+    assert back.schema.field(name).type == theirs.schema.field(name).type
+    assert back.equals(theirs)
+    assert pa.schema(pyparq.read_schema(file)).equals(back.schema)
+    rows = [6, 0]
+    part = pyparq.read_table(file, columns=[name], filters=col("n").isin(rows)).to_arrow()
+    part.validate(full=True)
+    assert part[name].to_pylist() == [theirs[name].to_pylist()[k] for k in (0, 6)]
+    with pyparq.ParquetFile(file) as opened:
+        batches = [pa.record_batch(b) for b in opened.iter_batches(3)]
+        assert pa.Table.from_batches(batches).equals(theirs)
+
+
+@pytest.mark.parametrize("name", hinted())
+def test_without_hints_a_file_says_what_its_own_schema_says(name: str) -> None:
+    table = pa.table({name: hinted()[name]})
+    plain = pyparq.read_table(by_pyarrow(table, store_schema=False))
+    unhinted = pyparq.read_table(by_pyarrow(table), use_arrow_schema=False)
+    assert plain.schema.fields == unhinted.schema.fields
+    assert plain.to_pydict() == unhinted.to_pydict()
+
+
+def test_field_metadata_comes_back_but_not_what_would_mislead() -> None:
+    field = pa.field(
+        "a", pa.int32(),
+        metadata={"note": "kept", "_PL_ENUM_VALUES2": "1;x", "ARROW:extension:name": "arrow.py_extension_type"},
+    )  # fmt: skip
+    other = pa.field(
+        "b", pa.int32(), metadata={"ARROW:extension:name": "vendor.thing", "ARROW:extension:metadata": "m"}
+    )
+    schema = pa.schema([field, other])
+    file = by_pyarrow(pa.table({"a": pa.array([1], pa.int32()), "b": pa.array([2], pa.int32())}, schema=schema))
+    found = pyparq.read_schema(file)
+    assert found.field("a").metadata == {b"note": b"kept"}
+    assert found.field("b").metadata == {b"ARROW:extension:name": b"vendor.thing", b"ARROW:extension:metadata": b"m"}
+
+
+def test_table_metadata_is_the_file_s_without_the_arrow_schema() -> None:
+    file = by_pyarrow(pa.table({"a": [1]}).replace_schema_metadata({"k": "v"}))
+    assert pyparq.read_table(file).schema.metadata == {b"k": b"v"}
+    assert pyparq.read_schema(file).metadata == {b"k": b"v"}
+    with pyparq.ParquetFile(file) as opened:
+        assert set(opened.key_value_metadata) == {b"k", b"ARROW:schema"}
+
+
+# ---- lies ----------------------------------------------------------------------------------------------------------
+
+
+def lying(data: Any, claimed: Any) -> bytes:
+    """A file of ``data`` whose ARROW:schema says ``claimed``."""
+    message = claimed if isinstance(claimed, bytes) else base64.b64encode(claimed.serialize().to_pybytes())
+    sink = io.BytesIO()
+    with pyparq.ParquetWriter(sink) as writer:
+        writer.write(data)
+        writer.add_key_value_metadata({"ARROW:schema": message})
+    return sink.getvalue()
+
+
+DATA = {
+    "i": pa.array([1, None, 3]), "s": pa.array(["x", None, "y"]),
+    "t": pa.array([1, None, 2], pa.timestamp("us", "UTC")),
+    "l": pa.array([[1], None, [1, 2]]), "f": pa.array([b"0123", None, b"4567"], pa.binary(4)),
+}  # fmt: skip
+LIES = {
+    "i": [pa.string(), pa.timestamp("us", "UTC"), pa.list_(pa.int64()), pa.dictionary(pa.int8(), pa.int64()),
+          pa.int8()],
+    "s": [pa.int64(), pa.binary(), pa.uuid(), pa.large_binary(), pa.struct([("x", pa.string())])],
+    "t": [pa.timestamp("us", "Middle/Earth"), pa.timestamp("us", "../../etc/passwd"), pa.timestamp("ns"), pa.date32()],
+    "l": [pa.list_(pa.int64(), 7), pa.map_(pa.int64(), pa.int64()), pa.int64(), pa.list_(pa.string()),
+          pa.list_(pa.struct([("x", pa.int8())]))],
+    "f": [pa.uuid(), pa.binary(5), pa.string(), pa.list_(pa.int8(), 4)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "claimed"), [(n, t) for n, types in LIES.items() for t in types], ids=str)
+def test_types_that_lie_are_ignored(name: str, claimed: Any) -> None:
+    table = pa.table(DATA)
+    schema = table.schema.set(table.schema.get_field_index(name), pa.field(name, claimed))
+    found = pyparq.read_table(lying(table, schema))
+    assert found.to_arrow().equals(pyparq.read_table(lying(table, table.schema)).to_arrow())
+    assert found.to_pydict() == pyparq.read_table(lying(table, schema), use_arrow_schema=False).to_pydict()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"", b"!!!!", b"AAAA", base64.b64encode(b"\xff\xff\xff\xff" + b"\xff" * 40), base64.b64encode(bytes(64)),
+     base64.b64encode(pa.schema([("other", pa.int64())]).serialize().to_pybytes()), b"\xff\xfe"],
+)  # fmt: skip
+def test_metadata_that_is_no_schema_is_ignored(message: bytes) -> None:
+    table = pa.table(DATA)
+    assert pyparq.read_table(lying(table, message)).to_arrow().num_rows == 3
+
+
+def test_lists_of_another_size_than_hinted_come_as_lists() -> None:
+    dictionary = pa.dictionary(pa.int32(), pa.string())
+    table = pa.table({"l": pa.array([["x", "y"], None, ["z"]], pa.list_(pa.string()))})
+    found = pyparq.read_table(lying(table, pa.schema([("l", pa.list_(dictionary, 2))]))).to_arrow()
+    found.validate(full=True)
+    assert found["l"].to_pylist() == [["x", "y"], None, ["z"]]
+    # All null: nothing contradicts the size, but it must not cost memory either.
+    table = pa.table({"l": pa.array([None, None], pa.list_(pa.int64()))})
+    found = pyparq.read_table(lying(table, pa.schema([("l", pa.list_(pa.int64(), 2**30))]))).to_arrow()
+    assert found["l"].to_pylist() == [None, None]
+    assert found.nbytes < 1000
+
+
+def test_broken_messages_raise_hint_errors_only() -> None:
+    message = pa.table(hinted()).schema.serialize().to_pybytes()
+    random_bytes = random.Random(7)
+    whole = by_pyarrow(pa.table(hinted()), compression="none")
+    stored = base64.b64encode(message)
+    assert stored in whole
+    for _ in range(300):
+        damaged = bytearray(message)
+        for _ in range(random_bytes.randint(1, 8)):
+            damaged[random_bytes.randrange(len(damaged))] = random_bytes.randrange(256)
+        try:
+            schema = HintSchema(bytes(damaged))
+            fields = [schema.field(k) for k in range(min(len(schema), 30))]
+            for field in fields:
+                assert isinstance(field.name + field.format, str)
+                assert len(field.metadata) <= 256
+                assert field.num_children <= len(damaged)
+        except HintError:
+            pass
+    for _ in range(60):
+        damaged = bytearray(message)
+        for _ in range(random_bytes.randint(1, 4)):
+            damaged[random_bytes.randrange(8, len(damaged))] = random_bytes.randrange(256)
+        file = whole.replace(stored, base64.b64encode(bytes(damaged)))
+        table = pyparq.read_table(file)
+        assert table.num_rows == 8
+        assert table.to_arrow().num_rows == 8
+
+
+# ---- dictionaries on request ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("writer_dictionary", [True, False])
+def test_read_dictionary(writer_dictionary: bool) -> None:
+    words = [None if k % 7 == 0 else f"word {k % 13}" for k in range(1000)]
+    table = pa.table({"w": words, "n": range(1000), "l": [[w, "z"] if w else None for w in words]})
+    file = by_pyarrow(table, store_schema=False, row_group_size=400, use_dictionary=writer_dictionary)
+    found = pyparq.read_table(file, read_dictionary=["w", "l"])
+    assert str(found.schema.field("w").type) == "dictionary<string>"
+    back = found.to_arrow()
+    back.validate(full=True)
+    assert back["w"].type == pa.dictionary(pa.int32(), pa.string())
+    assert back["w"].to_pylist() == words
+    assert back["l"].to_pylist() == table["l"].to_pylist()
+    assert found.to_numpy("w").tolist() == words
+    assert found.to_pydict()["w"] == words
+    part = pyparq.read_table(file, ["w"], (col("w") == "word 3") | col("w").is_null(), read_dictionary=["w"])
+    assert part.to_pydict()["w"] == [w for w in words if w in (None, "word 3")]
+    sink = io.BytesIO()
+    pyparq.write_table(found, sink)  # and in again
+    assert pyparq.read_table(sink.getvalue()).to_pydict() == table.to_pydict()
+
+
+def test_read_dictionary_where_the_dictionary_was_given_up() -> None:
+    words = [f"{k % 50:010d}" for k in range(500)] + [f"{k:010d}" for k in range(20_000)]
+    words[3] = words[900] = None
+    sink = io.BytesIO()
+    pyparq.write_table({"w": words}, sink, dictionary_pagesize_limit=4000, max_rows_per_page=300)
+    with pyparq.ParquetFile(sink.getvalue(), read_dictionary=["w"]) as opened:
+        assert len({page.encoding for page in opened.pages(0, "w")[1:]}) == 2
+        table = opened.read()
+        assert table.to_pydict()["w"] == words
+        (column,) = table.chunks("w")
+        assert column.dictionary is not None
+        assert column.dictionary.length == len({w for w in words if w})
+        assert opened.read(filters=col("w") >= "0000019990").to_pydict()["w"] == words[-10:]
+
+
+def test_a_dictionary_page_with_repeated_entries_gives_each_value_once() -> None:
+    from pyparq.read.dictionary import DictionaryBuilder
+    from pyparq.schema.types import LeafType, Physical
+    from pyparq.schema.values import BinaryValues
+
+    builder = DictionaryBuilder(LeafType(Physical.BYTE_ARRAY, "string"), 4, 16, 1 << 20)
+    entries = BinaryValues(np.array([0, 1, 2, 3]), np.frombuffer(b"xyx", np.uint8))
+    builder.append_indices(entries, np.array([0, 1, 2], np.int32), np.array([1, 1, 0, 1], np.uint8), 4)
+    column = builder.column()
+    assert column.dictionary is not None
+    assert column.dictionary.length == 2
+    assert pyparq.Table(
+        pyparq.schema({"w": DataType("i", (), DataType("u"))}), [pyparq.Batch([column], 4)]
+    ).to_pydict() == {"w": ["x", "y", None, "x"]}
+
+
+def test_read_dictionary_names_its_columns() -> None:
+    file = by_pyarrow(pa.table({"a": [1], "s": ["x"]}))
+    with pytest.raises(OptionError, match="strings and binary"):
+        pyparq.read_table(file, read_dictionary=["a"])
+    with pytest.raises(ParquetError, match="did you mean"):
+        pyparq.read_table(file, read_dictionary=["ss"])
+    with pytest.raises(OptionError, match=r"\['s'\]"):
+        pyparq.read_table(file, read_dictionary="s")
+
+
+def test_empty_tables_keep_restored_types() -> None:
+    table = pa.table(hinted()).slice(0, 0)
+    found = pyparq.read_table(by_pyarrow(table)).to_arrow()
+    assert found.schema.equals(pq.read_table(io.BytesIO(by_pyarrow(table))).schema)
+    assert found.num_rows == 0
