@@ -102,6 +102,9 @@ class Batch:
     def __len__(self) -> int:
         return self.num_rows
 
+    def __repr__(self) -> str:
+        return f"<Batch: {self.num_rows} rows, {len(self.columns)} columns>"
+
     def to_table(self) -> Table:
         """A table of this one batch, over the same buffers."""
         return Table(self._known_schema(), [self])

@@ -46,7 +46,11 @@ def columns_from_pandas(frame: Any) -> dict[str, Any]:
 
 
 def column_values(series: Any, name: str) -> Any:
-    """A Series as a numpy array (masked where it has missing values), a list, or a ready column."""
+    """A Series, Index or extension array as a numpy array (masked where values are missing), a list, or a column."""
+    if type(series).__module__.split(".")[0] == "pandas" and type(series).__name__ != "Series":
+        import pandas  # it is there: an Index or one of its extension arrays was given
+
+        series = pandas.Series(series)
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         values = series.to_numpy()

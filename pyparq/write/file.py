@@ -134,7 +134,11 @@ class ParquetWriter:
 
     def add_key_value_metadata(self, pairs: Mapping[Any, Any]) -> None:
         """Set key-value metadata of the file, until it is closed. Keys are text; values text, bytes or None."""
-        for key, value in pairs.items():
+        try:
+            given = dict(pairs)
+        except (TypeError, ValueError):
+            raise OptionError(f"key-value metadata is a dict of keys and values, not {pairs!r}") from None
+        for key, value in given.items():
             if self.metadata is not None:
                 raise DataError("the file is closed: its metadata is written")
             self._key_values[text_key(key)] = text_value(key, value)
