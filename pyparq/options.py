@@ -61,9 +61,9 @@ class WriteOptions:
     """
 
     compression: str | PerColumn | None = "snappy"
-    """``none snappy gzip zstd``, or per column."""
+    """``none snappy gzip zstd brotli lz4_raw``, or per column."""
     compression_level: int | PerColumn | None = None
-    """Level of gzip (0-9) or zstd (-7 to 22), or per column; the codec's own default otherwise."""
+    """Level of gzip (0-9), brotli (0-11) or zstd (up to 22), or per column; otherwise 6, 4 and 3."""
 
     row_group_size: int = 1 << 20
     """Rows per row group, at most."""
@@ -78,10 +78,12 @@ class WriteOptions:
     use_dictionary: bool | Sequence[str] | PerColumn = True
     """Try a dictionary on all columns, on those named, or per column. It is kept where it makes pages smaller."""
     dictionary_pagesize_limit: int = 1 << 20
-    """Bytes of a column chunk's dictionary; values after the one that would exceed it are written PLAIN."""
+    """Bytes of a column chunk's dictionary; values after the one that would exceed it get the other encoding."""
     column_encoding: str | PerColumn | None = None
-    """An encoding in place of dictionary and PLAIN, for all columns or per column. ``RLE`` is for booleans.
-    ``RLE_DICTIONARY`` keeps the dictionary also where it does not pay."""
+    """An encoding in place of the choice, for all columns or per column; ``"auto"`` leaves the choice. Where no
+    dictionary is kept, the values of a column's first page decide between PLAIN and the encodings that all common
+    readers know (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary also where it does
+    not pay, and goes on in PLAIN where it is full."""
 
     write_statistics: bool | Sequence[str] = True
     """Statistics of column chunks, for all columns or those named (bounds in the column index go with them)."""

@@ -81,7 +81,7 @@ def test_one_level_for_columns_with_and_without_codec() -> None:
 def test_plans_per_column() -> None:
     plan = make_plan(SCHEMA, WriteOptions(use_dictionary=["id"], column_encoding={"flag": "RLE"}, bloom_filters=True))
     assert [c.dictionary for c in plan.columns] == [True, False, False, False]
-    assert [c.encoding for c in plan.columns] == [0, 0, 3, 0]
+    assert [c.encoding for c in plan.columns] == [None, None, 3, None]
     assert [c.bloom is not None for c in plan.columns] == [True, True, False, True]
     assert [c.column for c in plan.columns] == [0, 1, 2, 3]
 

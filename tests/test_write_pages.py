@@ -110,6 +110,10 @@ def test_row_before_value() -> None:
             assert values[row] <= value < values[row + 1]
 
 
+ANY: list[int] = np.random.default_rng(5).integers(-(1 << 63), (1 << 63) - 1, 40_000).tolist()
+"""Numbers that only PLAIN suits."""
+
+
 def encodings_of(file: Written, column: int = 0) -> list[int]:
     return [p.detail.encoding for p in file.pages(0, column)]
 
@@ -122,7 +126,7 @@ def read_back(file: Written) -> list[object]:
 def test_dictionary_where_it_pays() -> None:
     few = write({"x": np.arange(10_000) % 100})
     assert encodings_of(few) == [PLAIN, RLE_DICTIONARY]
-    unique = write({"x": np.arange(10_000)})
+    unique = write({"x": np.array(ANY[:10_000])})
     assert encodings_of(unique) == [PLAIN]
     assert unique.chunk(0, 0).meta_data.dictionary_page_offset is None
     for file, count in ((few, 100), (unique, 10_000)):
@@ -132,19 +136,20 @@ def test_dictionary_where_it_pays() -> None:
 @pytest.mark.parametrize("nulls", [False, True])
 @pytest.mark.parametrize("text", [False, True])
 def test_fallback_keeps_the_pages_that_pay(nulls: bool, text: bool) -> None:
-    numbers = [k % 50 for k in range(40_000)] + list(range(40_000))
+    numbers = [k * k % 50 for k in range(40_000)] + ANY
     values: list[object] = [f"value {k}" for k in numbers] if text else list(numbers)
     if nulls:
         values = [None if k % 4 == 0 else v for k, v in enumerate(values)]
     file = write({"x": values}, dictionary_pagesize_limit=4096, max_rows_per_page=5000)
     kinds = encodings_of(file)
     assert kinds[0] == PLAIN
-    switch = kinds.index(PLAIN, 1)
+    switch = kinds.index(rest := kinds[-1], 1)
+    assert rest == (tt.Encoding.DELTA_LENGTH_BYTE_ARRAY if text else PLAIN)
     assert switch >= 9  # eight pages of few values, and the one in which the dictionary filled up
     assert kinds[1:switch] == [RLE_DICTIONARY] * (switch - 1)
-    assert kinds[switch:] == [PLAIN] * (len(kinds) - switch)
+    assert kinds[switch:] == [rest] * (len(kinds) - switch)
     stats = [(s.page_type, s.encoding, s.count) for s in file.chunk(0, 0).meta_data.encoding_stats]
-    assert stats == [(2, PLAIN, 1), (0, RLE_DICTIONARY, switch - 1), (0, PLAIN, len(kinds) - switch)]
+    assert stats == [(2, PLAIN, 1), (0, RLE_DICTIONARY, switch - 1), (0, rest, len(kinds) - switch)]
     assert file.pages(0, 0)[0].header.uncompressed_page_size <= 4096
     assert read_back(file) == values
 
@@ -152,7 +157,7 @@ def test_fallback_keeps_the_pages_that_pay(nulls: bool, text: bool) -> None:
 def test_fallback_drops_pages_that_do_not_pay() -> None:
     values = list(range(20_000))
     file = write({"x": values}, dictionary_pagesize_limit=8192, max_rows_per_page=500)
-    assert set(encodings_of(file)) == {PLAIN}
+    assert set(encodings_of(file)) == {tt.Encoding.DELTA_BINARY_PACKED}
     assert {p.header.type for p in file.pages(0, 0)} == {tt.PageType.DATA_PAGE}
     assert read_back(file) == values
 
@@ -185,10 +190,10 @@ def test_encodings_per_column() -> None:
     ]  # fmt: skip
     assert pq.read_table(io.BytesIO(file.data)).to_pydict()["flag"] == list(data["flag"])
     off = write(data, use_dictionary=False)
-    assert {e for c in range(5) for e in encodings_of(off, c)} == {PLAIN}
+    assert RLE_DICTIONARY not in {e for c in range(5) for e in encodings_of(off, c)}
     for only in (["b"], {"a": False, "flag": False, "n": False}):
         file = write(data, use_dictionary=only)
-        assert [encodings_of(file, c)[-1] for c in range(5)] == [PLAIN, RLE_DICTIONARY, PLAIN, PLAIN, PLAIN]
+        assert [encodings_of(file, c)[-1] == RLE_DICTIONARY for c in range(5)] == [False, True, False, False, False]
     group = write(data, use_dictionary={"a": False, "b": False, "n": False, "n.x": True})
     assert [encodings_of(group, c)[-1] == RLE_DICTIONARY for c in range(5)] == [False, False, False, True, False]
 

@@ -197,7 +197,7 @@ def test_encodings_by_name(tmp_path: Path, version: str, encoding: str, names: l
     )
     metadata = pq.ParquetFile(path).metadata.row_group(0)
     for k, name in enumerate(table.column_names):
-        assert (encoding in metadata.column(k).encodings) == (name in names)
+        assert name not in names or encoding in metadata.column(k).encodings
     # polars and DuckDB have one of these encodings each for fixed-length byte arrays.
     readers = ("pyarrow", "datafusion") if "fixed" in names else tuple(READERS)
     check(path, table, {engine: READERS[engine] for engine in readers})

@@ -110,7 +110,7 @@ def test_a_kill_leaves_what_was_there(tmp_path: Path) -> None:
     path.write_bytes(OLD)
     script = textwrap.dedent("""
         import os, signal, sys, numpy as np, pyparq
-        writer = pyparq.ParquetWriter(sys.argv[1], compression=None)
+        writer = pyparq.ParquetWriter(sys.argv[1], compression=None, column_encoding="PLAIN")
         writer.write({"a": np.arange(200_000)}, row_group_size=50_000)
         os.kill(os.getpid(), signal.SIGKILL)
     """)

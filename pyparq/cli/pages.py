@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pyparq.cli import chunks
+from pyparq.cli import choice, chunks
 from pyparq.cli.common import (
     ALL,
     COLUMNS,
@@ -41,7 +41,8 @@ SHOWN = 20
 def pages_command(file: str, columns: list[str], row_groups: tuple[int, ...], everything: bool, as_json: bool) -> None:
     """Every page of FILE: type, encoding, values, rows, offset, sizes, and whether it has a CRC.
 
-    Only page headers are read. Sizes are of the page's body as stored and uncompressed; the header comes before it.
+    Only page headers are read. Above the pages of a chunk that pyparq wrote stands why it has its encoding. Sizes
+    are of the page's body as stored and uncompressed; the header comes before it.
     """
     with opened(file) as parquet:
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
@@ -73,11 +74,11 @@ def _print(parquet: Any, places: Sequence[tuple[int, Any]]) -> None:
                 busy.step()
             if n:
                 emit()
-            _print_chunk(chunk, pages)
+            _print_chunk(parquet, chunk, pages)
     chunks.raise_problems(problems)
 
 
-def _print_chunk(chunk: Any, pages: Sequence[PageFacts]) -> None:
+def _print_chunk(parquet: Any, chunk: Any, pages: Sequence[PageFacts]) -> None:
     from pyparq.compression import codec_name
 
     data = sum(page.ordinal is not None for page in pages)
@@ -90,6 +91,9 @@ def _print_chunk(chunk: Any, pages: Sequence[PageFacts]) -> None:
         f"row group {chunk.row_group}, column {chunk.name}: {chunks.type_name(chunk.node)}, {codec}, "
         f"{count(data, 'data page')}{extra} in {chunk.size:,} bytes at {chunk.start}"
     )
+    why = choice.reason(parquet, chunk, pages)
+    if why:
+        emit(f"encoding: {why}")
     grid = Grid(
         headings(">page|type|~encoding|>values|>nulls|?>rows|>offset|?>header|>compressed|>uncompressed|?>ratio|CRC")
     )
@@ -111,8 +115,9 @@ def _document(parquet: Any, places: Sequence[tuple[int, Any]]) -> list[dict[str,
             entry: dict[str, Any] = {"row_group": k, "column": leaf.column, "path": list(leaf.path)}
             try:
                 chunk = parquet._file.chunk(k, leaf)
-                pages = [asdict(page) for page in walk_headers(parquet._file, chunk)]
-                entry |= {"offset": chunk.start, "size": chunk.size, "pages": pages}
+                pages = list(walk_headers(parquet._file, chunk))
+                entry |= {"offset": chunk.start, "size": chunk.size, "pages": [asdict(page) for page in pages]}
+                entry["encoding_reason"] = choice.reason(parquet, chunk, pages)
             except ParquetError as error:
                 entry["error"] = one_line(str(error))
             found.append(entry)

@@ -13,12 +13,13 @@ from pyparq.encodings import (
     delta_binary_packed,
     delta_byte_array,
     delta_length_byte_array,
+    dictionary,
     plain,
     rle,
 )
 from pyparq.errors import CorruptFileError, UnsupportedError
 from pyparq.kernels import KernelError
-from pyparq.schema.types import LeafType
+from pyparq.schema.types import LeafType, Physical
 from pyparq.schema.values import Values
 
 PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED = 0, 2, 3, 4
@@ -52,9 +53,14 @@ def encoding_name(encoding: int) -> str:
     return ENCODING_NAMES.get(encoding, f"encoding {encoding}")
 
 
-def is_supported(encoding: int) -> bool:
-    """Can pages without a dictionary be read and written in this encoding?"""
-    return encoding in _MODULES
+WRITABLE = tuple(sorted((*_MODULES, RLE_DICTIONARY)))
+"""Encodings that values can be written in."""
+
+
+def holds(encoding: int, physical: Physical) -> bool:
+    """Can pages of this encoding hold values of this physical type (Encodings.md)?"""
+    module = dictionary if encoding in DICTIONARY_ENCODINGS else _MODULES.get(encoding)
+    return module is not None and physical in module.TYPES
 
 
 def decode(encoding: int, data: Any, count: int, leaf: LeafType) -> Values:

@@ -15,7 +15,7 @@ TYPES = (Physical.BYTE_ARRAY,)
 
 
 def decode(data: Any, count: int, leaf: LeafType) -> Values:
-    if leaf.physical != Physical.BYTE_ARRAY:
+    if leaf.physical not in TYPES:
         raise CorruptFileError(f"encoding DELTA_LENGTH_BYTE_ARRAY on {leaf.physical.name} values")
     offsets = np.empty(count + 1, np.int64)
     values = np.empty(len(data), np.uint8)

@@ -6,8 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.schema.types import LeafType
+from pyparq.schema.types import LeafType, Physical
 from pyparq.schema.values import BinaryValues, Values
+
+TYPES = tuple(p for p in Physical if p != Physical.BOOLEAN)
 
 
 def lookup(dictionary: Values, indices: npt.NDArray[np.int32], leaf: LeafType) -> Values:

@@ -11,6 +11,8 @@ from pyparq.errors import CorruptFileError
 from pyparq.schema.types import LeafType, Physical
 from pyparq.schema.values import BinaryValues, Values, from_plain_bytes
 
+TYPES = tuple(Physical)
+
 
 def decode(data: Any, count: int, leaf: LeafType) -> Values:
     """``count`` values; fixed-width ones are a view of ``data``."""

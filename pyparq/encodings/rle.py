@@ -12,6 +12,8 @@ from pyparq.errors import CorruptFileError
 from pyparq.schema.types import LeafType, Physical
 from pyparq.schema.values import Values
 
+TYPES = (Physical.BOOLEAN,)
+
 
 def bit_width(maximum: int) -> int:
     """Bits that hold 0 to ``maximum``."""
@@ -52,7 +54,7 @@ def encode_indices(indices: npt.NDArray[np.int32], num_entries: int) -> bytes:
 
 def decode(data: Any, count: int, leaf: LeafType) -> Values:
     """Booleans in encoding RLE: 4-byte length, then runs of bit width 1."""
-    if leaf.physical != Physical.BOOLEAN:
+    if leaf.physical not in TYPES:
         raise CorruptFileError(f"encoding RLE on {leaf.physical.name} values")
     if len(data) < 4:
         raise CorruptFileError("an RLE boolean page without its length")
@@ -63,7 +65,6 @@ def decode(data: Any, count: int, leaf: LeafType) -> Values:
 
 
 def encode(values: Values, leaf: LeafType) -> bytes:
-    if leaf.physical != Physical.BOOLEAN or not isinstance(values, np.ndarray):
-        raise CorruptFileError(f"encoding RLE cannot hold {leaf.physical.name} values")
+    assert isinstance(values, np.ndarray)
     runs = bytes(encode_levels(values, 1))
     return len(runs).to_bytes(4, "little") + runs

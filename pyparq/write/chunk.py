@@ -23,7 +23,8 @@ from pyparq.options import WriteOptions
 from pyparq.schema.order import FLOAT_KINDS, SegmentBounds, segment_minmax
 from pyparq.schema.values import BinaryValues, count_of
 from pyparq.write.bloom import build_filter, stored_filter
-from pyparq.write.encode import DictionarySection, DirectSection, Section, level_bytes, try_dictionary
+from pyparq.write.choose import Choices, Decision, decide
+from pyparq.write.encode import DictionarySection, DirectSection, Section, level_bytes
 from pyparq.write.pages import PageWriter
 from pyparq.write.paginate import Cutter, Pages
 from pyparq.write.plan import ColumnPlan
@@ -65,13 +66,13 @@ class _Levels:
     repetition: Int64Array | None
 
 
-def encode_chunk(data: LeafData, plan: ColumnPlan, options: WriteOptions, crypto: ChunkEncryption) -> EncodedChunk:
-    """Encode one leaf of a row group (at least one row). Nothing here touches a file or another chunk."""
-    dictionary = None
-    if plan.dictionary:
-        limit = options.dictionary_pagesize_limit
-        dictionary = try_dictionary(data.values, plan.leaf, limit, plan.keep_dictionary)
-    dictionary, pages, sections = _paginate(data, plan, options, dictionary)
+def encode_chunk(
+    data: LeafData, plan: ColumnPlan, options: WriteOptions, crypto: ChunkEncryption, choices: Choices, row_group: int
+) -> EncodedChunk:
+    """Encode one leaf of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
+    encoding, another chunk."""
+    decision = decide(data.values, plan, options, choices, row_group)
+    dictionary, pages, sections = _paginate(data, plan, options, decision)
     version = 1 if str(options.data_page_version) == "1.0" else 2
     writer = PageWriter(plan.codec, plan.level, version, options.write_page_checksum, crypto)
     if dictionary is not None:
@@ -79,9 +80,9 @@ def encode_chunk(data: LeafData, plan: ColumnPlan, options: WriteOptions, crypto
     _write_pages(writer, data, pages, sections)
     bounds = segment_minmax(plan.leaf, data.values, pages.values, plan.order) if plan.statistics else None
     levels = _histograms(data, pages)
-    meta = _metadata(data, plan, writer, sections, dictionary)
+    meta = _metadata(data, plan, writer, sections, dictionary, decision)
     if bounds is not None:
-        meta.statistics = _statistics(data, plan, options, bounds, dictionary)
+        meta.statistics = _statistics(data, plan, options, bounds, decision)
     if options.write_size_statistics:
         meta.size_statistics = _size_statistics(data, levels)
     offset_index, column_index = None, None
@@ -96,11 +97,12 @@ def encode_chunk(data: LeafData, plan: ColumnPlan, options: WriteOptions, crypto
 
 
 def _paginate(
-    data: LeafData, plan: ColumnPlan, options: WriteOptions, dictionary: DictionarySection | None
+    data: LeafData, plan: ColumnPlan, options: WriteOptions, decision: Decision
 ) -> tuple[DictionarySection | None, Pages, list[tuple[Section, int]]]:
     """Page boundaries, and the section that the pages up to a number belong to; no dictionary if no page has it."""
     cutter = Cutter(data, options.max_rows_per_page, options.data_page_size)
     sections: list[tuple[Section, int]] = []
+    dictionary = decision.dictionary
     if dictionary is not None:
         last = data.num_rows if dictionary.complete else cutter.row_before_value(len(dictionary.indices))
         if last > 0:
@@ -108,7 +110,7 @@ def _paginate(
         else:
             dictionary = None
     if dictionary is None or not dictionary.complete:
-        direct = DirectSection(data.values, plan.leaf, plan.encoding)
+        direct = DirectSection(data.values, plan.leaf, decision.encoding)
         sections.append((direct, cutter.cut(data.num_rows, direct.cost)))
     return dictionary, cutter.pages(), sections
 
@@ -139,7 +141,7 @@ def _cut(levels: npt.NDArray[np.uint8] | None, first: int, last: int) -> npt.NDA
 
 def _metadata(
     data: LeafData, plan: ColumnPlan, writer: PageWriter, sections: list[tuple[Section, int]],
-    dictionary: DictionarySection | None,
+    dictionary: DictionarySection | None, decision: Decision,
 ) -> tt.ColumnMetaData:  # fmt: skip
     data_page = tt.PageType.DATA_PAGE if writer.version == 1 else tt.PageType.DATA_PAGE_V2
     stats: list[tt.PageEncodingStats] = []
@@ -164,25 +166,27 @@ def _metadata(
         data_page_offset=writer.offsets[0],
         dictionary_page_offset=0 if dictionary is not None else None,
         encoding_stats=stats,
-        key_value_metadata=[tt.KeyValue(key=k, value=v) for k, v in plan.key_values.items()] or None,
+        key_value_metadata=_key_values(plan, decision) or None,
     )
 
 
+def _key_values(plan: ColumnPlan, decision: Decision) -> list[tt.KeyValue]:
+    """What the user said of the column, and how its encoding was chosen, where it was."""
+    pairs = [tt.KeyValue(key=k, value=v) for k, v in plan.key_values.items()]
+    return pairs if decision.record is None else [*pairs, decision.record]
+
+
 def _statistics(
-    data: LeafData, plan: ColumnPlan, options: WriteOptions, bounds: SegmentBounds,
-    dictionary: DictionarySection | None,
-) -> tt.Statistics:  # fmt: skip
-    distinct = None
-    # Dictionary entries differ in their bits: for floats that is not the same as distinct values.
-    if dictionary is not None and dictionary.complete and plan.leaf.kind not in FLOAT_KINDS:
-        distinct = count_of(dictionary.entries)
+    data: LeafData, plan: ColumnPlan, options: WriteOptions, bounds: SegmentBounds, decision: Decision
+) -> tt.Statistics:
     return build_statistics(
         plan.leaf,
         bounds.mins,
         bounds.maxs,
         null_count=data.num_slots - count_of(data.values),
         nan_count=None if bounds.nan_counts is None else int(bounds.nan_counts.sum()),
-        distinct_count=distinct,
+        # Dictionary entries differ in their bits: for floats that is not the same as distinct values.
+        distinct_count=None if plan.leaf.kind in FLOAT_KINDS else decision.distinct,
         truncate=options.statistics_truncate_length or None,
         order=plan.order,
     )

@@ -85,14 +85,14 @@ def try_dictionary(values: Values, leaf: LeafType, limit: int, keep: bool) -> Di
     found = DictionarySection(entries, indices, len(indices) == count)
     if plain_size(entries) > limit:
         return None  # a single value wider than the limit
-    return found if keep or _pays(found, values) else None
+    return found if keep or share_of_plain(found, values) < 1 else None
 
 
-def _pays(section: DictionarySection, values: Values) -> bool:
-    """Is the dictionary with its indices smaller than the same values PLAIN?"""
+def share_of_plain(section: DictionarySection, values: Values) -> float:
+    """Bytes of the dictionary with its indices, as a share of the same values PLAIN."""
     covered = len(section.indices)
     with_dictionary = plain_size(section.entries) + section.cost.of(0, covered)
-    return with_dictionary < plain_size(slice_of(values, 0, covered))
+    return with_dictionary / max(plain_size(slice_of(values, 0, covered)), 1)
 
 
 def level_bytes(levels: npt.NDArray[np.uint8] | None, count: int, maximum: int) -> Any:

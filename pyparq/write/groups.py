@@ -18,6 +18,7 @@ from pyparq.options import SortKey, WriteOptions
 from pyparq.schema.shape import shapes
 from pyparq.table import Batch
 from pyparq.threads import cpu_count, pool
+from pyparq.write.choose import Choices
 from pyparq.write.chunk import EncodedChunk, encode_chunk
 from pyparq.write.finish import FileLayout
 from pyparq.write.plan import SortPlan, WritePlan
@@ -55,6 +56,7 @@ class RowGroupEncoder:
         self._shapes = shapes(plan.tree)
         self._layout = layout
         self._encryption = encryption
+        self._choices = Choices(len(plan.columns))
         self._running: deque[_Running] = deque()
         self._submitted = 0
         self._rows_before = 0
@@ -110,6 +112,7 @@ class RowGroupEncoder:
 
     def drop(self) -> None:
         """Cancel what has not begun, and wait for what has: it uses the caller's buffers."""
+        self._choices.release(range(len(self._plan.columns)))
         for group in self._running:
             for task in group.tasks:
                 if isinstance(task, Future) and not task.cancel():
@@ -139,8 +142,11 @@ class RowGroupEncoder:
         self._rows_before += num_rows
 
         def encode(top: int) -> list[EncodedChunk]:
-            with located(row_group=ordinal, column=self._shapes[top].node.dotted):
-                return [self._encode(data, ordinal) for data in leaves_of(top)]
+            try:
+                with located(row_group=ordinal, column=self._shapes[top].node.dotted):
+                    return [self._encode(data, ordinal) for data in leaves_of(top)]
+            finally:
+                self._choices.release(leaf.column for leaf in self._shapes[top].node.leaves())
 
         if threaded and self._options.use_threads and cpu_count() > 1:
             self._store(keep=_IN_FLIGHT - 1)
@@ -152,7 +158,8 @@ class RowGroupEncoder:
     def _encode(self, data: LeafData, ordinal: int) -> EncodedChunk:
         plan = self._plan.columns[data.node.column]
         with located(column=data.node.dotted):
-            return encode_chunk(data, plan, self._options, self._encryption.chunk(ordinal, plan.column))
+            crypto = self._encryption.chunk(ordinal, plan.column)
+            return encode_chunk(data, plan, self._options, crypto, self._choices, ordinal)
 
     def _store(self, keep: int) -> None:
         """Wait for row groups and store them, until ``keep`` are left running."""

@@ -8,28 +8,15 @@ from typing import Any
 
 from pyparq import compression, encodings
 from pyparq.encryption.aad import MAX_ORDINAL
-from pyparq.errors import OptionError, UnsupportedError, located
+from pyparq.errors import OptionError, located
 from pyparq.index.bloom import can_prune
 from pyparq.options import BloomOptions, SortKey, WriteOptions, bloom_options, sort_keys
 from pyparq.schema.arrow import elements_from_schema
 from pyparq.schema.order import Order, has_order
 from pyparq.schema.tree import Node, SchemaTree, build_tree
-from pyparq.schema.types import LeafType, Physical, Schema
+from pyparq.schema.types import LeafType, Schema
 from pyparq.write.keyvalues import text_key, text_value
 from pyparq.write.storage import apply_storage, order_of_leaf
-
-_FITS: dict[int, tuple[Physical, ...]] = {
-    encodings.PLAIN: tuple(Physical),
-    encodings.RLE: (Physical.BOOLEAN,),
-    encodings.DELTA_BINARY_PACKED: (Physical.INT32, Physical.INT64),
-    encodings.DELTA_LENGTH_BYTE_ARRAY: (Physical.BYTE_ARRAY,),
-    encodings.DELTA_BYTE_ARRAY: (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY),
-    encodings.RLE_DICTIONARY: tuple(p for p in Physical if p != Physical.BOOLEAN),
-    encodings.BYTE_STREAM_SPLIT: (
-        Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE, Physical.FIXED_LEN_BYTE_ARRAY,
-    ),
-}  # fmt: skip
-"""Physical types that each encoding can hold (Encodings.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +32,8 @@ class ColumnPlan:
     """Try a dictionary."""
     keep_dictionary: bool
     """Keep it also where it does not pay."""
-    encoding: int
-    """Encoding of data pages without a dictionary."""
+    encoding: int | None
+    """Encoding of data pages without a dictionary; ``None``: chosen from the data (:mod:`pyparq.write.choose`)."""
     statistics: bool
     bloom: BloomOptions | None
     order: Order
@@ -130,7 +117,7 @@ def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
         with located(column=leaf.dotted):
             codec = compression.codec_number(codecs[k])
             encoding, forced = _encoding(leaf.type, given_encodings[k])
-            wanted = forced or (bool(dictionaries[k]) and given_encodings[k] is None)
+            wanted = forced or (bool(dictionaries[k]) and encoding is None)
             plans.append(
                 ColumnPlan(
                     node=leaf,
@@ -138,7 +125,7 @@ def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
                     path=leaf.path,
                     codec=codec,
                     level=_level(codec, levels[k], isinstance(options.compression_level, Mapping)),
-                    dictionary=wanted and leaf.type.physical in _FITS[encodings.RLE_DICTIONARY],
+                    dictionary=wanted and encodings.holds(encodings.RLE_DICTIONARY, leaf.type.physical),
                     keep_dictionary=forced,
                     encoding=encoding,
                     statistics=bool(statistics[k]),
@@ -168,30 +155,29 @@ def _level(codec: int, level: Any, per_column: bool) -> int | None:
     return compression.check_level(codec, level)
 
 
-def _encoding(leaf: LeafType, name: Any) -> tuple[int, bool]:
+def _encoding(leaf: LeafType, name: Any) -> tuple[int | None, bool]:
     """The encoding of pages without a dictionary, and whether a dictionary was asked for by name."""
-    if name is None:
-        return encodings.PLAIN, False
-    number = _encoding_number(name)
-    if leaf.physical not in _FITS[number]:
+    number = None if name is None else _encoding_number(name)
+    if number is None:
+        return None, False
+    if not encodings.holds(number, leaf.physical):
         raise OptionError(f"encoding {encodings.encoding_name(number)} cannot hold {leaf.physical.name} values")
-    if number == encodings.RLE_DICTIONARY:
-        return encodings.PLAIN, True
-    if not encodings.is_supported(number):
-        raise UnsupportedError(f"writing {encodings.encoding_name(number)} is not supported by this version of pyparq")
-    return number, False
+    return (encodings.PLAIN, True) if number == encodings.RLE_DICTIONARY else (number, False)
 
 
-def _encoding_number(name: Any) -> int:
-    """Number of an encoding's name, any case. Every name of a dictionary encoding writes RLE_DICTIONARY."""
+def _encoding_number(name: Any) -> int | None:
+    """Number of an encoding's name, any case; ``None`` for ``auto``. Every name of a dictionary encoding writes
+    RLE_DICTIONARY."""
     wanted = name.upper() if isinstance(name, str) else name
+    if wanted == "AUTO":
+        return None
     if wanted in ("DICTIONARY", "PLAIN_DICTIONARY"):
         return encodings.RLE_DICTIONARY
-    for number, known in encodings.ENCODING_NAMES.items():
-        if known == wanted and number in _FITS:
+    for number in encodings.WRITABLE:
+        if encodings.ENCODING_NAMES[number] == wanted:
             return number
-    names = ", ".join(encodings.ENCODING_NAMES[number] for number in _FITS)
-    raise OptionError(f"unknown encoding {name!r}; there are {names}")
+    names = ", ".join(encodings.ENCODING_NAMES[number] for number in encodings.WRITABLE)
+    raise OptionError(f"unknown encoding {name!r}; there are auto, {names}")
 
 
 def _blooms(tree: SchemaTree, options: WriteOptions) -> list[BloomOptions | None]:
