@@ -241,13 +241,16 @@ def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatc
 
     data = written(table(), EncryptionProperties(FOOTER))
     opened: list[int] = []
-    real = DataKey.open
 
-    def counting(self: DataKey, stored: Any, aad: bytes, out: Any = None) -> memoryview:
-        opened.append(aad[8])
-        return real(self, stored, aad, out)
+    def counting(real: Any) -> Any:
+        def count(self: DataKey, stored: Any, aad: bytes, *out: Any) -> Any:
+            opened.append(aad[8])
+            return real(self, stored, aad, *out)
 
-    monkeypatch.setattr(DataKey, "open", counting)
+        return count
+
+    for name in ("open", "open_small"):
+        monkeypatch.setattr(DataKey, name, counting(getattr(DataKey, name)))
     found = read(data, DecryptionProperties(FOOTER), columns=["amount"], filters=col("id") == 2_468)
     assert found.num_rows == 1
     # footer; Bloom filter and indexes of the filter column in the one row group that statistics leave; page locations
