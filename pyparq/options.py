@@ -281,7 +281,8 @@ class ReadOptions:
     use_arrow_schema: bool = True
     """Restore what ``ARROW:schema`` says beyond the file's own schema. It is a hint: what does not fit is ignored."""
     binary_columns: Sequence[str] = ()
-    """String columns to read as binary: their bytes are not checked to be UTF-8."""
+    """Text columns (dotted paths; a group's path for all text below it) to read as binary: their bytes are not
+    checked to be UTF-8, and filters compare them with bytes."""
     limits: Limits = DEFAULT_LIMITS
     decryption: Any = None
     """Keys of an encrypted file: :class:`pyparq.DecryptionProperties`."""
@@ -295,8 +296,10 @@ class ReadOptions:
             raise OptionError(
                 f"coerce_int96_timestamp_unit must be s, ms, us or ns, not {self.coerce_int96_timestamp_unit!r}"
             )
-        if isinstance(self.read_dictionary, str):
-            raise OptionError(f"read_dictionary must be a list of names; did you mean [{self.read_dictionary!r}]?")
+        for name in ("read_dictionary", "binary_columns"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise OptionError(f"{name} must be a list of names; did you mean [{given!r}]?")
 
     @classmethod
     def make(cls, options: Mapping[str, Any]) -> Self:
