@@ -136,6 +136,12 @@ def tables(draw: st.DrawFn, names: Iterable[str], max_rows: int = 40, columns: i
     return chunked(draw, pa.table(arrays, schema=pa.schema(fields)))
 
 
+def is_read_as(found: pa.DataType, given: pa.DataType) -> bool:
+    """Is it the type that was given? An ARROW:schema may have told of its Arrow form or its extension, or not."""
+    storage = given.storage_type if isinstance(given, pa.BaseExtensionType) else given
+    return reads_as(found) in (reads_as(given), reads_as(storage))
+
+
 def encodings_of(kind: pa.DataType) -> list[str]:
     """What a column of the type may be encoded in besides PLAIN and dictionaries (decimals stored as integers)."""
     kind = reads_as(kind)
@@ -166,7 +172,7 @@ def chunked(draw: st.DrawFn, table: pa.Table) -> pa.Table:
 
 
 def reads_as(kind: pa.DataType) -> pa.DataType:
-    """The type that a pyparq table has for a column that was of this type before it was in a Parquet file."""
+    """The type that a Parquet file alone gives a column that was of this type before it was written."""
     if isinstance(kind, pa.JsonType):
         return pa.json_()
     if isinstance(kind, pa.BaseExtensionType):

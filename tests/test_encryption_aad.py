@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from encryption_by_hand import open_ctr, open_gcm
 
 from pyparq.encryption import cipher
-from pyparq.encryption.aad import Module, chunk_aad, footer_aad
+from pyparq.encryption.aad import ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import DataKey
 from pyparq.errors import EncryptionError, OptionError
 
@@ -39,7 +39,7 @@ def test_every_module_type_is_here() -> None:
 
 @pytest.mark.parametrize("module", BY_HAND)
 def test_aad_of_chunk_modules(module: Module) -> None:
-    assert chunk_aad(FILE, module, 1, 0x0203, 0x0405) == FILE + bytes.fromhex(BY_HAND[module])
+    assert ChunkAad(FILE, 1, 0x0203).of(module, 0x0405) == FILE + bytes.fromhex(BY_HAND[module])
 
 
 def test_aad_of_the_footer() -> None:
@@ -49,7 +49,7 @@ def test_aad_of_the_footer() -> None:
 @pytest.mark.parametrize("place", [(32_767, 0, 0), (0, 32_767, 0), (0, 0, 32_767)])
 def test_last_ordinals(place: tuple[int, int, int]) -> None:
     row_group, column, page = place
-    assert chunk_aad(b"", Module.DATA_PAGE, row_group, column, page)[1:] == b"".join(
+    assert ChunkAad(b"", row_group, column).of(Module.DATA_PAGE, page)[1:] == b"".join(
         n.to_bytes(2, "little") for n in place
     )
 
@@ -58,13 +58,14 @@ def test_last_ordinals(place: tuple[int, int, int]) -> None:
     ("place", "what"), [((32_768, 0, 0), "row group 32768"), ((0, 32_768, 0), "column 32768"), ((0, 0, 32_768), "page")]
 )
 def test_ordinals_beyond(place: tuple[int, int, int], what: str) -> None:
+    row_group, column, page = place
     with pytest.raises(EncryptionError, match=what):
-        chunk_aad(b"", Module.DATA_PAGE, *place)
+        ChunkAad(b"", row_group, column).of(Module.DATA_PAGE, page)
 
 
 def test_a_data_page_needs_its_ordinal() -> None:
     with pytest.raises(EncryptionError, match="page -1"):
-        chunk_aad(b"", Module.DATA_PAGE, 0, 0)
+        ChunkAad(b"", 0, 0).of(Module.DATA_PAGE)
 
 
 # ---- modules
@@ -74,11 +75,11 @@ def test_a_data_page_needs_its_ordinal() -> None:
 @pytest.mark.parametrize("parts", [[b""], [b"x"], [b"one", b"", b"two" * 50], [b"a" * 100_000]], ids=[0, 1, 2, 3])
 def test_modules_open_by_hand(raw: bytes, parts: list[bytes]) -> None:
     key = DataKey(raw)
-    sealed = key.seal(parts, b"aad").tobytes()
+    sealed = bytes(key.seal(parts, b"aad"))
     assert len(sealed) == 32 + len(b"".join(parts))
     assert open_gcm(raw, sealed, b"aad") == b"".join(parts)
     assert bytes(key.open(sealed, b"aad")) == b"".join(parts)
-    sealed = key.seal_ctr(parts).tobytes()
+    sealed = bytes(key.seal_ctr(parts))
     assert len(sealed) == 16 + len(b"".join(parts))
     assert open_ctr(raw, sealed) == b"".join(parts)
     assert bytes(key.open_ctr(sealed)) == b"".join(parts)
@@ -104,7 +105,7 @@ def test_nist_vector() -> None:
 
 @pytest.mark.parametrize("damage", ["length", "nonce", "text", "tag", "aad", "key", "short", "long"])
 def test_damaged_modules(damage: str) -> None:
-    sealed = bytearray(DataKey(KEYS[0]).seal([b"some plaintext"], b"aad").tobytes())
+    sealed = bytearray(DataKey(KEYS[0]).seal([b"some plaintext"], b"aad"))
     aad, key = b"aad", KEYS[0]
     at = {"length": 0, "nonce": 5, "text": 20, "tag": -1}.get(damage)
     if at is not None:
@@ -130,8 +131,8 @@ def test_no_module_is_so_short(size: int) -> None:
 
 def test_nonces_differ() -> None:
     key = DataKey(KEYS[0])
-    nonces = {key.seal([b"same"], b"").tobytes()[4:16] for _ in range(1_000)}
-    nonces |= {key.seal_ctr([b"same"]).tobytes()[4:16] for _ in range(1_000)}
+    nonces = {bytes(key.seal([b"same"], b""))[4:16] for _ in range(1_000)}
+    nonces |= {bytes(key.seal_ctr([b"same"]))[4:16] for _ in range(1_000)}
     assert len(nonces) == 2_000
 
 

@@ -4,6 +4,7 @@ they give from statistics alone."""
 from __future__ import annotations
 
 import math
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ def one(value: Any, kind: pa.DataType) -> Any:
         value = value.as_py()
     if isinstance(value, str):
         return value.encode()
+    if pa.types.is_float16(kind):
+        return struct.unpack("<e", value)[0]  # pyarrow shows the stored bytes
     if pa.types.is_date64(kind):
         kind = pa.date32()
     return ordered(pa.chunked_array([pa.array([value], kind)]))[0]

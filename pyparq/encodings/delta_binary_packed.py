@@ -17,14 +17,28 @@ TYPES = (Physical.INT32, Physical.INT64)
 def decode(data: Any, count: int, leaf: LeafType) -> Values:
     """``count`` values; differences wrap around, as the specification asks."""
     if leaf.physical == Physical.INT32:
-        out32 = np.empty(count, np.int32)
-        kernels.delta_decode_i32(data, out32, count)
-        return out32
+        return _decode_i32(data, count)
     if leaf.physical == Physical.INT64:
         out64 = np.empty(count, np.int64)
         kernels.delta_decode_i64(data, out64, count)
         return out64
     raise CorruptFileError(f"encoding DELTA_BINARY_PACKED on {leaf.physical.name} values")
+
+
+def _decode_i32(data: Any, count: int) -> Values:
+    out32 = np.empty(count, np.int32)
+    try:
+        kernels.delta_decode_i32(data, out32, count)
+    except kernels.KernelError as error:
+        # DuckDB (2.0) takes differences of INT32 as 64-bit numbers and packs them in up to 33 bits. Their sums are
+        # right in the lower 32 bits all the same.
+        wide = np.empty(count, np.int64)
+        try:
+            kernels.delta_decode_i64(data, wide, count)
+        except kernels.KernelError:
+            raise error from None
+        return wide.astype(np.int32)
+    return out32
 
 
 def encode(values: Values, leaf: LeafType) -> Any:

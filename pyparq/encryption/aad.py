@@ -30,24 +30,29 @@ class Module(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-PAGES = frozenset({Module.DATA_PAGE, Module.DICTIONARY_PAGE})
-"""Modules that AES_GCM_CTR_V1 leaves without authentication."""
+# By number: hashing a member of an enum takes longer than encrypting a header.
+IS_PAGE = [module in (Module.DATA_PAGE, Module.DICTIONARY_PAGE) for module in Module]
+"""Whether AES_GCM_CTR_V1 leaves a module without authentication."""
+_COUNTS_PAGES = [module in (Module.DATA_PAGE, Module.DATA_PAGE_HEADER) for module in Module]
 
-_WITH_PAGE = frozenset({Module.DATA_PAGE, Module.DATA_PAGE_HEADER})
 
+class ChunkAad:
+    """AADs of the modules of one column chunk.
 
-def chunk_aad(file_aad: bytes, module: Module, row_group: int, column: int, page: int = -1) -> bytes:
-    """AAD of a module of a column chunk.
-
-    ``file_aad`` is the AAD prefix followed by the file's own identifier. ``page`` (data pages counted from 0) is part
-    of it for data pages and their headers only. Raises :class:`EncryptionError` for an ordinal that two bytes cannot
-    hold.
+    ``file_aad`` is the AAD prefix followed by the file's own identifier. Raises :class:`EncryptionError` for an ordinal
+    that two bytes cannot hold.
     """
-    if module in _WITH_PAGE:
-        ordinals = _ordinal("row group", row_group) + _ordinal("column", column) + _ordinal("page", page)
-    else:
+
+    __slots__ = ("_of",)
+
+    def __init__(self, file_aad: bytes, row_group: int, column: int) -> None:
         ordinals = _ordinal("row group", row_group) + _ordinal("column", column)
-    return file_aad + bytes((module,)) + ordinals
+        self._of = [file_aad + bytes((module,)) + ordinals for module in Module]
+
+    def of(self, module: Module, page: int = -1) -> bytes:
+        """``page`` (data pages counted from 0) is part of it for data pages and their headers only."""
+        aad = self._of[module]
+        return aad + _ordinal("page", page) if _COUNTS_PAGES[module] else aad
 
 
 def footer_aad(file_aad: bytes) -> bytes:

@@ -27,6 +27,12 @@ SIGNATURE = NONCE + TAG
 MAX_INVOCATIONS = 1 << 32
 """Encryptions under one key (Encryption.md, 4.1.4)."""
 
+_FRAME = LENGTH + NONCE
+_SMALL = 8 << 10
+"""Plaintext up to this size is encrypted as bytes: preparing a buffer would take longer."""
+
+_REFUSED = "it fails its authentication: another key or AAD, or altered bytes"
+
 _CTR_START = b"\x00\x00\x00\x01"
 
 Buffer = npt.NDArray[np.uint8]
@@ -80,6 +86,7 @@ class DataKey:
         from cryptography.hazmat.primitives.ciphers.algorithms import AES
 
         checked = check_key(key, "the key")
+        _import_invalid_tag()
         self._gcm = AESGCM(checked)
         self._aes = AES(checked)
         self._ctrs: list[Any] = []
@@ -98,8 +105,13 @@ class DataKey:
 
     # ---- GCM
 
-    def seal(self, parts: Sequence[Any], aad: bytes) -> Buffer:
+    def seal(self, parts: Sequence[Any], aad: bytes) -> Buffer | bytes:
         """The stored GCM module of the bytes in ``parts``, one after another."""
+        if len(parts) == 1 and type(parts[0]) is bytes and len(parts[0]) <= _SMALL:
+            self._counter.take()
+            nonce, data = os.urandom(NONCE), parts[0]
+            length = (len(data) + NONCE + TAG).to_bytes(LENGTH, "little")
+            return b"".join((length, nonce, self._gcm.encrypt(nonce, data, aad)))
         out, nonce, body = self._framed(parts, GCM_OVERHEAD)
         _encrypt_into(self._gcm, nonce, body, aad, out.data[LENGTH + NONCE :])
         return out
@@ -111,6 +123,15 @@ class DataKey:
         """
         nonce, body = _unframed(stored, GCM_OVERHEAD)
         return _decrypt(self._gcm, nonce, body, aad, out)
+
+    def open_small(self, stored: memoryview, aad: bytes) -> bytes:
+        """The same for a module of a few hundred bytes: as bytes of its own."""
+        nonce, body = _unframed(stored, GCM_OVERHEAD)
+        try:
+            plain: bytes = self._gcm.decrypt(nonce, body, aad)
+        except _invalid_tag:
+            raise EncryptionError(_REFUSED) from None
+        return plain
 
     # ---- CTR
 
@@ -192,6 +213,16 @@ class DataKey:
         return out, nonce, view[start:at]  # encrypted where they stand
 
 
+_invalid_tag: type[Exception] = Exception
+
+
+def _import_invalid_tag() -> None:
+    global _invalid_tag
+    from cryptography.exceptions import InvalidTag
+
+    _invalid_tag = InvalidTag
+
+
 def _encrypt_into(gcm: Any, nonce: bytes, data: Any, aad: bytes, out: memoryview) -> None:
     if hasattr(gcm, "encrypt_into"):
         gcm.encrypt_into(nonce, data, aad, out)
@@ -200,27 +231,26 @@ def _encrypt_into(gcm: Any, nonce: bytes, data: Any, aad: bytes, out: memoryview
 
 
 def _decrypt(gcm: Any, nonce: bytes, data: Any, aad: bytes, out: Buffer | None) -> memoryview:
-    from cryptography.exceptions import InvalidTag
-
     size = len(data) - TAG
     try:
         if not hasattr(gcm, "decrypt_into"):
             return memoryview(gcm.decrypt(nonce, data, aad))
         target = (np.empty(size, np.uint8) if out is None else out).data[:size]
         gcm.decrypt_into(nonce, data, aad, target)
-    except InvalidTag:
-        raise EncryptionError("it fails its authentication: another key or AAD, or altered bytes") from None
+    except _invalid_tag:
+        raise EncryptionError(_REFUSED) from None
     return target
 
 
 def _unframed(stored: Any, overhead: int) -> tuple[bytes, memoryview]:
     """(nonce, what follows it) of a whole stored module."""
-    view = memoryview(stored).cast("B")
-    if len(view) < overhead:
-        raise EncryptionError(f"an encrypted module of {len(view)} bytes")
-    if stated_length(view, 0) != len(view) - LENGTH:
-        raise EncryptionError(f"an encrypted module of {len(view)} bytes that states {stated_length(view, 0)}")
-    return bytes(view[LENGTH : LENGTH + NONCE]), view[LENGTH + NONCE :]
+    view = stored if type(stored) is memoryview and stored.format == "B" else memoryview(stored).cast("B")
+    size = len(view)
+    if size < overhead:
+        raise EncryptionError(f"an encrypted module of {size} bytes")
+    if int.from_bytes(view[:LENGTH], "little") != size - LENGTH:
+        raise EncryptionError(f"an encrypted module of {size} bytes that states {stated_length(view, 0)}")
+    return bytes(view[LENGTH:_FRAME]), view[_FRAME:]
 
 
 def stated_length(data: memoryview, at: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.encryption.aad import PAGES, Module, chunk_aad, footer_aad
+from pyparq.encryption.aad import IS_PAGE, ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import GCM_OVERHEAD, LENGTH, SIGNATURE, DataKey, module_end, stated_length
 from pyparq.encryption.material import describe
 from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties
@@ -76,28 +76,26 @@ class _Encrypted:
 
     def __init__(self, key: DataKey, file_aad: bytes, ctr: bool, row_group: int, column: int) -> None:
         self._key = key
-        self._file_aad = file_aad
+        self._aad = ChunkAad(file_aad, row_group, column)
         self._ctr = ctr
-        self._row_group = row_group
-        self._column = column
 
     def open(self, module: Module, stored: Any, page: int = -1, out: Buffers | None = None) -> memoryview:
         target = None if out is None else out.take(len(stored))
         try:
-            if self._ctr and module in PAGES:
+            if self._ctr and IS_PAGE[module]:
                 return self._key.open_ctr(stored, target)
-            aad = chunk_aad(self._file_aad, module, self._row_group, self._column, page)
-            return self._key.open(stored, aad, target)
+            return self._key.open(stored, self._aad.of(module, page), target)
         except EncryptionError as error:
             raise _explained(error, module) from None
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
         try:
             end = module_end(data, at)
+            plain = self._key.open_small(data[at:end], self._aad.of(module, page))
         except EncryptionError as error:
             raise _explained(error, module) from None
         # parquet-java leaves bytes behind the struct: they are not looked at.
-        return deserialize(cls, self.open(module, data[at:end], page))[0], end
+        return deserialize(cls, plain)[0], end
 
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
         # The specification encrypts the whole body, as Arrow C++ does; parquet-java leaves the levels in the clear.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol
 
-from pyparq.encryption.aad import MAX_ORDINAL, PAGES, Module, chunk_aad, footer_aad
+from pyparq.encryption.aad import IS_PAGE, MAX_ORDINAL, ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import DataKey
 from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, HeldKey
 from pyparq.errors import DataError, OptionError
@@ -81,14 +81,12 @@ class _Encrypted:
 
     def __init__(self, key: DataKey, file_aad: bytes, ctr: bool, row_group: int, column: int) -> None:
         self._key = key
-        self._file_aad = file_aad
+        self._aad = ChunkAad(file_aad, row_group, column)
         self._ctr = ctr
-        self._row_group = row_group
-        self._column = column
 
     def seal(self, module: Module, parts: Sequence[Any], page: int = -1) -> list[Any]:
-        aad = chunk_aad(self._file_aad, module, self._row_group, self._column, page)
-        if self._ctr and module in PAGES:
+        aad = self._aad.of(module, page)  # under CTR too: it refuses ordinals that readers could not count
+        if self._ctr and IS_PAGE[module]:
             return [self._key.seal_ctr(parts)]
         return [self._key.seal(parts, aad)]
 
@@ -138,7 +136,7 @@ class EncryptedFile:
             return stored  # the footer protects it
         meta = serialize(chunk.meta_data)
         (sealed,) = self.chunk(row_group, column).seal(Module.COLUMN_METADATA, [meta])
-        stored.encrypted_column_metadata = sealed.tobytes()
+        stored.encrypted_column_metadata = bytes(sealed)
         stored.meta_data = _bare(chunk.meta_data) if self._plaintext_footer else None
         return stored
 
