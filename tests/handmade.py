@@ -47,9 +47,7 @@ class Page:
             num_values=self.num_values, encoding=self.encoding, definition_level_encoding=self.level_encoding,
             repetition_level_encoding=self.level_encoding,
         )  # fmt: skip
-        return tt.PageHeader(
-            type=0, uncompressed_page_size=size, compressed_page_size=size, data_page_header=inner
-        )
+        return tt.PageHeader(type=0, uncompressed_page_size=size, compressed_page_size=size, data_page_header=inner)
 
 
 def runs(levels: Sequence[int], width: int) -> bytes:
