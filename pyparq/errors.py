@@ -145,12 +145,13 @@ def located(
         raise
 
 
-def near_matches(name: str, names: Iterable[str]) -> str:
-    """``"; did you mean 'a' or 'b'?"``, or the columns there are when nothing is near."""
+def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
+    """``"; did you mean 'a' or 'b'?"``, or the columns (or whatever) there are when nothing is near."""
     known = list(names)
     lowered = {known_name.lower(): known_name for known_name in known}
     found = [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
     if found:
         return "; did you mean " + " or ".join(repr(n) for n in found) + "?"
-    shown = ", ".join(repr(n) for n in known[:10]) + (", ..." if len(known) > 10 else "")
-    return f"; the columns are {shown}" if known else "; there are no columns"
+    most = 10 if what == "columns" else 40  # a table may have any number of columns
+    shown = ", ".join(repr(n) for n in known[:most]) + (", ..." if len(known) > most else "")
+    return f"; the {what} are {shown}" if known else f"; there are no {what}"

@@ -143,7 +143,7 @@ class WriteOptions:
         for name, value in options.items():
             real = _ALIASES.get(name, name)
             if real not in known:
-                raise OptionError(f"unknown write option {name!r}{near_matches(name, [*known, *_ALIASES])}")
+                raise OptionError(f"unknown write option {name!r}{near_matches(name, [*known, *_ALIASES], 'options')}")
             if real in given:
                 raise OptionError(f"{name!r} and {real!r} are the same option; give one of them")
             given[real] = value
@@ -228,7 +228,7 @@ def bloom_options(given: Any, base: BloomOptions | None = None) -> BloomOptions 
         known = [f.name for f in fields(BloomOptions)]
         for name in given:
             if name not in known:
-                raise OptionError(f"unknown Bloom filter option {name!r}{near_matches(str(name), known)}")
+                raise OptionError(f"unknown Bloom filter option {name!r}{near_matches(str(name), known, 'options')}")
         return BloomOptions(**{**_as_dict(base), **given})
     raise OptionError(f"a Bloom filter is asked for by True, a rate, 'auto' or a dict of options, not {given!r}")
 
@@ -307,5 +307,5 @@ class ReadOptions:
         known = [f.name for f in fields(cls)]
         for name in options:
             if name not in known:
-                raise OptionError(f"unknown read option {name!r}{near_matches(name, known)}")
+                raise OptionError(f"unknown read option {name!r}{near_matches(name, known, 'options')}")
         return cls(**options)

@@ -102,6 +102,9 @@ class Batch:
     def __len__(self) -> int:
         return self.num_rows
 
+    def __repr__(self) -> str:
+        return f"<Batch: {self.num_rows} rows, {len(self.columns)} columns>"
+
     def to_table(self) -> Table:
         """A table of this one batch, over the same buffers."""
         return Table(self._known_schema(), [self])
@@ -207,8 +210,19 @@ class Table:
         return pa.table(self)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """A pandas DataFrame (needs pandas and pyarrow, which pandas itself converts through)."""
-        return self.to_arrow().to_pandas(**options)
+        """A pandas DataFrame (needs pandas and pyarrow, which pandas itself converts through).
+
+        ``pandas`` metadata, where the table has it, brings the index back; where it makes no sense it is ignored.
+        ``options`` are those of ``pyarrow.Table.to_pandas``.
+        """
+        table = self.to_arrow()
+        if b"pandas" not in self.schema.metadata or options.get("ignore_metadata"):
+            return table.to_pandas(**options)
+        try:
+            return table.to_pandas(**options)
+        except Exception:  # whatever pandas and pyarrow make of outside bytes; without them it must work
+            rest = {k: v for k, v in self.schema.metadata.items() if k != b"pandas"}
+            return table.replace_schema_metadata(rest).to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
         """A polars DataFrame over the same buffers (needs polars)."""

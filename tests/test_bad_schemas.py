@@ -18,6 +18,8 @@ from pyparq.format import ttypes as tt
 
 pytest_plugins = ("spark_session",)
 
+NANOS = tt.TimeUnit(NANOS=tt.NanoSeconds())
+
 FLAT = Column([Page(3, int32(1, 2, 3))])
 LISTS = tt.ConvertedType.LIST
 MAPS = tt.ConvertedType.MAP
@@ -154,7 +156,7 @@ def test_decimals(type_: int, length: int | None, precision: int, scale: int, sa
         {"logicalType": tt.LogicalType(FLOAT16=tt.Float16Type())},
         {"logicalType": tt.LogicalType(INTEGER=tt.IntType(bitWidth=64, isSigned=True))},
         {"logicalType": tt.LogicalType(INTEGER=tt.IntType(bitWidth=24, isSigned=True))},
-        {"logicalType": tt.LogicalType(TIME=tt.TimeType(isAdjustedToUTC=True, unit=tt.TimeUnit(NANOS=tt.NanoSeconds())))},
+        {"logicalType": tt.LogicalType(TIME=tt.TimeType(isAdjustedToUTC=True, unit=NANOS))},
         {"logicalType": tt.LogicalType(MAP=tt.MapType())},
         {"logicalType": tt.LogicalType()},
     ],
@@ -336,8 +338,7 @@ def test_bit_packed_levels() -> None:
 
 @pytest.mark.spark
 def test_bit_packed_levels_as_spark_reads_them(spark: Any, tmp_path: Path) -> None:
-    """parquet-java takes the bits as Encodings.md says (Spark's own reader, pyarrow, DuckDB, polars and DataFusion do not
-    read the file)."""
+    """parquet-java takes the bits as Encodings.md says (Spark's own reader and all other peers do not read the file)."""
     path = tmp_path / "t.parquet"
     path.write_bytes(bit_packed_file())
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")

@@ -168,6 +168,21 @@ def test_we_read_pages_of_version_2(
     assert read(path, properties, filters=col("id") > 7_000).num_rows == 499
 
 
+@pytest.mark.parametrize("columns", KEYS)
+def test_spark_splits_ours(crypto: Any, kms: LocalFileKms, tmp_path: Path, columns: str) -> None:
+    """parquet-java takes row groups of an encrypted footer by their own offset and size, not their columns'."""
+    path = ours(kms, tmp_path / "ours.parquet", "AES_GCM_V1", False, columns, True, True, 128, compression="none")
+    setting = "spark.sql.files.maxPartitionBytes"
+    before = crypto.conf.get(setting)
+    crypto.conf.set(setting, str(path.stat().st_size // 7))
+    try:
+        found = load(crypto, path, READING).select("id")
+        assert found.rdd.getNumPartitions() > 4
+        assert sorted(row.id for row in found.collect()) == list(range(0, 2 * ROWS, 2))
+    finally:
+        crypto.conf.set(setting, before)
+
+
 # ---------------------------------------------------------------- indexes
 
 

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 import xxhash
+from counting import CountingFile
 from encryption_by_hand import File
-from encryption_tools import FOOTER, OTHER, THIRD, read, table, written
+from encryption_tools import FOOTER, OTHER, THIRD, read, stored, table, written
 
 import pyparq
 from pyparq import col
@@ -69,8 +70,8 @@ def test_every_module(algorithm: str, columns: str, plaintext_footer: bool, layo
         assert (3 in chunk.raw) == (plaintext_footer or columns == "uniform")
         pages = chunk.pages()
         assert len(pages) == 5 + (leaf == "secret")
-        for header, stored, _ in pages:
-            assert header[4] & 0xFFFFFFFF == zlib.crc32(stored)  # the CRC is that of the module
+        for header, module, _ in pages:
+            assert header[4] & 0xFFFFFFFF == zlib.crc32(module)  # the CRC is that of the module
         places = [page[1] for page in chunk.offset_index()[1]]
         assert len(places) == 5
         assert places[0] == chunk.meta[9]
@@ -241,13 +242,16 @@ def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatc
 
     data = written(table(), EncryptionProperties(FOOTER))
     opened: list[int] = []
-    real = DataKey.open
 
-    def counting(self: DataKey, stored: Any, aad: bytes, out: Any = None) -> memoryview:
-        opened.append(aad[8])
-        return real(self, stored, aad, out)
+    def counting(real: Any) -> Any:
+        def count(self: DataKey, stored: Any, aad: bytes, *out: Any) -> Any:
+            opened.append(aad[8])
+            return real(self, stored, aad, *out)
 
-    monkeypatch.setattr(DataKey, "open", counting)
+        return count
+
+    for name in ("open", "open_small"):
+        monkeypatch.setattr(DataKey, name, counting(getattr(DataKey, name)))
     found = read(data, DecryptionProperties(FOOTER), columns=["amount"], filters=col("id") == 2_468)
     assert found.num_rows == 1
     # footer; Bloom filter and indexes of the filter column in the one row group that statistics leave; page locations
@@ -406,3 +410,73 @@ def test_invocations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(EncryptionError, match="take a new key"):
         pyparq.write_table(table(), path, encryption=EncryptionProperties(b"a key used often"), max_rows_per_page=50)
     assert not list(tmp_path.iterdir())
+
+
+# ---- what a lookup reads
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_bytes_of_a_lookup(algorithm: str) -> None:
+    """Those of the plain file, 32 bytes more per module, and the Bloom filters asked whole."""
+    properties = EncryptionProperties(FOOTER, algorithm=algorithm)
+    data = written(table(), properties, bloom_filters=["shuffled"], column_encoding=None)
+    file = by_hand(data, None)
+    wanted = int(table()["shuffled"][1_234].as_py())
+    counting = CountingFile(data)
+    with pyparq.ParquetFile(
+        counting, decryption=DecryptionProperties(FOOTER), coalesce_gap=0, tail_size=8, use_dictionaries=False
+    ) as ours:
+        scan = ours.scan(["unique"], filters=col("shuffled") == wanted)
+        assert scan.to_table().to_pydict() == {"unique": ["hush-001234"]}
+        assert scan.explain().bytes_fetched == counting.num_bytes
+    bounds = [bounds_by_hand(file, k) for k in range(3)]
+    asked = [k for k, (low, high) in enumerate(bounds) if low <= wanted <= high]
+    filter_column, output = file.chunk(1, 1), file.chunk(1, 3)
+    index = filter_column.column_index()
+    pages = [
+        k for k, (low, high) in enumerate(zip(index[2], index[3], strict=True))
+        if int.from_bytes(low, "little") <= wanted <= int.from_bytes(high, "little")
+    ]  # fmt: skip
+    footer = int.from_bytes(data[-8:-4], "little")
+    expected = 8 + footer + 8
+    expected += sum(file.chunk(k, 1).meta[15] for k in asked)
+    expected += filter_column.raw[5] + filter_column.raw[7] + output.raw[5]
+    expected += sum(filter_column.offset_index()[1][k][2] for k in pages)
+    expected += output.offset_index()[1][1][2]  # row 234 of the row group is in its second page
+    assert counting.num_bytes == expected
+
+
+def bounds_by_hand(file: File, row_group: int) -> tuple[int, int]:
+    """Smallest and largest ``shuffled`` of a row group as its statistics say."""
+    statistics = file.chunk(row_group, 1).meta[12]
+    return int.from_bytes(statistics[6], "little"), int.from_bytes(statistics[5], "little")
+
+
+# ---- odd tables
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_odd_tables(algorithm: str, compression: str, version: str) -> None:
+    """No rows, nothing but nulls, empty texts, empty lists: modules of few bytes or none."""
+    for odd in (
+        pa.table({"a": pa.array([], pa.int64()), "s": pa.array([], pa.string())}),
+        pa.table({"a": pa.array([None] * 5, pa.int64()), "s": [""] * 5, "l": [[], None, [None], [1], []]}),
+        pa.table({"b": pa.array([True, None, False])}),
+    ):
+        data = stored(
+            odd, EncryptionProperties(FOOTER, algorithm=algorithm), compression=compression, bloom_filters=True,
+            data_page_version=version,
+        )  # fmt: skip
+        assert read(data, DecryptionProperties(FOOTER)) == odd
+        theirs = pe.create_decryption_properties(FOOTER)
+        assert pq.read_table(pa.BufferReader(data), decryption_properties=theirs) == odd
+
+
+def test_written_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    with pyparq.ParquetWriter(path, {"a": "int64"}, encryption=EncryptionProperties(FOOTER)) as writer:
+        for k in range(10):
+            writer.write({"a": list(range(100 * k, 100 * (k + 1)))}, row_group_size=30)
+    assert read(path, DecryptionProperties(FOOTER))["a"].to_pylist() == list(range(1_000))

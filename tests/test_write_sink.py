@@ -245,12 +245,12 @@ def test_urls(tmp_path: Path) -> None:
     pyparq.write_table(TABLE, f"file://{tmp_path}/a%20b.parquet")
     assert pq.read_table(tmp_path / "a b.parquet").equals(TABLE)
     fs = fsspec.filesystem("memory")
-    pyparq.write_table(TABLE, "memory://folder/t.parquet")
-    assert pq.read_table(io.BytesIO(fs.cat("/folder/t.parquet"))).equals(TABLE)
+    pyparq.write_table(TABLE, "memory://sink/t.parquet")
+    assert pq.read_table(io.BytesIO(fs.cat("/sink/t.parquet"))).equals(TABLE)
     with pytest.raises(ZeroDivisionError):
-        write_and_fail("memory://folder/t.parquet", ZeroDivisionError)
-    assert pq.read_table(io.BytesIO(fs.cat("/folder/t.parquet"))).equals(TABLE)
-    assert [p.split("/")[-1] for p in fs.ls("/folder", detail=False)] == ["t.parquet"]
+        write_and_fail("memory://sink/t.parquet", ZeroDivisionError)
+    assert pq.read_table(io.BytesIO(fs.cat("/sink/t.parquet"))).equals(TABLE)
+    assert [p.split("/")[-1] for p in fs.ls("/sink", detail=False)] == ["t.parquet"]
 
 
 def test_an_upload_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def decryption_from_json(text: str, where: str, **options: Any) -> DecryptionPro
         raise OptionError(f"{where} is not a key file: not a JSON object")
     for name in fields:
         if name not in _FIELDS:
-            raise OptionError(f"unknown field {name!r} in {where}{near_matches(name, _FIELDS)}")
+            raise OptionError(f"unknown field {name!r} in {where}{near_matches(name, _FIELDS, 'fields')}")
     settings = {name: fields[name] for name in _OPTIONS if name in fields}
     settings.update({name: value for name, value in options.items() if value is not None})
     footer = fields.get("footer_key")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pyparq.filters.predicate import Test
 from pyparq.index.bloom import can_prune, hash_literal
 
+MOST_LITERALS = 4096
+"""With more literals than this nearly every filter says "maybe" to one of them: asking is not worth the bytes."""
+
 
 def probe_hashes(test: Test) -> list[list[int]] | None:
     """For each literal the XXH64 hashes it may have been inserted under; ``None`` when a filter cannot help.
@@ -14,6 +17,8 @@ def probe_hashes(test: Test) -> list[list[int]] | None:
     (0.0 and -0.0).
     """
     if test.none or test.op not in ("==", "in") or not can_prune(test.leaf):
+        return None
+    if len(test.literals) > MOST_LITERALS:
         return None
     probes = []
     for literal in test.literals:

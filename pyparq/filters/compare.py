@@ -51,10 +51,23 @@ def _isin_numbers(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolA
             found |= values == literal
         return found
     if values.dtype.kind in "iu" and int(literals[-1]) - int(literals[0]) < _TABLE_SPAN:
-        return np.asarray(np.isin(values, literals, kind="table"))
+        return _isin_table(values, literals)
     place = np.searchsorted(literals, values)
     place[place == len(literals)] = 0
     return np.asarray(literals[place] == values)
+
+
+def _isin_table(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolArray:
+    """Membership by a table of flags (numpy's own refuses spans that the values' type cannot hold)."""
+    low, span = int(literals[0]), int(literals[-1]) - int(literals[0])
+    flags = np.zeros(span + 2, bool)
+    flags[[int(v) - low for v in literals]] = True
+    # Differences wrap around in the unsigned type, so all that lies outside comes out beyond the span.
+    unsigned = np.dtype(f"u{values.dtype.itemsize}")
+    place = values.view(unsigned) - literals[:1].view(unsigned)
+    if unsigned.itemsize == 8:
+        place = np.minimum(place, unsigned.type(span + 1), out=place).view(np.int64)
+    return np.asarray(np.take(flags, place, mode="clip"))
 
 
 def match_binary(

@@ -11,6 +11,8 @@ empty list in place of a full one leaves as they are).
 
 from __future__ import annotations
 
+import zlib
+
 from pyparq.format.codec import Bytes, ThriftDecodeError, ThriftTruncatedError, deserialize
 from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup
 from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_index_footer
@@ -83,6 +85,11 @@ class LazyFileMetaData:
             chunk, _ = deserialize(ColumnChunk, bytes(self._data[start:end]))
             known = self._chunks.setdefault((row_group, column), chunk)
         return known
+
+    @property
+    def checksum(self) -> int:
+        """CRC-32 of the serialized struct."""
+        return zlib.crc32(self._data[: self.end])
 
     def full(self) -> FileMetaData:
         """A complete FileMetaData of its own, decoded anew at every call: the caller may change it."""

@@ -45,7 +45,7 @@ def can_prune(leaf: LeafType) -> bool:
     Not on BOOLEAN (writers leave such filters empty), not where one value has several encodings or writers
     disagree (BYTE_ARRAY decimals, INTERVAL, INT96), nor on leaves whose values cannot be asked for.
     """
-    if leaf.kind == "bool" or domain(leaf) == "":
+    if leaf.kind in ("bool", "int96") or domain(leaf) == "":
         return False
     return not (leaf.kind == "decimal" and leaf.physical == Physical.BYTE_ARRAY)
 

@@ -56,7 +56,7 @@ def load_for_rate(fpp: float) -> float:
             low = middle
         else:
             high = middle
-    return low
+    return max(low, 2.0**-60)  # rates below any that a filter can reach
 
 
 def bytes_for(ndv: int, fpp: float, power_of_two: bool = True, cap: int = MAX_BYTES) -> int:

@@ -6,6 +6,7 @@ See :func:`ingest` for what is taken and by which rules.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ from pyparq.table import Batch, Column, Table, batches_from_arrow
 __all__ = ["ingest"]
 
 
-def ingest(data: Any, schema: Schema | None = None) -> tuple[Schema, Iterator[Batch]]:
+def ingest(
+    data: Any, schema: Schema | None = None, source: list[Schema] | None = None
+) -> tuple[Schema, Iterator[Batch]]:
     """Schema and record batches of ``data``, lazily where ``data`` is a stream.
 
     ``data`` is one of
@@ -44,7 +47,8 @@ def ingest(data: Any, schema: Schema | None = None) -> tuple[Schema, Iterator[Ba
     time, UUID, list, dict (struct); ``None`` is null.
 
     With ``schema`` the columns are matched by name and cast where that is exact; the batches then have exactly its
-    types, except that a string column beyond 2 GiB comes as the large type.
+    types, except that a string column beyond 2 GiB comes as the large type. To ``source`` is added the schema of Arrow
+    data as they came, with their dictionaries, views and the like.
 
     Raises :class:`DataError` (columns of unequal length, missing or unknown columns, values that do not fit) and
     :class:`UnsupportedError` (durations and the like), which name the column, the row where there is one, and what to
@@ -53,26 +57,27 @@ def ingest(data: Any, schema: Schema | None = None) -> tuple[Schema, Iterator[Ba
     if schema is not None:
         schema = normal_schema(schema)
     if isinstance(data, Batch):
-        return _from_batch(data, schema)
+        return _from_batch(data, schema, source)
     if isinstance(data, Table):
-        return _conformed(data.schema, iter(data.batches), schema)
+        return _conformed(data.schema, iter(data.batches), schema, source)
     if isinstance(data, Mapping):
         return _from_columns(data, schema)
     if isinstance(data, np.ndarray) and data.dtype.names:
         return _from_columns({name: data[name] for name in data.dtype.names}, schema)
     if _is_pandas(data):
-        from pyparq.ingest.pandas import columns_from_pandas, stream_from_pandas
+        from pyparq.ingest.pandas import columns_from_pandas, pandas_metadata, stream_from_pandas
 
         stream = stream_from_pandas(data)
         if stream is None:
-            return _from_columns(columns_from_pandas(data), schema)
-        return _from_arrow(stream, schema)
+            found, batches = _from_columns(columns_from_pandas(data), schema)
+            return replace(found, metadata={**found.metadata, **pandas_metadata(data, found)}), batches
+        return _from_arrow(stream, schema, source)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        return _from_arrow(data, schema)
+        return _from_arrow(data, schema, source)
     if _are_rows(data):
         return _from_rows(data, schema)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | np.ndarray):
-        return _chained(iter(data), schema)
+        return _chained(iter(data), schema, source)
     raise DataError(
         f"a {type(data).__name__} is not data for a table: give an Arrow table or stream, a DataFrame, "
         "a dict of columns or a list of dicts" + (" (collect() a LazyFrame first)" if _is_lazy(data) else "")
@@ -98,23 +103,27 @@ def _looks_like_column(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
 
 
-def _from_batch(batch: Batch, schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+def _from_batch(
+    batch: Batch, schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
     if schema is None:
         raise DataError("a Batch has no column names: give a schema, or a Table")
     if len(batch.columns) != len(schema):
         raise DataError(f"a batch of {len(batch.columns)} columns for a schema of {len(schema)}")
     fields = tuple(Field(f.name, c.type, f.nullable, f.metadata) for f, c in zip(schema, batch.columns, strict=True))
-    return _conformed(Schema(fields), iter([batch]), schema)
+    return _conformed(Schema(fields), iter([batch]), schema, source)
 
 
-def _from_arrow(data: Any, schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+def _from_arrow(
+    data: Any, schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
     try:
         found, batches = batches_from_arrow(data)
     except (UnsupportedError, DataError):
         raise
     except Exception as error:  # the producer's own errors have no common type
         raise DataError(f"the {type(data).__name__} cannot be read as Arrow data: {error}") from error
-    return _conformed(found, _guarded(batches), schema)
+    return _conformed(found, _guarded(batches), schema, source)
 
 
 def _guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -130,8 +139,12 @@ def _guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
         yield batch
 
 
-def _conformed(found: Schema, batches: Iterator[Batch], schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+def _conformed(
+    found: Schema, batches: Iterator[Batch], schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
     """Columns of plain layout, in the order and of the types of ``schema`` when there is one."""
+    if source is not None:
+        source.append(found)
     plain = normal_schema(found)
     for field in plain:
         check_supported(field)
@@ -232,7 +245,9 @@ def _column_from_arrow(values: Any, name: str) -> Column:
     return concat([normalize(chunk, name) for chunk in chunks])
 
 
-def _chained(items: Iterator[Any], schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+def _chained(
+    items: Iterator[Any], schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
     try:
         first = next(items)
     except StopIteration:
@@ -241,7 +256,7 @@ def _chained(items: Iterator[Any], schema: Schema | None) -> tuple[Schema, Itera
         return schema, iter([])
     if isinstance(first, Iterable) and type(first) in (list, tuple, str, bytes):
         raise DataError(f"an iterable of {type(first).__name__} is not data for a table: give dicts or batches")
-    found, batches = ingest(first, schema)
+    found, batches = ingest(first, schema, source)
     return found, _chain(batches, items, found)
 
 

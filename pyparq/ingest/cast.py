@@ -246,7 +246,7 @@ def _struct(column: Column, target: DataType, where: Where) -> Column:
     fields = {f.name: i for i, f in enumerate(column.type.children)}
     unknown = [n for n in fields if n not in {f.name for f in target.children}]
     if unknown:
-        known = near_matches(unknown[0], [f.name for f in target.children])
+        known = near_matches(unknown[0], [f.name for f in target.children], "fields")
         raise DataError(f"the schema's struct has no field {unknown[0]!r}{known}", column=where.column)
     children = []
     for field in target.children:

@@ -339,7 +339,9 @@ def _structs(given: _Given, target: DataType | None = None) -> Column:
         unknown = next((n for n in names if n not in wanted), None)
         if unknown is not None:
             at = next(k for k, v in enumerate(given.present) if unknown in v)
-            raise given.error(at, f"the schema's struct has no field {unknown!r}{near_matches(unknown, wanted)}")
+            raise given.error(
+                at, f"the schema's struct has no field {unknown!r}{near_matches(unknown, wanted, 'fields')}"
+            )
         names = dict.fromkeys(wanted)
     dense = iter(given.present)
     empty: dict[str, Any] = {}

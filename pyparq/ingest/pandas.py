@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from typing import Any
 
 import numpy as np
 
+from pyparq._version import __version__
 from pyparq.columns import fixed_column
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schema.types import DataType
+from pyparq.schema.types import DataType, Field, Schema
 
 
 def stream_from_pandas(frame: Any) -> Any | None:
@@ -45,8 +47,62 @@ def columns_from_pandas(frame: Any) -> dict[str, Any]:
     return columns
 
 
+def pandas_metadata(frame: Any, schema: Schema) -> dict[bytes, bytes]:
+    """The ``pandas`` metadata by which readers find the index again (pandas' developer documentation)."""
+    import pandas
+
+    names = [str(name) for name in frame.columns]
+    levels = [name for name in schema.names if name not in names]
+    index: list[Any] = list(levels)
+    if not levels:
+        span = frame.index
+        index = [{"kind": "range", "name": None, "start": span.start, "stop": span.stop, "step": span.step}]
+    described = {
+        "index_columns": index,
+        "column_indexes": [
+            {"name": None, "field_name": None, "pandas_type": "unicode", "numpy_type": "object",
+             "metadata": {"encoding": "UTF-8"}}
+        ],
+        "columns": [_described(field, names, frame, levels) for field in schema],
+        "creator": {"library": "pyparq", "version": __version__},
+        "pandas_version": pandas.__version__,
+    }  # fmt: skip
+    return {b"pandas": json.dumps(described).encode()}
+
+
+def _described(field: Field, names: list[str], frame: Any, levels: list[str]) -> dict[str, Any]:
+    """One column's entry: what pandas called it, and its dtype there."""
+    name: str | None = field.name
+    if field.name in names:
+        dtype = frame.dtypes.iloc[names.index(field.name)]
+    else:
+        level = levels.index(field.name)
+        name = frame.index.names[level]
+        dtype = frame.index.get_level_values(level).dtype
+    numpy_type = str(dtype) if isinstance(dtype, np.dtype) else "object"
+    metadata = {"timezone": str(dtype.tz)} if hasattr(dtype, "tz") else None
+    if metadata is not None:
+        numpy_type = "datetime64[ns]"
+    return {
+        "name": None if name is None else str(name), "field_name": field.name, "pandas_type": _pandas_type(field.type),
+        "numpy_type": numpy_type if field.type.kind != "string" else str(dtype), "metadata": metadata,
+    }  # fmt: skip
+
+
+def _pandas_type(type_: DataType) -> str:
+    kind = type_.kind
+    if kind == "timestamp":
+        return "datetimetz" if type_.timezone else "datetime"
+    simple = {"string": "unicode", "binary": "bytes", "date": "date", "time": "time", "list": "list", "null": "empty"}
+    return simple.get(kind) or (str(type_) if kind in ("bool", "int", "uint", "float") else "object")
+
+
 def column_values(series: Any, name: str) -> Any:
-    """A Series as a numpy array (masked where it has missing values), a list, or a ready column."""
+    """A Series, Index or extension array as a numpy array (masked where values are missing), a list, or a column."""
+    if type(series).__module__.split(".")[0] == "pandas" and type(series).__name__ != "Series":
+        import pandas  # it is there: an Index or one of its extension arrays was given
+
+        series = pandas.Series(series)
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         values = series.to_numpy()

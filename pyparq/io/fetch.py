@@ -42,6 +42,12 @@ class Fetcher:
         self._tail = memoryview(b"")
         self._tail_start = source.size
 
+    def fork(self) -> Fetcher:
+        """A fetcher of the same source, with the tail that is known, that counts for itself."""
+        other = Fetcher(self.source, self.gap)
+        other._tail, other._tail_start = self._tail, self._tail_start
+        return other
+
     def read_tail(self, length: int) -> memoryview:
         """The last ``length`` bytes (all when the file is shorter); kept, and later ranges inside are free."""
         start = max(self.source.size - length, 0)

@@ -10,6 +10,7 @@ import os
 import secrets
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from pyparq.errors import OptionError, UnsupportedError
@@ -54,7 +55,12 @@ class LocalSink:
         flags = os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
         if self._renames:
             flags |= os.O_CREAT | os.O_EXCL
-        self._fd = os.open(self._temporary, flags, 0o666)
+        try:
+            self._fd = os.open(self._temporary, flags, 0o666)
+        except OSError as error:
+            error.filename = path  # the user's name, not the one for the time being
+            raise
+        self._process = os.getpid()
         if self._renames and existing is not None and hasattr(os, "fchmod"):
             os.fchmod(self._fd, stat.S_IMODE(existing.st_mode))
 
@@ -97,7 +103,11 @@ class LocalSink:
             os.fsync(self._fd)
         self._close()
         if self._renames:
-            os.replace(self._temporary, self._target)
+            try:
+                os.replace(self._temporary, self._target)
+            except OSError:
+                self._unlink()
+                raise
             if self._fsync:
                 _sync_folder(os.path.dirname(self._target))
 
@@ -105,11 +115,13 @@ class LocalSink:
         if self._fd < 0:
             return
         self._close()
-        if self._renames:
-            try:
-                os.unlink(self._temporary)
-            except OSError:
-                return
+        # A forked child that ends while its parent writes must leave the parent's file alone.
+        if self._renames and os.getpid() == self._process:
+            self._unlink()
+
+    def _unlink(self) -> None:
+        with suppress(OSError):
+            os.unlink(self._temporary)
 
     def _close(self) -> None:
         fd, self._fd = self._fd, -1
@@ -261,5 +273,8 @@ def _open_url(url: str, fsync: bool) -> Sink:
         import fsspec
     except ImportError:
         raise UnsupportedError(f"writing {url!r} needs fsspec: pip install 'pyparq[fsspec]'") from None
-    fs, path = fsspec.core.url_to_fs(url)
+    try:
+        fs, path = fsspec.core.url_to_fs(url)
+    except ValueError as error:  # a protocol that fsspec does not know
+        raise OptionError(f"cannot write to {url!r}: {error}") from error
     return FsspecSink(fs, path, url)

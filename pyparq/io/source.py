@@ -62,6 +62,8 @@ class LocalFile:
         return [self._read(offset, length) for offset, length in ranges]
 
     def _read(self, offset: int, length: int) -> memoryview:
+        if self._fd < 0:
+            raise OptionError("the file is closed", file=self.name)
         data = os.pread(self._fd, length, offset)
         if len(data) == length:
             return memoryview(data)
@@ -199,7 +201,10 @@ def _open_url(url: str) -> Source:
         import fsspec
     except ImportError:
         raise UnsupportedError(f"reading {url!r} needs fsspec: pip install 'pyparq[fsspec]'") from None
-    fs, path = fsspec.core.url_to_fs(url)
+    try:
+        fs, path = fsspec.core.url_to_fs(url)
+    except ValueError as error:  # a protocol that fsspec does not know
+        raise OptionError(f"cannot read from {url!r}: {error}") from error
     return FsspecFile(fs, path, url)
 
 

@@ -70,9 +70,8 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain_scan(scan: Scan, io_before: tuple[int, int, int]) -> Explanation:
-    """The explanation of a scan that has been pruned, and maybe run. ``io_before``: requests, bytes and ranges of its
-    file when it was made; opening the file is added to what came after."""
+def explain_scan(scan: Scan) -> Explanation:
+    """The explanation of a scan that has been pruned, and maybe run. What opening the file took is counted in."""
     file, counts, opened = scan.file, scan.file.fetcher.counts, scan.file.open_counts
     selections = scan._prune()
     return Explanation(
@@ -89,9 +88,9 @@ def explain_scan(scan: Scan, io_before: tuple[int, int, int]) -> Explanation:
         rows=scan.rows_returned,
         pages_decoded=scan.reader.counts.data_pages,
         dictionaries_decoded=scan.reader.counts.dictionary_pages,
-        requests=counts.requests - io_before[0] + opened.requests,
-        bytes_fetched=counts.bytes - io_before[1] + opened.bytes,
-        ranges=counts.ranges - io_before[2] + opened.ranges,
+        requests=counts.requests + opened.requests,
+        bytes_fetched=counts.bytes + opened.bytes,
+        ranges=counts.ranges + opened.ranges,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from pyparq.encodings import encoding_name
-from pyparq.errors import UnsupportedError, located
+from pyparq.errors import OptionError, UnsupportedError, located
 from pyparq.index.bloom import BloomFilter
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
@@ -188,7 +188,15 @@ class ParquetFile:
         return self.scan(columns, filters, row_groups).batches(batch_size)
 
     def execute(self, plan: ScanPlan) -> Table:
-        """Run a plan that :meth:`Scan.plan` made, here or in another process, on the same file."""
+        """Run a plan that :meth:`Scan.plan` made, here or in another process, on the same file.
+
+        Raises :class:`OptionError` when this is another file, or one that was written anew since.
+        """
+        if plan.made_for is not None and plan.made_for != self._file.identity:
+            raise OptionError(
+                "the plan was made for another file, or before this one was written anew: plan again",
+                file=self._file.name,
+            )
         scan = self.scan(plan.columns, plan.filters, [g.row_group for g in plan.row_groups], limit=plan.limit)
         scan.use_plan(plan.row_groups)
         return scan.to_table()

@@ -71,6 +71,9 @@ class RowGroupMetaData:
         self._file = file
         self.index = index
 
+    def __repr__(self) -> str:
+        return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
+
     @property
     def num_rows(self) -> int:
         return self._file.num_rows_of(self.index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -185,6 +186,17 @@ class OpenFile:
             raise CorruptFileError(f"{meta.num_values} values in a row group of {num_rows} rows")
         if meta.total_uncompressed_size < 0:
             raise CorruptFileError(f"total uncompressed size {meta.total_uncompressed_size}")
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Size and footer checksum: the same for the same file, wherever it lies."""
+        return self.fetcher.source.size, self.footer.checksum
+
+    def fork(self) -> OpenFile:
+        """The same file, with I/O counts of its own: one scan's do not show in another's."""
+        other = copy(self)
+        other.fetcher = self.fetcher.fork()
+        return other
 
     def close(self) -> None:
         self.fetcher.source.close()

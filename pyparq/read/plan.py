@@ -90,6 +90,8 @@ class ScanPlan:
     row_groups: tuple[RowGroupPlan, ...]
     limit: int | None = None
     """Rows to return at most, of those that match."""
+    made_for: tuple[int, int] | None = None
+    """Size and footer checksum of the file: row numbers and offsets mean nothing in any other."""
 
     @property
     def num_bytes(self) -> int:

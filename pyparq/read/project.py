@@ -37,6 +37,8 @@ def project(tree: SchemaTree, columns: Sequence[str] | None, fields: FileFields)
         raise OptionError(f"columns must be a list of names; did you mean [{columns!r}]?")
     wanted: dict[Node, set[int] | None] = {}
     for name in columns:
+        if not isinstance(name, (str, tuple)):
+            raise OptionError(f"columns must be a list of names, {name!r} is none")
         node = tree.find(name)
         top = node
         while top.parent is not tree.root and top.parent is not None:

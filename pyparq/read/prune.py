@@ -218,10 +218,13 @@ class Pruner:
 
     def _by_bloom(self) -> None:
         asked: list[tuple[Test, Selection, Probe]] = []
+        hashes_of: dict[Test, list[list[int]] | None] = {}
         for test, selection, chunk in self._open_questions():
             if not chunk.meta.bloom_filter_offset or not bloom.can_prune(test.leaf):
                 continue
-            hashes = probe_hashes(test)
+            if test not in hashes_of:
+                hashes_of[test] = probe_hashes(test)
+            hashes = hashes_of[test]
             if hashes is not None:
                 asked.append((test, selection, Probe(chunk, hashes)))
         self._note([probe.chunk for _, _, probe in asked])

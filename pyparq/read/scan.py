@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class Scan:
     ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
-        self.file = file
+        self.file = file = file.fork()
         self.columns = None if columns is None else list(columns)
         self.filters = filters
         self.outputs: list[Output] = project(file.tree, columns, file.fields)
@@ -59,12 +60,10 @@ class Scan:
         self.reader = ColumnReader(file)
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
-        self._io_before = (
-            file.fetcher.counts.requests,
-            file.fetcher.counts.bytes,
-            file.fetcher.counts.ranges,
-        )
         self._selections: list[Selection] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Scan of {self.file.name}: {', '.join(o.field.name for o in self.outputs)} where {self.predicate}>"
 
     # ---- what a user calls
 
@@ -165,7 +164,9 @@ class Scan:
                 )
             )  # fmt: skip
         options = replace(self.file.options, decryption=None)  # keys do not travel
-        return ScanPlan(self.file.name, self.columns, self.filters, options, tuple(groups), self.limit)
+        return ScanPlan(
+            self.file.name, self.columns, self.filters, options, tuple(groups), self.limit, self.file.identity
+        )
 
     def explain(self, *, execute: bool = True) -> Explanation:
         """What each index removed, and the pages, ranges, requests and bytes it came to.
@@ -175,7 +176,7 @@ class Scan:
         if execute and self.rows_returned is None:
             self.to_table()
         self._prune()
-        return explain_scan(self, self._io_before)
+        return explain_scan(self)
 
     # ---- the line from pruning to batches
 
@@ -333,7 +334,10 @@ def _assemble(
 def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:
     if row_groups is None:
         return list(range(count))
-    chosen = [int(k) for k in row_groups]
+    try:
+        chosen = [index(k) for k in row_groups]
+    except TypeError:
+        raise OptionError(f"row_groups must be a list of row group numbers, not {row_groups!r}") from None
     for k in chosen:
         if not 0 <= k < count:
             raise OptionError(f"row group {k} does not exist: the file has {count}")

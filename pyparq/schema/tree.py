@@ -12,7 +12,10 @@ from typing import Any
 
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, near_matches
 from pyparq.schema.annotation import leaf_type
-from pyparq.schema.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, arrow_type
+from pyparq.schema.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, Physical, arrow_type
+
+_PHYSICAL_NAMES = {int(p): p.name for p in Physical}
+_REPETITIONS = {REQUIRED: "required", OPTIONAL: "optional", REPEATED: "repeated"}
 
 
 class Node:
@@ -112,6 +115,17 @@ class SchemaTree:
         self.leaves = leaves
         self._by_name: dict[str, Node] | None = None
         self._by_dotted: dict[str, Node] | None = None
+
+    def __repr__(self) -> str:
+        lines = [f"pyparq.SchemaTree ({len(self.leaves)} leaves)"]
+        todo = [(child, 0) for child in reversed(self.root.children)]
+        while todo:
+            node, depth = todo.pop()
+            number = node.element.type
+            kind = _PHYSICAL_NAMES.get(number, f"type {number}") if node.is_leaf else "group"
+            lines.append("  " * depth + f"{node.name}: {_REPETITIONS[node.repetition]} {kind}")
+            todo += [(child, depth + 1) for child in reversed(node.children)]
+        return "\n".join(lines)
 
     @property
     def names(self) -> list[str]:

@@ -203,6 +203,9 @@ class Schema:
     def __str__(self) -> str:
         return "\n".join(str(f) for f in self.fields)
 
+    def __repr__(self) -> str:
+        return f"pyparq.Schema ({len(self.fields)} columns)\n{self}".rstrip()
+
     def __arrow_c_schema__(self) -> object:
         from pyparq.table import schema_to_nanoarrow
 

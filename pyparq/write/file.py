@@ -7,7 +7,7 @@ The driver of the write path: rows wait in a :class:`RowBuffer` until a row grou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,6 +20,8 @@ from pyparq.ingest.normalize import normal_schema
 from pyparq.io.sibling import base_name, sibling_path, write_sibling
 from pyparq.io.sink import Sink, open_sink
 from pyparq.options import WriteOptions
+from pyparq.schema.arrow_ipc_write import stored_schema
+from pyparq.schema.hints import ARROW_SCHEMA
 from pyparq.schema.types import Schema
 from pyparq.table import Batch
 from pyparq.write.finish import FileLayout
@@ -42,6 +44,10 @@ def write_table(data: Any, where: Any, *, schema: Any = None, **options: Any) ->
     """
     with ParquetWriter(where, schema, **options) as writer:
         writer._write(data, None, last=True)
+
+
+_STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata")
+"""Metadata of data that were read from a file and that describe that file's columns: Spark believes its own."""
 
 
 @dataclass(slots=True)
@@ -72,7 +78,8 @@ class ParquetWriter:
         self._key_values: dict[str, str | bytes | None] = {}
         self._state: _State | None = None
         self._failed = False
-        self._schema = None if schema is None else normal_schema(_schema_of(schema))
+        self._source: list[Schema] = [] if schema is None else [_schema_of(schema)]
+        self._schema = normal_schema(self._source[0]) if self._source else None
         self.add_key_value_metadata(self.options.key_value_metadata)
         self._sink: Sink | None = None
         if self._schema is not None:
@@ -101,7 +108,7 @@ class ParquetWriter:
             raise OptionError(f"row_group_size must be a whole number of at least 1, not {row_group_size!r}")
         sink = self._open_sink()
         with located(file=sink.name):
-            schema, batches = ingest(data, self._schema)
+            schema, batches = ingest(data, self._schema, None if self._source else self._source)
             if self._state is None:
                 self._begin(schema)
         with _Guard(self):
@@ -134,7 +141,11 @@ class ParquetWriter:
 
     def add_key_value_metadata(self, pairs: Mapping[Any, Any]) -> None:
         """Set key-value metadata of the file, until it is closed. Keys are text; values text, bytes or None."""
-        for key, value in pairs.items():
+        try:
+            given = dict(pairs)
+        except (TypeError, ValueError):
+            raise OptionError(f"key-value metadata is a dict of keys and values, not {pairs!r}") from None
+        for key, value in given.items():
             if self.metadata is not None:
                 raise DataError("the file is closed: its metadata is written")
             self._key_values[text_key(key)] = text_value(key, value)
@@ -200,7 +211,7 @@ class ParquetWriter:
         sink = self._open_sink()
         plan = make_plan(schema, self.options)
         for key, value in schema.metadata.items():
-            if key != b"ARROW:schema":
+            if key not in _STALE:
                 self._key_values.setdefault(text_key(key), text_value(key, value))
         encryption = file_encryption(self.options.encryption, [c.path for c in plan.columns], base_name(sink.name))
         if encryption.material is not None:
@@ -232,7 +243,15 @@ class ParquetWriter:
         if own and self._state.rows.num_rows:
             self._state.rows.own()
 
+    def _add_arrow_schema(self, schema: Schema) -> None:
+        """Store the schema as the data had it; Arrow takes a table's metadata from there too."""
+        source = self._source[0] if self._source else schema
+        pairs = {k.encode(): v.encode() if isinstance(v, str) else v or b"" for k, v in self._key_values.items()}
+        self._key_values["ARROW:schema"] = stored_schema(replace(source, metadata=pairs))
+
     def _finish(self, state: _State) -> None:
+        if self.options.store_schema and self._schema is not None:
+            self._add_arrow_schema(self._schema)
         rows = state.rows.take_all()
         if state.encoder.sorts_input:
             state.encoder.add_sorted(rows)

@@ -1,0 +1,185 @@
+"""What people try: options that are not ours, wrong arguments, several scans of one file, forks, lost folders."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pyparq
+from pyparq import col
+from pyparq.errors import OptionError
+from pyparq.filters.bloom import MOST_LITERALS
+
+INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+
+
+def in_memory(data: Any, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pyparq.write_table(data, sink, **options)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("type_", INTEGERS, ids=str)
+def test_many_literals_at_the_ends_of_a_type(type_: pa.DataType) -> None:
+    """More literals than are compared one by one, spanning all that the type can hold, and some beyond it."""
+    bits, signed = type_.bit_width, str(type_).startswith("int")
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    values = sorted({low, low + 1, *range(0, 100, 7), high - 1, high})
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": pa.array([*values, None], type_)}), sink)
+    near_low = [low - 1, *range(low, low + 20, 2), Decimal(low + 1)]
+    near_high = [high + 1, 2**70, *range(high - 20, high + 1, 2), high - 0.5 if bits < 32 else high]
+    for literals in (near_low, near_high, near_low + near_high, list(range(50))):
+        kept = pyparq.read_table(sink.getvalue(), filters=col("x").isin(literals)).to_pydict()["x"]
+        assert kept == [v for v in values if v in literals]
+        left = pyparq.read_table(sink.getvalue(), filters=~col("x").isin(literals)).to_pydict()["x"]
+        assert left == [v for v in values if v not in literals]
+
+
+def test_scans_of_one_file_count_for_themselves() -> None:
+    data = in_memory({"a": np.arange(50_000), "b": np.arange(50_000)[::-1].copy()}, row_group_size=10_000)
+    with pyparq.ParquetFile(data, tail_size=64) as file:
+        small, large = file.scan(["a"], col("a") == 5), file.scan()
+        small.to_table()
+        alone = small.explain().to_dict()
+        large.to_table()
+        assert small.explain().to_dict() == alone
+    with pyparq.ParquetFile(data, tail_size=64) as file:
+        large, small = file.scan(), file.scan(["a"], col("a") == 5)
+        large.to_table()
+        assert small.explain().to_dict() == alone
+
+
+def test_many_literals_do_not_ask_the_bloom_filter() -> None:
+    data = in_memory({"a": np.arange(20_000) * 2}, bloom_filters=["a"], row_group_size=5_000)
+    with pyparq.ParquetFile(data) as file:
+        for count, asked in ((10, 2), (MOST_LITERALS + 1, 0)):
+            scan = file.scan(filters=col("a").isin(list(range(1, 2 * count, 2))))
+            assert scan.to_table().num_rows == 0
+            found = [s.asked for s in scan.explain().stages if s.name == "bloom filter"]
+            assert bool(found) is bool(asked)
+
+
+def test_a_plan_is_for_one_file(tmp_path: Path) -> None:
+    """A file of the same shape under the same name has other rows in other places."""
+    path = tmp_path / "t.parquet"
+    pyparq.write_table({"a": np.arange(1000)}, path, max_rows_per_page=100)
+    with pyparq.ParquetFile(path) as file:
+        plan = pickle.loads(pickle.dumps(file.scan(filters=col("a") == 5).plan()))
+        assert file.execute(plan).to_pydict() == {"a": [5]}
+    pyparq.write_table({"a": np.arange(1000)[::-1].copy()}, path, max_rows_per_page=100)
+    with pyparq.ParquetFile(path) as file, pytest.raises(OptionError, match="written anew"):
+        file.execute(plan)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda f: f.scan([0]), "list of names, 0"),
+        (lambda f: f.scan(row_groups=0), "list of row group numbers"),
+        (lambda f: f.scan(row_groups=["a"]), "list of row group numbers"),
+        (lambda f: pyparq.ParquetFile(b"", memory_map=True), "unknown read option 'memory_map'; the options are"),
+        (lambda f: in_memory({"a": [1]}, flavor="spark"), "unknown write option 'flavor'; the options are"),
+        (lambda f: in_memory({"a": [1]}, key_value_metadata=[1]), "a dict of keys and values"),
+        (lambda f: pyparq.read_table("nowhere://x"), "cannot read from 'nowhere://x'"),
+        (lambda f: pyparq.write_table({"a": [1]}, "nowhere://x"), "cannot write to 'nowhere://x'"),
+    ],
+)
+def test_wrong_arguments_are_named(call: Any, told: str) -> None:
+    with pyparq.ParquetFile(in_memory({"a": [1]})) as file, pytest.raises(OptionError, match=told):
+        call(file)
+
+
+def test_a_closed_file_says_so(tmp_path: Path) -> None:
+    pyparq.write_table({"a": [1]}, tmp_path / "t.parquet")
+    file = pyparq.ParquetFile(tmp_path / "t.parquet", tail_size=8)
+    file.close()
+    with pytest.raises(OptionError, match=r"closed.*t\.parquet"):
+        file.read()
+
+
+def test_shown_as_text() -> None:
+    data = in_memory({"a": [1], "s": [{"x": 1, "y": ["z"]}]})
+    with pyparq.ParquetFile(data) as file:
+        assert repr(file.schema_arrow) == "pyparq.Schema (2 columns)\n" + str(file.schema_arrow)
+        assert repr(file.schema).splitlines() == [
+            "pyparq.SchemaTree (3 leaves)",
+            "a: optional INT64",
+            "s: optional group",
+            "  x: optional INT64",
+            "  y: optional group",
+            "    list: repeated group",
+            "      element: optional BYTE_ARRAY",
+        ]
+        assert repr(file.scan(["a"], col("a") > 3)) == "<Scan of <bytes>: a where a > 3>"
+        assert repr(file.metadata.row_group(0)) == "<RowGroupMetaData 0: 1 rows, 3 columns>"
+        assert [repr(b) for b in file.scan().batches()] == ["<Batch: 1 rows, 2 columns>"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.array([1, None], dtype="Int64"),
+        pd.array([1.5, None], dtype="Float64"),
+        pd.array([True, None], dtype="boolean"),
+        pd.array(["a", None], dtype="string"),
+        pd.Categorical(["a", None, "b"]),
+        pd.Index([1, 2]),
+        pd.date_range("2020-01-01", periods=2),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_pandas_arrays_in_a_dict(values: Any) -> None:
+    expected = [None if pd.isna(v) else v for v in values]
+    assert pyparq.read_table(in_memory({"a": values})).to_pydict()["a"] == expected
+
+
+def test_rates_below_what_a_filter_can_reach() -> None:
+    data = in_memory({"a": [1, 2]}, bloom_filter_options={"a": {"fpp": 1e-300, "max_bytes": 1024}})
+    with pyparq.ParquetFile(data) as file:
+        assert file.bloom_filter(0, "a").check([1, 2, 3]).tolist() == [True, True, False]
+
+
+def test_a_missing_folder_is_told_by_the_users_name(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        pyparq.write_table({"a": [1]}, tmp_path / "no" / "t.parquet")
+    assert caught.value.filename == str(tmp_path / "no" / "t.parquet")
+
+
+def test_a_target_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) -> None:
+    writer = pyparq.ParquetWriter(tmp_path / "t.parquet")
+    writer.write({"a": [1]})
+    (tmp_path / "t.parquet").mkdir()
+    (tmp_path / "t.parquet" / "something").touch()
+    with pytest.raises(OSError, match=r"t\.parquet"):
+        writer.close()
+    assert os.listdir(tmp_path) == ["t.parquet"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_leaves_its_parents_file_alone(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, pyparq\n"
+        "writer = pyparq.ParquetWriter(sys.argv[1], use_threads=False)\n"
+        "writer.write({'a': [1]})\n"
+        "if os.fork() == 0:\n"
+        "    sys.exit(0)\n"  # the child's copy of the writer is dropped
+        "os.wait()\n"
+        "writer.close()\n"
+    )
+    import subprocess
+
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "t.parquet")], check=True)
+    assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {"a": [1]}
