@@ -82,8 +82,8 @@ class WriteOptions:
     column_encoding: str | PerColumn | None = None
     """An encoding in place of the choice, for all columns or per column; ``"auto"`` leaves the choice. Where no
     dictionary is kept, the values of a column's first page decide between PLAIN and the encodings that all common
-    readers know (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary also where it does
-    not pay, and goes on in PLAIN where it is full."""
+    readers know (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary also where it
+    does not pay, and goes on in PLAIN where it is full."""
 
     write_statistics: bool | Sequence[str] = True
     """Statistics of column chunks, for all columns or those named (bounds in the column index go with them)."""

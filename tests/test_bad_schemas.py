@@ -93,10 +93,7 @@ def test_groups_without_children_and_root_without_columns() -> None:
     empty = make([group("root", None, 0)], [], 3)
     assert read(empty).shape == (3, 0)
     beside = make([group("root", None, 2), group("g", REQUIRED, 0), X], [FLAT], 3)
-    try:
-        assert read(beside, columns=["x"]).to_pydict() == {"x": [1, 2, 3]}
-    except CorruptFileError as error:
-        assert "g" in str(error)
+    assert read(beside, columns=["x"]).to_pydict() == {"x": [1, 2, 3]}
 
 
 def test_a_leaf_that_is_bad_spoils_only_itself() -> None:
@@ -271,8 +268,6 @@ LEVELS: dict[str, bytes] = {
     "starts inside a row": nested(Page(3, int32(1, 2, 3), [1, 0, 0], [3, 3, 3]), rows=2),
     "fewer rows than claimed": nested(Page(3, int32(1, 2, 3), [0, 1, 0], [3, 3, 3]), rows=3),
     "more rows than claimed": nested(Page(3, int32(1, 2, 3), [0, 0, 0], [3, 3, 3]), rows=2),
-    "an item of a list that is null": nested(Page(3, int32(1, 2), [0, 1, 0], [3, 0, 3]), rows=2),
-    "an item of a list that is empty": nested(Page(3, int32(1, 2), [0, 1, 0], [1, 3, 3]), rows=2),
     "repetition beyond its maximum": nested(Page(3, int32(1, 2, 3), b"\2\3\2\1\2\0", [3, 3, 3]), rows=2),
     "fewer definition levels than values": nested(Page(3, int32(1, 2, 3), [0, 1, 0], [3, 3]), rows=2),
     "fewer repetition levels than values": nested(Page(3, int32(1, 2, 3), [0, 1], [3, 3, 3]), rows=2),
@@ -338,7 +333,7 @@ def test_bit_packed_levels() -> None:
 
 @pytest.mark.spark
 def test_bit_packed_levels_as_spark_reads_them(spark: Any, tmp_path: Path) -> None:
-    """parquet-java takes the bits as Encodings.md says (Spark's own reader and all other peers do not read the file)."""
+    """parquet-java takes the bits as Encodings.md says (Spark's own reader and the other peers do not read it)."""
     path = tmp_path / "t.parquet"
     path.write_bytes(bit_packed_file())
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
