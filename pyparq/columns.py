@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import DataError
-from pyparq.kernels import narrow_offsets, take_binary
+from pyparq.kernels import dict_encode_binary, narrow_offsets, take_binary
 from pyparq.schema.types import DataType
 from pyparq.table import Column
 
@@ -175,7 +176,7 @@ def concat(columns: Sequence[Column]) -> Column:
         return columns[0]
     type_ = next((c.type for c in columns if c.type.format in ("U", "Z", "+L")), columns[0].type)
     if type_.dictionary is not None:
-        raise DataError("dictionary-encoded columns must be decoded before they are joined")
+        return _concat_dictionaries(columns)
     length = sum(c.length for c in columns)
     if type_.format == "n":
         return null_column(type_, length)
@@ -200,6 +201,30 @@ def concat(columns: Sequence[Column]) -> Column:
         data = np.concatenate([_data(c)[int(e[0]) : int(e[-1])] for c, e in zip(columns, edges, strict=True)])
         return binary_column(type_, _join_offsets(edges), data, mask)
     return fixed_column(type_, np.concatenate([c.values() for c in columns]), mask)
+
+
+def _concat_dictionaries(columns: Sequence[Column]) -> Column:
+    """Dictionary-encoded strings or binary over one dictionary, in which every value occurs once."""
+    type_ = columns[0].type
+    dictionaries = [c.dictionary for c in columns if c.dictionary is not None]
+    if not all(d.type.is_binary_like for d in dictionaries) or type_.format != "i":
+        raise DataError(f"dictionary-encoded columns of {type_} must be decoded before they are joined")
+    values = concat(dictionaries)
+    places, firsts = dict_encode_binary(values.offsets().astype(np.int64), _data(values), 2**63 - 1)
+    parts, base = [], 0
+    for column, dictionary in zip(columns, dictionaries, strict=True):
+        own = places[base : base + dictionary.length]
+        # Indices of null slots may be anything.
+        parts.append(np.take(own, column.values(), mode="clip") if len(own) else np.zeros(column.length, np.int32))
+        base += dictionary.length
+    masks = [c.valid_mask() for c in columns]
+    mask = np.concatenate(
+        [np.ones(c.length, np.bool_) if m is None else m for c, m in zip(columns, masks, strict=True)]
+    )
+    joined = fixed_column(DataType("i"), np.concatenate(parts), mask)
+    merged = take(values, firsts)
+    made = replace(type_, dictionary=merged.type)
+    return Column(made, joined.length, joined.validity, joined.buffers, joined.null_count, (), merged)
 
 
 def _used_items(column: Column) -> tuple[npt.NDArray[Any], Column]:

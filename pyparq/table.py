@@ -270,31 +270,46 @@ def _nbytes(column: Column) -> int:
     return total + (_nbytes(column.dictionary) if column.dictionary is not None else 0)
 
 
-_LARGE = {"u": "U", "z": "Z"}
+_LARGE = {"u": "U", "z": "Z", "+l": "+L"}
 
 
 def widen_columns(schema: Schema, batches: list[Batch]) -> tuple[Schema, list[Batch]]:
-    """Make string and binary columns of one type over all batches: int64 offsets everywhere if anywhere."""
+    """Make columns of one type over all batches, at any depth: where one has int64 offsets, all get them."""
     fields = list(schema.fields)
     for i, field in enumerate(fields):
-        wide = [b.columns[i].type.format in ("U", "Z") for b in batches]
-        if field.type.format in _LARGE and any(wide):
-            fields[i] = replace(field, type=DataType(_LARGE[field.type.format]))
-            for batch, is_wide in zip(batches, wide, strict=True):
-                if not is_wide:
-                    batch.columns[i] = _widened(batch.columns[i], fields[i].type)
+        types = [b.columns[i].type for b in batches]
+        if all(type_ == field.type for type_ in types):
+            continue
+        widest = _widest([field.type, *types])
+        fields[i] = replace(field, type=widest)
+        for batch in batches:
+            batch.columns[i] = _widened(batch.columns[i], widest)
     return replace(schema, fields=tuple(fields)), batches
 
 
+def _widest(types: Sequence[DataType]) -> DataType:
+    """The first type, with int64 offsets wherever any of the others has them."""
+    first = types[0]
+    large = _LARGE.get(first.format)
+    form = large if large is not None and any(t.format == large for t in types) else first.format
+    same = [t for t in types if len(t.children) == len(first.children)]
+    children = tuple(replace(f, type=_widest([t.children[k].type for t in same])) for k, f in enumerate(first.children))
+    return replace(first, format=form, children=children)
+
+
 def _widened(column: Column, type_: DataType) -> Column:
-    offsets = column.buffers[0].view(np.int32).astype(np.int64)
+    """The column with the offsets of ``type_``; its own type where that differs in more than offsets."""
+    have = column.type
+    if have == type_ or len(have.children) != len(type_.children):
+        return column
+    buffers, form = column.buffers, have.format
+    if _LARGE.get(form) == type_.format:
+        buffers, form = (column.buffers[0].view(np.int32).astype(np.int64), *column.buffers[1:]), type_.format
+    children = tuple(_widened(c, f.type) for c, f in zip(column.children, type_.children, strict=True))
+    fields = tuple(replace(f, type=c.type) for f, c in zip(have.children, children, strict=True))
+    made = replace(have, format=form, children=fields)
     return Column(
-        type_,
-        column.length,
-        column.validity,
-        (offsets, column.buffers[1]),
-        column.null_count,
-        offset=column.offset,
+        made, column.length, column.validity, buffers, column.null_count, children, column.dictionary, column.offset
     )
 
 

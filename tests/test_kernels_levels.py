@@ -82,32 +82,59 @@ def test_lists_to_levels(rows: Rows) -> None:
     defs, reps = shred(rows)
     inner = [x for row in rows for x in row or []]
 
-    def step(lists: list[Any], slots: int, r: Any, d: Any, live: Any, null_def: int, item_rep: int) -> Any:
+    def step(lists: list[Any], slots: int, r: Any, d: Any, null_def: int, item_rep: int) -> Any:
         """Nulls end their slots, then lists are expanded."""
-        at = np.arange(slots) if live is None else live
-        d = np.zeros(slots, np.uint8) if d is None else d.copy()
         full = np.array([x is not None for x in lists], np.bool_)
-        d[at[~full]] = null_def
+        d = kernels.settle_slots(slots, d, full, null_def, kernels.LIVE_SLOT)
         starts = np.array(offsets_of(lists)[:-1], np.int64)[full]
         lengths = np.array([len(x) for x in lists if x is not None], np.int64)
         total = sum(len(x or []) for x in lists)
-        return kernels.expand_lists(slots, r, d, at[full], starts, lengths, total, item_rep, null_def + 1)
+        r, d, live, elements, first = kernels.expand_lists(slots, r, d, starts, lengths, total, item_rep, null_def + 1)
+        assert live == total
+        assert elements is None  # they follow each other
+        assert first == 0
+        assert d is not None or len(r) == live
+        return r, d
 
-    r, d, live, elements = step(rows, len(rows), None, None, None, 0, 1)
-    assert elements.tolist() == list(range(len(inner)))
-    r, d, live, elements = step(inner, len(r), r, d, live, 2, 2)
+    r, d = step(rows, len(rows), None, None, 0, 1)
+    r, d = step(inner, len(r), r, d, 2, 2)
     values = [v for x in inner for v in x or []]
-    assert elements.tolist() == list(range(len(values)))
-    got = np.zeros(len(r), np.uint8) if d is None else d.copy()
-    got[np.arange(len(r)) if live is None else live] = [4 if v is None else 5 for v in values]
+    got = kernels.settle_slots(len(r), d, np.array([v is not None for v in values], np.bool_), 4, 5)
     assert r.tolist() == reps.tolist()
     assert got.tolist() == defs.tolist()
 
 
-def test_expand_lists_without_ends() -> None:
-    starts, lengths = np.array([5, 0], np.int64), np.array([2, 1], np.int64)
-    reps, defs, live, elements = kernels.expand_lists(2, None, None, None, starts, lengths, 7, 1, 0)
-    assert (reps.tolist(), defs, live, elements.tolist()) == ([0, 1, 0], None, None, [5, 6, 0])
+def test_expand_lists_that_jump() -> None:
+    starts, lengths = np.array([5, 3, 0], np.int64), np.array([2, 0, 1], np.int64)
+    reps, defs, live, elements, first = kernels.expand_lists(3, None, None, starts, lengths, 7, 1, 0)
+    live_, ended = kernels.LIVE_SLOT, 0
+    assert (reps.tolist(), defs.tolist(), live) == ([0, 1, 0, 0], [live_, live_, ended, live_], 3)
+    assert (elements.tolist(), first) == ([5, 6, 0], 5)
+    reps, defs, live, elements, first = kernels.expand_lists(
+        2, None, None, starts[:1].repeat(2), np.array([1, 1]), 7, 1, 0
+    )
+    assert (reps.tolist(), defs, live, elements.tolist()) == ([0, 0], None, 2, [5, 5])
+    reps, defs, live, elements, first = kernels.expand_lists(2, None, None, np.array([4, 5]), np.array([1, 2]), 7, 1, 0)
+    assert (reps.tolist(), defs, live, elements, first) == ([0, 0, 1], None, 3, None, 4)
+
+
+def test_settled_slots() -> None:
+    live = kernels.LIVE_SLOT
+    defs = np.array([live, 3, live, live], np.uint8)
+    assert kernels.settle_slots(4, defs, np.array([1, 0, 1], np.uint8), 5, 6).tolist() == [6, 3, 5, 6]
+    assert kernels.settle_slots(4, defs, None, 5, 6).tolist() == [6, 3, 6, 6]
+    assert kernels.settle_slots(2, None, np.array([False, True]), 0, live).tolist() == [0, live]
+    assert kernels.settle_slots(0, None, None, 0, 1).tolist() == []
+    for slots, stated, present, absent in [
+        (4, defs, np.ones(4, np.uint8), 0),
+        (3, defs, None, 0),
+        (2, None, np.ones(3, np.uint8), 0),
+        (-1, None, None, 0),
+        (2, None, None, 256),
+        (2, None, None, -1),
+    ]:
+        with pytest.raises(KernelError):
+            kernels.settle_slots(slots, stated, present, absent, 1)
 
 
 def test_level_kernels_refuse() -> None:
@@ -118,20 +145,19 @@ def test_level_kernels_refuse() -> None:
         with pytest.raises(KernelError):
             kernels.slot_validity(levels, levels, entries, slots, rep, 0, 1)
     one, zero = np.ones(1, np.int64), np.zeros(1, np.int64)
+    defs = np.array([kernels.LIVE_SLOT, 0], np.uint8)
     refused: list[tuple[Any, ...]] = [
-        (1, None, None, None, zero, -one, 9),
-        (1, None, None, None, -one, one, 9),
-        (1, None, None, None, zero, one, 0),
-        (1, None, None, None, zero, one * 2**62, 2**61),
-        (2, None, None, None, zero, one, 9),
-        (2, None, None, zero, zero, one, 9),
-        (2, None, levels[:2], one * 2, zero, one, 9),
-        (2, None, levels[:2], -one, zero, one, 9),
-        (2, None, levels[:1], zero, zero, one, 9),
-        (2, levels[:1], levels[:2], zero, zero, one, 9),
-        (2, None, levels[:2], np.array([1, 0]), np.zeros(2, np.int64), np.zeros(2, np.int64), 9),
-        (2, None, levels[:2], np.array([1, 1]), np.zeros(2, np.int64), np.zeros(2, np.int64), 9),
-        (-1, None, None, None, zero, one, 9),
+        (1, None, None, zero, -one, 9),
+        (1, None, None, -one, one, 9),
+        (1, None, None, zero, one, 0),
+        (1, None, None, zero, one * 2**62, 2**61),
+        (2, None, None, zero, one, 9),
+        (2, None, defs, one.repeat(2), one.repeat(2), 9),
+        (2, None, defs, zero, one.repeat(2), 9),
+        (2, None, defs[:1], zero, one, 9),
+        (2, levels[:1], defs, zero, one, 9),
+        (2, None, levels[:2], zero, one, 9),
+        (-1, None, None, zero, one, 9),
     ]
     for arguments in refused:
         with pytest.raises(KernelError):

@@ -305,3 +305,28 @@ def test_an_index_over_pages_within_rows_is_not_used(columns: list[str], asked: 
 def test_an_index_over_pages_within_rows_is_named() -> None:
     with pytest.warns(CorruptIndexWarning, match=r"within a row|rows, its OffsetIndex"):
         pyparq.read_table(within_rows(), ["ls"], rows=[50, 650])
+
+
+@pytest.mark.parametrize("rows", [[25, 3, 3, 99], list(range(10, 30)), []], ids=str)
+def test_take_gives_the_types_of_a_read(rows: list[int]) -> None:
+    """Types that ARROW:schema hints at, and dictionaries that differ from row group to row group."""
+    words = [None if k % 9 == 0 else f"w{k // 10}" for k in range(100)]
+    table = pa.table({
+        "d": pa.array(words).dictionary_encode(),
+        "view": pa.array([None if w is None else w * 9 for w in words], pa.string_view()),
+        "big": pa.array(words, pa.large_string()),
+        "pair": pa.array([[k, None] for k in range(100)], pa.list_(pa.int16(), 2)),
+        "zoned": pa.array(range(100), pa.timestamp("us", "Europe/Berlin")),
+        "long": pa.array([[k] * (k % 3) for k in range(100)], pa.large_list(pa.int8())),
+        "dl": pa.array([[w] * (k % 3) for k, w in enumerate(words)]),
+    })  # fmt: skip
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=20)
+    with pyparq.ParquetFile(sink.getvalue(), read_dictionary=["dl"]) as file:
+        found = file.take(rows)
+        assert found.schema == file.read().schema
+    expected = {name: [values[k] for k in rows] for name, values in table.to_pydict().items()}
+    arrow = found.to_arrow()
+    arrow.validate(full=True)
+    assert arrow.to_pydict() == expected
+    assert [f.type for f in arrow.schema][:-1] == [f.type for f in table.schema][:-1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 try:
     from pyparq.kernels._native import (
+        LIVE_SLOT,
         SHORT_DICTIONARY_LONGEST,
         KernelError,
         ShortDictionary,
@@ -52,6 +53,7 @@ try:
         sbbf_check,
         sbbf_insert,
         scatter_fixed,
+        settle_slots,
         slot_validity,
         spread_offsets,
         starts_with_binary,
@@ -72,6 +74,7 @@ except ImportError as exc:  # never a silent slow path
 
 __all__ = [
     "KernelError",
+    "LIVE_SLOT",
     "SHORT_DICTIONARY_LONGEST",
     "ShortDictionary",
     "bit_packed_decode_u8",
@@ -114,6 +117,7 @@ __all__ = [
     "sbbf_check",
     "sbbf_insert",
     "scatter_fixed",
+    "settle_slots",
     "slot_validity",
     "spread_offsets",
     "starts_with_binary",

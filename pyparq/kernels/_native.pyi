@@ -237,24 +237,29 @@ def slot_validity(
 ) -> NDArray[np.bool_]:
     """Whether each slot of a position is present: its definition level is at least `def_level`."""
 
+LIVE_SLOT: int
+"""In place of the definition level of a slot that has a value further down, while that is not yet known."""
+
 def expand_lists(
     slots: int,
     reps: Buffer | None,
     defs: Buffer | None,
-    live: Buffer | None,
     starts: Buffer,
     lengths: Buffer,
     num_items: int,
     item_rep: int,
     empty_def: int,
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None, NDArray[np.int64] | None, NDArray[np.int64]]:
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None, int, NDArray[np.int64] | None, int]:
     """One level of nesting for writing: slots of lists become slots of their items.
 
-    `live` (int64, rising; None = all) names the slots that hold a list, starts[k] and lengths[k] (int64) its
-    items; the other slots have ended and keep their `defs`. An empty list ends with `empty_def`. Gives the new
-    slots' repetition levels, their definition levels (0 where live; None if all are), the live ones (None if
-    all are), and the item that each live one stands for.
+    The slots that are LIVE_SLOT in `defs` (None = all) hold a list, the k-th the items from starts[k] on, lengths[k]
+    of them (int64); the other slots have ended. An empty list ends with `empty_def`. Gives the new slots' repetition
+    levels, their definition levels (None if all are live), how many are live, and the item that each of these stands
+    for, or None and the first one where they follow each other.
     """
+
+def settle_slots(slots: int, defs: Buffer | None, present: Buffer | None, absent: int, there: int) -> NDArray[np.uint8]:
+    """`defs` with the k-th live slot (None = all are) at level `there` if present[k] (None = all), else `absent`."""
 
 # --- Thrift compact protocol: where things lie, never what they mean (used by pyparq.format alone) ---
 class ThriftTruncated(KernelError):

@@ -2,17 +2,17 @@
 
 An entry (a pair of levels) of a leaf starts a slot of a position when it does not continue a deeper list
 (``repetition <= rep``) and the position's parent item exists (``definition >= item``). ``rep`` and ``item`` are those
-of the innermost list around the position, 0 at the top. Everything is done for all entries at once.
+of the innermost list around the position, 0 at the top.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from pyparq.columns import list_column, struct_column
 from pyparq.errors import CorruptFileError
+from pyparq.kernels import KernelError, list_slots, slot_validity
 from pyparq.read.leaf import DecodedLeaf, Mask
 from pyparq.schema.shape import Shape
 from pyparq.schema.types import DataType, Field
@@ -36,22 +36,23 @@ def _assemble(shape: Shape, type_: DataType, leaves: Leaves, rep: int, item: int
         _check_slots(shape, column.length, slots)
         return column
     guide = _guide(shape, leaves)
-    starts = _slot_mask(guide, rep, item)
-    _check_slots(shape, int(np.count_nonzero(starts)), slots)
-    mask = _validity(shape, guide, starts)
     if shape.kind == "struct":
+        mask = _validity(shape, guide, rep, item, slots)
         children = [_assemble(child, f.type, leaves, rep, item, slots) for child, f in _kept(shape, type_, leaves)]
         return struct_column(_with_types(type_, children), children, slots, mask)
-    return _list(shape, type_, leaves, guide, starts, mask)
+    return _list(shape, type_, leaves, guide, (rep, item, slots))
 
 
-def _list(shape: Shape, type_: DataType, leaves: Leaves, guide: DecodedLeaf, starts: Mask, mask: Mask | None) -> Column:
+def _list(shape: Shape, type_: DataType, leaves: Leaves, guide: DecodedLeaf, at: tuple[int, int, int]) -> Column:
     """A list or map: an item starts wherever an entry reaches the item's definition level."""
-    items = _slot_mask(guide, shape.item_rep, shape.item_def)
-    before = np.cumsum(items, dtype=np.int64) - items
-    count = int(np.count_nonzero(items))
-    offsets = np.append(before[starts], count)
-    rep, item = shape.item_rep, shape.item_def
+    rep, item, slots = at
+    with _levels_of(shape):
+        offsets, present = list_slots(
+            guide.def_levels, guide.rep_levels, _entries(guide), slots, rep, item, shape.item_rep, shape.item_def,
+            shape.def_level,
+        )  # fmt: skip
+    mask = present if shape.nullable else None
+    rep, item, count = shape.item_rep, shape.item_def, int(offsets[-1])
     if shape.kind == "list":
         (element,) = type_.children
         child = _assemble(shape.children[0], element.type, leaves, rep, item, count)
@@ -78,21 +79,25 @@ def _guide(shape: Shape, leaves: Leaves) -> DecodedLeaf:
     raise AssertionError("a position without a decoded leaf")
 
 
-def _slot_mask(guide: DecodedLeaf, rep: int, item: int) -> Mask:
-    levels, repeats = guide.def_levels, guide.rep_levels
-    if repeats is None:
-        entries = guide.column.length if levels is None else len(levels)
-        return np.ones(entries, np.bool_)
-    mask = repeats <= rep
-    if item and levels is not None:
-        mask &= levels >= item
-    return mask
+def _entries(guide: DecodedLeaf) -> int:
+    for levels in (guide.rep_levels, guide.def_levels):
+        if levels is not None:
+            return len(levels)
+    return guide.column.length
 
 
-def _validity(shape: Shape, guide: DecodedLeaf, starts: Mask) -> Mask | None:
-    if not shape.nullable or guide.def_levels is None:
-        return None
-    return np.asarray(guide.def_levels[starts] >= shape.def_level)
+def _validity(shape: Shape, guide: DecodedLeaf, rep: int, item: int, slots: int) -> Mask | None:
+    with _levels_of(shape):
+        present = slot_validity(guide.def_levels, guide.rep_levels, _entries(guide), slots, rep, item, shape.def_level)
+    return present if shape.nullable else None
+
+
+@contextmanager
+def _levels_of(shape: Shape) -> Iterator[None]:
+    try:
+        yield
+    except KernelError as error:
+        raise CorruptFileError(f"levels that make no sense: {error}", column=shape.node.dotted) from error
 
 
 def _kept(shape: Shape, type_: DataType, leaves: Leaves) -> list[tuple[Shape, Field]]:

@@ -12,7 +12,7 @@ from pyparq.read.decode import ChunkDecoder
 from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.narrow import PAYS_FROM
-from pyparq.read.open import OpenFile
+from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header, walk_pages
 from pyparq.read.plan import ColumnRead, plan_column
 from pyparq.read.prune import Selection
@@ -108,7 +108,9 @@ class ColumnReader:
             rows = item.rows
         known = item.selection.dictionaries.get(read.column)
         kept = self.file.fields.is_dictionary(item.node)
-        decoder = ChunkDecoder(chunk, self.options, rows.count, known, kept, item.rows if sparse else None)
+        decoder = ChunkDecoder(
+            chunk, self.options, _slots_in(chunk, rows.count), known, kept, item.rows if sparse else None
+        )
         if read.pages is None:
             decoder.feed(walk_pages(data[0], chunk, self.options))
             if decoder.narrower is not None:
@@ -135,3 +137,10 @@ class ColumnReader:
                     decoder.narrower.row = page.first_row
                 header, body, _ = read_header(stored, 0, chunk, self.options, page.ordinal)
                 decoder.feed_page(StoredPage(header, body, page.ordinal), page.num_rows)
+
+
+def _slots_in(chunk: Chunk, num_rows: int) -> int:
+    """How many values, nulls included, to expect in some rows of a chunk: a guess where lists are of any length."""
+    if chunk.node.max_rep == 0 or chunk.num_rows == 0:
+        return num_rows
+    return int(-(-chunk.meta.num_values * num_rows // chunk.num_rows))

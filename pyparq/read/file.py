@@ -21,7 +21,7 @@ from pyparq.read.metadata import FileMetaData, find_leaf
 from pyparq.read.open import OpenFile, open_file
 from pyparq.read.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
 from pyparq.read.plan import ScanPlan
-from pyparq.read.rows import in_order, row_numbers
+from pyparq.read.rows import row_numbers
 from pyparq.read.scan import Scan
 from pyparq.schema.tree import SchemaTree
 from pyparq.schema.types import Schema
@@ -168,8 +168,7 @@ class ParquetFile:
             if isinstance(numbers, slice):
                 return self.scan(columns, rows=numbers).to_table()
             rows, places = np.unique(numbers, return_inverse=True)
-            table = self.scan(columns, rows=rows).to_table()
-            return in_order(table, places.reshape(-1))
+            return self.scan(columns, rows=rows).rows_at(places.reshape(-1))
 
     def read_row_group(self, k: int, columns: Sequence[str] | None = None) -> Table:
         return self.scan(columns, None, [k]).to_table()

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import concat, take
 from pyparq.errors import OptionError
 from pyparq.index.row_ranges import RowRanges
-from pyparq.table import Batch, Table
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -62,11 +60,3 @@ def ranges_by_group(rows: slice | Int64Array, counts: Sequence[int]) -> dict[int
         if inside:
             found[k] = inside
     return found
-
-
-def in_order(table: Table, places: Int64Array) -> Table:
-    """The rows of ``table`` at ``places`` (any order, repeats too), as one batch."""
-    if not len(places):
-        return Table(table.schema, [])
-    columns = [take(concat(table.chunks(name)), places) for name in table.column_names]
-    return Table(table.schema, [Batch(columns, len(places))])

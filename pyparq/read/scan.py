@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.columns import concat, take
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
@@ -25,7 +26,7 @@ from pyparq.read.plan import RowGroupPlan, ScanPlan
 from pyparq.read.project import Output, project
 from pyparq.read.prune import Pruner, Selection, StageReport
 from pyparq.read.restore import HintMismatch, restore_all
-from pyparq.read.rows import ranges_by_group, row_numbers
+from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
 from pyparq.schema.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 
@@ -75,11 +76,29 @@ class Scan:
 
     def to_table(self) -> Table:
         """All matching rows. Columns of all row groups are read side by side."""
+        return self._table(self._all_batches())
+
+    def rows_at(self, places: Int64Array) -> Table:
+        """The matching rows at ``places``, numbered from 0, in this order and with repeats."""
+        batches = self._all_batches()
+        if batches:
+            batches = [
+                Batch(
+                    [take(concat([b.columns[k] for b in batches]), places) for k in range(len(self.outputs))],
+                    len(places),
+                )
+            ]
+        return self._table(batches)
+
+    def _all_batches(self) -> list[Batch]:
         selections = self._prune()
         if self.limit is None or isinstance(self.predicate, Constant):
             batches = [b for b in self._run(selections) if b.num_rows]
         else:
             batches = [b for part in self._by_row_group() for b in part]
+        return batches
+
+    def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
         return Table(*widen_columns(self._restore(batches), batches))
 

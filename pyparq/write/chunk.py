@@ -58,6 +58,10 @@ class EncodedChunk:
         return self.meta
 
 
+_FEW_LEVELS = 12
+"""Up to here, comparing with each level takes less time than counting through int64."""
+
+
 @dataclass(slots=True)
 class _Levels:
     """Histograms of the levels: one row per page, one column per level; ``None`` for a leaf without such levels."""
@@ -211,6 +215,10 @@ def _histogram(levels: npt.NDArray[np.uint8] | None, maximum: int, slots: Int64A
         if maximum == 1:
             counts[page, 1] = np.count_nonzero(levels[first:last])
             counts[page, 0] = last - first - counts[page, 1]
+        elif maximum <= _FEW_LEVELS:
+            part = levels[first:last]
+            counts[page, 1:] = [np.count_nonzero(part == level) for level in range(1, maximum + 1)]
+            counts[page, 0] = last - first - counts[page].sum()
         else:
             counts[page] = np.bincount(levels[first:last], minlength=maximum + 1)
     return counts

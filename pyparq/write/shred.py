@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import list_items, ranges, slice_column
+from pyparq.columns import list_items, slice_column
 from pyparq.errors import DataError
+from pyparq.kernels import LIVE_SLOT, expand_lists, settle_slots
 from pyparq.schema.shape import Shape, shapes
 from pyparq.schema.tree import Node, SchemaTree
 from pyparq.schema.types import Schema
@@ -62,27 +63,25 @@ def shred_column(column: Column, shape: Shape, num_rows: int, first_row: int = 0
     if len(column) != num_rows:
         raise DataError(f"{len(column)} values for {num_rows} rows", column=shape.name)
     leaves: list[LeafData] = []
-    _walk(column, shape, _Slots(num_rows, None, None, None, range(num_rows), first_row), num_rows, leaves)
+    _walk(column, shape, _Slots(num_rows, None, None, range(num_rows), first_row), num_rows, leaves)
     return leaves
 
 
 @dataclass(slots=True)
 class _Slots:
-    """Where the walk stands. ``live[k]`` is the slot of element ``elements[k]`` of the column at hand."""
+    """Where the walk stands. The k-th live slot is that of element ``elements[k]`` of the column at hand."""
 
     count: int
     reps: Levels | None
     """``None``: no slot continues a list."""
     defs: Levels | None
-    """Levels of the slots that are not live (the others are not yet known); ``None``: all are live."""
-    live: Int64Array | None
-    """Ascending; ``None``: all slots."""
+    """Levels of the slots that ended, ``LIVE_SLOT`` at the others; ``None``: all are live."""
     elements: range | Int64Array
     first_row: int
 
     def row_of(self, k: int) -> int:
         """The row of the k-th live slot."""
-        slot = k if self.live is None else int(self.live[k])
+        slot = k if self.defs is None else int(np.flatnonzero(self.defs == LIVE_SLOT)[k])
         before = slot if self.reps is None else int(np.count_nonzero(self.reps[: slot + 1] == 0)) - 1
         return self.first_row + before
 
@@ -142,13 +141,10 @@ def _without_nulls(column: Column, shape: Shape, slots: _Slots) -> _Slots:
         return slots
     if not shape.nullable:
         _refuse_null(present, shape, slots)
-    dead = np.flatnonzero(~present) if slots.live is None else slots.live[~present]
-    defs = np.zeros(slots.count, np.uint8) if slots.defs is None else slots.defs.copy()
-    defs[dead] = shape.def_level - 1
-    live = np.flatnonzero(present) if slots.live is None else slots.live[present]
+    defs = settle_slots(slots.count, slots.defs, present, shape.def_level - 1, LIVE_SLOT)
     elements = slots.elements
     kept = elements.start + np.flatnonzero(present) if isinstance(elements, range) else elements[present]
-    return _Slots(slots.count, slots.reps, defs, live, kept, slots.first_row)
+    return _Slots(slots.count, slots.reps, defs, kept, slots.first_row)
 
 
 def _refuse_null(present: Mask, shape: Shape, slots: _Slots) -> None:
@@ -163,40 +159,11 @@ def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, sl
     lengths = _pick(offsets[1:], slots.elements).astype(np.int64) - starts
     if len(lengths) and (int(lengths.min()) < 0 or int(starts.min()) < 0 or int((starts + lengths).max()) > num_items):
         raise DataError("list offsets go down or beyond the items", column=shape.node.dotted)
-    empty = lengths == 0
-    any_empty = bool(empty.any())
-    here = np.maximum(lengths, 1) if any_empty else lengths
-    if slots.live is None:
-        counts = here
-    else:
-        counts = np.ones(slots.count, np.int64)
-        counts[slots.live] = here
-    total = int(counts.sum())
-    firsts = np.cumsum(counts) - counts
-    reps = np.full(total, shape.item_rep, np.uint8)
-    reps[firsts] = 0 if slots.reps is None else slots.reps
-    defs, live = None, None
-    if slots.defs is not None or any_empty:
-        defs = np.zeros(total, np.uint8) if slots.defs is None else np.repeat(slots.defs, counts)
-        alive = np.zeros(slots.count, np.bool_)
-        at = slice(None) if slots.live is None else slots.live
-        alive[at] = ~empty
-        ended = np.flatnonzero(empty) if slots.live is None else slots.live[empty]
-        defs[firsts[ended]] = shape.def_level
-        live = np.flatnonzero(np.repeat(alive, counts))
-    return _Slots(total, reps, defs, live, _item_elements(starts, lengths), slots.first_row)
-
-
-def _item_elements(starts: Int64Array, lengths: Int64Array) -> range | Int64Array:
-    """The items of all lists; a range when they follow each other without gaps."""
-    if not lengths.any():
-        return range(0)
-    full = lengths > 0
-    if not full.all():
-        starts, lengths = starts[full], lengths[full]
-    if np.array_equal(starts[1:], starts[:-1] + lengths[:-1]):
-        return range(int(starts[0]), int(starts[-1] + lengths[-1]))
-    return ranges(starts, lengths)
+    reps, defs, live, items, first = expand_lists(
+        slots.count, slots.reps, slots.defs, starts, lengths, num_items, shape.item_rep, shape.def_level
+    )
+    elements = range(first, first + live) if items is None else items
+    return _Slots(len(reps), reps, defs, elements, slots.first_row)
 
 
 def _leaf(column: Column, shape: Shape, slots: _Slots, num_rows: int) -> LeafData:
@@ -223,16 +190,13 @@ def _leaf(column: Column, shape: Shape, slots: _Slots, num_rows: int) -> LeafDat
 
 
 def _leaf_defs(slots: _Slots, present: Mask | None, shape: Shape) -> Levels | None:
-    if slots.live is None:
-        if present is None:
-            return None
-        # Present or not is the last level: the mask itself, moved up.
-        defs = present.view(np.uint8)
-        return defs if shape.def_level == 1 else defs + np.uint8(shape.def_level - 1)
-    assert slots.defs is not None  # some slots ended, so their levels are known
-    defs = slots.defs.copy()
-    defs[slots.live] = shape.def_level if present is None else present.view(np.uint8) + np.uint8(shape.def_level - 1)
-    return defs
+    if slots.defs is not None:
+        return settle_slots(slots.count, slots.defs, present, shape.def_level - 1, shape.def_level)
+    if present is None:
+        return None
+    # Present or not is the last level: the mask itself, moved up.
+    defs = present.view(np.uint8)
+    return defs if shape.def_level == 1 else defs + np.uint8(shape.def_level - 1)
 
 
 def concat_leaf_data(parts: Sequence[LeafData]) -> LeafData:

@@ -92,72 +92,104 @@ nb::object slot_validity(const Valid& def_levels, const Valid& rep_levels, int64
 
 // ---- writing --------------------------------------------------------------------------------------------
 
+constexpr uint8_t LIVE = 255;  // stands in for the definition level of slots that go on further down
+
 struct Lists {
-    const int64_t *live, *starts, *lengths;  // live == nullptr: list k is in slot k
+    const int64_t *starts, *lengths;
     size_t count;
 };
 
 struct Sizes {
     size_t items = 0, empty = 0;
+    int64_t first = 0;
+    bool in_a_row = true;  // the items of all lists follow each other
 };
 
-Sizes check_lists(const Lists& lists, size_t slots, int64_t num_items) {
+Sizes check_lists(const Lists& lists, int64_t num_items) {
     Sizes sizes;
-    int64_t before = -1;
+    int64_t end = -1;
     for (size_t j = 0; j < lists.count; ++j) {
         const int64_t from = lists.starts[j], len = lists.lengths[j];
         if (from < 0 || len < 0 || from > num_items || len > num_items - from)
             fail("list " + str(uint64_t{j}) + " lies outside of its " + str(num_items) + " items");
-        if (lists.live != nullptr) {
-            if (lists.live[j] <= before || static_cast<uint64_t>(lists.live[j]) >= slots) fail("live slots do not rise");
-            before = lists.live[j];
-        }
         sizes.items += static_cast<size_t>(len);
-        sizes.empty += len == 0;
         if (sizes.items > size_t{1} << 40) fail("too many list items");
+        if (len == 0) {
+            ++sizes.empty;
+            continue;
+        }
+        if (end < 0) sizes.first = from;
+        sizes.in_a_row &= end < 0 || from == end;
+        end = from + len;
     }
     return sizes;
 }
 
-// One slot per list item; an empty list keeps its slot, which ends there with `empty_def`. Slots without a list stay.
-nb::object expand_lists(int64_t slots_, const Valid& reps, const Valid& defs, const Array<int64_t, false, true>& live,
-                        const In<int64_t>& starts, const In<int64_t>& lengths, int64_t num_items, int64_t item_rep,
-                        int64_t empty_def) {
+size_t count_live(const Valid& defs, size_t slots) {
+    if (defs.none()) return slots;
+    if (defs.size != slots) fail("levels are not one per slot");
+    return static_cast<size_t>(std::count(defs.data, defs.data + slots, LIVE));
+}
+
+// One slot per list item; an empty list keeps its slot, which ends there with `empty_def`. Slots that ended stay.
+nb::object expand_lists(int64_t slots_, const Valid& reps, const Valid& defs, const In<int64_t>& starts,
+                        const In<int64_t>& lengths, int64_t num_items, int64_t item_rep, int64_t empty_def) {
     const size_t slots = checked_count(slots_, "slots");
-    const Lists lists{live.none() ? nullptr : live.data, starts.data, lengths.data, starts.size};
-    if (lengths.size != lists.count || (live.none() ? slots : live.size) != lists.count)
+    const Lists lists{starts.data, lengths.data, starts.size};
+    if (!reps.none() && reps.size != slots) fail("levels are not one per slot");
+    if (lengths.size != lists.count || count_live(defs, slots) != lists.count)
         fail("starts, lengths and live slots differ in number");
-    if ((!reps.none() && reps.size != slots) || (!defs.none() && defs.size != slots)) fail("levels are not one per slot");
-    if (lists.count < slots && defs.none()) fail("slots that have ended need definition levels");
     const uint8_t deeper = static_cast<uint8_t>(checked_level(item_rep)), ended = static_cast<uint8_t>(checked_level(empty_def));
-    const Sizes sizes = check_lists(lists, slots, num_items);
+    const Sizes sizes = check_lists(lists, num_items);
     const size_t total = slots - lists.count + sizes.items + sizes.empty;
     const bool all_live = total == sizes.items;
     Fresh<uint8_t> out_reps(total), out_defs(all_live ? 0 : total);
-    Fresh<int64_t> out_live(all_live ? 0 : sizes.items), elements(sizes.items);
+    Fresh<int64_t> elements(sizes.in_a_row ? 0 : sizes.items);
     {
         NoGil nogil(total * 16);
         size_t t = 0, e = 0, j = 0;
         for (size_t s = 0; s < slots; ++s) {
             const uint8_t rep = reps.none() ? 0 : reps.data[s];
-            const bool has_list = lists.live == nullptr || (j < lists.count && static_cast<size_t>(lists.live[j]) == s);
+            const bool has_list = defs.none() || defs.data[s] == LIVE;
             const size_t len = has_list ? static_cast<size_t>(lists.lengths[j]) : 0;
-            if (len == 0) {
-                out_reps.data[t] = rep;
-                out_defs.data[t++] = has_list ? ended : defs.data[s];
+            const size_t entries = len == 0 ? 1 : len;
+            std::memset(out_reps.data + t, deeper, entries);
+            out_reps.data[t] = rep;
+            if (!all_live) {
+                if (len == 0)
+                    out_defs.data[t] = has_list ? ended : defs.data[s];
+                else
+                    std::memset(out_defs.data + t, LIVE, len);
             }
-            for (size_t i = 0; i < len; ++i, ++t, ++e) {
-                out_reps.data[t] = i == 0 ? rep : deeper;
-                elements.data[e] = lists.starts[j] + static_cast<int64_t>(i);
-                if (all_live) continue;
-                out_defs.data[t] = 0;
-                out_live.data[e] = static_cast<int64_t>(t);
-            }
+            if (!sizes.in_a_row)
+                for (size_t i = 0; i < len; ++i) elements.data[e++] = lists.starts[j] + static_cast<int64_t>(i);
+            t += entries;
             j += has_list;
         }
     }
-    if (all_live) return nb::make_tuple(out_reps.object, nb::none(), nb::none(), elements.object);
-    return nb::make_tuple(out_reps.object, out_defs.object, out_live.object, elements.object);
+    nb::object defs_out = all_live ? nb::none() : out_defs.object;
+    nb::object elements_out = sizes.in_a_row ? nb::none() : elements.object;
+    return nb::make_tuple(out_reps.object, defs_out, sizes.items, elements_out, sizes.first);
+}
+
+// Gives each live slot the level `there` or `absent`, as `present` says of the k-th of them.
+nb::object settle_slots(int64_t slots_, const Valid& defs, const Valid& present, int64_t absent_, int64_t there_) {
+    const size_t slots = checked_count(slots_, "slots");
+    const size_t live = count_live(defs, slots);
+    if (!present.none() && present.size != live) fail("presence is not one per live slot");
+    const uint8_t absent = static_cast<uint8_t>(checked_level(absent_)), there = static_cast<uint8_t>(checked_level(there_));
+    Fresh<uint8_t> out(slots);
+    {
+        NoGil nogil(slots);
+        size_t k = 0;
+        for (size_t s = 0; s < slots; ++s) {
+            const bool alive = defs.none() || defs.data[s] == LIVE;
+            const bool is_there = present.none() || (alive && present.data[k] != 0);
+            out.data[s] = alive ? (is_there ? there : absent) : defs.data[s];
+            k += alive;
+        }
+    }
+    return std::move(out.object);
 }
 
 }  // namespace
@@ -170,6 +202,8 @@ void bind_levels(nb::module_& m) {
           "item"_a, "item_rep"_a, "item_def"_a, "def_level"_a);
     m.def("slot_validity", &slot_validity, "def_levels"_a.none(), "rep_levels"_a.none(), "entries"_a, "slots"_a,
           "rep"_a, "item"_a, "def_level"_a);
-    m.def("expand_lists", &expand_lists, "slots"_a, "reps"_a.none(), "defs"_a.none(), "live"_a.none(), "starts"_a,
-          "lengths"_a, "num_items"_a, "item_rep"_a, "empty_def"_a);
+    m.def("expand_lists", &expand_lists, "slots"_a, "reps"_a.none(), "defs"_a.none(), "starts"_a, "lengths"_a,
+          "num_items"_a, "item_rep"_a, "empty_def"_a);
+    m.def("settle_slots", &settle_slots, "slots"_a, "defs"_a.none(), "present"_a.none(), "absent"_a, "there"_a);
+    m.attr("LIVE_SLOT") = static_cast<int>(LIVE);
 }
