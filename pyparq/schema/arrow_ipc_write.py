@@ -6,7 +6,7 @@ the references are filled in then. Member numbers are those of Arrow's schema fi
 
 from __future__ import annotations
 
-import base64
+import binascii
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -195,4 +195,4 @@ def schema_message(schema: Schema) -> bytes:
 
 def stored_schema(schema: Schema) -> str:
     """The value of ``ARROW:schema`` for a schema."""
-    return base64.b64encode(schema_message(schema)).decode()
+    return binascii.b2a_base64(schema_message(schema), newline=False).decode()
