@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.errors import DataError, SchemaError
+from pyparq.errors import DataError, SchemaError, UnsupportedError
 from pyparq.schema.types import DataType, Field, Schema
 
 if TYPE_CHECKING:
@@ -204,17 +205,27 @@ class Table:
         return CArrayStream.from_c_arrays(arrays, schema_to_nanoarrow(self.schema), move=True).__arrow_c_stream__(None)
 
     def to_arrow(self) -> pyarrow.Table:
-        """A ``pyarrow.Table`` over the same buffers (needs pyarrow)."""
-        import pyarrow as pa
+        """A ``pyarrow.Table`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise UnsupportedError("to_arrow() needs pyarrow: pip install 'pyparq[pyarrow]'") from None
 
         return pa.table(self)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """A pandas DataFrame (needs pandas and pyarrow, which pandas itself converts through).
+        """A pandas DataFrame; :class:`UnsupportedError` where pandas is not installed.
 
+        Converted by pyarrow, as pandas itself does it, or by the same rules (:mod:`pyparq.frame`) without pyarrow.
         ``pandas`` metadata, where the table has it, brings the index back; where it makes no sense it is ignored.
-        ``options`` are those of ``pyarrow.Table.to_pandas``.
+        ``options`` are those of ``pyarrow.Table.to_pandas`` and need pyarrow.
         """
+        if find_spec("pandas") is None:
+            raise UnsupportedError("to_pandas() needs pandas: pip install 'pyparq[pandas]'")
+        if not options and find_spec("pyarrow") is None:
+            from pyparq.frame import frame_of
+
+            return frame_of(self)
         table = self.to_arrow()
         if b"pandas" not in self.schema.metadata or options.get("ignore_metadata"):
             return table.to_pandas(**options)
@@ -225,8 +236,11 @@ class Table:
             return table.replace_schema_metadata(rest).to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
-        """A polars DataFrame over the same buffers (needs polars)."""
-        import polars as pl
+        """A polars DataFrame over the same buffers; :class:`UnsupportedError` where polars is not installed."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise UnsupportedError("to_polars() needs polars: pip install 'pyparq[polars]'") from None
 
         return pl.DataFrame(self)
 

@@ -29,6 +29,7 @@ LAYERS = [
     ["decimals"],
     ["filters", "ingest"],
     ["convert"],
+    ["frame"],
     ["read", "write"],
     ["api"],
     ["cli"],
@@ -36,7 +37,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # Methods of Schema, Table and the thrift codec that need a higher layer when called, never on import.
-LAZY = {("schema", "table"), ("table", "convert"), ("format", "kernels")}
+LAZY = {("schema", "table"), ("table", "convert"), ("table", "frame"), ("format", "kernels")}
 
 
 def modules() -> list[Path]:

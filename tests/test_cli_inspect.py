@@ -299,7 +299,7 @@ def test_bloom_finds_what_is_there(file: Path) -> None:
 
 
 def test_bloom_refuses(file: Path, corpus: Path) -> None:
-    assert "'abc' is not a value of a int64 column" in refused(2, "bloom", file, "id", "abc")
+    assert "'abc' is no value of type int64" in refused(2, "bloom", file, "id", "abc")
     assert "proves nothing" in refused(2, "bloom", file, "flag", "true")
     assert "NaN" in refused(2, "bloom", file, "real", "nan")
     assert "did you mean 'note'" in refused(2, "bloom", file, "nota", "x")

@@ -43,7 +43,7 @@ def test_errors_are_one_line_and_a_code(file: Path, tmp_path: Path) -> None:
     assert "not a Parquet file" in refused(1, "meta", tmp_path / "text.parquet")
     assert "not a Parquet file" in refused(1, "head", cut_off)
     assert "No such file" in refused(1, "head", "memory://nowhere/x.parquet")
-    assert "cannot open nonsense://x" in refused(1, "head", "nonsense://x")
+    assert "cannot read from 'nonsense://x'" in refused(2, "head", "nonsense://x")
     assert "did you mean 'note'" in refused(2, "head", file, "-c", "nott")
     assert "row group 9" in refused(2, "meta", file, "-g", 9)
     assert "No such command" in refused(2, "mata", file)

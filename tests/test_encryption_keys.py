@@ -323,6 +323,21 @@ def test_a_kms_that_raises(kms: LocalFileKms, tmp_path: Path) -> None:
         read(path, CryptoFactory(refuse).file_decryption_properties())
 
 
+def test_the_footer_key_is_not_asked_for_needlessly(kms: LocalFileKms, tmp_path: Path) -> None:
+    """Who may not unwrap the footer key reads a plaintext footer without checking it, and columns of other keys."""
+    recording = Recording(kms)
+    path = tmp_path / "f.parquet"
+    config = EncryptionConfiguration("kf", {"kc1": ["unique"]}, plaintext_footer=True)
+    pyparq.write_table(table(50), path, encryption=factory_of(recording).file_encryption_properties(None, config))
+    recording.fails = "kf"
+    recording.calls.clear()
+    unchecked = factory_of(recording).file_decryption_properties(check_footer_integrity=False)
+    assert read(path, unchecked) == table(50)
+    assert recording.calls == [("unwrap", "kc1")]
+    with pytest.raises(EncryptionError, match="master key 'kf' failed"):
+        read(path, factory_of(recording).file_decryption_properties())
+
+
 def test_unknown_columns_ask_no_kms(kms: LocalFileKms, tmp_path: Path) -> None:
     recording = Recording(kms)
     config = EncryptionConfiguration("kf", {"kc1": ["uniqe"]})

@@ -185,7 +185,7 @@ def test_pages_shows_the_reason(tmp_path: Path) -> None:
     assert reasons[0, "rising"].startswith("DELTA_BINARY_PACKED: its first page takes ")
     assert ", PLAIN " in reasons[0, "rising"]
     assert reasons[1, "rising"].startswith("DELTA_BINARY_PACKED: the first page of row group 0 takes ")
-    assert reasons[0, "few"] == "60 dictionary entries stand for 20,000 values, in fewer bytes than PLAIN"
+    assert reasons[0, "few"] == "20,000 values as 60 dictionary entries, in fewer bytes than PLAIN"
     assert reasons[0, "fixed"].startswith("PLAIN: ")
     assert reasons[0, "any number"].startswith("PLAIN: asked for by name")
     assert f"encoding: {reasons[0, 'rising']}" in ok("pages", path, "-c", "rising", "-g", "0")

@@ -36,7 +36,7 @@ def reason(parquet: Any, chunk: Any, pages: Sequence[PageFacts]) -> str | None:
     said = []
     if entries:
         values = count(sum(p.values or 0 for p in data if p not in rest), "value")
-        held = f"{count(entries[0].values or 0, 'dictionary entry')} stand for {values}"
+        held = f"{values} as {count(entries[0].values or 0, 'dictionary entry')}"
         said.append(f"{held}, in fewer bytes than PLAIN" if not rest else f"{held}, then the dictionary was full")
     if rest or not entries:
         said.append(_direct(parquet, chunk, rest[0].encoding or ""))

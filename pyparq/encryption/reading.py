@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -205,7 +206,6 @@ class EncryptedFile:
             raise EncryptionError(f"the file is encrypted by {self.algorithm}, not by {wanted} as demanded")
         self.key_metadata = key_metadata
         self._file_aad = _aad_prefix(properties, stored) + (stored.aad_file_unique or b"")
-        self._footer_key = None if properties is None else properties.footer_key(key_metadata)
         self._column_keys: dict[tuple[str, bytes | None], DataKey | None] = {}
         self._lock = threading.Lock()
         self._verified = False
@@ -213,6 +213,11 @@ class EncryptedFile:
     @property
     def info(self) -> FileEncryptionInfo | None:
         return FileEncryptionInfo(self.algorithm, self.plaintext_footer, self.key_metadata, self._verified)
+
+    @cached_property
+    def _footer_key(self) -> DataKey | None:
+        # Asked for when it is needed: who may read columns of their own keys need not be allowed the footer's.
+        return None if self._properties is None else self._properties.footer_key(self.key_metadata)
 
     # ---- the footer
 

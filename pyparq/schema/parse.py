@@ -10,8 +10,16 @@ from typing import Any, Never
 import numpy as np
 
 from pyparq.errors import SchemaError
-from pyparq.schema.extensions import EXTENSION_NAME
-from pyparq.schema.types import DataType, Field, Schema
+from pyparq.schema.extensions import (
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    JSON,
+    LOGICAL_TYPE,
+    UUID,
+    VARIANT,
+    metadata_of,
+)
+from pyparq.schema.types import DataType, Field, LeafType, Physical, Schema
 
 _NAMES = {
     "null": "n", "bool": "b", "boolean": "b",
@@ -20,9 +28,18 @@ _NAMES = {
     "float16": "e", "halffloat": "e", "float32": "f", "float": "f", "float64": "g", "double": "g",
     "string": "u", "utf8": "u", "str": "u", "large_string": "U",
     "binary": "z", "bytes": "z", "large_binary": "Z",
-    "date": "tdD", "date32": "tdD", "date64": "tdm", "json": "u", "uuid": "w:16",
+    "date": "tdD", "date32": "tdD", "date64": "tdm", "json": "u", "uuid": "w:16", "enum": "u", "bson": "z",
+    "interval": "w:12", "geometry": "z", "geography": "z",
 }  # fmt: skip
-_EXTENSIONS = {"json": b"arrow.json", "uuid": b"arrow.uuid"}
+_METADATA = {
+    "json": {EXTENSION_NAME: JSON, EXTENSION_METADATA: b""},
+    "uuid": {EXTENSION_NAME: UUID, EXTENSION_METADATA: b""},
+    "enum": {LOGICAL_TYPE: b"ENUM"},
+    "bson": {LOGICAL_TYPE: b"BSON"},
+    "interval": {LOGICAL_TYPE: b"INTERVAL"},
+    "variant": {EXTENSION_NAME: VARIANT, EXTENSION_METADATA: b""},
+}
+_VARIANT_TYPE = DataType("+s", tuple(Field(name, DataType("z"), False) for name in ("metadata", "value")))
 _TIMES = {"s": "tts", "ms": "ttm", "us": "ttu", "ns": "ttn"}
 _TIME_WIDTHS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "time": ("s", "ms", "us", "ns")}
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|\d+|[?<>\[\](),:=]|[^\s\w])\s*")
@@ -37,7 +54,9 @@ def schema(spec: Any) -> Schema:
 
     - ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``float16``, ``float32``, ``float64``, ``string``,
       ``binary``, ``fixed[16]``, ``date``, ``time[ms|us|ns]``, ``timestamp[ms|us|ns]`` (local time),
-      ``timestamp[us, UTC]``, ``decimal(9,2)``, ``json``, ``uuid``, ``null``;
+      ``timestamp[us, UTC]``, ``decimal(9,2)``, ``json``, ``uuid``, ``null``; and Parquet's ``enum`` (strings),
+      ``bson`` (binary), ``interval`` (12 bytes: months, days, milliseconds), ``geometry``, ``geography`` (WKB in
+      longitude and latitude) and ``variant`` (a struct of ``metadata`` and ``value``);
     - ``list<int64?>``, ``struct<a: int64, b: string?>``, ``map<string, float64?>``, nested as needed;
     - a ``?`` behind a type makes the value nullable; without it, it is required.
 
@@ -136,7 +155,8 @@ class _Parser:
     def nullable_type(self, name: str) -> Field:
         word = self.take().lower()
         type_ = self.type_of(word)
-        metadata = {EXTENSION_NAME: _EXTENSIONS[word]} if word in _EXTENSIONS else {}
+        geo = word in ("geometry", "geography")
+        metadata = metadata_of(LeafType(Physical.BYTE_ARRAY, word)) if geo else _METADATA.get(word, {})
         nullable = self.peek() == "?"
         if nullable:
             self.take()
@@ -145,6 +165,8 @@ class _Parser:
     def type_of(self, word: str) -> DataType:
         if word in _NAMES and self.peek() not in ("[", "<", "("):
             return DataType(_NAMES[word])
+        if word == "variant":
+            return _VARIANT_TYPE
         if word in ("fixed", "fixed_size_binary", "binary"):
             return self.fixed()
         if word == "timestamp":
@@ -163,7 +185,8 @@ class _Parser:
             return self.map()
         if word == "struct":
             return self.struct()
-        near = get_close_matches(word, [*_NAMES, "timestamp", "decimal", "fixed", "list", "map", "struct"], 1)
+        known = [*_NAMES, "timestamp", "decimal", "fixed", "list", "map", "struct", "variant"]
+        near = get_close_matches(word, known, 1)
         return self.fail(f"unknown type {word!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
     def fixed(self) -> DataType:
