@@ -103,7 +103,7 @@ class WriteOptions:
     """Write timestamps, all or those named, as the deprecated INT96 (pyarrow: ``use_deprecated_int96_timestamps``)."""
     decimal_storage: str | PerColumn = "smallest"
     """Physical type of decimals: ``"smallest"`` (INT32, INT64 or FIXED_LEN_BYTE_ARRAY, as the precision needs),
-    ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY)."""
+    ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY; Spark 4.3 fails on those up to 18 digits)."""
     write_time_adjusted_to_utc: bool | Sequence[str] | PerColumn = False
     """Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say)."""
     store_schema: bool = False
