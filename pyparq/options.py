@@ -82,8 +82,8 @@ class WriteOptions:
     column_encoding: str | PerColumn | None = None
     """An encoding in place of the choice, for all columns or per column; ``"auto"`` leaves the choice. Where no
     dictionary is kept, the values of a column's first page decide between PLAIN and the encodings that all common
-    readers know (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary also where it does
-    not pay, and goes on in PLAIN where it is full."""
+    readers know (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary also where it
+    does not pay, and goes on in PLAIN where it is full."""
 
     write_statistics: bool | Sequence[str] = True
     """Statistics of column chunks, for all columns or those named (bounds in the column index go with them)."""
@@ -103,7 +103,7 @@ class WriteOptions:
     """Write timestamps, all or those named, as the deprecated INT96 (pyarrow: ``use_deprecated_int96_timestamps``)."""
     decimal_storage: str | PerColumn = "smallest"
     """Physical type of decimals: ``"smallest"`` (INT32, INT64 or FIXED_LEN_BYTE_ARRAY, as the precision needs),
-    ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY)."""
+    ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY; Spark 4.3 fails on those up to 18 digits)."""
     write_time_adjusted_to_utc: bool | Sequence[str] | PerColumn = False
     """Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say)."""
     store_schema: bool = False
@@ -281,7 +281,8 @@ class ReadOptions:
     use_arrow_schema: bool = True
     """Restore what ``ARROW:schema`` says beyond the file's own schema. It is a hint: what does not fit is ignored."""
     binary_columns: Sequence[str] = ()
-    """String columns to read as binary: their bytes are not checked to be UTF-8."""
+    """Text columns (dotted paths; a group's path for all text below it) to read as binary: their bytes are not
+    checked to be UTF-8, and filters compare them with bytes."""
     limits: Limits = DEFAULT_LIMITS
     decryption: Any = None
     """Keys of an encrypted file: :class:`pyparq.DecryptionProperties`."""
@@ -295,8 +296,10 @@ class ReadOptions:
             raise OptionError(
                 f"coerce_int96_timestamp_unit must be s, ms, us or ns, not {self.coerce_int96_timestamp_unit!r}"
             )
-        if isinstance(self.read_dictionary, str):
-            raise OptionError(f"read_dictionary must be a list of names; did you mean [{self.read_dictionary!r}]?")
+        for name in ("read_dictionary", "binary_columns"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise OptionError(f"{name} must be a list of names; did you mean [{given!r}]?")
 
     @classmethod
     def make(cls, options: Mapping[str, Any]) -> Self:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import pyparq
+from pyparq.read import builder
 from pyparq.schema.types import Schema
 from pyparq.table import Table, batches_from_arrow, widen_columns
 
@@ -41,3 +45,29 @@ def test_one_type_for_all_batches(types: tuple[dict[str, Any], ...]) -> None:
     assert arrow.to_pydict() == {name: values[1:] * len(types) for name, values in ROWS.items()}
     wanted = LARGE if LARGE in types else MIXED if MIXED in types else SMALL
     assert {f.name: f.type for f in arrow.schema} == wanted
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_row_groups_on_both_sides_of_two_gibibytes(use_dictionary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the limit moved down: row groups that pass it come out large, and the whole table with them."""
+    words = [f"{k % 7:0{4 if k < 50 else 40}d}" for k in range(150)]
+    table = pa.table({
+        "s": words,
+        "l": [[w, None] if k % 3 else None for k, w in enumerate(words)],
+        "m": pa.array([[(w, k)] for k, w in enumerate(words)], pa.map_(pa.string(), pa.int64())),
+    })  # fmt: skip
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=50, use_dictionary=use_dictionary)
+    data = sink.getvalue()
+    monkeypatch.setattr(builder, "_INT32_MAX", 600)
+    with pyparq.ParquetFile(data) as file:
+        for found in (file.read(), file.take(list(range(150)))):
+            arrow = found.to_arrow()
+            arrow.validate(full=True)
+            assert arrow.to_pydict() == table.to_pydict()
+            assert arrow.schema.field("s").type == pa.large_string()
+            assert arrow.schema.field("l").type.value_type == pa.large_string()
+            assert arrow.schema.field("m").type.key_type == pa.large_string()
+        batches = [pa.table(batch.to_table()) for batch in file.scan().batches()]
+    assert [b.schema.field("s").type for b in batches] == [pa.string(), pa.large_string(), pa.large_string()]
+    assert [row for batch in batches for row in batch.to_pylist()] == table.to_pylist()

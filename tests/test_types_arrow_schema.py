@@ -94,6 +94,18 @@ def test_the_stored_schema_is_of_the_data_not_of_a_file_they_came_from() -> None
     assert pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored))).names == ["b"]
 
 
+def test_categories_come_back_without_an_order_that_the_file_does_not_keep() -> None:
+    words = pd.Categorical(["a", "b", None, "a"], categories=["b", "a", "z"], ordered=True)
+    frame = pd.DataFrame({"c": words, "n": pd.array([1, None, 3, 4], dtype="Int64")})
+    found = pyparq.read_table(written(frame, store_schema=True)).to_pandas()
+    assert found["c"].astype(object).where(found["c"].notna(), None).tolist() == ["a", "b", None, "a"]
+    assert not found["c"].cat.ordered
+    assert str(found["n"].dtype) == "Int64"
+    sink = io.BytesIO()
+    frame.to_parquet(sink)  # pyarrow keeps the dictionary as it is
+    pd.testing.assert_frame_equal(pyparq.read_table(sink.getvalue()).to_pandas(), frame)
+
+
 def test_spark_s_row_metadata_does_not_outlive_its_file() -> None:
     key = "org.apache.spark.sql.parquet.row.metadata"
     table = pa.table({"a": [1]}).replace_schema_metadata({key: "{}", "mine": "kept"})

@@ -241,7 +241,8 @@ def test_read_dictionary_where_the_dictionary_was_given_up() -> None:
     words = [f"{k % 50:010d}" for k in range(500)] + [f"{k:010d}" for k in range(20_000)]
     words[3] = words[900] = None
     sink = io.BytesIO()
-    pyparq.write_table({"w": words}, sink, dictionary_pagesize_limit=4000, max_rows_per_page=300)
+    options: dict[str, Any] = {"column_encoding": "RLE_DICTIONARY", "dictionary_pagesize_limit": 4000}
+    pyparq.write_table({"w": words}, sink, max_rows_per_page=300, **options)
     with pyparq.ParquetFile(sink.getvalue(), read_dictionary=["w"]) as opened:
         assert len({page.encoding for page in opened.pages(0, "w")[1:]}) == 2
         table = opened.read()

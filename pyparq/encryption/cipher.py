@@ -158,7 +158,10 @@ class DataKey:
             context.reset_nonce(nonce + _CTR_START)
         except IndexError:
             context = self._new_ctr(nonce)
-        context.update_into(data, out)
+        try:
+            context.update_into(data, out)
+        except ValueError:  # older releases of cryptography want room for one block more
+            out[:] = context.update(data)
         if hasattr(context, "reset_nonce"):
             self._ctrs.append(context)
 

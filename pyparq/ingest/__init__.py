@@ -103,9 +103,7 @@ def _looks_like_column(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
 
 
-def _from_batch(
-    batch: Batch, schema: Schema | None, source: list[Schema] | None
-) -> tuple[Schema, Iterator[Batch]]:
+def _from_batch(batch: Batch, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
     if schema is None:
         raise DataError("a Batch has no column names: give a schema, or a Table")
     if len(batch.columns) != len(schema):
@@ -114,9 +112,7 @@ def _from_batch(
     return _conformed(Schema(fields), iter([batch]), schema, source)
 
 
-def _from_arrow(
-    data: Any, schema: Schema | None, source: list[Schema] | None
-) -> tuple[Schema, Iterator[Batch]]:
+def _from_arrow(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
     try:
         found, batches = batches_from_arrow(data)
     except (UnsupportedError, DataError):

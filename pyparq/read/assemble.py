@@ -62,6 +62,10 @@ def _list(shape: Shape, type_: DataType, leaves: Leaves, guide: DecodedLeaf, at:
         _assemble(position, f.type, leaves, rep, item, count)
         for position, f in zip(shape.children, entries.type.children, strict=True)
     ]
+    if pairs[0].null_count:
+        # Arrow's maps have none, and libraries that are handed one may crash.
+        nulls = pairs[0].null_count
+        raise CorruptFileError(f"{nulls} null{'s' * (nulls > 1)} among the keys of a map", column=shape.node.dotted)
     struct = struct_column(_with_types(entries.type, pairs), pairs, count)
     return list_column(_with_types(type_, [struct]), offsets, struct, mask)
 

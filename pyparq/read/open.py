@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from pyparq.encryption.reading import ChunkDecryption, FileDecryption
-from pyparq.errors import CorruptFileError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, OptionError, UnsupportedError, located
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
@@ -20,7 +21,7 @@ from pyparq.read.fields import FileFields
 from pyparq.read.footer import MAGIC, read_footer
 from pyparq.schema.order import Order, order_of
 from pyparq.schema.tree import Node, SchemaTree, build_tree
-from pyparq.schema.types import Physical
+from pyparq.schema.types import LeafType, Physical
 
 DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""
@@ -78,6 +79,7 @@ class OpenFile:
         self.tree: SchemaTree = build_tree(footer.meta.schema, options.limits.max_schema_depth)
         if options.coerce_int96_timestamp_unit != "ns":
             _coerce_int96(self.tree, options.coerce_int96_timestamp_unit)
+        _read_as_binary(self.tree, options.binary_columns)
         self.key_values: dict[bytes, bytes] = {
             to_bytes(pair.key): to_bytes(pair.value) for pair in footer.meta.key_value_metadata or []
         }
@@ -204,6 +206,18 @@ def _coerce_int96(tree: SchemaTree, unit: str) -> None:
     for leaf in tree.leaves:
         if leaf.element.type == Physical.INT96:
             leaf.type = replace(leaf.type, unit=unit)
+
+
+def _read_as_binary(tree: SchemaTree, names: Sequence[str]) -> None:
+    """Take the annotation off text columns (a group's name stands for all text below it)."""
+    for name in names:
+        node = tree.find(name)
+        leaves = [leaf for leaf in node.leaves() if leaf.type.is_text]
+        if not leaves and any(leaf.type.kind != "binary" for leaf in node.leaves()):
+            what = node.type.kind if node.is_leaf else "a group without text"
+            raise OptionError(f"binary_columns is for text, not {what}", column=node.dotted)
+        for leaf in leaves:
+            leaf.type = LeafType(leaf.type.physical, "binary")
 
 
 def open_file(where: Any, options: ReadOptions) -> OpenFile:

@@ -130,7 +130,7 @@ class Scan:
         self.rows_returned = 0
         for batches in self._by_row_group():
             for batch in batches:
-                batch.schema, _ = widen_columns(self._restore([batch]), [batch])
+                batch.schema = widen_columns(self._restore([batch]), [batch])[0]
                 del batch  # no name here may keep a batch alive while the next one is made
             for part in _slices(batches, batch_size):
                 self.rows_returned += part.num_rows

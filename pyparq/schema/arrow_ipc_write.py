@@ -6,9 +6,10 @@ the references are filled in then. Member numbers are those of Arrow's schema fi
 
 from __future__ import annotations
 
-import base64
+import binascii
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -194,5 +195,16 @@ def schema_message(schema: Schema) -> bytes:
 
 
 def stored_schema(schema: Schema) -> str:
-    """The value of ``ARROW:schema`` for a schema."""
-    return base64.b64encode(schema_message(schema)).decode()
+    """The value of ``ARROW:schema`` for data that are written by a schema.
+
+    Dictionaries lose the word that their order means something: values are written, and what a reader makes of them is
+    in the order of their first occurrence.
+    """
+    plain = replace(schema, fields=tuple(replace(f, type=_unordered(f.type)) for f in schema))
+    return binascii.b2a_base64(schema_message(plain), newline=False).decode()
+
+
+def _unordered(type_: DataType) -> DataType:
+    children = tuple(replace(f, type=_unordered(f.type)) for f in type_.children)
+    dictionary = None if type_.dictionary is None else _unordered(type_.dictionary)
+    return DataType(type_.format, children, dictionary)

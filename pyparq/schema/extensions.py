@@ -6,7 +6,6 @@ adjusted to UTC have none: ``PARQUET:logical_type`` says so (and makes a file th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,6 +43,8 @@ def metadata_of(leaf: LeafType, key_values: Mapping[bytes, bytes] | None = None)
     if kind == "json":
         return {EXTENSION_NAME: JSON, EXTENSION_METADATA: b""}
     if kind in ("geometry", "geography"):
+        import json  # (here and below) a millisecond of an import that few files need
+
         described = _geoarrow_crs(leaf.crs, key_values or {})
         if kind == "geography":
             described["edges"] = leaf.algorithm or "spherical"
@@ -75,6 +76,8 @@ def _geoarrow_crs(crs: str, key_values: Mapping[bytes, bytes]) -> dict[str, Any]
 def _json_object(text: str | bytes) -> dict[str, Any] | None:
     if len(text) > _MOST_CRS or text.lstrip()[:1] not in ("{", b"{"):
         return None
+    import json
+
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -142,6 +145,8 @@ def _parquet_crs(described: dict[str, Any], name: str) -> str:
         found = crs.get("id")
         if isinstance(found, dict) and f"{found.get('authority')}:{found.get('code')}" in _LONGITUDE_LATITUDE:
             return ""
+        import json
+
         return json.dumps(crs, separators=(",", ":"))
     if not isinstance(crs, str):
         raise SchemaError(f"the CRS of a geoarrow.wkb column is a {type(crs).__name__}", column=name)

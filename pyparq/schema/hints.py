@@ -8,15 +8,12 @@ file's schema, extension types that others would act upon) is ignored in silence
 
 from __future__ import annotations
 
-import base64
 import binascii
-import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 from pyparq.schema.arrow_ipc import HintError, HintField, HintSchema
 from pyparq.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, JSON, LOGICAL_TYPE, UUID
@@ -40,7 +37,7 @@ class Hints:
         if stored is None or len(stored) > _MOST_BYTES:
             return
         try:
-            fields = HintSchema(base64.b64decode(stored, validate=True))
+            fields = HintSchema(binascii.a2b_base64(stored, strict_mode=True))
         except (binascii.Error, HintError):
             return
         if len(fields) == num_columns:
@@ -105,6 +102,8 @@ def _is_zone(name: str) -> bool:
         return True
     if not _ZONE.fullmatch(name):
         return False
+    from zoneinfo import ZoneInfo  # with json below: two milliseconds of an import that few files need
+
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -180,6 +179,8 @@ def _extension(name: bytes, described: bytes, type_: DataType) -> bytes | None:
 
 
 def _parsed(described: bytes) -> dict[str, object]:
+    import json
+
     try:
         found = json.loads(described)
     except (ValueError, RecursionError):

@@ -37,8 +37,6 @@ _METADATA = {
     "enum": {LOGICAL_TYPE: b"ENUM"},
     "bson": {LOGICAL_TYPE: b"BSON"},
     "interval": {LOGICAL_TYPE: b"INTERVAL"},
-    "geometry": metadata_of(LeafType(Physical.BYTE_ARRAY, "geometry")),
-    "geography": metadata_of(LeafType(Physical.BYTE_ARRAY, "geography")),
     "variant": {EXTENSION_NAME: VARIANT, EXTENSION_METADATA: b""},
 }
 _VARIANT_TYPE = DataType("+s", tuple(Field(name, DataType("z"), False) for name in ("metadata", "value")))
@@ -157,7 +155,8 @@ class _Parser:
     def nullable_type(self, name: str) -> Field:
         word = self.take().lower()
         type_ = self.type_of(word)
-        metadata = _METADATA.get(word, {})
+        geo = word in ("geometry", "geography")
+        metadata = metadata_of(LeafType(Physical.BYTE_ARRAY, word)) if geo else _METADATA.get(word, {})
         nullable = self.peek() == "?"
         if nullable:
             self.take()

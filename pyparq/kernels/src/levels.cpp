@@ -55,7 +55,9 @@ nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t 
             valid.data[k] = def >= present;
             k += start;
             filled = start ? def >= item_def : filled;
-            stray |= item && !filled;
+            // What goes on with this list is an item of it.
+            const bool goes_on = r > at.rep && r <= item_rep;
+            stray |= (item && !filled) || (goes_on && def < item_def);
             items += item;
         }
         if (k != slots) fail("the levels start " + str(k) + " slots, " + str(slots) + " are due");
