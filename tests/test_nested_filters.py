@@ -217,3 +217,29 @@ def test_contains_takes_no_null() -> None:
 def test_unknown_logical_paths(path: str) -> None:
     with pytest.raises(ColumnNotFoundError, match=path):
         pyparq.read_table(FILES["ours"](), columns=[path])
+
+
+ANY_SQL = col("s").is_null() | (col("ll").contains("w004") & ~col("l").is_null())
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("list_contains(l, 3)", col("l").contains(3)),
+        ("3 = ANY(l)", col("l").contains(3)),
+        ("NOT array_contains(ls.y, 'w010')", ~col("ls.y").contains("w010")),
+        ("s IS NULL OR 'w004' = ANY(ll) AND l IS NOT NULL", ANY_SQL),
+    ],
+    ids=str,
+)
+def test_in_sql(text: str, expression: Expression) -> None:
+    where = pytest.importorskip("pyparq.cli.where")
+    data = FILES["ours"]()
+    with pyparq.ParquetFile(data) as file:
+        found = file.read(["id"], where.parse_where(text, file.schema)).to_pydict()
+        assert found == file.read(["id"], expression).to_pydict()
+        assert 0 < len(found["id"]) < len(ROWS)
+        with pytest.raises(FilterError, match="no list contains NULL"):
+            where.parse_where("list_contains(l, NULL)", file.schema)
+        with pytest.raises(FilterError, match="compare with =="):
+            where.parse_where("list_contains(id, 1)", file.schema)

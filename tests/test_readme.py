@@ -21,7 +21,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found) >= 2
     for code in found:
         exec(compile(code, "README.md", "exec"), {})
-    assert {p.name for p in tmp_path.iterdir()} == {"cities.parquet", "stream.parquet"}
+    assert {p.name for p in tmp_path.iterdir()} == {"cities.parquet", "orders.parquet", "stream.parquet"}
 
 
 def test_commands_stand_where_the_gate_looks_for_them() -> None:

@@ -71,7 +71,7 @@ def test_every_value_is_found_and_absent_ones_are_rare() -> None:
         ({"bloom_filters": {"items.list.element": 0.01}}, [False] * 4 + [True]),
         ({"bloom_filter_options": {"id": {"fpp": 0.1}}}, [True, False, False, False, False]),
         ({"bloom_filter_options": {"id": True, "few": "auto"}}, [True, False, False, False, False]),
-        ({"bloom_filters": True, "bloom_filter_options": "auto"}, [True, False, True, False, False]),
+        ({"bloom_filters": True, "bloom_filter_options": "auto"}, [True, False, True, False, True]),
         ({"bloom_filters": True, "bloom_filter_options": {"few": "auto"}}, [True, False, True, False, True]),
         ({"bloom_filters": True, "bloom_filter_options": {"id": {"bytes": 64}}}, [True, True, True, False, True]),
         ({"bloom_filters": ["id"], "bloom_filter_options": {"text": {"ndv": 9}}}, [True, False, True, False, False]),

@@ -26,6 +26,7 @@ from pyparq.cli.sqlparts import (
     value_of,
 )
 from pyparq.errors import FilterError
+from pyparq.filters.bind import items_leaf
 from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not, StartsWith
 from pyparq.schema.tree import Node, SchemaTree
 
@@ -85,6 +86,7 @@ class _Builder:
             sql.And: self._junction, sql.Or: self._junction, sql.Not: self._not, sql.Paren: self._paren,
             sql.In: self._in, sql.Between: self._between, sql.Is: self._is, sql.Like: self._like,
             sql.Escape: self._like, sql.IsNan: self._isnan, sql.StartsWith: self._starts_with,
+            sql.ArrayContains: self._array_contains, sql.Anonymous: self._function,
             sql.Column: self._bare_column, sql.Dot: self._bare_column,
         }  # fmt: skip
         return handlers.get(type(node), self._refuse)
@@ -123,6 +125,8 @@ class _Builder:
     def _comparison(self, node: Any) -> Expression:
         only(node, "this", "expression")
         op, left, right = _COMPARISONS[type(node)], bare(node.this), bare(node.expression)
+        if op == "==" and isinstance(right, sql.Any):
+            return self._contains(bare(right.this), left, node)
         if not is_column(left):
             left, right, op = right, left, _FLIPPED[op]
         if not is_column(left):
@@ -174,6 +178,23 @@ class _Builder:
     def _starts_with(self, node: Any) -> Expression:
         only(node, "this", "expression")
         return StartsWith(self._column(node.this)[0].path, text_of(node.expression, node))
+
+    def _array_contains(self, node: Any) -> Expression:
+        only(node, "this", "expression")
+        return self._contains(node.this, node.expression, node)
+
+    def _function(self, node: Any) -> Expression:
+        if str(node.this).lower() != "list_contains" or len(node.expressions) != 2:
+            return self._refuse(node)
+        return self._contains(node.expressions[0], node.expressions[1], node)
+
+    def _contains(self, column: Any, value: Any, node: Any) -> Expression:
+        """An item of a list, or a field of the structs in one (``'a' = ANY(ls.y)``), equals a value."""
+        ref, _ = self._column(column)
+        found = value_of(bare(value), items_leaf(self._tree, ref.path))
+        if found is None:
+            raise unsupported(node, "no list contains NULL: nothing equals it")
+        return ref.contains(found)
 
     def _like(self, node: Any) -> Expression:
         escape = ""

@@ -66,7 +66,7 @@ def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) ->
     if isinstance(expression, IsNull):
         return group_null_test(tree.find(expression.path), not negate)
     if isinstance(expression, Contains):
-        return _bind_contains(_items_leaf(tree, expression.path), expression.value, negate)
+        return _bind_contains(items_leaf(tree, expression.path), expression.value, negate)
     if isinstance(expression, IsIn):
         return _bind_isin(_leaf(tree, expression.path), expression.values, negate)
     if isinstance(expression, IsNan):
@@ -86,7 +86,7 @@ def _leaf(tree: SchemaTree, path: Path) -> Node:
     return node
 
 
-def _items_leaf(tree: SchemaTree, path: Path) -> Node:
+def items_leaf(tree: SchemaTree, path: Path) -> Node:
     """The leaf that holds the items of a list, of lists of lists, or a field that stands in a list."""
     node = tree.find(path)
     shape = shape_of(node)
