@@ -62,7 +62,7 @@ class Table {
     uint64_t first(uint64_t hash) const { return hash >> shift_; }
     Slot& at(uint64_t slot) { return slots_[slot]; }
     const Slot& at(uint64_t slot) const { return slots_[slot]; }
-    bool full(uint64_t entries) const { return entries * 3 >= slots_.size(); }
+    bool full(uint64_t entries) const { return entries * 2 >= slots_.size(); }
 
     template <class Hash>
     void grow(Hash&& hash_of) {
@@ -108,10 +108,13 @@ Encoded encode_keys(const uint8_t* values, size_t n, size_t max_entries, int32_t
         while (table.at(k).index >= 0 && table.at(k).key != key) k = (k + 1) & table.mask();
         if (table.at(k).index < 0) {
             if (first.size() >= max_entries) return {i, std::move(first)};
+            if (table.full(first.size())) {  // not before another entry comes: a table that stops at its limit stays
+                table.grow(hash_of);
+                for (k = table.first(mix(key ^ s)); table.at(k).index >= 0;) k = (k + 1) & table.mask();
+            }
             table.at(k) = {key, static_cast<int32_t>(first.size())};
             indices[i] = static_cast<int32_t>(first.size());
             first.push_back(static_cast<int64_t>(i));
-            if (table.full(first.size())) table.grow(hash_of);
             continue;
         }
         indices[i] = table.at(k).index;

@@ -147,23 +147,19 @@ nb::object expand_lists(int64_t slots_, const Valid& reps, const Valid& defs, co
     Fresh<int64_t> elements(sizes.in_a_row ? 0 : sizes.items);
     {
         NoGil nogil(total * 16);
+        // Most entries are alike: set all of them at once, then those that differ.
+        std::memset(out_reps.data, deeper, total);
+        if (!all_live) std::memset(out_defs.data, LIVE, total);
         size_t t = 0, e = 0, j = 0;
         for (size_t s = 0; s < slots; ++s) {
-            const uint8_t rep = reps.none() ? 0 : reps.data[s];
-            const bool has_list = defs.none() || defs.data[s] == LIVE;
+            const uint8_t def = defs.none() ? LIVE : defs.data[s];
+            const bool has_list = def == LIVE;
             const size_t len = has_list ? static_cast<size_t>(lists.lengths[j]) : 0;
-            const size_t entries = len == 0 ? 1 : len;
-            std::memset(out_reps.data + t, deeper, entries);
-            out_reps.data[t] = rep;
-            if (!all_live) {
-                if (len == 0)
-                    out_defs.data[t] = has_list ? ended : defs.data[s];
-                else
-                    std::memset(out_defs.data + t, LIVE, len);
-            }
+            out_reps.data[t] = reps.none() ? 0 : reps.data[s];
+            if (!all_live) out_defs.data[t] = len ? LIVE : has_list ? ended : def;
             if (!sizes.in_a_row)
                 for (size_t i = 0; i < len; ++i) elements.data[e++] = lists.starts[j] + static_cast<int64_t>(i);
-            t += entries;
+            t += len ? len : 1;
             j += has_list;
         }
     }
@@ -181,12 +177,22 @@ nb::object settle_slots(int64_t slots_, const Valid& defs, const Valid& present,
     Fresh<uint8_t> out(slots);
     {
         NoGil nogil(slots);
-        size_t k = 0;
-        for (size_t s = 0; s < slots; ++s) {
-            const bool alive = defs.none() || defs.data[s] == LIVE;
-            const bool is_there = present.none() || (alive && present.data[k] != 0);
-            out.data[s] = alive ? (is_there ? there : absent) : defs.data[s];
-            k += alive;
+        if (present.none()) {
+            for (size_t s = 0; s < slots; ++s) {
+                const uint8_t def = defs.none() ? LIVE : defs.data[s];
+                out.data[s] = def == LIVE ? there : def;
+            }
+        } else if (defs.none()) {
+            for (size_t s = 0; s < slots; ++s) out.data[s] = present.data[s] ? there : absent;
+        } else if (live == 0) {
+            std::copy_n(defs.data, slots, out.data);
+        } else {
+            size_t k = 0;  // no branch on the data: behind the last live slot, its presence is read for nothing
+            for (size_t s = 0; s < slots; ++s) {
+                const uint8_t def = defs.data[s], level = present.data[std::min(k, live - 1)] ? there : absent;
+                out.data[s] = def == LIVE ? level : def;
+                k += def == LIVE;
+            }
         }
     }
     return std::move(out.object);
