@@ -31,9 +31,11 @@ def codec_name(codec: int) -> str:
 
 
 def codec_number(name: str | None) -> int:
-    """Codec id of a user's name (any case; ``None`` and ``"none"`` mean uncompressed)."""
-    wanted = "UNCOMPRESSED" if name is None or name.upper() == "NONE" else name.upper()
-    if wanted not in CODEC_NAMES or wanted in ("LZO", "LZ4"):
+    """Codec id of a user's name (any case; ``None`` and ``"none"`` mean uncompressed, ``"lz4"`` is LZ4_RAW, as it is
+    to pyarrow and polars: the format's own LZ4 is deprecated, since writers disagreed on its framing)."""
+    wanted = "NONE" if name is None else str(name).upper()
+    wanted = {"NONE": "UNCOMPRESSED", "LZ4": "LZ4_RAW"}.get(wanted, wanted)
+    if wanted not in CODEC_NAMES or wanted == "LZO":
         writable = ", ".join(n.lower() for n in CODEC_NAMES if n not in ("LZO", "LZ4"))
         raise OptionError(f"unknown compression {name!r}; use one of none, {writable}")
     return CODEC_NAMES.index(wanted)
@@ -171,6 +173,8 @@ def check_level(codec: int, level: int | None) -> int | None:
     low, high, default = _LEVELS[codec]
     if level is None:
         return default
+    if not isinstance(level, int) or isinstance(level, bool):
+        raise OptionError(f"a compression level is a whole number, not {level!r}")
     if not low <= level <= high:
         raise OptionError(f"{codec_name(codec)} levels go from {low} to {high}, not {level}")
     return level

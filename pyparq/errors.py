@@ -7,7 +7,6 @@ that reaches the user names the file, row group, column and page.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -147,6 +146,8 @@ def located(
 
 def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
     """``"; did you mean 'a' or 'b'?"``, or the columns (or whatever) there are when nothing is near."""
+    import difflib  # only an error needs it
+
     known = list(names)
     lowered = {known_name.lower(): known_name for known_name in known}
     found = [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]

@@ -143,7 +143,8 @@ class WriteOptions:
         for name, value in options.items():
             real = _ALIASES.get(name, name)
             if real not in known:
-                raise OptionError(f"unknown write option {name!r}{near_matches(name, [*known, *_ALIASES], 'options')}")
+                hint = _hint(name, _NOT_FOR_WRITING) or near_matches(name, [*known, *_ALIASES], "options")
+                raise OptionError(f"unknown write option {name!r}{hint}")
             if real in given:
                 raise OptionError(f"{name!r} and {real!r} are the same option; give one of them")
             given[real] = value
@@ -162,8 +163,15 @@ class WriteOptions:
             raise OptionError(f"data_page_version must be '1.0' or '2.0', not {self.data_page_version!r}")
         _check_choice("bloom_filter_layout", self.bloom_filter_layout, ("footer", "row_group"))
         _check_choice("sort_scope", self.sort_scope, ("input", "row_group"))
-        if isinstance(self.write_statistics, str):
-            raise OptionError("write_statistics must be True, False or a list of names")
+        for name in _SWITCHES:
+            _check_switch(name, getattr(self, name), per_column=name != "write_statistics")
+        for name in ("field_ids", "column_key_value_metadata"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise OptionError(f"{name} must be a dict by column, not {getattr(self, name)!r}")
+        if not isinstance(self.bloom_filter_options, (Mapping, str, type(None))):
+            raise OptionError(
+                f"bloom_filter_options must be a dict by column or 'auto', not {self.bloom_filter_options!r}"
+            )
         if sort_keys(self.sort_by) and sort_keys(self.sorting_columns):
             raise OptionError("give sort_by (which records the order) or sorting_columns, not both")
         for name in ("int96_timestamps", "write_time_adjusted_to_utc"):
@@ -176,6 +184,42 @@ class WriteOptions:
 
 _ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
 """pyarrow's names where ours differ."""
+_SWITCHES = ("use_dictionary", "write_statistics", "int96_timestamps", "write_time_adjusted_to_utc")
+_READ_FLAGS = (
+    "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
+    "use_arrow_schema",
+)  # fmt: skip
+_NOT_FOR_WRITING = {
+    "allow_truncated_timestamps": "nothing is ever truncated: leave it out",
+    "coerce_timestamps": "give a schema with the unit, timestamp[us] say",
+    "encryption_properties": "keys go into encryption=pyparq.EncryptionProperties(...)",
+    "filesystem": "give a URL or an open file as the target",
+    "flavor": "names are kept as they are: leave it out",
+    "use_byte_stream_split": "name columns in column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
+    "use_compliant_nested_type": "lists always have the standard form: leave it out",
+    "version": "every type is written as it is: leave it out",
+    "write_batch_size": "pages are cut by data_page_size and max_rows_per_page",
+}
+_NOT_FOR_READING = {
+    "buffer_size": "only the bytes that are needed are read: leave it out",
+    "decryption_properties": "keys go into decryption=pyparq.DecryptionProperties(...)",
+    "filesystem": "give a URL or an open file as the source",
+    "memory_map": "only the bytes that are needed are read: leave it out",
+    "page_checksum_verification": "it is called verify_checksums, and on by default",
+    "partitioning": "a source is one file",
+    "pre_buffer": "near ranges are always read together: leave it out",
+    "schema": "columns come in the file's own types: leave it out",
+    "thrift_container_size_limit": "caps are given in limits=pyparq.limits.Limits(...)",
+    "thrift_string_size_limit": "caps are given in limits=pyparq.limits.Limits(...)",
+    "use_pandas_metadata": "to_pandas() heeds it always: leave it out",
+}
+"""Options of pyarrow that have no counterpart, and what to do without."""
+
+
+def _hint(name: str, hints: Mapping[str, str]) -> str:
+    return f"; {hints[name]}" if name in hints else ""
+
+
 _FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "store_schema", "use_threads", "fsync")
 
 
@@ -250,6 +294,25 @@ def _check_int(name: str, value: Any, least: int) -> None:
         raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
 
 
+def _check_switch(name: str, value: Any, per_column: bool) -> None:
+    """``True``, ``False``, or the columns it is on for, as names or (``per_column``) as a dict of booleans."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, Mapping) and per_column and all(isinstance(v, bool) for v in value.values()):
+        return
+    if isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(v, str) for v in value):
+        return
+    more = " or a dict of booleans" if per_column else ""
+    raise OptionError(f"{name} must be True, False, a list of names{more}, not {value!r}")
+
+
+def _check_names(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        raise OptionError(f"{name} must be a list of names; did you mean [{value!r}]?")
+    if not isinstance(value, (list, tuple, set, frozenset)) or not all(isinstance(v, str) for v in value):
+        raise OptionError(f"{name} must be a list of names, not {value!r}")
+
+
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise OptionError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
@@ -297,9 +360,12 @@ class ReadOptions:
                 f"coerce_int96_timestamp_unit must be s, ms, us or ns, not {self.coerce_int96_timestamp_unit!r}"
             )
         for name in ("read_dictionary", "binary_columns"):
-            given = getattr(self, name)
-            if isinstance(given, str):
-                raise OptionError(f"{name} must be a list of names; did you mean [{given!r}]?")
+            _check_names(name, getattr(self, name))
+        for name in _READ_FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        if not isinstance(self.limits, Limits):
+            raise OptionError(f"limits must be pyparq.limits.Limits, not {self.limits!r}")
 
     @classmethod
     def make(cls, options: Mapping[str, Any]) -> Self:
@@ -307,5 +373,6 @@ class ReadOptions:
         known = [f.name for f in fields(cls)]
         for name in options:
             if name not in known:
-                raise OptionError(f"unknown read option {name!r}{near_matches(name, known, 'options')}")
+                hint = _hint(name, _NOT_FOR_READING) or near_matches(name, known, "options")
+                raise OptionError(f"unknown read option {name!r}{hint}")
         return cls(**options)

@@ -167,7 +167,8 @@ def outcome(action: Callable[[], None]) -> str:
 
 def in_few_words(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = next((line for line in lines if not line.startswith("An error occurred while calling")), "")
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    text = next((line for line in [*causes[-1:], *lines] if not line.startswith("An error occurred while calling")), "")
     text = re.sub(r"(file:)?/\S*x\.parquet|/\S*part-\S+", "the file", text)
     text = re.sub(r"FixedLenByteArray\(\d+\)", "FixedLenByteArray(n)", re.sub(r"of len \d+", "of len n", text))
     text = re.sub(r"\s+", " ", text).replace("|", "/").strip(": ")

@@ -18,7 +18,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.errors import OptionError
+from pyparq.errors import ColumnNotFoundError, OptionError
 from pyparq.filters.bloom import MOST_LITERALS
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
@@ -89,8 +89,13 @@ def test_a_plan_is_for_one_file(tmp_path: Path) -> None:
         (lambda f: f.scan([0]), "list of names, 0"),
         (lambda f: f.scan(row_groups=0), "list of row group numbers"),
         (lambda f: f.scan(row_groups=["a"]), "list of row group numbers"),
-        (lambda f: pyparq.ParquetFile(b"", memory_map=True), "unknown read option 'memory_map'; the options are"),
-        (lambda f: in_memory({"a": [1]}, flavor="spark"), "unknown write option 'flavor'; the options are"),
+        (lambda f: pyparq.ParquetFile(b"", memory_map=True), "unknown read option 'memory_map'; only the bytes"),
+        (
+            lambda f: pyparq.ParquetFile(b"", qqqq=True),
+            "unknown read option 'qqqq'; the options are 'verify_checksums'",
+        ),
+        (lambda f: in_memory({"a": [1]}, flavor="spark"), "unknown write option 'flavor'; names are kept"),
+        (lambda f: in_memory({"a": [1]}, qqqq=1), "unknown write option 'qqqq'; the options are 'compression'"),
         (lambda f: in_memory({"a": [1]}, key_value_metadata=[1]), "a dict of keys and values"),
         (lambda f: pyparq.read_table("nowhere://x"), "cannot read from 'nowhere://x'"),
         (lambda f: pyparq.write_table({"a": [1]}, "nowhere://x"), "cannot write to 'nowhere://x'"),
@@ -99,6 +104,71 @@ def test_a_plan_is_for_one_file(tmp_path: Path) -> None:
 def test_wrong_arguments_are_named(call: Any, told: str) -> None:
     with pyparq.ParquetFile(in_memory({"a": [1]})) as file, pytest.raises(OptionError, match=told):
         call(file)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compression_level": 1.5, "compression": "zstd"},
+        {"compression": 5},
+        {"use_dictionary": "a"},
+        {"use_dictionary": {"a": 5}},
+        {"write_statistics": {"a": True}},
+        {"bloom_filter_options": 5},
+        {"column_key_value_metadata": 5},
+        {"field_ids": [1]},
+    ],
+    ids=str,
+)
+def test_write_options_of_the_wrong_kind(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=f"{next(iter(options)).replace('_', '.')}|unknown compression"):
+        in_memory({"a": [1]}, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"use_threads": "no"}, {"verify_checksums": 1}, {"limits": 5}, {"read_dictionary": 5}, {"binary_columns": [1]}],
+    ids=str,
+)
+def test_read_options_of_the_wrong_kind(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=next(iter(options))):
+        pyparq.ParquetFile(in_memory({"a": [1]}), **options)
+
+
+def test_a_name_that_stands_twice() -> None:
+    """Others write such files. Whole tables come out; a name that could mean either column is refused."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table([[1, 2], [3, 4], [5, 6]], names=["a", "b", "a"]), sink)
+    table = pyparq.read_table(sink.getvalue())
+    assert [c.to_pylist() for c in table.to_arrow().columns] == [[1, 2], [3, 4], [5, 6]]
+    assert pyparq.read_table(sink.getvalue(), columns=["b"], filters=col("b") > 3).to_pydict() == {"b": [4]}
+    for ask in (
+        lambda: pyparq.read_table(sink.getvalue(), columns=["a"]),
+        lambda: pyparq.read_table(sink.getvalue(), filters=col("a") > 1),
+        table.to_pydict,
+        table.to_pylist,
+        lambda: table.to_numpy("a"),
+        lambda: table.select(["a"]),
+    ):
+        with pytest.raises(ColumnNotFoundError, match="2 columns are called 'a'"):
+            ask()
+
+
+def test_slices_count_from_zero() -> None:
+    table = pyparq.read_table(in_memory({"a": [1, 2]}))
+    assert (table.slice(1).num_rows, table.slice(5).num_rows) == (1, 0)
+    for start, length in ((-1, None), (0, -1)):
+        with pytest.raises(OptionError, match="slice"):
+            table.slice(start, length)
+    with pytest.raises(OptionError, match=r"\['a'\]"):
+        table.select("a")
+
+
+def test_lz4_is_the_one_that_all_read() -> None:
+    data = in_memory({"a": ["x" * 50] * 1000}, compression="LZ4")
+    with pyparq.ParquetFile(data) as file:
+        assert file.metadata.row_group(0).column("a").raw.meta_data.codec == 7  # LZ4_RAW
+    assert pq.read_table(io.BytesIO(data)).to_pydict() == {"a": ["x" * 50] * 1000}
 
 
 def test_a_closed_file_says_so(tmp_path: Path) -> None:

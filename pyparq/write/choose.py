@@ -25,7 +25,7 @@ from pyparq.encodings import (
     rle,
 )
 from pyparq.format import ttypes as tt
-from pyparq.schema.types import Physical
+from pyparq.schema.types import LeafType, Physical
 from pyparq.schema.values import BinaryValues, Values, count_of, plain_size, slice_of
 from pyparq.write.encode import DictionarySection, share_of_plain, try_dictionary
 
@@ -126,20 +126,24 @@ def choose(values: Values, plan: ColumnPlan, options: WriteOptions) -> Choice:
     """Try the candidates on the values of a first page."""
     sample = first_page(values, options)
     count, leaf = count_of(sample), plan.leaf
-    candidates = CANDIDATES.get(leaf.physical, ())
+    candidates = candidates_of(leaf, plan.codec)
     if count < MIN_VALUES or not candidates:
         return Choice()
-    sizes = {
-        e: stored_size(plan, encodings.encode(e, sample, leaf)) / count
-        for e in (PLAIN, *candidates)
-        # Without a codec the split streams are as long as the values.
-        if e != BYTE_STREAM_SPLIT or plan.codec != compression.UNCOMPRESSED
-    }
+    sizes = {e: stored_size(plan, encodings.encode(e, sample, leaf)) / count for e in (PLAIN, *candidates)}
     best = PLAIN
     for candidate in candidates:
-        if candidate in sizes and sizes[candidate] <= MOST[candidate] * sizes[best]:
+        if sizes[candidate] <= MOST[candidate] * sizes[best]:
             best = candidate
     return Choice(best, sizes)
+
+
+def candidates_of(leaf: LeafType, codec: int) -> tuple[int, ...]:
+    """Encodings worth trying for a leaf."""
+    found = CANDIDATES.get(leaf.physical, ())
+    # Without a codec the split streams are as long as the values, and Spark does not read them as unsigned numbers.
+    if codec == compression.UNCOMPRESSED or (leaf.kind == "uint" and leaf.bits >= 32):
+        found = tuple(e for e in found if e != BYTE_STREAM_SPLIT)
+    return found
 
 
 def beats_dictionary(choice: Choice, section: DictionarySection, plan: ColumnPlan, options: WriteOptions) -> bool:

@@ -1,0 +1,167 @@
+"""Page indexes that are structurally broken: a warning, and the right rows all the same."""
+
+from __future__ import annotations
+
+import copy
+import io
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hostile_structs import Workpiece
+
+import pyparq
+from pyparq import col
+from pyparq.errors import CorruptIndexWarning
+from pyparq.format import ttypes as tt
+from pyparq.format.codec import deserialize, serialize
+
+ROWS = 4_000
+TABLE = pa.table({"n": np.arange(ROWS), "s": [f"{k:06d}" for k in range(ROWS)], "m": np.arange(ROWS) % 977})
+FILTER = (col("n") >= 1_234) & (col("n") < 1_240)
+EXPECTED = TABLE.slice(1_234, 6)
+
+
+@pytest.fixture(scope="module")
+def piece() -> Workpiece:
+    sink = io.BytesIO()
+    pyparq.write_table(TABLE, sink, max_rows_per_page=100)
+    return Workpiece(sink.getvalue())
+
+
+def broken(piece: Workpiece, kind: str, change: Callable[[Any], Any]) -> bytes:
+    """The file with another ColumnIndex or OffsetIndex of column ``n``; ``change`` alters the struct or gives bytes."""
+    meta = copy.deepcopy(piece.meta)
+    chunk = meta.row_groups[0].columns[0]
+    cls = tt.ColumnIndex if kind == "column_index" else tt.OffsetIndex
+    index, _ = deserialize(cls, piece.data, getattr(chunk, f"{kind}_offset"))
+    raw = change(index)
+    raw = raw if isinstance(raw, bytes) else serialize(index)
+    setattr(chunk, f"{kind}_offset", len(piece.data))
+    setattr(chunk, f"{kind}_length", len(raw))
+    return piece.with_footer(meta, piece.data + raw)
+
+
+def moved(field: str, page: int, by: int) -> Callable[[Any], None]:
+    def change(index: Any) -> None:
+        location = index.page_locations[page]
+        setattr(location, field, getattr(location, field) + by)
+
+    return change
+
+
+def swapped(index: Any) -> None:
+    index.page_locations[3], index.page_locations[4] = index.page_locations[4], index.page_locations[3]
+
+
+def cut(field: str) -> Callable[[Any], None]:
+    return lambda index: getattr(index, field).pop()
+
+
+def each(field: str, value: Any) -> Callable[[Any], None]:
+    return lambda index: setattr(index, field, [value] * len(index.null_pages))
+
+
+OFFSETS: dict[str, Callable[[Any], Any]] = {
+    "a page less": cut("page_locations"),
+    "no pages": lambda index: index.page_locations.clear(),
+    "pages swapped": swapped,
+    "rows that do not rise": moved("first_row_index", 7, -100),
+    "rows beyond the row group": moved("first_row_index", 39, ROWS),
+    "a first page that starts later": moved("first_row_index", 0, 1),
+    "offset outside of the chunk": moved("offset", 0, -4),
+    "offset outside of the file": moved("offset", 39, 1 << 40),
+    "a negative offset": moved("offset", 0, -(1 << 40)),
+    "pages that overlap": moved("compressed_page_size", 12, 1),
+    "a page of no bytes": lambda index: setattr(index.page_locations[5], "compressed_page_size", 0),
+    "a page cut short": moved("compressed_page_size", 12, -1),
+    "a page that starts inside the one before": moved("offset", 12, -5),
+    "rows shifted by one": moved("first_row_index", 12, 1),
+    "bytes that are no struct": lambda index: b"\xff" * 40,
+    "bytes that end early": lambda index: serialize(index)[:-7],
+}
+COLUMNS: dict[str, Callable[[Any], Any]] = {
+    "a null page less": cut("null_pages"),
+    "a minimum less": cut("min_values"),
+    "a maximum less": cut("max_values"),
+    "a null count less": cut("null_counts"),
+    "no pages": lambda index: [getattr(index, f).clear() for f in ("null_pages", "min_values", "max_values")] and None,
+    "boundary order 7": lambda index: setattr(index, "boundary_order", 7),
+    "negative null counts": each("null_counts", -1),
+    "more nulls than rows": each("null_counts", 1_000),
+    "bytes that are no struct": lambda index: b"\xff" * 40,
+    "bytes that end early": lambda index: serialize(index)[:-7],
+}
+SILENT: dict[str, Callable[[Any], Any]] = {
+    "bounds of wrong length": each("min_values", b"\1"),
+    "minima above the maxima": each("min_values", (1 << 40).to_bytes(8, "little")),
+}
+"""Single bounds that cannot be right are left out, without a word."""
+
+
+def ask(data: bytes) -> tuple[pa.Table, list[str]]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = pyparq.read_table(data, filters=FILTER).to_arrow()
+    return found, [str(w.message) for w in caught if issubclass(w.category, CorruptIndexWarning)]
+
+
+def test_whole_it_is_used_without_a_word(piece: Workpiece) -> None:
+    data = piece.with_footer(piece.meta)
+    found, said = ask(data)
+    assert found.equals(EXPECTED)
+    assert said == []
+    with pyparq.ParquetFile(data) as file:
+        scan = file.scan(filters=FILTER)
+        scan.to_table()
+        assert scan.explain().pages_decoded == 3  # one of each column
+
+
+@pytest.mark.parametrize("name", OFFSETS)
+def test_offset_indexes(piece: Workpiece, name: str) -> None:
+    found, said = ask(broken(piece, "offset_index", OFFSETS[name]))
+    assert found.equals(EXPECTED)
+    assert said, "nothing was said"
+    assert any("column n" in text for text in said)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_column_indexes(piece: Workpiece, name: str) -> None:
+    found, said = ask(broken(piece, "column_index", COLUMNS[name]))
+    assert found.equals(EXPECTED)
+    assert said
+    assert any("column n" in text for text in said)
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_single_bounds(piece: Workpiece, name: str) -> None:
+    found, _ = ask(broken(piece, "column_index", SILENT[name]))
+    assert found.equals(EXPECTED)
+
+
+@pytest.mark.parametrize("kind", ["offset_index", "column_index"])
+@pytest.mark.parametrize(("offset", "length"), [(-5, 10), (0, 10), (1 << 50, 10), (100, 1 << 30), (100, 0), (100, -3)])
+def test_places_outside_of_the_file(piece: Workpiece, kind: str, offset: int, length: int) -> None:
+    meta = copy.deepcopy(piece.meta)
+    setattr(meta.row_groups[0].columns[0], f"{kind}_offset", offset)
+    setattr(meta.row_groups[0].columns[0], f"{kind}_length", length)
+    found, _ = ask(piece.with_footer(meta))
+    assert found.equals(EXPECTED)
+
+
+def test_a_full_scan_asks_no_index(piece: Workpiece) -> None:
+    data = broken(piece, "offset_index", OFFSETS["bytes that are no struct"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pyparq.read_table(data).to_arrow().equals(TABLE)
+
+
+def test_warnings_can_be_errors(piece: Workpiece) -> None:
+    data = broken(piece, "column_index", COLUMNS["bytes that end early"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(CorruptIndexWarning, match="column n"):
+            pyparq.read_table(data, filters=FILTER)
