@@ -6,8 +6,8 @@ import gc
 import io
 import statistics
 import subprocess
-import tempfile
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
