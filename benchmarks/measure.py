@@ -7,6 +7,7 @@ import io
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -181,5 +182,10 @@ def import_seconds(module: str, runs: int = 15) -> float:
     """Median seconds that ``import module`` takes in a fresh interpreter that already has numpy."""
     code = f"import numpy, time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
     command = [sys.executable, "-c", code]
-    seconds = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(runs)]
+    # From an empty folder: in a checkout, `-c` would import the sources instead of what is installed.
+    with tempfile.TemporaryDirectory() as empty:
+        seconds = [
+            float(subprocess.run(command, cwd=empty, capture_output=True, text=True, check=True).stdout)
+            for _ in range(runs)
+        ]
     return statistics.median(seconds)

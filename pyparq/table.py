@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.errors import DataError, SchemaError, UnsupportedError
+from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.schema.types import DataType, Field, Schema
 
 if TYPE_CHECKING:
@@ -178,6 +178,8 @@ class Table:
 
     def slice(self, start: int, length: int | None = None) -> Table:
         """Rows ``start`` to ``start + length`` (to the end when ``None``), sharing all buffers."""
+        if start < 0 or (length is not None and length < 0):
+            raise OptionError(f"a slice starts at a row from 0 on and has a length, not {start} and {length}")
         stop = self.num_rows if length is None else min(start + length, self.num_rows)
         kept, before = [], 0
         for batch in self.batches:
@@ -189,6 +191,8 @@ class Table:
 
     def select(self, names: Sequence[str]) -> Table:
         """The named columns, in that order, sharing all buffers."""
+        if isinstance(names, str):
+            raise OptionError(f"select() takes a list of names; did you mean [{names!r}]?")
         indices = [self.schema.index(n) for n in names]
         schema = self.schema.select(list(names))
         return Table(schema, [Batch([b.columns[i] for i in indices], b.num_rows, schema) for b in self.batches])
@@ -255,19 +259,19 @@ class Table:
         return chunks_to_numpy(self.schema.field(name).type, self.chunks(name))
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        """Column name to list of Python objects."""
+        """Column name to list of Python objects; :class:`ColumnNotFoundError` where a name stands for several."""
         from pyparq.convert import column_to_pylist
 
         return {
-            name: [value for chunk in self.chunks(name) for value in column_to_pylist(chunk)]
-            for name in self.column_names
+            name: [value for batch in self.batches for value in column_to_pylist(batch.columns[k])]
+            for k, name in enumerate(self._unique_names())
         }
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """One dict per row."""
+        """One dict per row; :class:`ColumnNotFoundError` where a name stands for several columns."""
         from pyparq.convert import column_to_pylist
 
-        names = self.column_names
+        names = self._unique_names()
         rows: list[dict[str, Any]] = []
         for batch in self.batches:
             if not names:
@@ -276,6 +280,13 @@ class Table:
             lists = [column_to_pylist(c) for c in batch.columns]
             rows.extend(dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True))
         return rows
+
+    def _unique_names(self) -> list[str]:
+        names = self.column_names
+        if len(set(names)) != len(names):
+            for name in names:
+                self.schema.index(name)  # raises for the first that stands twice
+        return names
 
 
 def _nbytes(column: Column) -> int:

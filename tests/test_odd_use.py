@@ -18,7 +18,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.errors import OptionError
+from pyparq.errors import ColumnNotFoundError, OptionError
 from pyparq.filters.bloom import MOST_LITERALS
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
@@ -133,6 +133,35 @@ def test_write_options_of_the_wrong_kind(options: dict[str, Any]) -> None:
 def test_read_options_of_the_wrong_kind(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(options))):
         pyparq.ParquetFile(in_memory({"a": [1]}), **options)
+
+
+def test_a_name_that_stands_twice() -> None:
+    """Others write such files. Whole tables come out; a name that could mean either column is refused."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table([[1, 2], [3, 4], [5, 6]], names=["a", "b", "a"]), sink)
+    table = pyparq.read_table(sink.getvalue())
+    assert [c.to_pylist() for c in table.to_arrow().columns] == [[1, 2], [3, 4], [5, 6]]
+    assert pyparq.read_table(sink.getvalue(), columns=["b"], filters=col("b") > 3).to_pydict() == {"b": [4]}
+    for ask in (
+        lambda: pyparq.read_table(sink.getvalue(), columns=["a"]),
+        lambda: pyparq.read_table(sink.getvalue(), filters=col("a") > 1),
+        table.to_pydict,
+        table.to_pylist,
+        lambda: table.to_numpy("a"),
+        lambda: table.select(["a"]),
+    ):
+        with pytest.raises(ColumnNotFoundError, match="2 columns are called 'a'"):
+            ask()
+
+
+def test_slices_count_from_zero() -> None:
+    table = pyparq.read_table(in_memory({"a": [1, 2]}))
+    assert (table.slice(1).num_rows, table.slice(5).num_rows) == (1, 0)
+    for start, length in ((-1, None), (0, -1)):
+        with pytest.raises(OptionError, match="slice"):
+            table.slice(start, length)
+    with pytest.raises(OptionError, match=r"\['a'\]"):
+        table.select("a")
 
 
 def test_lz4_is_the_one_that_all_read() -> None:

@@ -330,3 +330,34 @@ def test_take_gives_the_types_of_a_read(rows: list[int]) -> None:
     arrow.validate(full=True)
     assert arrow.to_pydict() == expected
     assert [f.type for f in arrow.schema][:-1] == [f.type for f in table.schema][:-1]
+
+
+@pytest.mark.parametrize("make", [pq.write_table, pyparq.write_table], ids=["pyarrow", "ours"])
+def test_nested_columns_without_rows(make: Any) -> None:
+    sink = io.BytesIO()
+    make(TABLE.slice(0, 0), sink)
+    data = sink.getvalue()
+    assert pq.read_table(io.BytesIO(data)).num_rows == 0
+    with pyparq.ParquetFile(data) as file:
+        assert file.read().to_arrow().schema.types == TABLE.schema.types
+        for filters in (col("l").contains(1), ~col("l").contains(1), col("s").is_null(), ~col("ls").is_null()):
+            assert file.read(["ls.y"], filters).num_rows == 0
+        assert file.take([]).num_rows == file.head(3).num_rows == file.read_rows(0, 9).num_rows == 0
+        with pytest.raises(OptionError, match="the file has 0"):
+            file.take([0])
+
+
+def test_lists_that_are_all_empty_or_null() -> None:
+    for values in ([[]] * 50, [None] * 50, [[], None] * 25, [[None]] * 50):
+        table = pa.table({"l": pa.array(values, pa.list_(pa.int32())), "k": range(50)})
+        sink = io.BytesIO()
+        pyparq.write_table(table, sink, max_rows_per_page=10)
+        with pyparq.ParquetFile(sink.getvalue()) as file:
+            assert file.take([49, 0], ["l"]).to_pydict()["l"] == [values[49], values[0]]
+            for filters, keep in (
+                (col("l").contains(1), lambda v: False),
+                (~col("l").contains(1), lambda v: v is not None),
+                (col("l").is_null(), lambda v: v is None),
+            ):
+                found = file.read(["k"], filters).to_pydict()["k"]
+                assert found == [k for k, v in enumerate(values) if keep(v)]

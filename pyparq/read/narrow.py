@@ -63,6 +63,8 @@ class Narrower:
             self.row += parts.num_levels
             return self._in(first, self.row) - first
         # The first entries may continue the row before, where pages do not begin with one.
+        if first == 0 and len(parts.rep_levels) and parts.rep_levels[0] != 0:
+            raise CorruptFileError("repetition levels that continue a row before the first")
         row_of = np.cumsum(parts.rep_levels == 0, dtype=np.int64)
         started = int(row_of[-1]) if len(row_of) else 0
         self.row += started

@@ -133,13 +133,18 @@ class SchemaTree:
         return [child.name for child in self.root.children]
 
     def top(self, name: str) -> Node:
-        """The top-level node called ``name``; :class:`ColumnNotFoundError` otherwise."""
+        """The top-level node called ``name``; :class:`ColumnNotFoundError` if there is none, or several."""
         if self._by_name is None:
-            self._by_name = {child.name: child for child in reversed(self.root.children)}
+            self._by_name = {child.name: child for child in self.root.children}
         try:
-            return self._by_name[name]
+            found = self._by_name[name]
         except KeyError:
             raise ColumnNotFoundError(f"no column {name!r}{near_matches(name, self.names)}") from None
+        if len(self._by_name) != len(self.root.children) and self.names.count(name) > 1:
+            raise ColumnNotFoundError(
+                f"{self.names.count(name)} columns are called {name!r}: the name tells none of them"
+            )
+        return found
 
     def find(self, path: str | Sequence[str]) -> Node:
         """The node at a path: a tuple of names, or a dotted string (a name that holds dots wins over a path).
@@ -154,6 +159,8 @@ class SchemaTree:
         try:
             node = self.top(names[0])
         except ColumnNotFoundError:
+            if self._has_top(names[0]):
+                raise  # several
             dotted = ".".join(names)
             known = self.names if len(names) == 1 else [leaf.dotted for leaf in self.leaves]
             raise ColumnNotFoundError(f"no column {dotted!r}{near_matches(dotted, known)}") from None

@@ -188,14 +188,16 @@ class Schema:
         return iter(self.fields)
 
     def field(self, name: str) -> Field:
-        """The field of that name; :class:`ColumnNotFoundError` with near matches otherwise."""
+        """The field of that name; :class:`ColumnNotFoundError` if there is none (with near matches), or several."""
         return self.fields[self.index(name)]
 
     def index(self, name: str) -> int:
-        for i, f in enumerate(self.fields):
-            if f.name == name:
-                return i
-        raise ColumnNotFoundError(f"no column {name!r}{near_matches(name, self.names)}")
+        found = [i for i, f in enumerate(self.fields) if f.name == name]
+        if len(found) > 1:
+            raise ColumnNotFoundError(f"{len(found)} columns are called {name!r}: the name tells none of them")
+        if not found:
+            raise ColumnNotFoundError(f"no column {name!r}{near_matches(name, self.names)}")
+        return found[0]
 
     def select(self, names: list[str]) -> Schema:
         return replace(self, fields=tuple(self.field(n) for n in names))
