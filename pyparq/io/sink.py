@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from pyparq.errors import OptionError, UnsupportedError
+from pyparq.errors import OptionError
+from pyparq.io.url import file_system, local_path
 
 _MAX_PARTS = 512
 """Buffers per ``writev``; the system's own limit is 1024 nearly everywhere."""
@@ -265,16 +266,7 @@ def open_sink(where: Any, fsync: bool = False) -> Sink:
 
 
 def _open_url(url: str, fsync: bool) -> Sink:
-    if url.startswith("file://"):
-        from urllib.parse import unquote, urlparse
-
-        return LocalSink(unquote(urlparse(url).path), fsync)
-    try:
-        import fsspec
-    except ImportError:
-        raise UnsupportedError(f"writing {url!r} needs fsspec: pip install 'pyparq[fsspec]'") from None
-    try:
-        fs, path = fsspec.core.url_to_fs(url)
-    except ValueError as error:  # a protocol that fsspec does not know
-        raise OptionError(f"cannot write to {url!r}: {error}") from error
-    return FsspecSink(fs, path, url)
+    path = local_path(url)
+    if path is not None:
+        return LocalSink(path, fsync)
+    return FsspecSink(*file_system(url, "writing", "write to"), url)

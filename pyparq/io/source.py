@@ -15,7 +15,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
-from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
+from pyparq.errors import CorruptFileError, OptionError
+from pyparq.io.url import file_system, local_path
 
 Range = tuple[int, int]
 """(offset, length) in bytes."""
@@ -195,20 +196,7 @@ def open_source(where: Any) -> Source:
 
 
 def _open_url(url: str) -> Source:
-    if url.startswith("file://"):
-        return LocalFile(_path_of_file_url(url))
-    try:
-        import fsspec
-    except ImportError:
-        raise UnsupportedError(f"reading {url!r} needs fsspec: pip install 'pyparq[fsspec]'") from None
-    try:
-        fs, path = fsspec.core.url_to_fs(url)
-    except ValueError as error:  # a protocol that fsspec does not know
-        raise OptionError(f"cannot read from {url!r}: {error}") from error
-    return FsspecFile(fs, path, url)
-
-
-def _path_of_file_url(url: str) -> str:
-    from urllib.parse import unquote, urlparse
-
-    return unquote(urlparse(url).path)
+    path = local_path(url)
+    if path is not None:
+        return LocalFile(path)
+    return FsspecFile(*file_system(url, "reading", "read from"), url)
