@@ -12,20 +12,6 @@ from pyparq.schema.values import BinaryValues, Values
 TYPES = tuple(p for p in Physical if p != Physical.BOOLEAN)
 
 
-def lookup(dictionary: Values, indices: npt.NDArray[np.int32], leaf: LeafType) -> Values:
-    """The values that ``indices`` (all within the dictionary) stand for."""
-    if isinstance(dictionary, BinaryValues):
-        offsets = np.empty(len(indices) + 1, np.int64)
-        total = kernels.gather_binary_offsets(dictionary.offsets, indices, offsets, 0)
-        data = np.empty(total, np.uint8)
-        kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, data)
-        return BinaryValues(offsets, data)
-    out = np.empty((len(indices), *dictionary.shape[1:]), dictionary.dtype)
-    width = dictionary.itemsize * (dictionary.shape[1] if dictionary.ndim > 1 else 1)
-    kernels.gather_fixed(as_bytes(dictionary), width, indices, as_bytes(out))
-    return out
-
-
 def as_bytes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
     """A flat uint8 view (kernels take bytes and a width)."""
     return values.reshape(-1).view(np.uint8)

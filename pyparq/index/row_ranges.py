@@ -40,14 +40,6 @@ class RowRanges:
         return cls.merged(edges[:, 0].copy(), edges[:, 1].copy(), num_rows)
 
     @classmethod
-    def from_mask(cls, mask: npt.NDArray[np.bool_]) -> RowRanges:
-        """The rows where ``mask`` (bool, one per row) is set."""
-        padded = np.zeros(len(mask) + 2, np.int8)
-        padded[1:-1] = mask
-        edges = np.flatnonzero(np.diff(padded))
-        return cls(edges[::2].astype(np.int64), edges[1::2].astype(np.int64), len(mask))
-
-    @classmethod
     def from_rows(cls, rows: Int64Array, num_rows: int) -> RowRanges:
         """The given rows (sorted, unique)."""
         if len(rows) == 0:
