@@ -15,6 +15,7 @@ import cramjam
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.buffers import pool
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
 
 UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
@@ -59,7 +60,7 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | None = None) -> An
     decoder = _DECODERS.get(codec)
     if decoder is None:
         raise UnsupportedError(_unreadable(codec))
-    target = np.empty(size, np.uint8) if out is None else out[:size]
+    target = pool.take(size) if out is None else out[:size]
     try:
         written = decoder(data, target)
     except CorruptFileError:

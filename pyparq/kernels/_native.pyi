@@ -284,3 +284,7 @@ class ThriftRules:
     def __init__(self, rows: Sequence[Any]) -> None: ...
     def check(self, data: Buffer, offset: int, kind: int) -> tuple[int, bool]:
         """End of the struct of that kind at `offset`, and whether a text that may be raw is not UTF-8."""
+    def lists(self, data: Buffer, offset: int, kind: int) -> tuple[int, list[NDArray[np.int64] | None]]:
+        """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
+        hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
+        field come first, then all of the next."""

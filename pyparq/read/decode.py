@@ -102,8 +102,9 @@ class ChunkDecoder:
         if self.num_levels + count > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
         self.num_levels += count
-        # Where a value is a row, a page without wanted rows need not even be decompressed.
-        if self.narrower is not None and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
+        # Where a value is a row, a page without wanted rows need not even be decompressed. Pages of a plan hold some.
+        planned = expected_rows is not None
+        if self.narrower is not None and not planned and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
             return
         parts = open_page(page, self.chunk, self.options, self._scratch)
         if expected_rows is not None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.buffers import pool
 from pyparq.compression import UNCOMPRESSED, decompress, most_output
 from pyparq.encodings import BIT_PACKED, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
 from pyparq.encryption.aad import Module
@@ -64,7 +65,7 @@ class _Buffer:
 
     def take(self, size: int) -> npt.NDArray[np.uint8]:
         if size > len(self._buffer):
-            self._buffer = np.empty(max(size, 1 << 16), np.uint8)
+            self._buffer = pool.take(max(size, 1 << 16))
         return self._buffer
 
 

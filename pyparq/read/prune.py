@@ -154,9 +154,8 @@ class Pruner:
             for row_group, column in self._asked:
                 locations = selection.locations.get(column)
                 if row_group == selection.row_group and locations is not None:
-                    ends = locations.first_rows + locations.row_counts(selection.num_rows)
                     before += len(locations)
-                    after += int(np.count_nonzero(selection.maybe.intersects(locations.first_rows, ends)))
+                    after += len(selection.maybe.pages(locations.first_rows))
         return before, after
 
     def _settle(self) -> None:
@@ -288,9 +287,9 @@ class Pruner:
             some, every = evaluate_bounds(test, bounds)
             key = test, selection.row_group
             first_rows = locations.first_rows
-            self._maybe[key] &= RowRanges.from_pages(first_rows, some, selection.num_rows)
+            self._maybe[key] &= RowRanges.from_pages(first_rows, np.flatnonzero(some), selection.num_rows)
             if every.any():
-                self._sure[key] |= RowRanges.from_pages(first_rows, every, selection.num_rows)
+                self._sure[key] |= RowRanges.from_pages(first_rows, np.flatnonzero(every), selection.num_rows)
 
 
 def is_fully_dictionary(meta: object) -> bool:
