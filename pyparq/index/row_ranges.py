@@ -165,8 +165,8 @@ class RowRanges:
         """The pages that hold any row of this set, ascending; page ``k`` starts at ``first_rows[k]``."""
         if not self:
             return np.empty(0, np.int64)
-        first = np.searchsorted(first_rows, self.starts, side="right") - 1
-        after = np.searchsorted(first_rows, self.ends, side="left")
+        first = first_rows.searchsorted(self.starts, "right") - 1
+        after = first_rows.searchsorted(self.ends)
         if len(first) == 1:
             return np.arange(first[0], after[0])
         covered = np.zeros(len(first_rows) + 1, np.int64)

@@ -20,7 +20,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.builder import BinaryBuilder, Builder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
-from pyparq.read.narrow import Int64Array, Narrower, pick
+from pyparq.read.narrow import Narrower, Places, pick
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageParts, Scratch, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8, to_column
@@ -141,7 +141,7 @@ class ChunkDecoder:
             return self._place_levels(parts)
         return parts.num_levels, parts.def_levels  # the levels of a flat column are its validity
 
-    def _append_picked(self, parts: PageParts, narrowed: PageParts, places: Int64Array) -> None:
+    def _append_picked(self, parts: PageParts, narrowed: PageParts, places: Places) -> None:
         """Some of a page's values, with the levels of ``narrowed``."""
         count, valid = self._slots(narrowed)
         if parts.encoding in DICTIONARY_ENCODINGS:
