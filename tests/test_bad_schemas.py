@@ -103,6 +103,19 @@ def test_a_leaf_that_is_bad_spoils_only_itself() -> None:
         read(data)
 
 
+@pytest.mark.parametrize("columns", [None, ["a"], ["b"]])
+def test_chunks_that_changed_places(columns: list[str] | None) -> None:
+    """Their paths give it away; what only the schema calls by another name is read by its place, as others do."""
+    two = [Column([Page(3, int32(k, k, k))], path=(name,)) for k, name in enumerate("ab")]
+    schema = [group("root", None, 2), leaf("a", REQUIRED), leaf("b", REQUIRED)]
+    whole = {"a": [0] * 3, "b": [1] * 3}
+    assert read(make(schema, two, 3)).to_pydict() == whole
+    with pytest.raises(CorruptFileError, match=r"says that it is of column [ab] \[.*row group 0, column [ab]\]"):
+        read(make(schema, two[::-1], 3), columns=columns)
+    renamed = [group("root", None, 2), leaf("a", REQUIRED), leaf("new", REQUIRED)]
+    assert read(make(renamed, two, 3)).to_pydict() == {"a": [0] * 3, "new": [1] * 3}
+
+
 # ---- decimals that their storage cannot hold
 
 
