@@ -26,6 +26,19 @@ Bytes = npt.NDArray[np.uint8]
 _threads = threading.local()
 
 
+class Scratch:
+    """Memory that one page after another goes into; views into it die with the next page."""
+
+    def __init__(self) -> None:
+        self._buffer = np.empty(0, np.uint8)
+
+    def take(self, size: int) -> Bytes:
+        """At least ``size`` bytes."""
+        if size > len(self._buffer):
+            self._buffer = np.empty(max(size, 1 << 16), np.uint8)
+        return self._buffer
+
+
 def codec_name(codec: int) -> str:
     return CODEC_NAMES[codec] if 0 <= codec < len(CODEC_NAMES) else f"codec {codec}"
 
@@ -180,14 +193,15 @@ def check_level(codec: int, level: int | None) -> int | None:
     return level
 
 
-def compress(codec: int, data: Any, level: int | None = None) -> Any:
-    """``data`` compressed, as a bytes-like object; ``level`` as :func:`check_level` returned it."""
+def compress(codec: int, data: Any, level: int | None = None, scratch: Scratch | None = None) -> Any:
+    """``data`` compressed, as a bytes-like object; ``level`` as :func:`check_level` returned it.
+
+    With ``scratch`` it may lie in there: fresh memory for every page would take longer than Snappy does.
+    """
     if codec == UNCOMPRESSED:
         return data
     if codec == SNAPPY:
-        import snappy
-
-        return snappy.compress(data)
+        return _snappy(data, scratch)
     if codec == ZSTD:
         return _zstd_compressor(level).compress(data)
     if codec == GZIP:
@@ -198,6 +212,15 @@ def compress(codec: int, data: Any, level: int | None = None) -> Any:
     if codec == LZ4_RAW:
         return cramjam.lz4.compress_block(data, store_size=False)
     raise UnsupportedError(f"pyparq does not write {codec_name(codec)}; use lz4_raw or zstd")
+
+
+def _snappy(data: Any, scratch: Scratch | None) -> Any:
+    if scratch is None:
+        import snappy
+
+        return snappy.compress(data)
+    out = scratch.take(cramjam.snappy.compress_raw_max_len(data))
+    return out[: cramjam.snappy.compress_raw_into(data, out)]
 
 
 def _zstd_compressor(level: int | None) -> Any:
