@@ -70,3 +70,16 @@ _IDLE = 3
 
 pool = BufferPool()
 """The one that all reads share."""
+
+
+class Scratch:
+    """Memory that one page after another goes into; views into it die with the next page."""
+
+    def __init__(self) -> None:
+        self._buffer = np.empty(0, np.uint8)
+
+    def take(self, size: int) -> Bytes:
+        """At least ``size`` bytes."""
+        if size > len(self._buffer):
+            self._buffer = pool.take(max(size, 1 << 16))
+        return self._buffer

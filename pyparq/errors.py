@@ -128,8 +128,10 @@ class UnverifiedFooterWarning(UserWarning):
     """A signed footer was believed without checking its signature, because its key is not known."""
 
 
-class located:  # noqa: N801 (reads as a statement; a class because a generator takes three times as long to enter)
+class located:
     """Context that adds a place to any :class:`ParquetError` that passes through."""
+
+    # A class, because a generator takes three times as long to enter and leave.
 
     __slots__ = ("_column", "_file", "_page", "_row_group")
 

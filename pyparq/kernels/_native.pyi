@@ -237,6 +237,22 @@ def slot_validity(
 ) -> NDArray[np.bool_]:
     """Whether each slot of a position is present: its definition level is at least `def_level`."""
 
+def levels_agree(
+    def_a: Buffer | None,
+    rep_a: Buffer | None,
+    entries_a: int,
+    def_b: Buffer | None,
+    rep_b: Buffer | None,
+    entries_b: int,
+    rep: int,
+    def_level: int,
+) -> bool:
+    """Whether two leaves below a position tell the same of it and of what is around it.
+
+    Of the entries that do not go on with a list below the position (repetition at most `rep`), the repetition levels
+    must be equal, and the definition levels as far as `def_level`.
+    """
+
 LIVE_SLOT: int
 """In place of the definition level of a slot that has a value further down, while that is not yet known."""
 

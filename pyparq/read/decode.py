@@ -22,7 +22,7 @@ from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
 from pyparq.read.narrow import Narrower, Places, pick
 from pyparq.read.open import Chunk
-from pyparq.read.pages import Levels, PageParts, Scratch, StoredPage, num_levels_of, open_dictionary, open_page
+from pyparq.read.pages import Levels, PageBuffers, PageParts, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8, to_column
 from pyparq.schema.values import BinaryValues, Values, count_of
 
@@ -61,7 +61,7 @@ class ChunkDecoder:
         self.dictionary = dictionary
         self.pages_decoded = 0
         self.dictionary_decoded = 0
-        self._scratch = Scratch()
+        self._buffers = PageBuffers()
         self._leaf = chunk.node.type
         self._checks_text = self._leaf.is_text
         self._slot_level = slot_level(chunk.node)
@@ -106,7 +106,7 @@ class ChunkDecoder:
         planned = expected_rows is not None
         if self.narrower is not None and not planned and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
             return
-        parts = open_page(page, self.chunk, self.options, self._scratch)
+        parts = open_page(page, self.chunk, self.options, self._buffers)
         if expected_rows is not None:
             _check_rows(parts, expected_rows)
         if self.narrower is None:

@@ -104,7 +104,8 @@ def pick(values: Values, places: Places) -> Values:
     if isinstance(values, BinaryValues):
         offsets = np.ascontiguousarray(values.offsets)
         if isinstance(places, slice):
-            return BinaryValues(offsets[places.start : places.stop + 1], values.data)
+            offsets = offsets[places.start : places.stop + 1]
+            return BinaryValues(offsets - offsets[0], values.data[offsets[0] : offsets[-1]])
         return BinaryValues(*take_binary(offsets, values.data, places))
     picked: npt.NDArray[Any] = values[places]
     return picked

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.buffers import pool
+from pyparq.buffers import Scratch
 from pyparq.compression import UNCOMPRESSED, decompress, most_output
 from pyparq.encodings import BIT_PACKED, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
 from pyparq.encryption.aad import Module
@@ -57,24 +57,12 @@ class PageParts:
     data: Any
 
 
-class _Buffer:
-    """Memory that one page after another goes into; views into it die with the next page."""
-
-    def __init__(self) -> None:
-        self._buffer = np.empty(0, np.uint8)
-
-    def take(self, size: int) -> npt.NDArray[np.uint8]:
-        if size > len(self._buffer):
-            self._buffer = pool.take(max(size, 1 << 16))
-        return self._buffer
-
-
-class Scratch:
+class PageBuffers:
     """The buffers of one task: pages are decrypted into the one and decompressed into the other."""
 
     def __init__(self) -> None:
-        self.decrypted = _Buffer()
-        self.decompressed = _Buffer()
+        self.decrypted = Scratch()
+        self.decompressed = Scratch()
 
 
 def read_header(
@@ -151,16 +139,24 @@ def num_levels_of(page: StoredPage) -> int:
     return count
 
 
-def check_crc(page: StoredPage, options: ReadOptions) -> None:
-    """Compare the stored body with its CRC, when it has one and checking is on."""
+def check_crc(page: StoredPage, chunk: Chunk, options: ReadOptions) -> None:
+    """Compare the stored body with its CRC, when it has one and checking is on.
+
+    Where a tag is about to prove more over the same bytes, the CRC is not computed. That of a v2 page may leave the
+    levels out: parquet-java stores them in the clear.
+    """
     crc = page.header.crc
-    if crc is not None and options.verify_checksums and zlib.crc32(page.body) != crc & 0xFFFFFFFF:
+    if crc is None or not options.verify_checksums:
+        return
+    if chunk.crypto.authenticates_pages and page.header.type != DATA_PAGE_V2:
+        return
+    if zlib.crc32(page.body) != crc & 0xFFFFFFFF:
         raise ChecksumError(f"the page does not match its CRC (stored {crc & 0xFFFFFFFF:#010x})")
 
 
 def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tuple[Any, int]:
     """(PLAIN bytes, number of entries) of a dictionary page."""
-    check_crc(page, options)
+    check_crc(page, chunk, options)
     header = page.header.dictionary_page_header
     if header is None:
         raise CorruptFileError("a dictionary page without its header")
@@ -172,28 +168,28 @@ def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tup
     return decompress(chunk.meta.codec, body, page.header.uncompressed_page_size), header.num_values
 
 
-def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, scratch: Scratch) -> PageParts:
+def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, buffers: PageBuffers) -> PageParts:
     """CRC, decompression and levels of a data page."""
-    check_crc(page, options)
+    check_crc(page, chunk, options)
     # Before anything is allocated per value. Runs hold any number of values, but a page that claims this many lies.
     count, size = num_levels_of(page), page.header.uncompressed_page_size
     if count > (size + 64) * options.limits.max_values_per_byte:
         raise LimitError(f"{count} values in a page of {size} bytes: beyond limits.max_values_per_byte")
     try:
         if page.header.type == DATA_PAGE_V2:
-            parts = _open_v2(page, chunk, scratch)
+            parts = _open_v2(page, chunk, buffers)
         else:
-            parts = _open_v1(page, chunk, scratch)
+            parts = _open_v1(page, chunk, buffers)
     except KernelError as error:
         raise CorruptFileError(f"bad levels: {error}") from error
     return parts
 
 
-def _open_v1(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
+def _open_v1(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
     header, node = _data_header(page), chunk.node
     size = page.header.uncompressed_page_size
-    buffer = None if chunk.meta.codec == UNCOMPRESSED else scratch.decompressed.take(size)
-    body = chunk.crypto.open(Module.DATA_PAGE, page.body, _number(page), scratch.decrypted)
+    buffer = None if chunk.meta.codec == UNCOMPRESSED else buffers.decompressed.take(size)
+    body = chunk.crypto.open(Module.DATA_PAGE, page.body, _number(page), buffers.decrypted)
     data = memoryview(decompress(chunk.meta.codec, body, size, buffer))
     count = header.num_values
     at = 0
@@ -223,7 +219,7 @@ def _levels_v1(data: memoryview, at: int, count: int, maximum: int, encoding: in
     return rle.decode_levels(data[at : at + size], count, maximum), at + size
 
 
-def _open_v2(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
+def _open_v2(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
     header, node = _data_header(page), chunk.node
     rep_size, def_size = header.repetition_levels_byte_length, header.definition_levels_byte_length
     size = page.header.uncompressed_page_size
@@ -231,7 +227,7 @@ def _open_v2(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
         raise CorruptFileError(f"levels of {rep_size} + {def_size} bytes in a page of {len(page.body)}")
     count = header.num_values
     levels_end = rep_size + def_size
-    head, stored = chunk.crypto.open_page_v2(page.body, levels_end, _number(page), scratch.decrypted)
+    head, stored = chunk.crypto.open_page_v2(page.body, levels_end, _number(page), buffers.decrypted)
     rep = rle.decode_levels(head[:rep_size], count, node.max_rep) if node.max_rep else None
     levels = None
     if node.max_def:
@@ -241,7 +237,7 @@ def _open_v2(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
     if compressed and len(stored) == 0 and size == 0:
         compressed = False  # writers leave empty payloads alone
     codec = chunk.meta.codec if compressed else UNCOMPRESSED
-    data = decompress(codec, stored, size, scratch.decompressed.take(size) if compressed else None)
+    data = decompress(codec, stored, size, buffers.decompressed.take(size) if compressed else None)
     if node.max_rep == 0 and header.num_rows != count:
         raise CorruptFileError(f"{header.num_rows} rows in a page of {count} values")
     return _parts(node, count, rep, levels, header.encoding, memoryview(data))

@@ -22,7 +22,8 @@ class Node:
     """A schema node. ``max_def`` and ``max_rep`` are the levels at this node (README.md, Nested Encoding)."""
 
     __slots__ = (
-        "_dotted", "_type", "children", "column", "element", "max_def", "max_rep", "name", "num_leaves", "parent", "repetition",
+        "_dotted", "_type", "children", "column", "element", "max_def", "max_rep", "name", "num_leaves", "parent",
+        "repetition",
     )  # fmt: skip
 
     def __init__(self, element: Any, parent: Node | None, column: int) -> None:
