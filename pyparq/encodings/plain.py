@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
@@ -34,6 +35,11 @@ def _decode_binary(data: Any, count: int) -> BinaryValues:
     values = np.empty(len(data) - 4 * count, np.uint8)
     kernels.plain_binary_decode(data, count, offsets, values)
     return BinaryValues(offsets, values[: offsets[-1]])
+
+
+def decode_binary_at(data: Any, count: int, places: npt.NDArray[np.int64]) -> BinaryValues:
+    """The byte arrays at ``places`` (strictly ascending) of ``count``, without moving those between."""
+    return BinaryValues(*kernels.plain_binary_take(data, count, places))
 
 
 def encode(values: Values, leaf: LeafType) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import encodings
-from pyparq.encodings import DICTIONARY_ENCODINGS, PLAIN, encoding_name, plain, rle
+from pyparq.encodings import DICTIONARY_ENCODINGS, PLAIN, plain, rle
 from pyparq.errors import CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError
@@ -21,7 +21,7 @@ from pyparq.read.ahead import OpenedPage, open_ahead
 from pyparq.read.builder import BinaryBuilder, Builder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
-from pyparq.read.narrow import Narrower, Places, pick
+from pyparq.read.narrow import Narrower, Places, decode_picked
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageBuffers, PageParts, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8, to_column
@@ -158,10 +158,7 @@ class ChunkDecoder:
                 raise CorruptFileError("a dictionary-encoded page without a dictionary page")
             self.builder.append_indices(entries, self._indices(parts, count_of(entries))[places], valid, count)
             return
-        try:
-            values = pick(encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf), places)
-        except KernelError as error:
-            raise CorruptFileError(f"bad {encoding_name(parts.encoding)} data: {error}") from error
+        values = decode_picked(parts, self._leaf, places)
         self._check_text(values)
         self.builder.append(values, valid, count)
 
