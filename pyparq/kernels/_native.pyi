@@ -263,6 +263,9 @@ def slot_validity(
 ) -> NDArray[np.bool_]:
     """Whether each slot of a position is present: its definition level is at least `def_level`."""
 
+def leaf_slots(def_levels: Buffer, slot_level: int, maximum: int) -> tuple[int, NDArray[np.uint8] | None]:
+    """(slots, valid) of a leaf: entries at `slot_level` or above have a slot, those at `maximum` a value."""
+
 LIVE_SLOT: int
 """In place of the definition level of a slot that has a value further down, while that is not yet known."""
 

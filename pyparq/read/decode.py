@@ -14,7 +14,7 @@ from pyparq import encodings
 from pyparq.encodings import DICTIONARY_ENCODINGS, encoding_name, plain, rle
 from pyparq.errors import CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
-from pyparq.kernels import KernelError
+from pyparq.kernels import KernelError, leaf_slots
 from pyparq.options import ReadOptions
 from pyparq.read.builder import Builder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
@@ -184,8 +184,7 @@ class ChunkDecoder:
                 self._def_levels.append(np.full(parts.num_levels, maximum, np.uint8))
             return parts.num_levels, None
         self._def_levels.append(levels)
-        slots = levels[levels >= self._slot_level] if self._slot_level else levels
-        return len(slots), np.asarray(slots == maximum).view(np.uint8)
+        return leaf_slots(levels, self._slot_level, maximum)
 
 
 def _bad_values(parts: PageParts, error: KernelError) -> CorruptFileError:
