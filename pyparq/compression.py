@@ -15,6 +15,7 @@ import cramjam
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.buffers import Scratch, pool
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
 
 UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
@@ -59,7 +60,7 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | None = None) -> An
     decoder = _DECODERS.get(codec)
     if decoder is None:
         raise UnsupportedError(_unreadable(codec))
-    target = np.empty(size, np.uint8) if out is None else out[:size]
+    target = pool.take(size) if out is None else out[:size]
     try:
         written = decoder(data, target)
     except CorruptFileError:
@@ -180,14 +181,15 @@ def check_level(codec: int, level: int | None) -> int | None:
     return level
 
 
-def compress(codec: int, data: Any, level: int | None = None) -> Any:
-    """``data`` compressed, as a bytes-like object; ``level`` as :func:`check_level` returned it."""
+def compress(codec: int, data: Any, level: int | None = None, scratch: Scratch | None = None) -> Any:
+    """``data`` compressed, as a bytes-like object; ``level`` as :func:`check_level` returned it.
+
+    With ``scratch`` it may lie in there: fresh memory for every page would take longer than Snappy does.
+    """
     if codec == UNCOMPRESSED:
         return data
     if codec == SNAPPY:
-        import snappy
-
-        return snappy.compress(data)
+        return _snappy(data, scratch)
     if codec == ZSTD:
         return _zstd_compressor(level).compress(data)
     if codec == GZIP:
@@ -198,6 +200,15 @@ def compress(codec: int, data: Any, level: int | None = None) -> Any:
     if codec == LZ4_RAW:
         return cramjam.lz4.compress_block(data, store_size=False)
     raise UnsupportedError(f"pyparq does not write {codec_name(codec)}; use lz4_raw or zstd")
+
+
+def _snappy(data: Any, scratch: Scratch | None) -> Any:
+    if scratch is None:
+        import snappy
+
+        return snappy.compress(data)
+    out = scratch.take(cramjam.snappy.compress_raw_max_len(data))
+    return out[: cramjam.snappy.compress_raw_into(data, out)]
 
 
 def _zstd_compressor(level: int | None) -> Any:

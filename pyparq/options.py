@@ -323,7 +323,7 @@ class ReadOptions:
     """Everything that shapes a read. Sizes are bytes."""
 
     verify_checksums: bool = True
-    """Check page CRCs where the file has them."""
+    """Check page CRCs where the file has them (but for pages under AES_GCM_V1, whose tag proves more)."""
     tail_size: int | None = None
     """The one speculative read at the end of the file, which holds most footers; ``None``: 16 KiB on local files, where
     a second read costs microseconds, 48 KiB on remote ones."""

@@ -103,6 +103,19 @@ def test_a_leaf_that_is_bad_spoils_only_itself() -> None:
         read(data)
 
 
+@pytest.mark.parametrize("columns", [None, ["a"], ["b"]])
+def test_chunks_that_changed_places(columns: list[str] | None) -> None:
+    """Their paths give it away; what only the schema calls by another name is read by its place, as others do."""
+    two = [Column([Page(3, int32(k, k, k))], path=(name,)) for k, name in enumerate("ab")]
+    schema = [group("root", None, 2), leaf("a", REQUIRED), leaf("b", REQUIRED)]
+    whole = {"a": [0] * 3, "b": [1] * 3}
+    assert read(make(schema, two, 3)).to_pydict() == whole
+    with pytest.raises(CorruptFileError, match=r"says that it is of column [ab] \[.*row group 0, column [ab]\]"):
+        read(make(schema, two[::-1], 3), columns=columns)
+    renamed = [group("root", None, 2), leaf("a", REQUIRED), leaf("new", REQUIRED)]
+    assert read(make(renamed, two, 3)).to_pydict() == {"a": [0] * 3, "new": [1] * 3}
+
+
 # ---- decimals that their storage cannot hold
 
 
@@ -308,6 +321,77 @@ def test_fields_of_listed_structs_that_disagree() -> None:
                Column([Page(1, int32(1), [0], [2])], 1, 2, (*path, "y"))]  # fmt: skip
     with pytest.raises(CorruptFileError, match="l"):
         read(make(elements, columns, 1))
+
+
+# ---- leaves of one group that tell different things of it: whose word would count?
+
+STRUCT = [group("root", None, 1), group("s", OPTIONAL, 2), leaf("a", OPTIONAL), leaf("b", OPTIONAL)]
+
+
+def struct_of_two(a: list[int], b: list[int]) -> bytes:
+    pages = [Page(3, int32(*range(levels.count(2))), None, levels) for levels in (a, b)]
+    return make(STRUCT, [Column([p], 0, 2, ("s", n)) for p, n in zip(pages, "ab", strict=True)], 3)
+
+
+@pytest.mark.parametrize("b", [[2, 1, 2], [0, 0, 2], [2, 0, 0]], ids=["there", "null", "null behind"])
+def test_fields_that_disagree_whether_the_struct_is_null(b: list[int]) -> None:
+    data = struct_of_two([2, 0, 1], b)
+    with pytest.raises(CorruptFileError, match=r"those of s\.a disagree.*row group 0, column s\.b"):
+        read(data)
+    for one, levels in (("s.a", [2, 0, 1]), ("s.b", b)):  # each alone is a column like any other
+        found = read(data, columns=[one]).to_pydict()["s"]
+        assert [v is None for v in found] == [level == 0 for level in levels]
+
+
+def test_fields_that_agree() -> None:
+    found = read(struct_of_two([2, 0, 1], [1, 0, 2])).to_pydict()["s"]
+    assert found == [{"a": 0, "b": None}, None, {"a": None, "b": 0}]
+
+
+LISTED = [group("root", None, 1), group("l", OPTIONAL, 1, converted_type=LISTS), group("list", REPEATED, 1),
+          group("element", OPTIONAL, 2), leaf("x", OPTIONAL), leaf("y", REPEATED)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rep", "definition"),
+    [
+        ([0, 0, 1], [4, 4, 4]),
+        ([0, 1, 0], [4, 0, 4]),
+        ([0, 1, 0], [4, 2, 4]),
+        ([0, 2, 1], [4, 4, 4]),
+        ([0, 2, 0, 1], [4, 4, 4, 4]),
+    ],
+    ids=["lengths", "null list", "null struct", "fewer rows", "lengths below deeper lists"],
+)
+def test_fields_of_listed_structs_that_tell_of_other_lists(rep: list[int], definition: list[int]) -> None:
+    path = ("l", "list", "element")
+    x = Column([Page(3, int32(1, 2, 3), [0, 1, 0], [4, 4, 4])], 1, 4, (*path, "x"))
+    y = Column([Page(len(rep), int32(*range(definition.count(4))), rep, definition)], 2, 4, (*path, "y"))
+    with pytest.raises(CorruptFileError, match=r"row group 0, column l(\.list\.element\.y)?"):
+        read(make(LISTED, [x, y], 2))
+
+
+def test_fields_of_listed_structs_with_lists_of_their_own() -> None:
+    path = ("l", "list", "element")
+    x = Column([Page(4, int32(1, 2), [0, 1, 1, 0], [4, 4, 2, 0])], 1, 4, (*path, "x"))
+    y = Column([Page(5, int32(5, 6), [0, 2, 1, 1, 0], [4, 4, 3, 2, 0])], 2, 4, (*path, "y"))
+    expected = [[{"x": 1, "y": [5, 6]}, {"x": 2, "y": []}, None], None]
+    assert read(make(LISTED, [x, y], 2)).to_pydict() == {"l": expected}
+
+
+def test_keys_and_values_that_disagree() -> None:
+    """The same number of both, but not of the same maps."""
+    elements = [group("root", None, 1), group("m", OPTIONAL, 1, converted_type=MAPS), group("key_value", REPEATED, 2),
+                leaf("key", REQUIRED), leaf("value", OPTIONAL)]  # fmt: skip
+    for rep in ([0, 1, 0], [0, 0, 1]):
+        columns = [Column([Page(3, int32(1, 2, 3), [0, 1, 0], [2, 2, 2])], 1, 2, ("m", "key_value", "key")),
+                   Column([Page(3, int32(4, 5, 6), rep, [3, 3, 3])], 1, 3, ("m", "key_value", "value"))]  # fmt: skip
+        data = make(elements, columns, 2)
+        if rep == [0, 1, 0]:
+            assert read(data).to_pydict() == {"m": [[(1, 4), (2, 5)], [(3, 6)]]}
+        else:
+            with pytest.raises(CorruptFileError, match=r"disagree.*column m\.key_value\.value"):
+                read(data)
 
 
 # ---- levels in the deprecated encoding BIT_PACKED

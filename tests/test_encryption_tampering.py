@@ -18,8 +18,9 @@ from encryption_tools import FOOTER, OTHER, read, stored, table, written
 
 import pyparq
 from pyparq import col
-from pyparq.encryption import DecryptionProperties, EncryptionProperties
-from pyparq.errors import CorruptIndexWarning, EncryptionError, ParquetError
+from pyparq.encryption import DecryptionProperties, EncryptionProperties, writing
+from pyparq.encryption.aad import Module
+from pyparq.errors import ChecksumError, CorruptIndexWarning, EncryptionError, ParquetError
 
 KEYS = DecryptionProperties(FOOTER)
 
@@ -266,6 +267,35 @@ def test_another_algorithm_in_the_crypto_metadata() -> None:
             read(altered, DecryptionProperties(FOOTER))
         with pytest.raises(EncryptionError, match="AES_GCM_CTR_V1, not by AES_GCM_V1"):
             read(altered, DecryptionProperties(FOOTER, algorithm="AES_GCM_V1"))
+
+
+def test_a_tag_makes_a_checksum_needless() -> None:
+    """What a GCM tag covers is refused for its tag, whether the page has a CRC or not."""
+    data = stored(pa.table({"a": np.arange(500)}), EncryptionProperties(FOOTER))
+    at, size = body(data, places(File(data, {None: FOOTER}), 0, 0)[0])
+    altered = bytearray(data)
+    altered[at + size - 1] ^= 1
+    with pytest.raises(EncryptionError, match="authentication"):
+        read(bytes(altered), KEYS)
+
+
+def test_levels_outside_of_a_module_need_their_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """parquet-java encrypts the values of a v2 page alone: only the CRC covers its levels."""
+    real = writing._Encrypted.seal
+
+    def seal(self: Any, module: Module, parts: Any, page: int = -1) -> Any:
+        clear = parts[:2] if module == Module.DATA_PAGE else []
+        return [*clear, *real(self, module, parts[len(clear) :], page)]
+
+    monkeypatch.setattr(writing._Encrypted, "seal", seal)
+    source = pa.table({"a": [None if k % 3 else k for k in range(500)]})
+    data = stored(source, EncryptionProperties(FOOTER), data_page_version="2.0")
+    assert read(data, KEYS) == source
+    at, _ = body(data, places(File(data, {None: FOOTER}), 0, 0)[0])
+    altered = bytearray(data)
+    altered[at + 3] ^= 1
+    with pytest.raises(ChecksumError):
+        read(bytes(altered), KEYS)
 
 
 def test_ctr_pages_are_only_as_safe_as_their_checksums() -> None:

@@ -189,6 +189,43 @@ def test_random_levels() -> None:
     assert good > 100
 
 
+LEVELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12)
+
+
+@given(LEVELS, LEVELS, st.booleans(), st.integers(0, 2), st.integers(0, 3))
+@settings(max_examples=500, deadline=None)
+def test_levels_agree(a: list[tuple[int, int]], b: list[tuple[int, int]], alike: bool, rep: int, level: int) -> None:
+    """Against one pass in Python. ``alike``: the second is the first but for what lies deeper."""
+    if alike:
+        b = [e for d, r in a for e in ([(d, r)] if d < level else [(level, r), (level, rep + 1)])]
+
+    def shared(entries: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        return [(min(d, level), r) for d, r in entries if r <= rep]
+
+    def of(entries: list[tuple[int, int]]) -> tuple[Any, Any, int]:
+        levels = np.array(entries, np.uint8).reshape(-1, 2)
+        return np.ascontiguousarray(levels[:, 0]), np.ascontiguousarray(levels[:, 1]), len(entries)
+
+    agree = kernels.levels_agree(*of(a), *of(b), rep, level)
+    assert agree == (shared(a) == shared(b)) == kernels.levels_agree(*of(b), *of(a), rep, level)
+    assert agree or not alike
+
+
+def test_levels_agree_that_are_not_there() -> None:
+    ones, zeros = np.ones(3, np.uint8), np.zeros(3, np.uint8)
+    assert kernels.levels_agree(None, None, 3, ones, zeros, 3, 0, 1)
+    assert kernels.levels_agree(None, None, 3, np.full(3, 2, np.uint8), None, 3, 0, 1)
+    assert not kernels.levels_agree(None, None, 3, np.array([1, 0, 1], np.uint8), zeros, 3, 0, 1)
+    assert not kernels.levels_agree(None, None, 3, None, None, 2, 0, 1)
+    assert kernels.levels_agree(None, None, 2, None, np.array([0, 1, 0], np.uint8), 3, 0, 1)
+    for wrong in [(2, 0, 1), (-1, 0, 1), (3, 256, 1), (3, 0, -1)]:
+        entries, rep, level = wrong
+        with pytest.raises(KernelError):
+            kernels.levels_agree(ones, zeros, entries, ones, zeros, 3, rep, level)
+        with pytest.raises(KernelError):
+            kernels.levels_agree(ones, zeros, 3, ones, zeros, entries, rep, level)
+
+
 @pytest.mark.parametrize(
     ("defs", "reps"),
     [([0, 5], [0, 1]), ([1, 5], [0, 1]), ([5, 1], [1, 0])],

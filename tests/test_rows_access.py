@@ -18,7 +18,7 @@ from nested_tables import FILES, ROWS, TABLE, within_rows
 import pyparq
 from pyparq import col
 from pyparq.errors import CorruptIndexWarning, OptionError
-from pyparq.read.pages import Scratch, open_page, walk_pages
+from pyparq.read.pages import PageBuffers, open_page, walk_pages
 
 COUNT = len(ROWS)
 
@@ -266,7 +266,7 @@ def first_repetitions(data: bytes, column: str) -> list[int]:
             (raw,) = inner.fetcher.fetch([(chunk.start, chunk.size)])
             for page in walk_pages(raw, chunk, inner.options):
                 if page.ordinal != "dictionary":
-                    levels = open_page(page, chunk, inner.options, Scratch()).rep_levels
+                    levels = open_page(page, chunk, inner.options, PageBuffers()).rep_levels
                     assert levels is not None
                     found.append(int(levels[0]))
         return found

@@ -52,7 +52,9 @@ class ChunkAad:
     def of(self, module: Module, page: int = -1) -> bytes:
         """``page`` (data pages counted from 0) is part of it for data pages and their headers only."""
         aad = self._of[module]
-        return aad + _ordinal("page", page) if _COUNTS_PAGES[module] else aad
+        if not _COUNTS_PAGES[module]:
+            return aad
+        return aad + (page.to_bytes(2, "little") if 0 <= page <= MAX_ORDINAL else _ordinal("page", page))
 
 
 def footer_aad(file_aad: bytes) -> bytes:

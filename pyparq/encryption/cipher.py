@@ -10,6 +10,7 @@ import hmac
 import os
 import threading
 from collections.abc import Sequence
+from struct import Struct
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
@@ -27,7 +28,9 @@ SIGNATURE = NONCE + TAG
 MAX_INVOCATIONS = 1 << 32
 """Encryptions under one key (Encryption.md, 4.1.4)."""
 
-_FRAME = LENGTH + NONCE
+_LENGTH = Struct("<I")
+_FRAME = Struct("<I12s")
+"""Length and nonce."""
 _SMALL = 8 << 10
 """Plaintext up to this size is encrypted as bytes: preparing a buffer would take longer."""
 
@@ -78,7 +81,7 @@ def check_key(key: Any, what: str) -> bytes:
 class DataKey:
     """An AES key of 16, 24 or 32 bytes, ready for use from several threads. Never printed, never pickled."""
 
-    __slots__ = ("_aes", "_counter", "_ctrs", "_gcm")
+    __slots__ = ("_aes", "_counter", "_ctrs", "_decrypt_into", "_encrypt_into", "_gcm")
 
     def __init__(self, key: bytes) -> None:
         # Takes 7 ms: not for those who never encrypt.
@@ -88,6 +91,8 @@ class DataKey:
         checked = check_key(key, "the key")
         _import_invalid_tag()
         self._gcm = AESGCM(checked)
+        self._encrypt_into = getattr(self._gcm, "encrypt_into", None)  # since cryptography 47
+        self._decrypt_into = getattr(self._gcm, "decrypt_into", None)
         self._aes = AES(checked)
         self._ctrs: list[Any] = []
         self._counter = _counter_of(checked)
@@ -108,12 +113,15 @@ class DataKey:
     def seal(self, parts: Sequence[Any], aad: bytes) -> Buffer | bytes:
         """The stored GCM module of the bytes in ``parts``, one after another."""
         if len(parts) == 1 and type(parts[0]) is bytes and len(parts[0]) <= _SMALL:
-            self._counter.take()
-            nonce, data = os.urandom(NONCE), parts[0]
-            length = (len(data) + NONCE + TAG).to_bytes(LENGTH, "little")
-            return b"".join((length, nonce, self._gcm.encrypt(nonce, data, aad)))
+            nonce, data = self._nonce(), parts[0]
+            sealed: bytes = _FRAME.pack(len(data) + NONCE + TAG, nonce) + self._gcm.encrypt(nonce, data, aad)
+            return sealed
         out, nonce, body = self._framed(parts, GCM_OVERHEAD)
-        _encrypt_into(self._gcm, nonce, body, aad, out.data[LENGTH + NONCE :])
+        into = out.data[_FRAME.size :]
+        if self._encrypt_into is not None:
+            self._encrypt_into(nonce, body, aad, into)
+        else:
+            into[:] = self._gcm.encrypt(nonce, body, aad)
         return out
 
     def open(self, stored: Any, aad: bytes, out: Buffer | None = None) -> memoryview:
@@ -122,16 +130,28 @@ class DataKey:
         Raises :class:`EncryptionError` when it is damaged, was moved, or belongs to another key.
         """
         nonce, body = _unframed(stored, GCM_OVERHEAD)
-        return _decrypt(self._gcm, nonce, body, aad, out)
+        return self._opened(nonce, body, aad, out)
 
-    def open_small(self, stored: memoryview, aad: bytes) -> bytes:
-        """The same for a module of a few hundred bytes: as bytes of its own."""
-        nonce, body = _unframed(stored, GCM_OVERHEAD)
+    def open_at(self, data: memoryview, at: int, aad: bytes) -> tuple[bytes, int]:
+        """(plaintext, end) of the GCM module of a few hundred bytes that starts at ``data[at]``."""
+        end = module_end(data, at)
+        _, nonce = _FRAME.unpack_from(data, at)
         try:
-            plain: bytes = self._gcm.decrypt(nonce, body, aad)
+            # What is too short for a tag is refused there like what has a wrong one.
+            return self._gcm.decrypt(nonce, data[at + _FRAME.size : end], aad), end
         except _invalid_tag:
             raise EncryptionError(_REFUSED) from None
-        return plain
+
+    def _opened(self, nonce: bytes, body: Any, aad: bytes, out: Buffer | None) -> memoryview:
+        size = len(body) - TAG
+        try:
+            if self._decrypt_into is None:
+                return memoryview(self._gcm.decrypt(nonce, body, aad))
+            target = (np.empty(size, np.uint8) if out is None else out).data[:size]
+            self._decrypt_into(nonce, body, aad, target)
+        except _invalid_tag:
+            raise EncryptionError(_REFUSED) from None
+        return target
 
     # ---- CTR
 
@@ -139,7 +159,7 @@ class DataKey:
         """The stored CTR module of the bytes in ``parts``: not authenticated."""
         out, nonce, body = self._framed(parts, CTR_OVERHEAD)
         if len(body):
-            self._run_ctr(nonce, body, out.data[LENGTH + NONCE :])
+            self._run_ctr(nonce, body, out.data[_FRAME.size :])
         return out
 
     def open_ctr(self, stored: Any, out: Buffer | None = None) -> memoryview:
@@ -175,8 +195,7 @@ class DataKey:
 
     def sign(self, data: Any, aad: bytes) -> bytes:
         """Nonce and tag over ``data``: 28 bytes."""
-        self._counter.take()
-        nonce = os.urandom(NONCE)
+        nonce = self._nonce()
         return nonce + self._gcm.encrypt(nonce, bytes(data), aad)[-TAG:]
 
     def verify(self, data: Any, signature: Any, aad: bytes) -> bool:
@@ -186,34 +205,37 @@ class DataKey:
 
     def wrap(self, secret: bytes, aad: bytes) -> bytes:
         """Nonce, ciphertext and tag of a short secret, as key tools keep it."""
-        self._counter.take()
-        nonce = os.urandom(NONCE)
+        nonce = self._nonce()
         return nonce + self._gcm.encrypt(nonce, secret, aad)
 
     def unwrap(self, wrapped: bytes, aad: bytes) -> bytes:
         """The secret in what :meth:`wrap` made; :class:`EncryptionError` for another key or damaged bytes."""
         if len(wrapped) < NONCE + TAG:
             raise EncryptionError(f"a wrapped key of {len(wrapped)} bytes")
-        return bytes(_decrypt(self._gcm, wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad, None))
+        return bytes(self._opened(wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad, None))
+
+    def _nonce(self) -> bytes:
+        """A nonce for one encryption, which is counted."""
+        self._counter.take()
+        return os.urandom(NONCE)
 
     def _framed(self, parts: Sequence[Any], overhead: int) -> tuple[Buffer, bytes, Any]:
         """A module's buffer with length and nonce in place, the nonce, and the bytes to encrypt."""
-        self._counter.take()
-        views = [memoryview(part).cast("B") for part in parts]
-        size = sum(map(len, views))
+        body = memoryview(parts[0]).cast("B") if len(parts) == 1 else None
+        size = sum(memoryview(part).nbytes for part in parts) if body is None else len(body)
         if size + overhead - LENGTH >= 1 << 31:
             raise EncryptionError(f"a module of {size} bytes: readers take the length as 31 bits")
-        out = np.empty(size + overhead, np.uint8)
-        view, nonce, start = out.data, os.urandom(NONCE), LENGTH + NONCE
-        view[:LENGTH] = (size + overhead - LENGTH).to_bytes(LENGTH, "little")
-        view[LENGTH:start] = nonce
-        if len(views) == 1:
-            return out, nonce, views[0]
-        at = start
-        for part in views:
-            view[at : at + len(part)] = part
-            at += len(part)
-        return out, nonce, view[start:at]  # encrypted where they stand
+        out, nonce = np.empty(size + overhead, np.uint8), self._nonce()
+        view = out.data
+        _FRAME.pack_into(view, 0, size + overhead - LENGTH, nonce)
+        if body is not None:
+            return out, nonce, body
+        at = _FRAME.size
+        for part in parts:
+            piece = memoryview(part).cast("B")
+            view[at : at + len(piece)] = piece
+            at += len(piece)
+        return out, nonce, view[_FRAME.size : at]  # encrypted where they stand
 
 
 _invalid_tag: type[Exception] = Exception
@@ -226,39 +248,21 @@ def _import_invalid_tag() -> None:
     _invalid_tag = InvalidTag
 
 
-def _encrypt_into(gcm: Any, nonce: bytes, data: Any, aad: bytes, out: memoryview) -> None:
-    if hasattr(gcm, "encrypt_into"):
-        gcm.encrypt_into(nonce, data, aad, out)
-    else:  # cryptography before 47
-        out[:] = gcm.encrypt(nonce, data, aad)
-
-
-def _decrypt(gcm: Any, nonce: bytes, data: Any, aad: bytes, out: Buffer | None) -> memoryview:
-    size = len(data) - TAG
-    try:
-        if not hasattr(gcm, "decrypt_into"):
-            return memoryview(gcm.decrypt(nonce, data, aad))
-        target = (np.empty(size, np.uint8) if out is None else out).data[:size]
-        gcm.decrypt_into(nonce, data, aad, target)
-    except _invalid_tag:
-        raise EncryptionError(_REFUSED) from None
-    return target
-
-
 def _unframed(stored: Any, overhead: int) -> tuple[bytes, memoryview]:
     """(nonce, what follows it) of a whole stored module."""
     view = stored if type(stored) is memoryview and stored.format == "B" else memoryview(stored).cast("B")
     size = len(view)
     if size < overhead:
         raise EncryptionError(f"an encrypted module of {size} bytes")
-    if int.from_bytes(view[:LENGTH], "little") != size - LENGTH:
-        raise EncryptionError(f"an encrypted module of {size} bytes that states {stated_length(view, 0)}")
-    return bytes(view[LENGTH:_FRAME]), view[_FRAME:]
+    length, nonce = _FRAME.unpack_from(view)
+    if length != size - LENGTH:
+        raise EncryptionError(f"an encrypted module of {size} bytes that states {length}")
+    return nonce, view[_FRAME.size :]
 
 
 def stated_length(data: memoryview, at: int) -> int:
     """Bytes of the module at ``data[at:]`` behind its length field; -1 when that field is cut off."""
-    return int.from_bytes(data[at : at + LENGTH], "little") if len(data) - at >= LENGTH else -1
+    return int(_LENGTH.unpack_from(data, at)[0]) if len(data) - at >= LENGTH else -1
 
 
 def module_end(data: memoryview, at: int) -> int:

@@ -37,6 +37,8 @@ class ChunkDecryption(Protocol):
     """The modules of one column chunk. ``page`` counts data pages."""
 
     encrypted: bool
+    authenticates_pages: bool
+    """The tag of a page's module vouches for all its stored bytes."""
     overhead: int
     """Bytes that a module other than a page takes beside its plaintext."""
 
@@ -54,6 +56,7 @@ class _Clear:
     """A chunk in the clear."""
 
     encrypted = False
+    authenticates_pages = False
     overhead = 0
 
     def open(self, module: Module, stored: Any, page: int = -1, out: Buffers | None = None) -> memoryview:
@@ -79,6 +82,7 @@ class _Encrypted:
         self._key = key
         self._aad = ChunkAad(file_aad, row_group, column)
         self._ctr = ctr
+        self.authenticates_pages = not ctr
 
     def open(self, module: Module, stored: Any, page: int = -1, out: Buffers | None = None) -> memoryview:
         target = None if out is None else out.take(len(stored))
@@ -91,8 +95,7 @@ class _Encrypted:
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
         try:
-            end = module_end(data, at)
-            plain = self._key.open_small(data[at:end], self._aad.of(module, page))
+            plain, end = self._key.open_at(data, at, self._aad.of(module, page))
         except EncryptionError as error:
             raise _explained(error, module) from None
         # parquet-java leaves bytes behind the struct: they are not looked at.

@@ -26,6 +26,9 @@ FILE_ID = 8
 class ChunkEncryption(Protocol):
     """The modules of one column chunk. ``page`` counts data pages. Used by one thread at a time."""
 
+    encrypted: bool
+    """What :meth:`seal` returns is memory of its own, whatever becomes of the parts."""
+
     def seal(self, module: Module, parts: Sequence[Any], page: int = -1) -> list[Any]:
         """The stored form of the bytes in ``parts``, one after another."""
 
@@ -49,6 +52,8 @@ class FileEncryption(Protocol):
 
 class _Clear:
     """A chunk in the clear."""
+
+    encrypted = False
 
     def seal(self, module: Module, parts: Sequence[Any], page: int = -1) -> list[Any]:
         return list(parts)
@@ -78,6 +83,8 @@ CLEAR_FILE = _ClearFile()
 
 class _Encrypted:
     """A chunk under ``key``."""
+
+    encrypted = True
 
     def __init__(self, key: DataKey, file_aad: bytes, ctr: bool, row_group: int, column: int) -> None:
         self._key = key

@@ -266,6 +266,22 @@ def slot_validity(
 def leaf_slots(def_levels: Buffer, slot_level: int, maximum: int) -> tuple[int, NDArray[np.uint8] | None]:
     """(slots, valid) of a leaf: entries at `slot_level` or above have a slot, those at `maximum` a value."""
 
+def levels_agree(
+    def_a: Buffer | None,
+    rep_a: Buffer | None,
+    entries_a: int,
+    def_b: Buffer | None,
+    rep_b: Buffer | None,
+    entries_b: int,
+    rep: int,
+    def_level: int,
+) -> bool:
+    """Whether two leaves below a position tell the same of it and of what is around it.
+
+    Of the entries that do not go on with a list below the position (repetition at most `rep`), the repetition levels
+    must be equal, and the definition levels as far as `def_level`.
+    """
+
 LIVE_SLOT: int
 """In place of the definition level of a slot that has a value further down, while that is not yet known."""
 
@@ -313,3 +329,7 @@ class ThriftRules:
     def __init__(self, rows: Sequence[Any]) -> None: ...
     def check(self, data: Buffer, offset: int, kind: int) -> tuple[int, bool]:
         """End of the struct of that kind at `offset`, and whether a text that may be raw is not UTF-8."""
+    def lists(self, data: Buffer, offset: int, kind: int) -> tuple[int, list[NDArray[np.int64] | None]]:
+        """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
+        hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
+        field come first, then all of the next."""

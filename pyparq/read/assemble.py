@@ -7,12 +7,12 @@ of the innermost list around the position, 0 at the top.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from pyparq.columns import list_column, struct_column
 from pyparq.errors import CorruptFileError
-from pyparq.kernels import KernelError, list_slots, slot_validity
+from pyparq.kernels import KernelError, levels_agree, list_slots, slot_validity
 from pyparq.read.leaf import DecodedLeaf, Mask
 from pyparq.schema.shape import Shape
 from pyparq.schema.types import DataType, Field
@@ -38,7 +38,9 @@ def _assemble(shape: Shape, type_: DataType, leaves: Leaves, rep: int, item: int
     guide = _guide(shape, leaves)
     if shape.kind == "struct":
         mask = _validity(shape, guide, rep, item, slots)
-        children = [_assemble(child, f.type, leaves, rep, item, slots) for child, f in _kept(shape, type_, leaves)]
+        kept = _kept(shape, type_, leaves)
+        _check_agreement([child for child, _ in kept], leaves, rep, shape.def_level)
+        children = [_assemble(child, f.type, leaves, rep, item, slots) for child, f in kept]
         return struct_column(_with_types(type_, children), children, slots, mask)
     return _list(shape, type_, leaves, guide, (rep, item, slots))
 
@@ -58,6 +60,7 @@ def _list(shape: Shape, type_: DataType, leaves: Leaves, guide: DecodedLeaf, at:
         child = _assemble(shape.children[0], element.type, leaves, rep, item, count)
         return list_column(_with_types(type_, [child]), offsets, child, mask)
     (entries,) = type_.children
+    _check_agreement(shape.children, leaves, rep, item)
     pairs = [
         _assemble(position, f.type, leaves, rep, item, count)
         for position, f in zip(shape.children, entries.type.children, strict=True)
@@ -84,6 +87,25 @@ def _entries(guide: DecodedLeaf) -> int:
         if levels is not None:
             return len(levels)
     return guide.column.length
+
+
+def _check_agreement(siblings: Sequence[Shape], leaves: Leaves, rep: int, level: int) -> None:
+    """All leaves of a group must tell the same of it: definition up to ``level``, lists up to ``rep``.
+
+    Only the first leaf below each sibling is compared: the groups further down compare theirs with it.
+    """
+    first, *others = (_guide(shape, leaves) for shape in siblings)
+    if rep == level == 0:
+        return  # nothing is shared
+    for other in others:
+        if not levels_agree(
+            first.def_levels, first.rep_levels, _entries(first),
+            other.def_levels, other.rep_levels, _entries(other), rep, level,
+        ):  # fmt: skip
+            raise CorruptFileError(
+                f"its levels and those of {first.node.dotted} disagree about the group that both are in",
+                column=other.node.dotted,
+            )
 
 
 def _validity(shape: Shape, guide: DecodedLeaf, rep: int, item: int, slots: int) -> Mask | None:

@@ -199,7 +199,7 @@ class BinaryBuilder(_Builder):
     def append_runs(self, dictionary: Values, data: Any, present: int, valid: Valid | None, count: int) -> None:
         """Decode a page of ``present`` dictionary indices."""
         assert isinstance(dictionary, BinaryValues)
-        short = self._short(dictionary)
+        short = self._short(dictionary, present)
         if short is None or self._used + short.room(present) > _INT32_MAX:
             self.append_indices(dictionary, rle.decode_indices(data, present, count_of(dictionary)), valid, count)
             return
@@ -214,7 +214,7 @@ class BinaryBuilder(_Builder):
     ) -> None:
         assert isinstance(dictionary, BinaryValues)
         self._reserve(count)
-        short = self._short(dictionary)
+        short = self._short(dictionary, len(indices))
         if short is not None and self._used + short.room(len(indices)) <= _INT32_MAX:
             self._reserve_data(short.room(len(indices)))
             out_data = self._data[self._used :]
@@ -235,9 +235,12 @@ class BinaryBuilder(_Builder):
             kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, out_data)
         self._used += total
 
-    def _short(self, dictionary: BinaryValues) -> kernels.ShortDictionary | None:
-        """The dictionary laid out for the quicker kernel, where its entries are short; made once per dictionary."""
+    def _short(self, dictionary: BinaryValues, count: int) -> kernels.ShortDictionary | None:
+        """The dictionary laid out for the quicker kernel, where its entries are short; made once per dictionary, and
+        not at all for a ``count`` of values that does not pay for it."""
         if self._dictionary is not dictionary:
+            if count < len(dictionary.offsets) // 4:
+                return None
             lengths = np.diff(dictionary.offsets)
             fits = len(lengths) > 0 and int(lengths.max()) <= kernels.SHORT_DICTIONARY_LONGEST
             self._dictionary = dictionary

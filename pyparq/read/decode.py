@@ -19,9 +19,9 @@ from pyparq.options import ReadOptions
 from pyparq.read.builder import Builder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
-from pyparq.read.narrow import Int64Array, Narrower, pick
+from pyparq.read.narrow import Narrower, Places, pick
 from pyparq.read.open import Chunk
-from pyparq.read.pages import Levels, PageParts, Scratch, StoredPage, num_levels_of, open_dictionary, open_page
+from pyparq.read.pages import Levels, PageBuffers, PageParts, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8, to_column
 from pyparq.schema.values import BinaryValues, Values, count_of
 
@@ -60,7 +60,7 @@ class ChunkDecoder:
         self.dictionary = dictionary
         self.pages_decoded = 0
         self.dictionary_decoded = 0
-        self._scratch = Scratch()
+        self._buffers = PageBuffers()
         self._leaf = chunk.node.type
         self._checks_text = self._leaf.is_text
         self._slot_level = slot_level(chunk.node)
@@ -101,10 +101,11 @@ class ChunkDecoder:
         if self.num_levels + count > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
         self.num_levels += count
-        # Where a value is a row, a page without wanted rows need not even be decompressed.
-        if self.narrower is not None and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
+        # Where a value is a row, a page without wanted rows need not even be decompressed. Pages of a plan hold some.
+        planned = expected_rows is not None
+        if self.narrower is not None and not planned and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
             return
-        parts = open_page(page, self.chunk, self.options, self._scratch)
+        parts = open_page(page, self.chunk, self.options, self._buffers)
         if expected_rows is not None:
             _check_rows(parts, expected_rows)
         if self.narrower is None:
@@ -139,7 +140,7 @@ class ChunkDecoder:
             return self._place_levels(parts)
         return parts.num_levels, parts.def_levels  # the levels of a flat column are its validity
 
-    def _append_picked(self, parts: PageParts, narrowed: PageParts, places: Int64Array) -> None:
+    def _append_picked(self, parts: PageParts, narrowed: PageParts, places: Places) -> None:
         """Some of a page's values, with the levels of ``narrowed``."""
         count, valid = self._slots(narrowed)
         try:

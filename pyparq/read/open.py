@@ -161,6 +161,8 @@ class OpenFile:
             raise CorruptFileError("a column chunk without metadata")
         num_rows = self.num_rows_of(row_group)
         self._check(meta, node, num_rows)
+        if meta.path_in_schema != list(node.path):
+            self._check_path(meta.path_in_schema)
         if meta.num_values == 0 and meta.data_page_offset <= 0:
             return Chunk(node, row_group, num_rows, raw, meta, len(MAGIC), 0, crypto)  # no page was ever written
         start = min(o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset) if o > 0)
@@ -186,6 +188,12 @@ class OpenFile:
             raise CorruptFileError(f"{meta.num_values} values in a row group of {num_rows} rows")
         if meta.total_uncompressed_size < 0:
             raise CorruptFileError(f"total uncompressed size {meta.total_uncompressed_size}")
+
+    def _check_path(self, stated: Sequence[str]) -> None:
+        """A path that no column has tells nothing (columns renamed in the schema alone: others read them by their
+        place too); that of another column means that chunks were exchanged."""
+        if any(leaf.path == tuple(stated) for leaf in self.tree.leaves):
+            raise CorruptFileError(f"the column chunk in this place says that it is of column {'.'.join(stated)}")
 
     @property
     def identity(self) -> tuple[int, int]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.buffers import Scratch
 from pyparq.compression import UNCOMPRESSED, decompress, most_output
 from pyparq.encodings import BIT_PACKED, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
 from pyparq.encryption.aad import Module
@@ -55,24 +56,12 @@ class PageParts:
     data: Any
 
 
-class _Buffer:
-    """Memory that one page after another goes into; views into it die with the next page."""
-
-    def __init__(self) -> None:
-        self._buffer = np.empty(0, np.uint8)
-
-    def take(self, size: int) -> npt.NDArray[np.uint8]:
-        if size > len(self._buffer):
-            self._buffer = np.empty(max(size, 1 << 16), np.uint8)
-        return self._buffer
-
-
-class Scratch:
+class PageBuffers:
     """The buffers of one task: pages are decrypted into the one and decompressed into the other."""
 
     def __init__(self) -> None:
-        self.decrypted = _Buffer()
-        self.decompressed = _Buffer()
+        self.decrypted = Scratch()
+        self.decompressed = Scratch()
 
 
 def read_header(
@@ -149,16 +138,24 @@ def num_levels_of(page: StoredPage) -> int:
     return count
 
 
-def check_crc(page: StoredPage, options: ReadOptions) -> None:
-    """Compare the stored body with its CRC, when it has one and checking is on."""
+def check_crc(page: StoredPage, chunk: Chunk, options: ReadOptions) -> None:
+    """Compare the stored body with its CRC, when it has one and checking is on.
+
+    Where a tag is about to prove more over the same bytes, the CRC is not computed. That of a v2 page may leave the
+    levels out: parquet-java stores them in the clear.
+    """
     crc = page.header.crc
-    if crc is not None and options.verify_checksums and kernels.crc32(page.body) != crc & 0xFFFFFFFF:
+    if crc is None or not options.verify_checksums:
+        return
+    if chunk.crypto.authenticates_pages and page.header.type != DATA_PAGE_V2:
+        return
+    if kernels.crc32(page.body) != crc & 0xFFFFFFFF:
         raise ChecksumError(f"the page does not match its CRC (stored {crc & 0xFFFFFFFF:#010x})")
 
 
 def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tuple[Any, int]:
     """(PLAIN bytes, number of entries) of a dictionary page."""
-    check_crc(page, options)
+    check_crc(page, chunk, options)
     header = page.header.dictionary_page_header
     if header is None:
         raise CorruptFileError("a dictionary page without its header")
@@ -170,28 +167,28 @@ def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tup
     return decompress(chunk.meta.codec, body, page.header.uncompressed_page_size), header.num_values
 
 
-def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, scratch: Scratch) -> PageParts:
+def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, buffers: PageBuffers) -> PageParts:
     """CRC, decompression and levels of a data page."""
-    check_crc(page, options)
+    check_crc(page, chunk, options)
     # Before anything is allocated per value. Runs hold any number of values, but a page that claims this many lies.
     count, size = num_levels_of(page), page.header.uncompressed_page_size
     if count > (size + 64) * options.limits.max_values_per_byte:
         raise LimitError(f"{count} values in a page of {size} bytes: beyond limits.max_values_per_byte")
     try:
         if page.header.type == DATA_PAGE_V2:
-            parts = _open_v2(page, chunk, scratch)
+            parts = _open_v2(page, chunk, buffers)
         else:
-            parts = _open_v1(page, chunk, scratch)
+            parts = _open_v1(page, chunk, buffers)
     except KernelError as error:
         raise CorruptFileError(f"bad levels: {error}") from error
     return parts
 
 
-def _open_v1(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
+def _open_v1(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
     header, node = _data_header(page), chunk.node
     size = page.header.uncompressed_page_size
-    buffer = None if chunk.meta.codec == UNCOMPRESSED else scratch.decompressed.take(size)
-    body = chunk.crypto.open(Module.DATA_PAGE, page.body, _number(page), scratch.decrypted)
+    buffer = None if chunk.meta.codec == UNCOMPRESSED else buffers.decompressed.take(size)
+    body = chunk.crypto.open(Module.DATA_PAGE, page.body, _number(page), buffers.decrypted)
     data = memoryview(decompress(chunk.meta.codec, body, size, buffer))
     count = header.num_values
     at = 0
@@ -223,7 +220,7 @@ def _levels_v1(
     return found, at + size, most
 
 
-def _open_v2(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
+def _open_v2(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
     header, node = _data_header(page), chunk.node
     rep_size, def_size = header.repetition_levels_byte_length, header.definition_levels_byte_length
     size = page.header.uncompressed_page_size
@@ -231,7 +228,7 @@ def _open_v2(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
         raise CorruptFileError(f"levels of {rep_size} + {def_size} bytes in a page of {len(page.body)}")
     count = header.num_values
     levels_end = rep_size + def_size
-    head, stored = chunk.crypto.open_page_v2(page.body, levels_end, _number(page), scratch.decrypted)
+    head, stored = chunk.crypto.open_page_v2(page.body, levels_end, _number(page), buffers.decrypted)
     rep, levels, present = None, None, count
     if node.max_rep:
         rep, _ = kernels.read_levels(head[:rep_size], count, node.max_rep, True)
@@ -242,7 +239,7 @@ def _open_v2(page: StoredPage, chunk: Chunk, scratch: Scratch) -> PageParts:
     if compressed and len(stored) == 0 and size == 0:
         compressed = False  # writers leave empty payloads alone
     codec = chunk.meta.codec if compressed else UNCOMPRESSED
-    data = decompress(codec, stored, size, scratch.decompressed.take(size) if compressed else None)
+    data = decompress(codec, stored, size, buffers.decompressed.take(size) if compressed else None)
     if node.max_rep == 0 and header.num_rows != count:
         raise CorruptFileError(f"{header.num_rows} rows in a page of {count} values")
     return _parts(node, count, rep, levels, present, header.encoding, memoryview(data))

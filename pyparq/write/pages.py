@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq import compression, encodings, kernels
+from pyparq.buffers import Scratch
 from pyparq.encryption.aad import Module
 from pyparq.encryption.writing import ChunkEncryption
 from pyparq.errors import DataError
@@ -37,6 +38,11 @@ class PageWriter:
     """Where each data page starts, counted from the start of the chunk."""
     sizes: list[int] = field(default_factory=list)
     """Stored bytes of each data page, header included."""
+    _scratch: Scratch | None = None
+
+    def __post_init__(self) -> None:
+        if self.crypto.encrypted:
+            self._scratch = Scratch()
 
     def add_dictionary(self, entries: Values, leaf: LeafType) -> None:
         """The dictionary page, which comes first."""
@@ -107,7 +113,7 @@ class PageWriter:
         return header, [rep_levels, def_levels, stored if compressed else values]
 
     def _compress(self, data: Any) -> Any:
-        return compression.compress(self.codec, data, self.level)
+        return compression.compress(self.codec, data, self.level, self._scratch)
 
     def _store(self, header: tt.PageHeader, body: list[Any], page: int) -> None:
         """Append a page; ``page`` is the ordinal of a data page, -1 for the dictionary page."""

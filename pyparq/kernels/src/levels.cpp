@@ -148,6 +148,45 @@ nb::object leaf_slots(const In<uint8_t>& def_levels, int64_t slot_level, int64_t
     return nb::make_tuple(k, first_items(valid.object, n + 1, k));
 }
 
+bool goes_deeper(const Entries& in, unsigned rep) {
+    unsigned most = 0;
+    if (in.rep)
+        for (size_t e = 0; e < in.count; ++e) most = std::max<unsigned>(most, in.rep[e]);
+    return most > rep;
+}
+
+// Whether two leaves below one position tell the same of it and of what is around it: of the entries that do not go
+// on with a list further down, the repetition levels, and the definition levels as far as `def_level`.
+bool levels_agree(const Valid& def_a, const Valid& rep_a, int64_t entries_a, const Valid& def_b, const Valid& rep_b,
+                  int64_t entries_b, int64_t rep_, int64_t def_level_) {
+    const Entries a(def_a, rep_a, entries_a), b(def_b, rep_b, entries_b);
+    const unsigned rep = checked_level(rep_);
+    const uint8_t level = checked_level(def_level_);
+    NoGil nogil(a.count + b.count);
+    const auto def_at = [level](const Entries& in, size_t e) { return in.def ? std::min(in.def[e], level) : level; };
+    const auto rep_at = [](const Entries& in, size_t e) { return in.rep ? in.rep[e] : uint8_t{0}; };
+    if (!goes_deeper(a, rep) && !goes_deeper(b, rep)) {
+        if (a.count != b.count) return false;
+        uint8_t differs = 0;
+        if (a.def || b.def)
+            for (size_t e = 0; e < a.count; ++e) differs |= def_at(a, e) ^ def_at(b, e);
+        if (a.rep || b.rep)
+            for (size_t e = 0; e < a.count; ++e) differs |= rep_at(a, e) ^ rep_at(b, e);
+        return differs == 0;
+    }
+    const auto next = [rep, &rep_at](const Entries& in, size_t e) {
+        while (e < in.count && rep_at(in, e) > rep) ++e;
+        return e;
+    };
+    size_t i = next(a, 0), j = next(b, 0);
+    while (i < a.count && j < b.count) {
+        if (def_at(a, i) != def_at(b, j) || rep_at(a, i) != rep_at(b, j)) return false;
+        i = next(a, i + 1);
+        j = next(b, j + 1);
+    }
+    return i == a.count && j == b.count;
+}
+
 // ---- writing --------------------------------------------------------------------------------------------
 
 constexpr uint8_t LIVE = 255;  // stands in for the definition level of slots that go on further down
@@ -267,6 +306,8 @@ void bind_levels(nb::module_& m) {
     m.def("slot_validity", &slot_validity, "def_levels"_a.none(), "rep_levels"_a.none(), "entries"_a, "slots"_a,
           "rep"_a, "item"_a, "def_level"_a);
     m.def("leaf_slots", &leaf_slots, "def_levels"_a, "slot_level"_a, "maximum"_a);
+    m.def("levels_agree", &levels_agree, "def_a"_a.none(), "rep_a"_a.none(), "entries_a"_a, "def_b"_a.none(),
+          "rep_b"_a.none(), "entries_b"_a, "rep"_a, "def_level"_a);
     m.def("expand_lists", &expand_lists, "slots"_a, "reps"_a.none(), "defs"_a.none(), "starts"_a, "lengths"_a,
           "num_items"_a, "item_rep"_a, "empty_def"_a);
     m.def("settle_slots", &settle_slots, "slots"_a, "defs"_a.none(), "present"_a.none(), "absent"_a, "there"_a);

@@ -48,7 +48,7 @@ void check_indices(const int32_t* indices, size_t n, size_t limit);
 // never beyond dst_end.
 inline void copy_short(uint8_t* dst, const uint8_t* dst_end, const uint8_t* src, const uint8_t* src_end, size_t n) {
     if (n <= 32 && dst_end - dst >= 32 && src_end - src >= 32) {
-        std::memcpy(dst, src, 32);  // two registers; by way of a struct, compilers go through the stack
+        std::memmove(dst, src, 32);  // two registers; what is scribbled may overlap the source
     } else if (n > 0) {
         std::memcpy(dst, src, n);
     }
