@@ -11,7 +11,7 @@ from pyparq import encodings
 from pyparq.encodings import plain
 from pyparq.errors import CorruptFileError
 from pyparq.index.row_ranges import RowRanges
-from pyparq.kernels import KernelError, take_binary
+from pyparq.kernels import take_binary
 from pyparq.read.pages import PageParts
 from pyparq.schema.tree import Node
 from pyparq.schema.types import LeafType
@@ -105,16 +105,14 @@ def _values_at(present: npt.NDArray[np.bool_], entries: Places) -> Places:
 def decode_picked(parts: PageParts, leaf: LeafType, places: Places) -> Values:
     """The values at ``places`` of a page that is not dictionary-encoded.
 
-    Raises :class:`CorruptFileError` for bytes that do not decode, :class:`UnsupportedError` for an unknown encoding.
+    Raises :class:`CorruptFileError` or :class:`KernelError` for bytes that do not decode, :class:`UnsupportedError`
+    for an unknown encoding.
     """
     if parts.encoding != encodings.PLAIN or not leaf.is_binary:
         return pick(encodings.decode(parts.encoding, parts.data, parts.num_values, leaf), places)
     if isinstance(places, slice):
         places = np.arange(places.start, places.stop, dtype=np.int64)
-    try:
-        return plain.decode_binary_at(parts.data, parts.num_values, places)
-    except KernelError as error:
-        raise CorruptFileError(f"bad PLAIN data: {error}") from error
+    return plain.decode_binary_at(parts.data, parts.num_values, places)
 
 
 def pick(values: Values, places: Places) -> Values:
