@@ -19,7 +19,7 @@ from pyparq.read.prune import Selection
 from pyparq.schema.tree import Node
 from pyparq.threads import map_tasks
 
-THREADS_FROM = 256 << 10
+THREADS_FROM = 2 << 20
 """From this many stored bytes on, decoding is worth handing to threads."""
 TOGETHER = 1 << 20
 """Column reads below this many bytes are fetched in one step with their neighbours and decoded without threads."""

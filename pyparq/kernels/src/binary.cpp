@@ -83,8 +83,7 @@ void spread_offsets(const Offsets& packed, const Valid& valid, int64_t base, con
     check_room(out_offsets, n);
     const uint64_t b = checked_base(base);
     NoGil nogil(n * 8);
-    const size_t set = valid.none() ? n : count_set(valid.data, n);
-    if (set != have) fail(str(set) + " slots are present but there are " + str(have) + " values");
+    if (!valid.none()) check_present(valid, have);
     packed.visit([&](const auto* in) {
         check_offsets(in, packed.size, static_cast<size_t>(std::numeric_limits<int64_t>::max() / 4));
         out_offsets.visit([&](auto* out) {
