@@ -56,7 +56,7 @@ def test_rle_decode_i32_literals(width: int, count: int) -> None:
     st.integers(1, 32),
     st.lists(st.tuples(st.booleans(), st.integers(0, 2**31 - 1), st.integers(1, 40)), max_size=12),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_rle_decode_mixed_runs(width: int, runs: list[tuple[bool, int, int]]) -> None:
     data, values = b"", []
     for as_run, seed, length in runs:
@@ -495,7 +495,7 @@ def test_utf8_validate(dtype: Any) -> None:
 
 
 @given(st.lists(st.one_of(st.binary(max_size=6), st.text(max_size=6).map(str.encode)), max_size=6))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_utf8_validate_agrees_with_python(values: list[bytes]) -> None:
     def valid(v: bytes) -> bool:
         try:
