@@ -56,7 +56,7 @@ def test_rle_decode_i32_literals(width: int, count: int) -> None:
     st.integers(1, 32),
     st.lists(st.tuples(st.booleans(), st.integers(0, 2**31 - 1), st.integers(1, 40)), max_size=12),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_rle_decode_mixed_runs(width: int, runs: list[tuple[bool, int, int]]) -> None:
     data, values = b"", []
     for as_run, seed, length in runs:
@@ -495,7 +495,7 @@ def test_utf8_validate(dtype: Any) -> None:
 
 
 @given(st.lists(st.one_of(st.binary(max_size=6), st.text(max_size=6).map(str.encode)), max_size=6))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_utf8_validate_agrees_with_python(values: list[bytes]) -> None:
     def valid(v: bytes) -> bool:
         try:
@@ -535,6 +535,25 @@ def test_results_are_ordinary_arrays() -> None:
     digest = hashlib.sha256(hashes.tobytes()).hexdigest()
     del hashes
     assert hashlib.sha256(kernels.xxh64_fixed(np.arange(1000), 8)).hexdigest() == digest
+
+
+@given(values=st.lists(st.binary(max_size=40), min_size=1, max_size=60), data=st.data())
+def test_plain_binary_take(values: list[bytes], data: st.DataObject) -> None:
+    page = b"".join(len(v).to_bytes(4, "little") + v for v in values)
+    places = sorted(data.draw(st.sets(st.integers(0, len(values) - 1))))
+    offsets, taken = kernels.plain_binary_take(page, len(values), np.array(places, np.int64))
+    bounds = zip(offsets.tolist(), offsets.tolist()[1:], strict=False)
+    assert [taken[a:b].tobytes() for a, b in bounds] == [values[k] for k in places]
+    cut = data.draw(st.integers(0, len(page) - 1))
+    if places and cut < sum(4 + len(v) for v in values[: places[-1] + 1]):
+        with pytest.raises(kernels.KernelError):
+            kernels.plain_binary_take(page[:cut], len(values), np.array(places, np.int64))
+
+
+@pytest.mark.parametrize("places", [[1, 1], [2, 0], [3], [-1], [2**63 - 1]])
+def test_plain_binary_take_refuses_rows_that_do_not_ascend(places: list[int]) -> None:
+    with pytest.raises(kernels.KernelError, match="ascend"):
+        kernels.plain_binary_take(b"\1\0\0\0x" * 3, 3, np.array(places, np.int64))
 
 
 # --- checksums

@@ -45,7 +45,7 @@ def offsets_of(lists: list[Any]) -> list[int]:
 
 
 @given(ROWS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_levels_to_lists(rows: Rows) -> None:
     defs, reps = shred(rows)
     n = len(defs)
@@ -80,7 +80,7 @@ def test_levels_that_are_not_there() -> None:
 
 
 @given(ROWS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_lists_to_levels(rows: Rows) -> None:
     defs, reps = shred(rows)
     inner = [x for row in rows for x in row or []]
@@ -193,7 +193,7 @@ LEVELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12)
 
 
 @given(LEVELS, LEVELS, st.booleans(), st.integers(0, 2), st.integers(0, 3))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_levels_agree(a: list[tuple[int, int]], b: list[tuple[int, int]], alike: bool, rep: int, level: int) -> None:
     """Against one pass in Python. ``alike``: the second is the first but for what lies deeper."""
     if alike:

@@ -60,7 +60,7 @@ def same(a: Any, b: Any) -> bool:
     return a == b or (isinstance(a, float | np.floating) and math.isnan(a) and math.isnan(b))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     name=st.sampled_from(sorted(VALUES)), data=st.data(), descending=st.booleans(), nulls_first=st.booleans(),
     per_group=st.booleans(),

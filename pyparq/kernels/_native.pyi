@@ -83,6 +83,12 @@ def plain_binary_decode(data: Buffer, count: int, out_offsets: Buffer, out_data:
     overwritten too.
     """
 
+def plain_binary_take(data: Buffer, count: int, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """(offsets, bytes) of the values at `rows` (int64, strictly ascending) of `count` length-prefixed ones.
+
+    Looks at nothing behind the last of them.
+    """
+
 def plain_binary_encode(offsets: Buffer, data: Buffer) -> NDArray[np.uint8]:
     """The PLAIN bytes of every value: 4-byte length, then the value."""
 
