@@ -141,7 +141,7 @@ def take(column: Column, rows: Int64Array) -> Column:
         return Column(type_, taken.length, taken.validity, taken.buffers, taken.null_count, (), column.dictionary)
     if type_.format == "+s":
         children = [take(struct_child(column, i), rows) for i in range(len(column.children))]
-        return struct_column(_holding(type_, children), children, len(rows), mask)
+        return struct_column(holding(type_, children), children, len(rows), mask)
     if type_.is_nested:
         return _take_list(column, rows, mask)
     if type_.is_binary_like:
@@ -162,7 +162,7 @@ def _take_list(column: Column, rows: Int64Array, mask: Mask | None) -> Column:
     if mask is not None and not fixed:
         lengths[~mask] = 0
     taken = take(items, ranges(starts, lengths))
-    type_ = _holding(column.type, [taken])
+    type_ = holding(column.type, [taken])
     if fixed:
         validity, nulls = pack_mask(mask)
         return Column(type_, len(rows), validity, (), nulls, (taken,))
@@ -189,15 +189,15 @@ def concat(columns: Sequence[Column]) -> Column:
         )
     if type_.format == "+s":
         parts = [concat([struct_child(c, i) for c in columns]) for i in range(len(type_.children))]
-        return struct_column(_holding(type_, parts), parts, length, mask)
+        return struct_column(holding(type_, parts), parts, length, mask)
     if type_.format.startswith("+w:"):
         validity, nulls = pack_mask(mask)
         items = concat([_used_items(c)[1] for c in columns])
-        return Column(_holding(type_, [items]), length, validity, (), nulls, (items,))
+        return Column(holding(type_, [items]), length, validity, (), nulls, (items,))
     if type_.is_nested:
         used = [_used_items(c) for c in columns]
         items = concat([i for _, i in used])
-        return list_column(_holding(type_, [items]), _join_offsets([o for o, _ in used]), items, mask)
+        return list_column(holding(type_, [items]), _join_offsets([o for o, _ in used]), items, mask)
     if type_.is_binary_like:
         edges = [c.offsets() for c in columns]
         data = np.concatenate([_data(c)[int(e[0]) : int(e[-1])] for c, e in zip(columns, edges, strict=True)])
@@ -205,7 +205,7 @@ def concat(columns: Sequence[Column]) -> Column:
     return fixed_column(type_, np.concatenate([c.values() for c in columns]), mask)
 
 
-def _holding(type_: DataType, children: Sequence[Column]) -> DataType:
+def holding(type_: DataType, children: Sequence[Column]) -> DataType:
     """``type_`` with the types that its children came out as (offsets may have become wider)."""
     fields = (replace(f, type=c.type) for f, c in zip(type_.children, children, strict=True))
     return replace(type_, children=tuple(fields))

@@ -15,6 +15,7 @@ import cramjam
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.buffers import Scratch, pool
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
 
 UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
@@ -24,19 +25,6 @@ CODEC_NAMES = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD",
 
 Bytes = npt.NDArray[np.uint8]
 _threads = threading.local()
-
-
-class Scratch:
-    """Memory that one page after another goes into; views into it die with the next page."""
-
-    def __init__(self) -> None:
-        self._buffer = np.empty(0, np.uint8)
-
-    def take(self, size: int) -> Bytes:
-        """At least ``size`` bytes."""
-        if size > len(self._buffer):
-            self._buffer = np.empty(max(size, 1 << 16), np.uint8)
-        return self._buffer
 
 
 def codec_name(codec: int) -> str:
@@ -72,7 +60,7 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | None = None) -> An
     decoder = _DECODERS.get(codec)
     if decoder is None:
         raise UnsupportedError(_unreadable(codec))
-    target = np.empty(size, np.uint8) if out is None else out[:size]
+    target = pool.take(size) if out is None else out[:size]
     try:
         written = decoder(data, target)
     except CorruptFileError:

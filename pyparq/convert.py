@@ -32,7 +32,7 @@ def column_to_pylist(column: Column) -> list[Any]:
     comes as numpy's: nanoseconds that are no whole microseconds and years outside 1 to 9999 as ``datetime64`` (UTC), a
     time of day or a duration of that kind as ``timedelta64``.
 
-    Raises :class:`DataError` for a string that is not UTF-8.
+    Raises :class:`DataError` for a string that is not UTF-8, and for structs whose fields share a name.
     """
     if column.type.dictionary is not None and column.dictionary is not None:
         entries = column_to_pylist(column.dictionary)
@@ -223,6 +223,9 @@ def _maps(column: Column) -> list[Any]:
 def _structs(column: Column) -> list[Any]:
     names = [field.name for field in column.type.children]
     lists = [column_to_pylist(struct_child(column, i)) for i in range(len(names))]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"a struct has several fields called {twice!r}, and a dict holds one: take to_arrow()")
     if not names:
         return _with_nulls([{} for _ in range(column.length)], column.valid_mask())
     rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]

@@ -202,11 +202,14 @@ class Table:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         from nanoarrow.c_array_stream import CArrayStream
+        from nanoarrow.c_schema import c_schema
 
         schema = schema_to_nanoarrow(self.schema)
         arrays = [batch_to_nanoarrow(b, schema) for b in self.batches]
-        # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption).
-        return CArrayStream.from_c_arrays(arrays, schema_to_nanoarrow(self.schema), move=True).__arrow_c_stream__(None)
+        # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption). The schema moves
+        # too, so it is another one than that which the arrays refer to.
+        other = c_schema(schema.__arrow_c_schema__())
+        return CArrayStream.from_c_arrays(arrays, other, move=True).__arrow_c_stream__(None)
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""

@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Nothing fails because a machine was busy: neither a slow example nor slow drawing is an error.
+settings.register_profile("pyparq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pyparq")
 
 
 def absent(reason: str) -> NoReturn:

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "cdata", "errors", "threads"],
+    ["_version", "buffers", "cdata", "errors", "threads"],
     ["limits"],
     ["options"],
     ["kernels"],

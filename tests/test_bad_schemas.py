@@ -308,7 +308,7 @@ def test_a_definition_level_beyond_the_schema(level: int) -> None:
     if level == 2:
         assert read(data).to_pydict() == {"g": [{"x": 1}, {"x": 2}]}
         return
-    with pytest.raises(CorruptFileError, match=r"level of 3 where 2 is the maximum.*column g\.x"):
+    with pytest.raises(CorruptFileError, match=r"bad levels: .*3 is beyond the largest allowed, 2.*column g\.x"):
         read(data)
 
 

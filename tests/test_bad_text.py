@@ -11,7 +11,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.errors import ColumnNotFoundError, CorruptFileError, OptionError
+from pyparq.errors import ColumnNotFoundError, CorruptFileError, DataError, OptionError
 
 VALUES = [b"good", b"\xff\xfe", None, b"caf\xe9", b"good", "né".encode(), b"\xed\xa0\x80", b""]
 BAD_AT = 1
@@ -95,3 +95,34 @@ def test_what_cannot_be_asked() -> None:
         pyparq.read_table(data, binary_columns=["x"])
     with pytest.raises(OptionError, match=r"did you mean \['s'\]"):
         pyparq.read_table(data, binary_columns="s")
+
+
+# ---- writing: what we would not read again
+
+
+TEXT = text_of(VALUES)
+SHAPED: dict[str, tuple[pa.Array, int, str]] = {
+    "string": (TEXT, 1, "s"),
+    "large_string": (TEXT.cast(pa.large_string()), 1, "s"),
+    "string_view": (TEXT.cast(pa.string_view()), 1, "s"),
+    "slice": (TEXT[2:], 1, "s"),
+    "dictionary": (pa.DictionaryArray.from_arrays(pa.array([0, 0, None, 3]), TEXT), 3, "s"),
+    "list": (pa.ListArray.from_arrays(pa.array([0, 1, 1, 8], pa.int32()), TEXT), 2, r"s\.list\.element"),
+    "struct": (pa.StructArray.from_arrays([TEXT], ["t"]), 1, r"s\.t"),
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_it_is_not_written_as_text(name: str) -> None:
+    values, row, column = SHAPED[name]
+    sink = io.BytesIO()
+    with pytest.raises(DataError, match=rf"row {row}: b.* is not UTF-8.*as binary.*column {column}\]"):
+        pyparq.write_table(pa.table({"s": values}), sink)
+
+
+def test_bytes_below_nulls_do_not_matter() -> None:
+    offsets = pa.array([0, 2, 4], pa.int32()).buffers()[1]
+    hidden = pa.Array.from_buffers(pa.string(), 2, [pa.py_buffer(b"\2"), offsets, pa.py_buffer(b"\xff\xfeok")], 1)
+    sink = io.BytesIO()
+    pyparq.write_table(pa.table({"s": hidden}), sink)
+    assert pq.read_table(io.BytesIO(sink.getvalue())).to_pydict() == {"s": [None, "ok"]}

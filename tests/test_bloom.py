@@ -7,6 +7,7 @@ import math
 import os
 import random
 import struct
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from pyparq.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pyparq.errors import CorruptFileError, FilterError, LimitError, OptionError, ParquetError, UnsupportedError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import ThriftTruncatedError, deserialize, serialize
 from pyparq.index.bloom import (
@@ -283,12 +284,29 @@ def test_check_takes_values_and_arrays() -> None:
     assert odd.tolist() == [built.check(int(v) + 1) for v in values]
     assert odd.mean() < 0.1
     assert built.check(np.array([2**63, 4], np.uint64)).tolist() == [False, True]
-    with pytest.raises(TypeError):
-        built.check("4")
-    with pytest.raises(TypeError):
-        BloomFilter.empty(32, TEXT).check(4)
-    with pytest.raises(ValueError, match="leaf"):
+    with pytest.raises(OptionError, match="leaf"):
         BloomFilter.empty(32).check(4)
+
+
+def test_values_and_hashes_of_the_wrong_kind() -> None:
+    uuid = LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "uuid", 16)
+    wrong: list[tuple[LeafType, Any, str]] = [
+        (INT64, "4", "of int values is asked for numbers as the file stores them, not str"),
+        (INT64, [1, None], "not NoneType"),
+        (DECIMAL, Decimal("1.5"), "unscaled.*not Decimal"),
+        (TEXT, 4, "of string values is asked for text or bytes, not int"),
+        (TEXT, np.array([1, 2]), "not int64"),
+        (uuid, "00112233-4455-6677-8899-aabbccddeeff", "asked for 16 bytes, not str"),
+    ]
+    for leaf, value, says in wrong:
+        with pytest.raises(FilterError, match=says):
+            BloomFilter.empty(32, leaf).check(value)
+    for hashes in ("4", 1.5, [1.0], [None], [2**64]):
+        with pytest.raises(FilterError, match="hashes are 64-bit integers"):
+            BloomFilter.empty(32, INT64).check_hash(hashes)
+    assert BloomFilter.empty(32, INT64).check_hash([]).tolist() == []
+    interval = LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "interval", 12)
+    assert BloomFilter.empty(32, interval).check(b"x" * 12) is True  # nothing can be proved
 
 
 @pytest.mark.parametrize("fpp", [0.1, 0.01, 0.001])

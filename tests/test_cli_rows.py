@@ -222,3 +222,19 @@ def test_empty_files(tmp_path: Path) -> None:
     assert ok("head", tmp_path / "no_rows.parquet") == "a\n-\n0 rows\n"
     assert ok("head", tmp_path / "no_columns.parquet") == "(no columns)\n0 rows\n"
     assert ok("query", tmp_path / "no_rows.parquet", "-w", "a = 1", "--csv") == "a\n"
+
+
+def test_names_that_stand_twice(tmp_path: Path) -> None:
+    """A JSON object holds one of a name: nothing is left out without a word."""
+    twice, inside = tmp_path / "twice.parquet", tmp_path / "inside.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], ["x", "x"]), twice)
+    pq.write_table(pa.table({"s": pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])}), inside)
+    for arguments in (
+        ["head", twice, "--json"],
+        ["query", twice, "--json"],
+        ["query", twice, "-o", tmp_path / "o.json"],
+    ):
+        assert "several columns are called 'x'" in refused(2, *arguments)
+    assert not (tmp_path / "o.json").exists()
+    assert ok("head", twice, "--csv") == "x,x\n1,3\n2,4\n"
+    assert "several fields called 'x'" in refused(1, "head", inside, "--json")

@@ -154,7 +154,7 @@ DECIMALS = st.decimals(-(10**30), 10**30, allow_nan=False, allow_infinity=False,
 
 
 @given(st.lists(st.none() | DECIMALS))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_decimals_are_exact(values: list[Decimal | None]) -> None:
     array = pa.array(values, pa.decimal128(38, 5))
     assert list(map(str, table(array).to_pydict()["c"])) == list(map(str, array.to_pylist()))

@@ -68,7 +68,7 @@ def passes(expression: Expression, spec: Spec, value: Any) -> bool:
     return oracle.evaluate(expression, {spec.name: spec}, {spec.name: value}) is True
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_verdicts_are_sound(data: st.DataObject) -> None:
     spec = data.draw(st.sampled_from(ORDERED))
@@ -123,7 +123,7 @@ def between(spec: Spec, low: Any, high: Any, literals: list[Any]) -> list[Any]:
     return [v for v in near if low <= v <= high]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_verdicts_are_sharp_on_exact_bounds(data: st.DataObject) -> None:
     """``some`` is false, ``all`` true,

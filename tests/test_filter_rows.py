@@ -111,7 +111,7 @@ def predicates(specs: list[Spec]) -> st.SearchStrategy[Expression]:
     )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_random_predicates(data: st.DataObject) -> None:
     specs = data.draw(st.lists(st.sampled_from(SPECS), min_size=1, max_size=3, unique_by=lambda s: s.name))

@@ -254,7 +254,7 @@ def test_string_views(rows: slice) -> None:
 
 
 @given(st.lists(st.none() | st.text(max_size=30)), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_polars_strings_in_any_order(texts: list[str | None], data: Any) -> None:
     """Gathering makes views point back and forth, and share bytes."""
     series = pl.Series("c", texts, dtype=pl.String)
@@ -616,7 +616,7 @@ def test_batches_need_a_schema() -> None:
         min_size=1,
     )
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_what_comes_in_without_a_schema_keeps_its_types(columns: dict[str, pa.DataType]) -> None:
     data = pa.table({name: pa.nulls(3, type_) for name, type_ in columns.items()})
     assert pa.table(table(data)) == data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from kernel_data import OFFSET_TYPES, binary, values_of, words
 
 from pyparq import kernels
-from pyparq.kernels import KernelError
+from pyparq.kernels import KernelError, _native
 
 # --- RLE / bit packing ---
 
@@ -55,7 +56,7 @@ def test_rle_decode_i32_literals(width: int, count: int) -> None:
     st.integers(1, 32),
     st.lists(st.tuples(st.booleans(), st.integers(0, 2**31 - 1), st.integers(1, 40)), max_size=12),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_rle_decode_mixed_runs(width: int, runs: list[tuple[bool, int, int]]) -> None:
     data, values = b"", []
     for as_run, seed, length in runs:
@@ -124,6 +125,44 @@ def test_rle_decode_allows_an_unpadded_last_group_only_behind_the_last_value() -
 def test_rle_decode_refuses(data: bytes, width: int, count: int, says: str) -> None:
     with pytest.raises(KernelError, match=says):
         kernels.rle_decode_u8(data, width, count, u8_out(8))
+
+
+@pytest.mark.parametrize("maximum", [1, 2, 3, 5, 255])
+def test_read_levels(maximum: int) -> None:
+    rng = random.Random(maximum)
+    width = maximum.bit_length()
+    for count in (1, 8, 9, 300, 70_001):
+        levels = [rng.choice([0, maximum, maximum, maximum // 2]) for _ in range(count)]
+        for always in (True, False):
+            data = reference.rle_literal(levels, width)
+            found, most = kernels.read_levels(data, count, maximum, always)
+            assert found is not None
+            assert found.tolist() == levels
+            assert most == levels.count(maximum)
+        run = reference.rle_run(maximum, count + 1, width)
+        assert kernels.read_levels(run, count, maximum, False) == (None, count)
+        found, most = kernels.read_levels(run, count, maximum, True)
+        assert found is not None
+        assert found.tolist() == [maximum] * count == [maximum] * most
+        found, most = kernels.read_levels(reference.rle_run(0, count, width), count, maximum, False)
+        assert found is not None
+        assert found.tolist() == [0] * count
+        assert most == 0
+    assert kernels.read_levels(b"", 0, maximum, False)[1] == 0
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_read_levels_refuses(always: bool) -> None:
+    short = [b"", b"\x08", reference.rle_run(2, 3, 2), reference.rle_literal([2] * 8, 2)[:-1]]
+    above = [reference.rle_run(3, 8, 2), reference.rle_literal([0] * 7 + [3], 2)]
+    for data in short + above:
+        with pytest.raises(KernelError):
+            kernels.read_levels(data, 8, 2, always)
+    for maximum in (-1, 0, 256):
+        with pytest.raises(KernelError, match="level"):
+            kernels.read_levels(b"\x10\x01", 8, maximum, always)
+    with pytest.raises(KernelError, match="negative"):
+        kernels.read_levels(b"\x10\x01", -1, 1, always)
 
 
 def test_rle_decode_u8_holds_levels_to_their_maximum() -> None:
@@ -456,7 +495,7 @@ def test_utf8_validate(dtype: Any) -> None:
 
 
 @given(st.lists(st.one_of(st.binary(max_size=6), st.text(max_size=6).map(str.encode)), max_size=6))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_utf8_validate_agrees_with_python(values: list[bytes]) -> None:
     def valid(v: bytes) -> bool:
         try:
@@ -496,3 +535,34 @@ def test_results_are_ordinary_arrays() -> None:
     digest = hashlib.sha256(hashes.tobytes()).hexdigest()
     del hashes
     assert hashlib.sha256(kernels.xxh64_fixed(np.arange(1000), 8)).hexdigest() == digest
+
+
+@given(values=st.lists(st.binary(max_size=40), min_size=1, max_size=60), data=st.data())
+def test_plain_binary_take(values: list[bytes], data: st.DataObject) -> None:
+    page = b"".join(len(v).to_bytes(4, "little") + v for v in values)
+    places = sorted(data.draw(st.sets(st.integers(0, len(values) - 1))))
+    offsets, taken = kernels.plain_binary_take(page, len(values), np.array(places, np.int64))
+    bounds = zip(offsets.tolist(), offsets.tolist()[1:], strict=False)
+    assert [taken[a:b].tobytes() for a, b in bounds] == [values[k] for k in places]
+    cut = data.draw(st.integers(0, len(page) - 1))
+    if places and cut < sum(4 + len(v) for v in values[: places[-1] + 1]):
+        with pytest.raises(kernels.KernelError):
+            kernels.plain_binary_take(page[:cut], len(values), np.array(places, np.int64))
+
+
+@pytest.mark.parametrize("places", [[1, 1], [2, 0], [3], [-1], [2**63 - 1]])
+def test_plain_binary_take_refuses_rows_that_do_not_ascend(places: list[int]) -> None:
+    with pytest.raises(kernels.KernelError, match="ascend"):
+        kernels.plain_binary_take(b"\1\0\0\0x" * 3, 3, np.array(places, np.int64))
+
+
+# --- checksums
+
+
+@pytest.mark.parametrize("size", [*range(200), 1000, 43_001, 600_000])
+def test_crc32_is_that_of_zlib(size: int) -> None:
+    data = random.Random(size).randbytes(size + 3)[3:]
+    assert kernels.crc32(data) == zlib.crc32(data)
+    assert _native.crc32(memoryview(data)[1:], 77) == zlib.crc32(data[1:], 77)
+    cut = size * 2 // 3
+    assert kernels.crc32(data[cut:], kernels.crc32(data[:cut])) == zlib.crc32(data)

@@ -47,7 +47,7 @@ def test_delta_both_ways(dtype: Any, bits: int, decode: Any, encode: Any, n: int
 
 @pytest.mark.parametrize(("dtype", "bits", "decode", "encode"), CASES)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_delta_any_values(dtype: Any, bits: int, decode: Any, encode: Any, data: Any) -> None:
     values = data.draw(st.lists(st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1), max_size=200))
     encoded = encode(np.array(values, dtype))

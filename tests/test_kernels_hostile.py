@@ -23,6 +23,8 @@ N = 200
 STRINGS = words(RNG, N)
 INTS = [RNG.randrange(-(2**31), 2**31) for _ in range(N)]
 LEVELS = [RNG.randrange(8) for _ in range(N)]
+TWO_OF_THREE = np.array([1, 0, 1] * (N // 3), np.uint8)
+SHORT = kernels.ShortDictionary(*binary([b"a", b"", b"0123456789abcdef0"]))
 
 
 def fenced(n: int, dtype: Any = np.uint8) -> tuple[Any, Any]:
@@ -75,6 +77,27 @@ DECODERS: dict[str, tuple[Run, bytes]] = {
     "rle_decode_i32 wide": (
         decoder(lambda d, out, _: kernels.rle_decode_i32(d, 30, N, out, 2**31), N, np.int32, 0),
         reference.rle_run(77, 50, 30) + reference.rle_literal([v % 2**30 for v in INTS], 30),
+    ),
+    "read_levels": (
+        lambda d: list(kernels.read_levels(d, N, 7, True)[0].tolist()),  # type: ignore[union-attr]
+        reference.rle_literal(LEVELS, 3),
+    ),
+    "gather_runs": (
+        decoder(lambda d, out, _: kernels.gather_runs(np.arange(700, dtype="<i4"), 4, d, N, None, out), N, np.int32, 0),
+        b"\x0a" + reference.rle_run(7, 13, 10) + reference.rle_literal([v % 700 for v in INTS[:-13]], 10),
+    ),
+    "gather_runs, nulls": (
+        decoder(
+            lambda d, out, _: kernels.gather_runs(np.arange(70, dtype="<i4"), 4, d, N // 3 * 2, TWO_OF_THREE, out),
+            N // 3 * 3,
+            np.int32,
+            0,
+        ),
+        b"\x07" + reference.rle_run(7, 13, 7) + reference.rle_literal([v % 70 for v in INTS[: N // 3 * 2 - 13]], 7),
+    ),
+    "ShortDictionary.gather_runs": (
+        decoder(lambda d, out, raw: SHORT.gather_runs(d, N, None, out, 0, raw), N + 1, np.int32, SHORT.room(N)),
+        b"\x02" + reference.rle_run(1, 13, 2) + reference.rle_literal([v % 3 for v in INTS[:-13]], 2),
     ),
     "bit_packed_decode_u8": (
         decoder(lambda d, out, _: kernels.bit_packed_decode_u8(d, 3, N, out), N, np.uint8, 0),

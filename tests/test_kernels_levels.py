@@ -45,7 +45,7 @@ def offsets_of(lists: list[Any]) -> list[int]:
 
 
 @given(ROWS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_levels_to_lists(rows: Rows) -> None:
     defs, reps = shred(rows)
     n = len(defs)
@@ -59,6 +59,9 @@ def test_levels_to_lists(rows: Rows) -> None:
     values = [v for x in inner for v in x or []]
     present = kernels.slot_validity(defs, reps, n, len(values), 2, 4, 5)
     assert present.tolist() == [v is not None for v in values]
+    slots, held = kernels.leaf_slots(defs, 4, 5)
+    assert slots == len(values)
+    assert (present.tolist() if held is None else held.tolist()) == [v is not None for v in values]
     # The outer lists' own validity, as for a struct in their place.
     assert kernels.slot_validity(defs, reps, n, len(rows), 0, 0, 1).tolist() == [r is not None for r in rows]
     for wrong in (len(inner) + 1, len(inner) - 1):
@@ -77,7 +80,7 @@ def test_levels_that_are_not_there() -> None:
 
 
 @given(ROWS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_lists_to_levels(rows: Rows) -> None:
     defs, reps = shred(rows)
     inner = [x for row in rows for x in row or []]
@@ -190,7 +193,7 @@ LEVELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12)
 
 
 @given(LEVELS, LEVELS, st.booleans(), st.integers(0, 2), st.integers(0, 3))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_levels_agree(a: list[tuple[int, int]], b: list[tuple[int, int]], alike: bool, rep: int, level: int) -> None:
     """Against one pass in Python. ``alike``: the second is the first but for what lies deeper."""
     if alike:
@@ -232,3 +235,18 @@ def test_items_without_a_list(defs: list[int], reps: list[int]) -> None:
     d, r = np.array(defs, np.uint8), np.array(reps, np.uint8)
     with pytest.raises(KernelError, match="null, empty or not there"):
         kernels.list_slots(d, r, 2, 1, 0, 0, 1, 2, 1)
+
+
+def test_leaf_slots() -> None:
+    defs = np.array([3, 0, 2, 1, 3, 2], np.uint8)
+    slots, valid = kernels.leaf_slots(defs, 2, 3)
+    assert valid is not None
+    assert (slots, valid.tolist()) == (4, [1, 0, 1, 0])
+    slots, valid = kernels.leaf_slots(defs, 0, 3)
+    assert valid is not None
+    assert (slots, valid.tolist()) == (6, [1, 0, 0, 0, 1, 0])
+    assert kernels.leaf_slots(defs, 3, 3) == (2, None)
+    assert kernels.leaf_slots(defs[:0], 1, 3) == (0, None)
+    for levels in ((-1, 3), (1, 256)):
+        with pytest.raises(KernelError, match="level"):
+            kernels.leaf_slots(defs, *levels)

@@ -1,4 +1,5 @@
-"""The padded copy of a dictionary of short strings gives what the plain gather gives, and nothing outside."""
+"""Dictionaries: the padded copy of short strings gives what the plain gather gives, and nothing outside; gathering
+straight from the runs of a page."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import reference
 from kernel_data import OFFSET_TYPES, binary, values_of
 
 from pyparq import kernels
@@ -55,3 +57,121 @@ def test_short_dictionary_refuses() -> None:
     empty = kernels.ShortDictionary(*binary([]))
     with pytest.raises(KernelError):
         empty.gather(one, np.empty(2, np.int64), 0, out)
+
+
+# --- dictionary indices as a page has them, gathered as they are decoded
+
+
+def page_of(rng: np.random.Generator, indices: list[int], width: int) -> bytes:
+    """Bit width, then runs and packed groups of any length; packed ones end where their groups do."""
+    at, parts = 0, [bytes([width])]
+    while at < len(indices):
+        step = int(rng.choice([1, 3, 8, 16, 500, 1024, 2000]))
+        if indices[at : at + step].count(indices[at]) == step:
+            parts.append(reference.rle_run(indices[at], step, width))
+        else:
+            step = min(-(-step // 8) * 8, len(indices) - at)
+            parts.append(reference.rle_literal(indices[at : at + step], width))
+        at += step
+    return b"".join(parts)
+
+
+def some_indices(rng: np.random.Generator, entries: int, count: int) -> list[int]:
+    """Stretches of one index between others."""
+    found = rng.integers(0, entries, count)
+    for start in range(0, count, 700):
+        found[start : start + int(rng.integers(0, 600))] = found[start]
+    return [int(v) for v in found]
+
+
+@pytest.mark.parametrize("nulls", [None, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("count", [0, 1, 7, 1023, 1024, 1025, 5003])
+@pytest.mark.parametrize("entries", [1, 2, 5, 300])
+def test_gather_runs(entries: int, count: int, nulls: float | None) -> None:
+    rng = np.random.default_rng(count * 7 + entries)
+    valid = None if nulls is None else (rng.random(count) >= nulls).astype(np.uint8)
+    present = count if valid is None else int(valid.sum())
+    indices = some_indices(rng, entries, present)
+    data = page_of(rng, indices, max(entries - 1, 0).bit_length())
+    picked = iter(indices)
+    places = [next(picked) if valid is None or valid[i] else None for i in range(count)]
+    for width in (1, 3, 4, 8, 12, 16):
+        dictionary = rng.integers(0, 256, entries * width, dtype=np.uint8)
+        out = np.full(count * width + 8, 0x5A, np.uint8)
+        kernels.gather_runs(dictionary, width, data, present, valid, out[: count * width])
+        rows = dictionary.reshape(entries, width)
+        expect = b"".join(bytes(width) if k is None else rows[k].tobytes() for k in places)
+        assert out.tobytes() == expect + b"\x5a" * 8
+    for lengths in (np.full(entries, 5), rng.integers(0, LONGEST + 1, entries)):
+        strings = [rng.bytes(int(n)) for n in lengths]
+        short = kernels.ShortDictionary(*binary(strings))
+        room = short.room(present)
+        whole = np.full(room + 64, 0x5A, np.uint8)
+        offsets = np.empty(count + 1, np.int32)
+        total = short.gather_runs(data, present, valid, offsets, 1000, whole[:room])
+        assert values_of(offsets - 1000, whole) == [b"" if k is None else strings[k] for k in places]
+        assert total == offsets[-1] - 1000
+        assert (whole[room:] == 0x5A).all()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x02",
+        b"\x21" + reference.rle_run(1, 20, 33),
+        b"\x02" + reference.rle_run(3, 20, 2),
+        b"\x02" + reference.rle_literal([0, 1, 2, 0, 1, 2, 3] + [0] * 13, 2),
+        b"\x02" + reference.rle_literal([0, 1, 2, 0, 1, 2, 2] + [0] * 12 + [3], 2),
+        b"\x02" + reference.rle_run(1, 19, 2),
+        b"\x02" + reference.rle_literal([1] * 24, 2)[:5],
+        b"\x02" + b"\xff" * 6,
+        b"\x02" + reference.rle_run(1, 20, 2)[:1],
+    ],
+)
+def test_gather_runs_refuses(data: bytes) -> None:
+    fixed, short = np.arange(3, dtype=np.uint8), kernels.ShortDictionary(*binary([b"a", b"bc", b""]))
+    valid = np.ones(30, np.uint8)
+    valid[20:] = 0
+    for present in (None, valid):
+        slots = 20 if present is None else 30
+        with pytest.raises(KernelError):
+            kernels.gather_runs(fixed, 1, data, 20, present, np.empty(slots, np.uint8))
+        with pytest.raises(KernelError):
+            short.gather_runs(data, 20, present, np.empty(slots + 1, np.int32), 0, np.empty(1000, np.uint8))
+
+
+def test_gather_runs_needs_what_fits() -> None:
+    data = b"\x01" + reference.rle_run(1, 20, 1)
+    fixed, short = np.arange(2, dtype=np.uint8), kernels.ShortDictionary(*binary([b"a", b"bc"]))
+    offsets, out = np.empty(21, np.int32), np.empty(1000, np.uint8)
+    with pytest.raises(KernelError, match="due"):
+        kernels.gather_runs(fixed, 1, data, 20, None, out[:19])
+    with pytest.raises(KernelError, match="19 slots are present"):
+        kernels.gather_runs(fixed, 1, data, 20, np.ones(19, np.uint8), out[:19])
+    with pytest.raises(KernelError, match="19 slots are present"):
+        short.gather_runs(data, 20, np.ones(19, np.uint8), offsets[:20], 0, out)
+    with pytest.raises(KernelError, match="out_offsets"):
+        short.gather_runs(data, 20, None, offsets[:20], 0, out)
+    with pytest.raises(KernelError, match="too small"):
+        short.gather_runs(data, 20, None, offsets, 0, out[: short.room(20) - 1])
+    for count in (-1, 2**62):
+        with pytest.raises(KernelError):
+            kernels.gather_runs(fixed, 8, data, count, None, out)
+        with pytest.raises(KernelError):
+            short.gather_runs(data, count, None, offsets, 0, out)
+    # Without values there need be no index, and no entry.
+    empty = kernels.ShortDictionary(*binary([]))
+    kernels.gather_runs(b"", 1, b"", 0, np.zeros(5, np.uint8), out[:5])
+    assert not out[:5].any()
+    assert empty.gather_runs(b"", 0, np.zeros(20, np.uint8), offsets, 7, out) == 0
+    assert offsets.tolist() == [7] * 21
+
+
+def test_gather_runs_takes_a_last_group_without_its_padding() -> None:
+    data = b"\x03" + reference.rle_literal([0, 1, 2, 3, 4, 5, 4, 3, 2, 1], 3)[: 1 + 3 + 1]
+    out = np.empty(10, np.uint8)
+    kernels.gather_runs(np.arange(6, dtype=np.uint8), 1, data, 10, None, out)
+    assert out.tolist() == [0, 1, 2, 3, 4, 5, 4, 3, 2, 1]
+    with pytest.raises(KernelError):
+        kernels.gather_runs(np.arange(6, dtype=np.uint8), 1, data, 11, None, np.empty(11, np.uint8))

@@ -262,3 +262,12 @@ def test_float_bits_of_the_bounds() -> None:
     value = struct.unpack("<f", struct.pack("<f", 0.1))[0]
     found = segment_minmax(leaf, np.array([value], "<f4"), np.array([0, 1]))
     assert found.mins == found.maxs == [struct.pack("<f", 0.1)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("name", "raw"), [("float16", "017c"), ("float", "010080ff"), ("double", "010000000000f07f")])
+def test_bounds_that_are_signalling_nans(name: str, raw: str) -> None:
+    one = np.ones(1, FLOATS[name][1]).tobytes()
+    values, usable = decode_bounds(FLOATS[name][0], [bytes.fromhex(raw), one])
+    assert usable.tolist() == [False, True]
+    assert values[1] == 1

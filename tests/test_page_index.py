@@ -90,7 +90,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_bounds_hold_and_are_tight(name: str, data: st.DataObject) -> None:
     leaf, values = VALUES[name]

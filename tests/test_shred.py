@@ -202,7 +202,7 @@ def levels(leaf: LeafData) -> list[tuple[int, int, Any]]:
     return out
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(TABLES, st.integers(0, 3))
 def test_nested_levels_are_the_reference_s(table: pa.Table, skip: int) -> None:
     table = table.slice(skip)
@@ -215,7 +215,7 @@ def test_nested_levels_are_the_reference_s(table: pa.Table, skip: int) -> None:
     assert all(leaf.num_rows == table.num_rows for leaf in leaves)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(TABLES)
 def test_pyarrow_reads_what_we_shred(table: pa.Table) -> None:
     buffer = io.BytesIO()
@@ -225,7 +225,7 @@ def test_pyarrow_reads_what_we_shred(table: pa.Table) -> None:
 
 
 @given(st.lists(st.lists(st.none() | st.lists(st.none() | st.integers(0, 9), max_size=3), max_size=4), min_size=1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_batches_join(batches: list[list[Any]]) -> None:
     rows = [row for batch in batches for row in batch]
     type_ = pa.list_(pa.int64())

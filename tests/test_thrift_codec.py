@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from thrift.Thrift import TType
 
 from pyparq.errors import CorruptFileError
@@ -21,6 +23,7 @@ from pyparq.format.codec import (
     ThriftEncodeError,
     ThriftTruncatedError,
     deserialize,
+    deserialize_lists,
     serialize,
 )
 from pyparq.format.generated import ttypes
@@ -354,3 +357,55 @@ def test_without_the_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
         deserialize(ttypes.PageHeader, header[:-1])
     with pytest.raises(ThriftEncodeError):
         serialize(ttypes.PageHeader(type=0))
+
+
+OFFSET_INDEXES = st.builds(
+    ttypes.OffsetIndex,
+    page_locations=st.lists(
+        st.builds(
+            ttypes.PageLocation,
+            offset=st.integers(-(2**63), 2**63 - 1),
+            compressed_page_size=st.integers(-(2**31), 2**31 - 1),
+            first_row_index=st.integers(-(2**63), 2**63 - 1),
+        ),
+        max_size=20,
+    ),
+    unencoded_byte_array_data_bytes=st.none() | st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20),
+)
+
+
+def as_lists(index: ttypes.OffsetIndex) -> list[list[int] | None]:
+    pages, sizes = index.page_locations, index.unencoded_byte_array_data_bytes
+    names = ("offset", "compressed_page_size", "first_row_index")
+    return [[getattr(page, name) for name in names for page in pages], sizes]
+
+
+@given(index=OFFSET_INDEXES, before=st.binary(max_size=5), after=st.binary(max_size=5))
+def test_lists_are_what_the_structs_say(index: ttypes.OffsetIndex, before: bytes, after: bytes) -> None:
+    data = serialize(index)
+    found, end = deserialize_lists(ttypes.OffsetIndex, before + data + after, len(before))
+    assert end == len(before) + len(data)
+    assert [None if part is None else part.tolist() for part in found] == as_lists(index)
+
+
+@given(
+    index=OFFSET_INDEXES,
+    changes=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3),
+    cut=st.integers(0, 400),
+)
+def test_damaged_lists_fail_as_damaged_structs_do(
+    index: ttypes.OffsetIndex, changes: list[tuple[int, int]], cut: int
+) -> None:
+    data = bytearray(serialize(index))
+    for place, value in changes:
+        data[place % len(data)] = value
+    damaged = bytes(data[: max(cut, 1)])
+    try:
+        expected, end = deserialize(ttypes.OffsetIndex, damaged)
+    except ThriftDecodeError as error:
+        with pytest.raises(type(error)):
+            deserialize_lists(ttypes.OffsetIndex, damaged)
+        return
+    found, found_end = deserialize_lists(ttypes.OffsetIndex, damaged)
+    assert found_end == end
+    assert [None if part is None else part.tolist() for part in found] == as_lists(expected)

@@ -59,7 +59,7 @@ ARRAYS = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     name=st.sampled_from(sorted(ARRAYS)), rows=st.integers(1, 300), max_rows=st.integers(1, 120),
     max_bytes=st.integers(1, 5000), split=st.integers(0, 300),

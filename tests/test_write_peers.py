@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyparq
@@ -125,7 +125,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(data=st.data(), options=OPTIONS, rows=st.integers(0, 40), nullable=st.booleans())
 def test_every_type_in_every_shape(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, options: dict[str, Any], rows: int, nullable: bool

@@ -286,3 +286,15 @@ def test_an_upload_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (Upload.done, Upload.discarded) == ([], 1)
     pyparq.write_table(TABLE, sink_module.FsspecSink(Store(), "/bucket/t.parquet", "s3://bucket/t.parquet"))
     assert pq.read_table(io.BytesIO(Upload.done[0])).equals(TABLE)
+
+
+@pytest.mark.parametrize("write", [pq.write_table, pyparq.write_table], ids=["pyarrow", "pyparq"])
+def test_file_objects_are_written_where_they_stand(write: Any) -> None:
+    """Offsets count from there, as pyarrow's do: a file within a file."""
+    outer = io.BytesIO()
+    outer.write(b"before")
+    write(TABLE, outer)
+    data = outer.getvalue()
+    assert data.startswith(b"beforePAR1")
+    for read in (lambda d: pq.read_table(io.BytesIO(d)), lambda d: pyparq.read_table(d).to_arrow()):
+        assert read(data[6:]).equals(TABLE)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pyparq.cli.values import cell_format, cell_json
+from pyparq.errors import OptionError
 
 _BATCH = 4096
 """Rows turned into Python objects at a time."""
@@ -27,6 +28,9 @@ def json_lines(schema: Any, batches: Iterable[Any]) -> Iterator[str]:
     from pyparq.convert import column_to_pylist
 
     names, converters = schema.names, [cell_json(f.type) for f in schema.fields]
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise OptionError(f"several columns are called {twice!r}, and a JSON object holds one: take CSV or a table")
     for batch in pieces(batches):
         lists = [
             [convert(v) for v in column_to_pylist(column)]

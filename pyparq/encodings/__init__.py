@@ -1,12 +1,14 @@
 """Encodings, one module each with ``decode`` and ``encode``; this is their registry.
 
-``decode(data, count, leaf) -> Values`` takes the value bytes of one page; ``encode(values, leaf)`` gives them.
+``decode(data, count, leaf, out) -> Values`` takes the value bytes of one page; ``encode(values, leaf)`` gives them.
 Dictionary encodings stand apart (they need the dictionary): see :mod:`pyparq.encodings.dictionary`.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy.typing as npt
 
 from pyparq.encodings import (
     byte_stream_split,
@@ -63,16 +65,17 @@ def holds(encoding: int, physical: Physical) -> bool:
     return module is not None and physical in module.TYPES
 
 
-def decode(encoding: int, data: Any, count: int, leaf: LeafType) -> Values:
+def decode(encoding: int, data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     """Decode the value bytes of a page that is not dictionary-encoded.
 
+    Values of fixed width go to ``out`` where it is given: an array of ``count`` of them, which is returned then.
     Raises :class:`CorruptFileError` for bytes that do not decode, :class:`UnsupportedError` for an unknown encoding.
     """
     module = _MODULES.get(encoding)
     if module is None:
         raise UnsupportedError(f"{encoding_name(encoding)} is not supported; a newer pyparq may read it")
     try:
-        values: Values = module.decode(data, count, leaf)
+        values: Values = module.decode(data, count, leaf, out)
     except KernelError as error:
         raise CorruptFileError(f"bad {encoding_name(encoding)} data: {error}") from error
     return values

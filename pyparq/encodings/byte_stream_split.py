@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
@@ -14,15 +15,16 @@ from pyparq.schema.values import Values, from_plain_bytes
 TYPES = (Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE, Physical.FIXED_LEN_BYTE_ARRAY)
 
 
-def decode(data: Any, count: int, leaf: LeafType) -> Values:
+def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     if leaf.physical not in TYPES:
         raise CorruptFileError(f"encoding BYTE_STREAM_SPLIT on {leaf.physical.name} values")
     if len(data) != count * leaf.width:
         # The streams are as long as the page is: a padded page would be read wrong.
         raise CorruptFileError(f"{count} BYTE_STREAM_SPLIT values of {leaf.width} bytes in {len(data)} bytes")
-    out = np.empty(count * leaf.width, np.uint8)
-    kernels.byte_stream_split_decode(data, leaf.width, out)
-    return from_plain_bytes(out, count, leaf)
+    if out is None:
+        out = from_plain_bytes(np.empty(count * leaf.width, np.uint8), count, leaf)
+    kernels.byte_stream_split_decode(data, leaf.width, out.reshape(-1).view(np.uint8))
+    return out
 
 
 def encode(values: Values, leaf: LeafType) -> Any:

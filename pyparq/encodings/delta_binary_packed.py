@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
@@ -14,21 +15,22 @@ from pyparq.schema.values import Values
 TYPES = (Physical.INT32, Physical.INT64)
 
 
-def decode(data: Any, count: int, leaf: LeafType) -> Values:
+def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     """``count`` values; differences wrap around, as the specification asks."""
-    if leaf.physical == Physical.INT32:
-        return _decode_i32(data, count)
-    if leaf.physical == Physical.INT64:
-        out64 = np.empty(count, np.int64)
-        kernels.delta_decode_i64(data, out64, count)
-        return out64
-    raise CorruptFileError(f"encoding DELTA_BINARY_PACKED on {leaf.physical.name} values")
+    if leaf.physical not in TYPES:
+        raise CorruptFileError(f"encoding DELTA_BINARY_PACKED on {leaf.physical.name} values")
+    narrow = leaf.physical == Physical.INT32
+    values: npt.NDArray[Any] = np.empty(count, np.int32 if narrow else np.int64) if out is None else out
+    if narrow:
+        _decode_i32(data, values, count)
+    else:
+        kernels.delta_decode_i64(data, values, count)
+    return values
 
 
-def _decode_i32(data: Any, count: int) -> Values:
-    out32 = np.empty(count, np.int32)
+def _decode_i32(data: Any, out: npt.NDArray[Any], count: int) -> None:
     try:
-        kernels.delta_decode_i32(data, out32, count)
+        kernels.delta_decode_i32(data, out, count)
     except kernels.KernelError as error:
         # DuckDB (2.0) takes differences of INT32 as 64-bit numbers and packs them in up to 33 bits. Their sums are
         # right in the lower 32 bits all the same.
@@ -37,8 +39,7 @@ def _decode_i32(data: Any, count: int) -> Values:
             kernels.delta_decode_i64(data, wide, count)
         except kernels.KernelError:
             raise error from None
-        return wide.astype(np.int32)
-    return out32
+        out[:] = wide.astype(np.int32)
 
 
 def encode(values: Values, leaf: LeafType) -> Any:

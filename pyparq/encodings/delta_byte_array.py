@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
@@ -17,7 +18,7 @@ MAX_PAGE_BYTES = (1 << 31) - 1
 """Shared prefixes let few stored bytes grow into many: decoded, a page may not pass what a plain page could hold."""
 
 
-def decode(data: Any, count: int, leaf: LeafType) -> Values:
+def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     """``count`` byte strings, or rows of ``leaf.length`` bytes for FIXED_LEN_BYTE_ARRAY."""
     if leaf.physical not in TYPES:
         raise CorruptFileError(f"encoding DELTA_BYTE_ARRAY on {leaf.physical.name} values")
@@ -28,7 +29,11 @@ def decode(data: Any, count: int, leaf: LeafType) -> Values:
         return BinaryValues(offsets, values)
     if (np.diff(offsets) != leaf.length).any():
         raise CorruptFileError(f"DELTA_BYTE_ARRAY values that are not {leaf.length} bytes long")
-    return values[: count * leaf.length].reshape(count, leaf.length)
+    rows = values[: count * leaf.length].reshape(count, leaf.length)
+    if out is None:
+        return rows
+    out[:] = rows
+    return out
 
 
 def encode(values: Values, leaf: LeafType) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
@@ -14,7 +15,7 @@ from pyparq.schema.values import BinaryValues, Values
 TYPES = (Physical.BYTE_ARRAY,)
 
 
-def decode(data: Any, count: int, leaf: LeafType) -> Values:
+def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     if leaf.physical not in TYPES:
         raise CorruptFileError(f"encoding DELTA_LENGTH_BYTE_ARRAY on {leaf.physical.name} values")
     offsets = np.empty(count + 1, np.int64)

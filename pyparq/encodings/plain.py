@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
@@ -14,10 +15,28 @@ from pyparq.schema.values import BinaryValues, Values, from_plain_bytes
 TYPES = tuple(Physical)
 
 
-def decode(data: Any, count: int, leaf: LeafType) -> Values:
-    """``count`` values; fixed-width ones are a view of ``data``."""
+def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
+    """``count`` values; fixed-width ones are a view of ``data`` unless they go to ``out``."""
     if leaf.physical == Physical.BYTE_ARRAY:
-        return _decode_binary(data, count)
+        check_size(data, count)
+        offsets = np.empty(count + 1, np.int64)
+        values = np.empty(len(data) - 4 * count, np.uint8)
+        kernels.plain_binary_decode(data, count, offsets, values)
+        return BinaryValues(offsets, values[: offsets[-1]])
+    fixed = _decode_fixed(data, count, leaf)
+    if out is None:
+        return fixed
+    out[:] = fixed
+    return out
+
+
+def check_size(data: Any, count: int) -> None:
+    """Raise :class:`CorruptFileError` where ``data`` cannot even hold the lengths of ``count`` byte arrays."""
+    if count * 4 > len(data):
+        raise CorruptFileError(f"{count} PLAIN byte arrays in {len(data)} bytes")
+
+
+def _decode_fixed(data: Any, count: int, leaf: LeafType) -> npt.NDArray[Any]:
     if leaf.physical == Physical.BOOLEAN:
         if len(data) * 8 < count:
             raise CorruptFileError(f"{count} PLAIN booleans in {len(data)} bytes")
@@ -27,13 +46,9 @@ def decode(data: Any, count: int, leaf: LeafType) -> Values:
     return from_plain_bytes(data, count, leaf)
 
 
-def _decode_binary(data: Any, count: int) -> BinaryValues:
-    if count * 4 > len(data):
-        raise CorruptFileError(f"{count} PLAIN byte arrays in {len(data)} bytes")
-    offsets = np.empty(count + 1, np.int64)
-    values = np.empty(len(data) - 4 * count, np.uint8)
-    kernels.plain_binary_decode(data, count, offsets, values)
-    return BinaryValues(offsets, values[: offsets[-1]])
+def decode_binary_at(data: Any, count: int, places: npt.NDArray[np.int64]) -> BinaryValues:
+    """The byte arrays at ``places`` (strictly ascending) of ``count``, without moving those between."""
+    return BinaryValues(*kernels.plain_binary_take(data, count, places))
 
 
 def encode(values: Values, leaf: LeafType) -> Any:

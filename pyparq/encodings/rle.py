@@ -20,16 +20,6 @@ def bit_width(maximum: int) -> int:
     return maximum.bit_length()
 
 
-def decode_levels(data: Any, count: int, maximum: int) -> npt.NDArray[np.uint8]:
-    """``count`` levels of at most ``maximum`` from exactly the bytes of ``data``."""
-    levels = np.empty(count, np.uint8)
-    kernels.rle_decode_u8(data, bit_width(maximum), count, levels)
-    # A bit width can hold more than the maximum (2 bits for 0..2): such a level would index beyond the schema.
-    if count and maximum & (maximum + 1) and levels.max() > maximum:
-        raise CorruptFileError(f"a level of {levels.max()} where {maximum} is the maximum")
-    return levels
-
-
 def encode_levels(levels: npt.NDArray[np.uint8], maximum: int) -> Any:
     """Levels without a length prefix."""
     return kernels.rle_encode_u8(levels, bit_width(maximum))
@@ -52,7 +42,7 @@ def encode_indices(indices: npt.NDArray[np.int32], num_entries: int) -> bytes:
     return bytes([width]) + bytes(kernels.rle_encode_i32(indices, width))
 
 
-def decode(data: Any, count: int, leaf: LeafType) -> Values:
+def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     """Booleans in encoding RLE: 4-byte length, then runs of bit width 1."""
     if leaf.physical not in TYPES:
         raise CorruptFileError(f"encoding RLE on {leaf.physical.name} values")
@@ -61,7 +51,9 @@ def decode(data: Any, count: int, leaf: LeafType) -> Values:
     size = int.from_bytes(memoryview(data)[:4], "little")
     if size > len(data) - 4:
         raise CorruptFileError(f"an RLE boolean page claims {size} bytes of {len(data) - 4}")
-    return decode_levels(memoryview(data)[4 : 4 + size], count, 1)
+    values = np.empty(count, np.uint8) if out is None else out
+    kernels.rle_decode_u8(memoryview(data)[4 : 4 + size], 1, count, values)
+    return values
 
 
 def encode(values: Values, leaf: LeafType) -> bytes:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import xxhash
 
 from pyparq import kernels
-from pyparq.errors import CorruptFileError, LimitError, UnsupportedError
+from pyparq.errors import CorruptFileError, FilterError, LimitError, OptionError, UnsupportedError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize, serialize
 from pyparq.index.sizing import BLOCK_BYTES, false_positive_rate
@@ -161,12 +161,17 @@ class BloomFilter:
         kernels.sbbf_insert(self.bitset, np.ascontiguousarray(hashes, np.uint64))
 
     def check_hash(self, hashes: Any) -> Any:
-        """Whether one hash (an int: answers bool) or each of many (answers a bool array) may be present."""
+        """Whether one hash (an int: answers bool) or each of many (answers a bool array) may be present.
+
+        Raises :class:`FilterError` for what is no 64-bit integer.
+        """
         if isinstance(hashes, (int, np.integer)):
             value = int(hashes) & 0xFFFFFFFFFFFFFFFF
             start = block_index(value, self.num_blocks) * BLOCK_BYTES
             return check_block(self.bitset[start : start + BLOCK_BYTES].tobytes(), value)
         array = np.asarray(hashes)
+        if array.dtype.kind not in "iu" and array.size:
+            raise FilterError(f"hashes are 64-bit integers, not {array.dtype}")
         if array.dtype.kind == "i":
             array = array.view(np.uint64) if array.itemsize == 8 else array.astype(np.uint64)
         found = kernels.sbbf_check(self.bitset, np.ascontiguousarray(array, np.uint64).reshape(-1))
@@ -177,16 +182,18 @@ class BloomFilter:
 
         Values are those of the leaf's physical type: int, float, bytes (str for text), unscaled int for
         decimals. Where a filter cannot prove anything (NaN, BOOLEAN, ...) the answer is True.
+
+        Raises :class:`FilterError` for a value of another kind.
         """
         leaf = leaf or self.leaf
         if leaf is None:
-            raise ValueError("check needs the leaf type that the filter is for")
+            raise OptionError("check needs the leaf type that the filter is for")
         if (isinstance(values, np.ndarray) and values.ndim > 0) or isinstance(values, (list, tuple)):
             return self._check_many(values, leaf)
         return self._check_one(values, leaf)
 
     def _check_one(self, value: Any, leaf: LeafType) -> bool:
-        hashes = hash_literal(_comparable(value, leaf), leaf)
+        hashes = hash_literal(_comparable(value, leaf), leaf) if can_prune(leaf) else None
         return True if hashes is None else any(self.check_hash(h) for h in hashes)
 
     def _check_many(self, values: Sequence[Any] | npt.NDArray[Any], leaf: LeafType) -> npt.NDArray[np.bool_]:
@@ -235,13 +242,20 @@ def _comparable(value: Any, leaf: LeafType) -> Any:
     """A Python or numpy scalar as a value of the leaf's comparable domain."""
     kind = domain(leaf)
     if kind == "bytes":
-        if isinstance(value, str):
-            return value.encode("utf-8")
-        return bytes(value) if isinstance(value, (bytes, bytearray, memoryview, np.bytes_)) else value
+        if isinstance(value, str) and leaf.physical == Physical.BYTE_ARRAY:
+            return value.encode("utf-8", "surrogatepass")
+        if not isinstance(value, (bytes, bytearray, memoryview)):
+            wanted = "text or bytes" if leaf.physical == Physical.BYTE_ARRAY else f"{leaf.length} bytes"
+            raise FilterError(f"a filter of {leaf.kind} values is asked for {wanted}, not {type(value).__name__}")
+        return bytes(value)
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, (int, float)):
-        raise TypeError(f"a {leaf.kind} filter is asked for numbers, not {type(value).__name__}")
+        unscaled = " (unscaled)" if leaf.kind == "decimal" else ""
+        raise FilterError(
+            f"a filter of {leaf.kind} values is asked for numbers{unscaled} as the file stores them, "
+            f"not {type(value).__name__}"
+        )
     return int(value) if kind != "float" and isinstance(value, float) and value.is_integer() else value
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from pyparq.errors import CorruptFileError, DataError, LimitError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize
+from pyparq.format.codec import deserialize, deserialize_lists
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bounds, Int64Array
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
@@ -215,32 +214,25 @@ def parse_offset_index(
     row, start with row 0 and stay below ``num_rows``.
     """
     _checked_size(data, "an OffsetIndex", limits)
-    index, _ = deserialize(tt.OffsetIndex, data)
-    pages = index.page_locations
-    count = len(pages)
-    rows = np.array(list(map(_PLACE, pages)), np.int64).reshape(count, 3)
-    offsets, sizes, first_rows = rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy()
+    (pages, unencoded), _ = deserialize_lists(tt.OffsetIndex, data)
+    assert pages is not None  # required
+    count = len(pages) // 3
+    offsets, sizes, first_rows = pages[:count], pages[count : 2 * count], pages[2 * count :]
     if count == 0:
         if num_rows > 0:
             raise CorruptFileError(f"the OffsetIndex lists no page for {num_rows} rows")
         return PageLocations(offsets, sizes, first_rows)
-    if first_rows[0] != 0 or first_rows[-1] >= max(num_rows, 1) or bool((first_rows[1:] <= first_rows[:-1]).any()):
+    if first_rows[0] != 0 or first_rows[-1] >= max(num_rows, 1) or np.any(first_rows[1:] <= first_rows[:-1]):
         raise CorruptFileError(f"the OffsetIndex does not cut {num_rows} rows into pages")
     # Bounding the offsets first keeps the sums below from overflowing.
-    if int(sizes.min()) <= 0 or int(offsets.min()) < start or int(offsets.max()) >= end:
+    if sizes.min() <= 0 or offsets[0] < start or offsets.max() >= end:
         raise CorruptFileError(f"the OffsetIndex has pages outside of the chunk at {start}-{end}")
     ends = offsets + sizes
-    if int(ends.max()) > end or bool((ends[:-1] > offsets[1:]).any()):
+    if ends[-1] > end or np.any(ends[:-1] > offsets[1:]):
         raise CorruptFileError(f"the OffsetIndex has pages that overlap or leave the chunk at {start}-{end}")
-    unencoded = index.unencoded_byte_array_data_bytes
-    if unencoded is None:
-        return PageLocations(offsets, sizes, first_rows)
-    if len(unencoded) != count or min(unencoded) < 0:
+    if unencoded is not None and (len(unencoded) != count or int(unencoded.min()) < 0):
         raise CorruptFileError(f"the OffsetIndex gives {len(unencoded)} unencoded sizes for {count} pages")
-    return PageLocations(offsets, sizes, first_rows, np.array(unencoded, np.int64))
-
-
-_PLACE = attrgetter("offset", "compressed_page_size", "first_row_index")
+    return PageLocations(offsets, sizes, first_rows, unencoded)
 
 
 def parse_column_index(

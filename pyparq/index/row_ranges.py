@@ -12,30 +12,44 @@ import numpy.typing as npt
 
 Int64Array = npt.NDArray[np.int64]
 
+_NO_EDGES: Int64Array = np.empty(0, np.int64)
+_NO_EDGES.flags.writeable = False  # shared
+
 
 class RowRanges:
     """Rows ``[starts[k], ends[k])`` of a row group with ``num_rows`` rows; sorted, disjoint, not touching."""
 
-    __slots__ = ("ends", "num_rows", "starts")
+    __slots__ = ("_count", "ends", "num_rows", "starts")
 
-    def __init__(self, starts: Int64Array, ends: Int64Array, num_rows: int) -> None:
+    def __init__(self, starts: Int64Array, ends: Int64Array, num_rows: int, count: int = -1) -> None:
+        """Not to be changed afterwards; ``count`` is how many rows these are, where the caller knows."""
         self.starts = starts
         self.ends = ends
         self.num_rows = num_rows
+        self._count = count
 
     @classmethod
     def all(cls, num_rows: int) -> RowRanges:
         if num_rows == 0:
             return cls.none(0)
-        return cls(np.zeros(1, np.int64), np.array([num_rows], np.int64), num_rows)
+        return cls(np.zeros(1, np.int64), np.array([num_rows], np.int64), num_rows, num_rows)
 
     @classmethod
     def none(cls, num_rows: int) -> RowRanges:
-        return cls(np.empty(0, np.int64), np.empty(0, np.int64), num_rows)
+        return cls(_NO_EDGES, _NO_EDGES, num_rows, 0)
+
+    @classmethod
+    def one(cls, start: int, end: int, num_rows: int) -> RowRanges:
+        """The rows ``[start, end)``; a scan of few rows has hardly any other sets, so these are made with less ado."""
+        if end <= start:
+            return cls.none(num_rows)
+        return cls(np.array([start], np.int64), np.array([end], np.int64), num_rows, end - start)
 
     @classmethod
     def of(cls, ranges: Sequence[tuple[int, int]], num_rows: int) -> RowRanges:
         """From sorted ``(start, end)`` pairs."""
+        if len(ranges) == 1:
+            return cls.one(*ranges[0], num_rows)
         edges = np.array(ranges, np.int64).reshape(-1, 2)
         return cls.merged(edges[:, 0].copy(), edges[:, 1].copy(), num_rows)
 
@@ -50,10 +64,15 @@ class RowRanges:
         return cls(starts.astype(np.int64), ends.astype(np.int64), num_rows)
 
     @classmethod
-    def from_pages(cls, first_rows: Int64Array, keep: npt.NDArray[np.bool_], num_rows: int) -> RowRanges:
-        """The rows of the pages where ``keep`` is set; page ``k`` starts at ``first_rows[k]``."""
+    def from_pages(cls, first_rows: Int64Array, pages: Int64Array, num_rows: int) -> RowRanges:
+        """The rows of the given pages (ascending); page ``k`` starts at ``first_rows[k]``."""
+        count = len(pages)
+        if count and pages[-1] - pages[0] == count - 1:  # side by side
+            after = int(pages[-1]) + 1
+            end = int(first_rows[after]) if after < len(first_rows) else num_rows
+            return cls.one(int(first_rows[pages[0]]), end, num_rows)
         ends = np.append(first_rows[1:], num_rows)
-        return cls.merged(first_rows[keep], ends[keep], num_rows)
+        return cls.merged(first_rows[pages], ends[pages], num_rows)
 
     @classmethod
     def merged(cls, starts: Int64Array, ends: Int64Array, num_rows: int) -> RowRanges:
@@ -62,6 +81,8 @@ class RowRanges:
         starts, ends = starts[nonempty], ends[nonempty]
         if len(starts) == 0:
             return cls.none(num_rows)
+        if len(starts) == 1:
+            return cls(starts.astype(np.int64), ends.astype(np.int64), num_rows)
         gap = starts[1:] > ends[:-1]
         first = np.concatenate(([True], gap))
         last = np.concatenate((gap, [True]))
@@ -70,7 +91,9 @@ class RowRanges:
     @property
     def count(self) -> int:
         """How many rows are in the set."""
-        return int((self.ends - self.starts).sum())
+        if self._count < 0:
+            self._count = int((self.ends - self.starts).sum())
+        return self._count
 
     @property
     def is_all(self) -> bool:
@@ -86,6 +109,8 @@ class RowRanges:
         return iter(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return (
             isinstance(other, RowRanges)
             and self.num_rows == other.num_rows
@@ -100,16 +125,27 @@ class RowRanges:
         return f"RowRanges({self.count} of {self.num_rows} rows: {shown})"
 
     def __and__(self, other: RowRanges) -> RowRanges:
-        if self.is_all:
+        if self.is_all or not other:
             return other
-        if other.is_all:
+        if other.is_all or not self:
             return self
+        if len(self) == len(other) == 1:
+            start, end = max(self.starts[0], other.starts[0]), min(self.ends[0], other.ends[0])
+            return RowRanges.one(int(start), int(end), self.num_rows)
         return self._combine(other, 2)
 
     def __or__(self, other: RowRanges) -> RowRanges:
+        if not other or self.is_all:
+            return self
+        if not self or other.is_all:
+            return other
         return self._combine(other, 1)
 
     def __invert__(self) -> RowRanges:
+        if not self:
+            return RowRanges.all(self.num_rows)
+        if self.is_all:
+            return RowRanges.none(self.num_rows)
         starts = np.concatenate(([0], self.ends)).astype(np.int64)
         ends = np.concatenate((self.starts, [self.num_rows])).astype(np.int64)
         return RowRanges.merged(starts, ends, self.num_rows)
@@ -125,15 +161,18 @@ class RowRanges:
         inside = np.cumsum(deltas[order]) >= needed
         return RowRanges.merged(points[:-1][inside[:-1]], points[1:][inside[:-1]], self.num_rows)
 
-    def intersects(self, starts: Int64Array, ends: Int64Array) -> npt.NDArray[np.bool_]:
-        """For each range ``[starts[k], ends[k])``: does it hold any row of this set?"""
+    def pages(self, first_rows: Int64Array) -> Int64Array:
+        """The pages that hold any row of this set, ascending; page ``k`` starts at ``first_rows[k]``."""
         if not self:
-            return np.zeros(len(starts), bool)
-        # The first of our ranges that ends after the given start must begin before the given end.
-        index = np.searchsorted(self.ends, starts, side="right")
-        found = index < len(self.ends)
-        ours = self.starts[np.minimum(index, len(self.starts) - 1)]
-        return np.asarray(found & (ours < ends) & (ends > starts))
+            return np.empty(0, np.int64)
+        first = first_rows.searchsorted(self.starts, "right") - 1
+        after = first_rows.searchsorted(self.ends)
+        if len(first) == 1:
+            return np.arange(first[0], after[0])
+        covered = np.zeros(len(first_rows) + 1, np.int64)
+        np.add.at(covered, first, 1)
+        np.add.at(covered, after, -1)
+        return np.flatnonzero(np.cumsum(covered[:-1]))
 
     def rows(self) -> Int64Array:
         """The row numbers, ascending, int64."""
@@ -159,6 +198,8 @@ class RowRanges:
     def positions_in(self, outer: RowRanges) -> Int64Array:
         """Where this set's rows stand among the rows of ``outer``, a superset; int64, ascending."""
         rows = self.rows()
+        if len(outer) == 1:
+            return np.asarray(rows - outer.starts[0])
         before = np.concatenate(([0], np.cumsum(outer.ends - outer.starts)[:-1]))
         index = np.searchsorted(outer.starts, rows, side="right") - 1
         return np.asarray(rows - outer.starts[index] + before[index])

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
+from pyparq.buffers import SMALLEST, pool
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.url import file_system, local_path
 
@@ -65,16 +66,24 @@ class LocalFile:
     def _read(self, offset: int, length: int) -> memoryview:
         if self._fd < 0:
             raise OptionError("the file is closed", file=self.name)
-        data = os.pread(self._fd, length, offset)
-        if len(data) == length:
-            return memoryview(data)
-        parts = [data]  # one call returns at most 2 GiB on Linux, and may return less
-        got = len(data)
-        while data and got < length:
-            data = os.pread(self._fd, length - got, offset + got)
-            parts.append(data)
-            got += len(data)
-        return _exactly(b"".join(parts), offset, length, self.name)
+        if length < SMALLEST or not hasattr(os, "preadv"):
+            data = os.pread(self._fd, length, offset)
+            if len(data) == length:
+                return memoryview(data)
+        buffer, got = memoryview(pool.take(length).data), 0
+        while got < length:  # one call returns at most 2 GiB on Linux, and may return less
+            count = self._read_into(buffer[got:], offset + got)
+            if count == 0:
+                break
+            got += count
+        return _exactly(buffer[:got], offset, length, self.name)
+
+    def _read_into(self, buffer: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._fd, [buffer], offset)
+        data = os.pread(self._fd, len(buffer), offset)
+        buffer[: len(data)] = data
+        return len(data)
 
     def close(self) -> None:
         fd, self._fd = self._fd, -1

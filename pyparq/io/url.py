@@ -20,7 +20,8 @@ def file_system(url: str, doing: str, direction: str) -> tuple[Any, str]:
     """The fsspec file system of a URL and the path in it; ``doing`` and ``direction`` (``"reading"``, ``"read from"``)
     are for messages.
 
-    Raises :class:`UnsupportedError` without fsspec, :class:`OptionError` for a protocol that it does not know.
+    Raises :class:`UnsupportedError` without fsspec, or without what it needs for the protocol; :class:`OptionError` for
+    a protocol that it does not know.
     """
     try:
         import fsspec
@@ -28,6 +29,8 @@ def file_system(url: str, doing: str, direction: str) -> tuple[Any, str]:
         raise UnsupportedError(f"{doing} {url!r} needs fsspec: pip install 'pyparq[fsspec]'") from None
     try:
         fs, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise UnsupportedError(f"{doing} {url!r} needs one more package: {error}") from None
     except ValueError as error:
         raise OptionError(f"cannot {direction} {url!r}: {error}") from error
     return fs, path

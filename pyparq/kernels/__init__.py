@@ -9,6 +9,7 @@ from __future__ import annotations
 
 try:
     from pyparq.kernels._native import (
+        FAST_CRC32,
         LIVE_SLOT,
         SHORT_DICTIONARY_LONGEST,
         KernelError,
@@ -22,6 +23,7 @@ try:
         compare_binary_decimal,
         compare_flba,
         count_distinct_u64,
+        crc32,
         delta_byte_array_decode,
         delta_byte_array_encode,
         delta_decode_i32,
@@ -36,7 +38,9 @@ try:
         gather_binary_bytes,
         gather_binary_offsets,
         gather_fixed,
+        gather_runs,
         isin_binary,
+        leaf_slots,
         levels_agree,
         list_slots,
         minmax_binary,
@@ -47,6 +51,8 @@ try:
         pack_bits,
         plain_binary_decode,
         plain_binary_encode,
+        plain_binary_take,
+        read_levels,
         rle_decode_i32,
         rle_decode_u8,
         rle_encode_i32,
@@ -73,7 +79,11 @@ except ImportError as exc:  # never a silent slow path
         f"The loader said: {exc}"
     ) from exc
 
+if not FAST_CRC32:  # zlib's tables beat a loop over bytes
+    from zlib import crc32  # type: ignore[assignment]
+
 __all__ = [
+    "FAST_CRC32",
     "KernelError",
     "LIVE_SLOT",
     "SHORT_DICTIONARY_LONGEST",
@@ -87,6 +97,7 @@ __all__ = [
     "compare_binary_decimal",
     "compare_flba",
     "count_distinct_u64",
+    "crc32",
     "delta_byte_array_decode",
     "delta_byte_array_encode",
     "delta_decode_i32",
@@ -101,7 +112,9 @@ __all__ = [
     "gather_binary_bytes",
     "gather_binary_offsets",
     "gather_fixed",
+    "gather_runs",
     "isin_binary",
+    "leaf_slots",
     "levels_agree",
     "list_slots",
     "minmax_binary",
@@ -112,6 +125,8 @@ __all__ = [
     "pack_bits",
     "plain_binary_decode",
     "plain_binary_encode",
+    "plain_binary_take",
+    "read_levels",
     "rle_decode_i32",
     "rle_decode_u8",
     "rle_encode_i32",

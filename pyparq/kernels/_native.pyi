@@ -20,6 +20,12 @@ Buffer: TypeAlias = _PyBuffer | NDArray[Any]
 
 class KernelError(ValueError): ...
 
+FAST_CRC32: bool
+"""Whether this processor has what `crc32` takes to be quick."""
+
+def crc32(data: Buffer, value: int = 0) -> int:
+    """The CRC-32 of zlib; `value` is that of the bytes before."""
+
 # --- RLE / bit-packing hybrid (Encodings.md) ---
 def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_value: int = -1) -> int:
     """Decode exactly `count` values of 0..8 bits into uint8 `out[:count]`; returns the bytes used.
@@ -30,6 +36,12 @@ def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_val
 
 def rle_decode_i32(data: Buffer, bit_width: int, count: int, out: Buffer, limit: int) -> int:
     """As `rle_decode_u8`, 0..32 bits into int32 `out`; every value must be below `limit` (at most 2^31)."""
+
+def read_levels(data: Buffer, count: int, maximum: int, always: bool) -> tuple[NDArray[np.uint8] | None, int]:
+    """`count` levels of at most `maximum` (1..255), and how many of them are `maximum`.
+
+    None instead of the levels where one run says that all of them are, unless they are wanted `always`.
+    """
 
 def bit_packed_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer) -> int:
     """Decode the deprecated BIT_PACKED levels (most significant bit first); returns the bytes used."""
@@ -50,6 +62,12 @@ def unpack_bits(bitmap: Buffer, bit_offset: int, out: Buffer) -> None:
 def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:
     """`out[i] = dictionary[indices[i]]` for checked int32 indices; `out` has len(indices) * width bytes."""
 
+def gather_runs(dictionary: Buffer, width: int, data: Buffer, count: int, valid: Buffer | None, out: Buffer) -> None:
+    """As `gather_fixed`, of `count` indices as a page has them: a byte with their bit width, then runs.
+
+    They go to the slots that are present; absent slots become zero bytes.
+    """
+
 def scatter_fixed(values: Buffer, width: int, valid: Buffer | None, out: Buffer) -> None:
     """Spread packed values over the slots that are present; absent slots become zero bytes."""
 
@@ -63,6 +81,12 @@ def plain_binary_decode(data: Buffer, count: int, out_offsets: Buffer, out_data:
     Writes count + 1 offsets from `base` up (int32 or int64), and the bytes, used - 4 * count of them, to the
     start of `out_data` (len(data) - 4 * count always suffices). What lies behind them in `out_data` may be
     overwritten too.
+    """
+
+def plain_binary_take(data: Buffer, count: int, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """(offsets, bytes) of the values at `rows` (int64, strictly ascending) of `count` length-prefixed ones.
+
+    Looks at nothing behind the last of them.
     """
 
 def plain_binary_encode(offsets: Buffer, data: Buffer) -> NDArray[np.uint8]:
@@ -87,10 +111,18 @@ class ShortDictionary:
 
     def __init__(self, offsets: Buffer, data: Buffer) -> None: ...
     def room(self, values: int) -> int:
-        """Bytes that `gather` wants in `out_data` for so many values."""
+        """Bytes that the gathers want in `out_data` for so many values."""
 
     def gather(self, indices: Buffer, out_offsets: Buffer, base: int, out_data: Buffer) -> int:
         """Offsets and bytes of the picked values in one pass; returns the bytes taken. May scribble behind them."""
+
+    def gather_runs(
+        self, data: Buffer, count: int, valid: Buffer | None, out_offsets: Buffer, base: int, out_data: Buffer
+    ) -> int:
+        """The same of `count` indices as a page has them: a byte with their bit width, then runs.
+
+        They go to the slots that are present; absent slots are empty.
+        """
 
 def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data."""
@@ -237,6 +269,9 @@ def slot_validity(
 ) -> NDArray[np.bool_]:
     """Whether each slot of a position is present: its definition level is at least `def_level`."""
 
+def leaf_slots(def_levels: Buffer, slot_level: int, maximum: int) -> tuple[int, NDArray[np.uint8] | None]:
+    """(slots, valid) of a leaf: entries at `slot_level` or above have a slot, those at `maximum` a value."""
+
 def levels_agree(
     def_a: Buffer | None,
     rep_a: Buffer | None,
@@ -300,3 +335,7 @@ class ThriftRules:
     def __init__(self, rows: Sequence[Any]) -> None: ...
     def check(self, data: Buffer, offset: int, kind: int) -> tuple[int, bool]:
         """End of the struct of that kind at `offset`, and whether a text that may be raw is not UTF-8."""
+    def lists(self, data: Buffer, offset: int, kind: int) -> tuple[int, list[NDArray[np.int64] | None]]:
+        """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
+        hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
+        field come first, then all of the next."""

@@ -1,7 +1,8 @@
 """Grow one column from decoded pages: values spread over their slots, nulls left as gaps.
 
-Each builder owns one output buffer sized up front; a page is copied into its place once. Slots are rows for a flat
-column, list elements for a nested leaf. ``valid`` is a uint8 per slot (1 = present), ``None`` when all are.
+Each builder owns one output buffer sized up front; a page is decoded into its place, or copied there once. Slots are
+rows for a flat column, list elements for a nested leaf. ``valid`` is a uint8 per slot (1 = present), ``None`` when all
+are.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq import kernels
+from pyparq import encodings, kernels
+from pyparq.encodings import DELTA_LENGTH_BYTE_ARRAY, PLAIN, plain, rle
 from pyparq.encodings.dictionary import as_bytes
-from pyparq.errors import CorruptFileError, LimitError
+from pyparq.errors import LimitError
 from pyparq.schema.types import LeafType
-from pyparq.schema.values import BinaryValues, Values, empty_values
+from pyparq.schema.values import BinaryValues, Values, count_of, empty_values
 
 Valid = npt.NDArray[np.uint8]
 _INT32_MAX = 0x7FFFFFFF
@@ -75,6 +77,7 @@ class FixedBuilder(_Builder):
         super().__init__(capacity, leaf.width, max_bytes)
         sample = empty_values(leaf)
         assert isinstance(sample, np.ndarray)
+        self._leaf = leaf
         self._width = leaf.width
         self._out = np.empty((self.capacity, *sample.shape[1:]), sample.dtype)
 
@@ -82,24 +85,43 @@ class FixedBuilder(_Builder):
         super()._grow(capacity)
         self._out = _enlarged(self._out, capacity, self.length)
 
+    def _next(self, count: int) -> npt.NDArray[Any]:
+        """The next ``count`` slots, to be filled."""
+        self._reserve(count)
+        return self._out[self.length : self.length + count]
+
     def append(self, values: Values, valid: Valid | None, count: int) -> None:
         assert isinstance(values, np.ndarray)
-        self._reserve(count)
-        out = self._out[self.length : self.length + count]
+        out = self._next(count)
         if valid is None:
             out[:] = values
         else:
             kernels.scatter_fixed(as_bytes(np.ascontiguousarray(values)), self._width, valid, as_bytes(out))
         self._mark(valid, count, len(values))
 
+    def append_encoded(self, encoding: int, data: Any, present: int, valid: Valid | None, count: int) -> Values:
+        """Decode a page's ``present`` values; returns them (without the nulls; gone with the next page)."""
+        if valid is not None:
+            values = encodings.decode(encoding, data, present, self._leaf)
+            self.append(values, valid, count)
+            return values
+        values = encodings.decode(encoding, data, present, self._leaf, self._next(count))
+        self._mark(None, count, count)
+        return values
+
+    def append_runs(self, dictionary: Values, data: Any, present: int, valid: Valid | None, count: int) -> None:
+        """Decode a page of ``present`` dictionary indices."""
+        assert isinstance(dictionary, np.ndarray)
+        out = self._next(count)
+        kernels.gather_runs(as_bytes(dictionary), self._width, data, present, valid, as_bytes(out))
+        self._mark(valid, count, present)
+
     def append_indices(
         self, dictionary: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int
     ) -> None:
         assert isinstance(dictionary, np.ndarray)
-        self._reserve(count)
-        out = self._out[self.length : self.length + count]
         if valid is None:
-            kernels.gather_fixed(as_bytes(dictionary), self._width, indices, as_bytes(out))
+            kernels.gather_fixed(as_bytes(dictionary), self._width, indices, as_bytes(self._next(count)))
             self._mark(None, count, count)
             return
         packed = np.empty((len(indices), *dictionary.shape[1:]), dictionary.dtype)
@@ -114,8 +136,9 @@ class FixedBuilder(_Builder):
 class BinaryBuilder(_Builder):
     """Byte strings: offsets and growing data. Offsets are int32 until the data passes 2 GiB, then int64."""
 
-    def __init__(self, capacity: int, data_capacity: int, max_bytes: int) -> None:
+    def __init__(self, leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int) -> None:
         super().__init__(capacity, 4, max_bytes)
+        self._leaf = leaf
         self._offsets: npt.NDArray[Any] = np.empty(self.capacity + 1, np.int32)
         self._offsets[0] = 0
         self._data = np.empty(data_capacity, np.uint8)
@@ -145,26 +168,53 @@ class BinaryBuilder(_Builder):
         self._place(values.offsets, valid, count)
         self._used += last - first
 
-    def append_plain(self, data: Any, present: int, valid: Valid | None, count: int) -> BinaryValues:
-        """Decode ``present`` PLAIN byte arrays straight into place; returns them (a view that the next page ends)."""
+    def append_encoded(self, encoding: int, data: Any, present: int, valid: Valid | None, count: int) -> BinaryValues:
+        """Decode a page's ``present`` values; returns them (without the nulls; gone with the next page)."""
+        if encoding == PLAIN:
+            plain.check_size(data, present)
+            return self._decode_in_place(kernels.plain_binary_decode, data, present, valid, count)
+        if encoding == DELTA_LENGTH_BYTE_ARRAY:
+            return self._decode_in_place(kernels.delta_length_decode, data, present, valid, count)
+        values = encodings.decode(encoding, data, present, self._leaf)
+        assert isinstance(values, BinaryValues)
+        self.append(values, valid, count)
+        return values
+
+    def _decode_in_place(self, kernel: Any, data: Any, present: int, valid: Valid | None, count: int) -> BinaryValues:
+        """By a kernel that writes offsets from a base up, and bytes, fewer than ``data`` has."""
         self._reserve(count)
-        size = len(data) - 4 * present
-        if size < 0:
-            raise CorruptFileError(f"{present} PLAIN byte arrays in {len(data)} bytes")
-        self._reserve_data(size)
-        packed = np.empty(present + 1, self._offsets.dtype)
-        out_data = self._data[self._used : self._used + size]
-        kernels.plain_binary_decode(data, present, packed, out_data)
-        self._place(packed, valid, count)
-        self._used += int(packed[-1])
-        return BinaryValues(packed, out_data)
+        self._reserve_data(len(data))
+        if valid is None:
+            offsets = self._offsets[self.length : self.length + count + 1]
+        else:
+            offsets = np.empty(present + 1, self._offsets.dtype)
+        kernel(data, present, offsets, self._data[self._used : self._used + len(data)], self._used)
+        if valid is None:
+            self._mark(None, count, present)
+        else:
+            self._place(offsets, valid, count)
+        self._used = int(offsets[-1])
+        return BinaryValues(offsets, self._data)
+
+    def append_runs(self, dictionary: Values, data: Any, present: int, valid: Valid | None, count: int) -> None:
+        """Decode a page of ``present`` dictionary indices."""
+        assert isinstance(dictionary, BinaryValues)
+        short = self._short(dictionary, present)
+        if short is None or self._used + short.room(present) > _INT32_MAX:
+            self.append_indices(dictionary, rle.decode_indices(data, present, count_of(dictionary)), valid, count)
+            return
+        self._reserve(count)
+        self._reserve_data(short.room(present))
+        offsets = self._offsets[self.length : self.length + count + 1]
+        self._used += short.gather_runs(data, present, valid, offsets, self._used, self._data[self._used :])
+        self._mark(valid, count, present)
 
     def append_indices(
         self, dictionary: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int
     ) -> None:
         assert isinstance(dictionary, BinaryValues)
         self._reserve(count)
-        short = self._short(dictionary)
+        short = self._short(dictionary, len(indices))
         if short is not None and self._used + short.room(len(indices)) <= _INT32_MAX:
             self._reserve_data(short.room(len(indices)))
             out_data = self._data[self._used :]
@@ -185,9 +235,12 @@ class BinaryBuilder(_Builder):
             kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, out_data)
         self._used += total
 
-    def _short(self, dictionary: BinaryValues) -> kernels.ShortDictionary | None:
-        """The dictionary laid out for the quicker kernel, where its entries are short; made once per dictionary."""
+    def _short(self, dictionary: BinaryValues, count: int) -> kernels.ShortDictionary | None:
+        """The dictionary laid out for the quicker kernel, where its entries are short; made once per dictionary, and
+        not at all for a ``count`` of values that does not pay for it."""
         if self._dictionary is not dictionary:
+            if count < len(dictionary.offsets) // 4:
+                return None
             lengths = np.diff(dictionary.offsets)
             fits = len(lengths) > 0 and int(lengths.max()) <= kernels.SHORT_DICTIONARY_LONGEST
             self._dictionary = dictionary
@@ -215,7 +268,7 @@ def make_builder(leaf: LeafType, capacity: int, data_capacity: int, max_bytes: i
     """
     if leaf.is_binary:
         # Room to spare costs nothing until it is touched, and saves a copy when the guess is short by a page.
-        return BinaryBuilder(capacity, data_capacity + min(data_capacity, _SPARE), max_bytes)
+        return BinaryBuilder(leaf, capacity, data_capacity + min(data_capacity, _SPARE), max_bytes)
     return FixedBuilder(leaf, capacity, max_bytes)
 
 

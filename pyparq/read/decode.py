@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
-from pyparq import encodings
-from pyparq.encodings import DICTIONARY_ENCODINGS, PLAIN, encoding_name, plain, rle
+from pyparq.encodings import DICTIONARY_ENCODINGS, encoding_name, plain, rle
 from pyparq.errors import CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
-from pyparq.kernels import KernelError
+from pyparq.kernels import KernelError, leaf_slots
 from pyparq.options import ReadOptions
-from pyparq.read.builder import BinaryBuilder, Builder, Valid, make_builder
+from pyparq.read.ahead import OpenedPage, open_ahead
+from pyparq.read.builder import Builder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
-from pyparq.read.narrow import Int64Array, Narrower, pick
+from pyparq.read.narrow import Narrower, Places, decode_picked
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageBuffers, PageParts, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8, to_column
@@ -85,27 +84,35 @@ class ChunkDecoder:
         # A declared size is not yet a checked one: the guess stays within what the stored bytes make plausible.
         return int(min(share, self.chunk.size * 64 + 1024)) + 64
 
-    def feed(self, pages: Iterable[StoredPage]) -> None:
-        """Decode pages in order; a dictionary page among them becomes the dictionary."""
-        for page in pages:
+    def feed(self, pages: Iterable[StoredPage], ahead: bool = False) -> None:
+        """Decode pages in order; a dictionary page among them becomes the dictionary. ``ahead``: with a second thread
+        to open some of them."""
+        for page, parts in self._opened(pages, ahead):
             if page.ordinal == "dictionary":
                 if self.dictionary is None:
                     self.dictionary = decode_dictionary(page, self.chunk, self.options)
                     self.dictionary_decoded = 1
                 continue
             with located(row_group=self.chunk.row_group, column=self.chunk.name, page=page.ordinal):
-                self.feed_page(page)
+                self.feed_page(page, None, parts)
 
-    def feed_page(self, page: StoredPage, expected_rows: int | None = None) -> None:
-        """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it."""
+    def _opened(self, pages: Iterable[StoredPage], ahead: bool) -> Iterable[OpenedPage]:
+        if ahead and self.narrower is None:
+            return open_ahead(pages, self.chunk, self.options)
+        return ((page, None) for page in pages)
+
+    def feed_page(self, page: StoredPage, expected_rows: int | None = None, parts: PageParts | None = None) -> None:
+        """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it, ``parts`` the page opened."""
         count = num_levels_of(page)
         if self.num_levels + count > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
         self.num_levels += count
-        # Where a value is a row, a page without wanted rows need not even be decompressed.
-        if self.narrower is not None and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
+        # Where a value is a row, a page without wanted rows need not even be decompressed. Pages of a plan hold some.
+        planned = expected_rows is not None
+        if self.narrower is not None and not planned and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
             return
-        parts = open_page(page, self.chunk, self.options, self._buffers)
+        if parts is None:
+            parts = open_page(page, self.chunk, self.options, self._buffers)
         if expected_rows is not None:
             _check_rows(parts, expected_rows)
         if self.narrower is None:
@@ -140,41 +147,36 @@ class ChunkDecoder:
             return self._place_levels(parts)
         return parts.num_levels, parts.def_levels  # the levels of a flat column are its validity
 
-    def _append_picked(self, parts: PageParts, narrowed: PageParts, places: Int64Array) -> None:
+    def _append_picked(self, parts: PageParts, narrowed: PageParts, places: Places) -> None:
         """Some of a page's values, with the levels of ``narrowed``."""
         count, valid = self._slots(narrowed)
-        if parts.encoding in DICTIONARY_ENCODINGS:
-            entries = self.dictionary
-            if entries is None:
-                raise CorruptFileError("a dictionary-encoded page without a dictionary page")
-            self.builder.append_indices(entries, self._indices(parts, count_of(entries))[places], valid, count)
-            return
         try:
-            values = pick(encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf), places)
+            if parts.encoding in DICTIONARY_ENCODINGS:
+                entries = self._entries()
+                indices = rle.decode_indices(parts.data, parts.num_values, count_of(entries))
+                self.builder.append_indices(entries, indices[places], valid, count)
+                return
+            values = decode_picked(parts, self._leaf, places)
         except KernelError as error:
-            raise CorruptFileError(f"bad {encoding_name(parts.encoding)} data: {error}") from error
+            raise _bad_values(parts, error) from error
         self._check_text(values)
         self.builder.append(values, valid, count)
 
     def _append(self, parts: PageParts) -> None:
         count, valid = self._slots(parts)
-        if parts.encoding in DICTIONARY_ENCODINGS:
-            entries = self.dictionary
-            if entries is None:
-                raise CorruptFileError("a dictionary-encoded page without a dictionary page")
-            indices = self._indices(parts, count_of(entries))
-            self.builder.append_indices(entries, indices, valid, count)
-            return
-        if parts.encoding == PLAIN and isinstance(self.builder, BinaryBuilder | DictionaryBuilder):
-            try:
-                values: Values = self.builder.append_plain(parts.data, parts.num_values, valid, count)
-            except KernelError as error:
-                raise CorruptFileError(f"bad PLAIN data: {error}") from error
-            self._check_text(values)
-            return
-        values = encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf)
+        try:
+            if parts.encoding in DICTIONARY_ENCODINGS:
+                self.builder.append_runs(self._entries(), parts.data, parts.num_values, valid, count)
+                return
+            values = self.builder.append_encoded(parts.encoding, parts.data, parts.num_values, valid, count)
+        except KernelError as error:
+            raise _bad_values(parts, error) from error
         self._check_text(values)
-        self.builder.append(values, valid, count)
+
+    def _entries(self) -> Values:
+        if self.dictionary is None:
+            raise CorruptFileError("a dictionary-encoded page without a dictionary page")
+        return self.dictionary
 
     def _check_text(self, values: Values) -> None:
         if self._checks_text and isinstance(values, BinaryValues):
@@ -190,15 +192,11 @@ class ChunkDecoder:
                 self._def_levels.append(np.full(parts.num_levels, maximum, np.uint8))
             return parts.num_levels, None
         self._def_levels.append(levels)
-        slots = levels[levels >= self._slot_level] if self._slot_level else levels
-        return len(slots), np.asarray(slots == maximum).view(np.uint8)
+        return leaf_slots(levels, self._slot_level, maximum)
 
-    @staticmethod
-    def _indices(parts: PageParts, limit: int) -> npt.NDArray[np.int32]:
-        try:
-            return rle.decode_indices(parts.data, parts.num_values, limit)
-        except KernelError as error:
-            raise CorruptFileError(f"bad dictionary indices: {error}") from error
+
+def _bad_values(parts: PageParts, error: KernelError) -> CorruptFileError:
+    return CorruptFileError(f"bad {encoding_name(parts.encoding)} data: {error}")
 
 
 def _check_rows(parts: PageParts, expected: int) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.columns import binary_column
-from pyparq.encodings import dictionary
+from pyparq.encodings import dictionary, rle
 from pyparq.read.builder import BinaryBuilder, FixedBuilder, Valid
 from pyparq.schema.types import DataType, LeafType, Physical, arrow_type
-from pyparq.schema.values import BinaryValues, Values
+from pyparq.schema.values import BinaryValues, Values, count_of
 from pyparq.table import Column
 
 _INDEX = LeafType(Physical.INT32, "int", bits=32)
@@ -45,12 +45,15 @@ class DictionaryBuilder:
     def append(self, values: Values, valid: Valid | None, count: int) -> None:
         self._spelled_out().append(values, valid, count)
 
-    def append_plain(self, data: Any, present: int, valid: Valid | None, count: int) -> BinaryValues:
-        return self._spelled_out().append_plain(data, present, valid, count)
+    def append_runs(self, entries: Values, data: Any, present: int, valid: Valid | None, count: int) -> None:
+        self.append_indices(entries, rle.decode_indices(data, present, count_of(entries)), valid, count)
+
+    def append_encoded(self, encoding: int, data: Any, present: int, valid: Valid | None, count: int) -> Values:
+        return self._spelled_out().append_encoded(encoding, data, present, valid, count)
 
     def _spelled_out(self) -> BinaryBuilder:
         if self._plain is None:
-            self._plain = BinaryBuilder(self._capacity, self._data_capacity, self._max_bytes)
+            self._plain = BinaryBuilder(self._leaf, self._capacity, self._data_capacity, self._max_bytes)
             if self._indices.length:
                 valid, slots = self._indices.valid(), self._indices.values()
                 assert self._entries is not None

@@ -47,7 +47,10 @@ class FileFields:
     def result(self, stored: Field, shape: Shape) -> Field:
         """What the column called ``stored`` comes out as."""
         field = self._hints.restored(stored, self._place(shape.node)) if self._hints else stored
-        return with_dictionaries(field, shape, self._asked) if self._asked else field
+        field = with_dictionaries(field, shape, self._asked) if self._asked else field
+        if shape.kind == "leaf":  # so that the hint is looked up once
+            self._dictionaries[shape.node] = frozenset(dictionary_leaves(field.type, shape))
+        return field
 
     def is_dictionary(self, leaf: Node) -> bool:
         """Does the leaf come out as a dictionary?"""

@@ -22,7 +22,7 @@ from pyparq.read.open import OpenFile, open_file
 from pyparq.read.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
 from pyparq.read.plan import ScanPlan
 from pyparq.read.rows import row_numbers
-from pyparq.read.scan import Scan
+from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.schema.tree import SchemaTree
 from pyparq.schema.types import Schema
 from pyparq.table import Batch, Table
@@ -178,12 +178,12 @@ class ParquetFile:
 
     def iter_batches(
         self,
-        batch_size: int = 65_536,
+        batch_size: int | None = BATCH_ROWS,
         row_groups: Sequence[int] | None = None,
         columns: Sequence[str] | None = None,
         filters: Any = None,
     ) -> Iterator[Batch]:
-        """Matching rows in batches of at most ``batch_size``; one row group in memory at a time."""
+        """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.batches`."""
         return self.scan(columns, filters, row_groups).batches(batch_size)
 
     def execute(self, plan: ScanPlan) -> Table:

@@ -6,7 +6,6 @@ are the same.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.compression import UNCOMPRESSED, Scratch, decompress, most_output
+from pyparq.buffers import Scratch
+from pyparq.compression import UNCOMPRESSED, decompress, most_output
 from pyparq.encodings import BIT_PACKED, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
 from pyparq.encryption.aad import Module
 from pyparq.errors import ChecksumError, CorruptFileError, LimitError, ParquetError, UnsupportedError
@@ -149,7 +149,7 @@ def check_crc(page: StoredPage, chunk: Chunk, options: ReadOptions) -> None:
         return
     if chunk.crypto.authenticates_pages and page.header.type != DATA_PAGE_V2:
         return
-    if zlib.crc32(page.body) != crc & 0xFFFFFFFF:
+    if kernels.crc32(page.body) != crc & 0xFFFFFFFF:
         raise ChecksumError(f"the page does not match its CRC (stored {crc & 0xFFFFFFFF:#010x})")
 
 
@@ -192,30 +192,32 @@ def _open_v1(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
     data = memoryview(decompress(chunk.meta.codec, body, size, buffer))
     count = header.num_values
     at = 0
-    rep = None
+    rep, levels, present = None, None, count
     if node.max_rep:
-        rep, at = _levels_v1(data, at, count, node.max_rep, header.repetition_level_encoding)
-    levels = None
+        rep, at, _ = _levels_v1(data, at, count, node.max_rep, header.repetition_level_encoding, True)
     if node.max_def:
-        levels, at = _levels_v1(data, at, count, node.max_def, header.definition_level_encoding)
-    return _parts(node, count, rep, levels, header.encoding, data[at:])
+        levels, at, present = _levels_v1(data, at, count, node.max_def, header.definition_level_encoding, False)
+    return _parts(node, count, rep, levels, present, header.encoding, data[at:])
 
 
-def _levels_v1(data: memoryview, at: int, count: int, maximum: int, encoding: int) -> tuple[Levels, int]:
+def _levels_v1(
+    data: memoryview, at: int, count: int, maximum: int, encoding: int, always: bool
+) -> tuple[Levels | None, int, int]:
+    """(levels, where they end, how many are the maximum), as :func:`pyparq.kernels.read_levels` has it."""
     if encoding == BIT_PACKED:
-        width = rle.bit_width(maximum)
         levels = np.empty(count, np.uint8)
-        used = kernels.bit_packed_decode_u8(data[at:], width, count, levels)
+        used = kernels.bit_packed_decode_u8(data[at:], rle.bit_width(maximum), count, levels)
         if count and levels.max() > maximum:
             raise CorruptFileError(f"a level of {levels.max()} where {maximum} is the maximum")
-        return levels, at + used
+        return levels, at + used, int(np.count_nonzero(levels == maximum))
     if len(data) - at < 4:
         raise CorruptFileError("the page ends before its levels")
     size = int.from_bytes(data[at : at + 4], "little")
     at += 4
     if size > len(data) - at:
         raise CorruptFileError(f"levels of {size} bytes, the page has {len(data) - at} left")
-    return rle.decode_levels(data[at : at + size], count, maximum), at + size
+    found, most = kernels.read_levels(data[at : at + size], count, maximum, always)
+    return found, at + size, most
 
 
 def _open_v2(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
@@ -227,10 +229,11 @@ def _open_v2(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
     count = header.num_values
     levels_end = rep_size + def_size
     head, stored = chunk.crypto.open_page_v2(page.body, levels_end, _number(page), buffers.decrypted)
-    rep = rle.decode_levels(head[:rep_size], count, node.max_rep) if node.max_rep else None
-    levels = None
+    rep, levels, present = None, None, count
+    if node.max_rep:
+        rep, _ = kernels.read_levels(head[:rep_size], count, node.max_rep, True)
     if node.max_def:
-        levels = rle.decode_levels(head[rep_size:levels_end], count, node.max_def)
+        levels, present = kernels.read_levels(head[rep_size:levels_end], count, node.max_def, False)
     size -= levels_end
     compressed = header.is_compressed is not False and chunk.meta.codec != UNCOMPRESSED
     if compressed and len(stored) == 0 and size == 0:
@@ -239,7 +242,7 @@ def _open_v2(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
     data = decompress(codec, stored, size, buffers.decompressed.take(size) if compressed else None)
     if node.max_rep == 0 and header.num_rows != count:
         raise CorruptFileError(f"{header.num_rows} rows in a page of {count} values")
-    return _parts(node, count, rep, levels, header.encoding, memoryview(data))
+    return _parts(node, count, rep, levels, present, header.encoding, memoryview(data))
 
 
 def _number(page: StoredPage) -> int:
@@ -247,12 +250,8 @@ def _number(page: StoredPage) -> int:
 
 
 def _parts(
-    node: Node, count: int, rep: Levels | None, levels: Levels | None, encoding: int, data: memoryview
+    node: Node, count: int, rep: Levels | None, levels: Levels | None, present: int, encoding: int, data: memoryview
 ) -> PageParts:
-    if levels is None:
-        present = count
-    else:  # levels of 0 and 1 count as booleans, which is many times faster
-        present = int(np.count_nonzero(levels.view(np.bool_) if node.max_def == 1 else levels == node.max_def))
     if present == count and node.max_rep == 0:
         levels = None
     return PageParts(count, rep, levels, present, encoding, data)

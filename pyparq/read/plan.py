@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
@@ -122,24 +120,21 @@ def plan_column(
     """
     if locations is None or len(locations) == 0 or rows.is_all:
         return _whole(chunk)
-    counts = locations.row_counts(chunk.num_rows)
-    needed = rows.intersects(locations.first_rows, locations.first_rows + counts)
-    if needed.all() and not has_dictionary:
+    first_rows = locations.first_rows
+    needed = rows.pages(first_rows)
+    if len(needed) == len(first_rows) and not has_dictionary:
         return _whole(chunk)
-    pages = tuple(
-        PageRead(
-            k,
-            int(locations.offsets[k]),
-            int(locations.sizes[k]),
-            int(locations.first_rows[k]),
-            int(counts[k]),
-        )
-        for k in np.flatnonzero(needed).tolist()
-    )
+    pages = tuple(_page(locations, k, chunk.num_rows) for k in needed.tolist())
     head = int(locations.offsets[0]) - chunk.start
     dictionary = (chunk.start, head) if head > 0 and pages and not has_dictionary else None
-    held = RowRanges.from_pages(locations.first_rows, needed, chunk.num_rows)
+    held = RowRanges.from_pages(first_rows, needed, chunk.num_rows)
     return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, tuple(held))
+
+
+def _page(locations: PageLocations, k: int, num_rows: int) -> PageRead:
+    first_row = int(locations.first_rows[k])
+    end = int(locations.first_rows[k + 1]) if k + 1 < len(locations) else num_rows
+    return PageRead(k, int(locations.offsets[k]), int(locations.sizes[k]), first_row, end - first_row)
 
 
 def _whole(chunk: Chunk) -> ColumnRead:

@@ -18,6 +18,7 @@ from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.dictionary import evaluate_dictionary
 from pyparq.filters.predicate import VALUE_OPS, And, Constant, Predicate, Test
 from pyparq.index import bloom
+from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks
@@ -27,6 +28,7 @@ from pyparq.read.indexes import read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.selectivity import USELESS, kept_share
+from pyparq.schema.tree import Node
 from pyparq.schema.values import Values
 
 
@@ -154,9 +156,8 @@ class Pruner:
             for row_group, column in self._asked:
                 locations = selection.locations.get(column)
                 if row_group == selection.row_group and locations is not None:
-                    ends = locations.first_rows + locations.row_counts(selection.num_rows)
                     before += len(locations)
-                    after += int(np.count_nonzero(selection.maybe.intersects(locations.first_rows, ends)))
+                    after += len(selection.maybe.pages(locations.first_rows))
         return before, after
 
     def _settle(self) -> None:
@@ -202,12 +203,12 @@ class Pruner:
     # ---- the stages
 
     def _by_statistics(self) -> None:
+        bounds_of: dict[Node, Bounds] = {}
         for test in self.tests:
-            chunks = [self.file.chunk(s.row_group, test.node) for s in self.selections]
-            order = self.file.column_order(test.node)
-            bounds = bounds_of_chunks(test.leaf, [c.meta for c in chunks], order, self.file.created_by)
+            bounds = bounds_of.get(test.node)
+            if bounds is None:
+                bounds = bounds_of[test.node] = self._chunk_bounds(test.node)
             some, every = evaluate_bounds(test, bounds)
-            self._note(chunks)
             for k, selection in enumerate(self.selections):
                 key = test, selection.row_group
                 if not some[k]:
@@ -215,6 +216,13 @@ class Pruner:
                 elif every[k]:
                     self._sure[key] = RowRanges.all(selection.num_rows)
                 self._share[key] = kept_share(test, bounds, k)
+
+    def _chunk_bounds(self, node: Node) -> Bounds:
+        """From the statistics of a leaf's chunks, one entry per row group that is still in question."""
+        chunks = [self.file.chunk(s.row_group, node) for s in self.selections]
+        self._note(chunks)
+        order = self.file.column_order(node)
+        return bounds_of_chunks(node.type, [c.meta for c in chunks], order, self.file.created_by)
 
     def _by_bloom(self) -> None:
         asked: list[tuple[Test, Selection, Probe]] = []
@@ -288,9 +296,9 @@ class Pruner:
             some, every = evaluate_bounds(test, bounds)
             key = test, selection.row_group
             first_rows = locations.first_rows
-            self._maybe[key] &= RowRanges.from_pages(first_rows, some, selection.num_rows)
+            self._maybe[key] &= RowRanges.from_pages(first_rows, np.flatnonzero(some), selection.num_rows)
             if every.any():
-                self._sure[key] |= RowRanges.from_pages(first_rows, every, selection.num_rows)
+                self._sure[key] |= RowRanges.from_pages(first_rows, np.flatnonzero(every), selection.num_rows)
 
 
 def is_fully_dictionary(meta: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import index
 from typing import Any
@@ -20,15 +20,18 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
+from pyparq.read.fit import Stream, restore_batches
 from pyparq.read.leaf import DecodedLeaf, slot_level
 from pyparq.read.open import OpenFile
 from pyparq.read.plan import RowGroupPlan, ScanPlan
 from pyparq.read.project import Output, project
 from pyparq.read.prune import Pruner, Selection, StageReport
-from pyparq.read.restore import HintMismatch, restore_all
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
 from pyparq.schema.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
+
+BATCH_ROWS = 65_536
+"""Rows of a batch where nothing else is asked for."""
 
 
 class Scan:
@@ -70,8 +73,9 @@ class Scan:
 
     @property
     def schema(self) -> Schema:
-        """Schema of the result. String columns become ``large_string`` in tables where one passes 2 GiB, and a type
-        that ``ARROW:schema`` hints at, but the data contradict, is left out."""
+        """Schema of the result, as far as the footer tells: string columns become ``large_string`` in tables where one
+        passes 2 GiB (batches never do), and a type that ``ARROW:schema`` hints at, but the data contradict, is left
+        out."""
         return Schema(tuple(output.field for output in self.outputs), self.file.fields.metadata)
 
     def to_table(self) -> Table:
@@ -100,42 +104,32 @@ class Scan:
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
-        return Table(*widen_columns(self._restore(batches), batches))
+        schema = restore_batches(batches, self.outputs, self.schema, self.file.options.limits.max_column)
+        return Table(*widen_columns(schema, batches))
 
-    def _restore(self, batches: list[Batch]) -> Schema:
-        """Give the batches' columns the types of the result; returns the schema that they have then.
+    def batches(self, batch_size: int | None = BATCH_ROWS) -> Iterator[Batch]:
+        """Matching rows, in order, in :class:`pyparq.table.Batch` values of at most ``batch_size`` rows (``None``: as
+        many as a row group has) and less than 2 GiB of text in a column. All have one schema.
 
-        A hint that the data contradict is dropped for the whole column.
-        """
-        fields, most = list(self.schema.fields), self.file.options.limits.max_column
-        for k, output in enumerate(self.outputs):
-            if output.field.type == output.stored.type or not batches:
-                continue
-            columns = [batch.columns[k] for batch in batches]
-            with suppress(HintMismatch):
-                columns = restore_all(columns, output.field.type, most)
-            # What they came out as: a hint may be dropped, or strings may have become large.
-            fields[k] = replace(output.field, type=columns[0].type)
-            for batch, column in zip(batches, columns, strict=True):
-                batch.columns[k] = column
-        return replace(self.schema, fields=tuple(fields))
+        A batch holds rows of one row group. Only the selected pages of one row group are in memory at a time, beside
+        what the caller keeps: the batch of the turn before, in a ``for`` loop, which is whole row groups with ``None``.
 
-    def batches(self, batch_size: int | None = None) -> Iterator[Batch]:
-        """Matching rows, one :class:`pyparq.table.Batch` per row group (cut to ``batch_size`` rows when given).
-
-        At most the selected pages of one row group are in memory at a time. An empty row group gives no batch.
+        Raises :class:`LimitError` for a single row of more than 2 GiB, and :class:`CorruptFileError` where data that
+        contradict an ``ARROW:schema`` hint would change a column's type after the first batch.
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned = 0
+        stream = Stream(self.outputs, self.schema, self.file.options.limits.max_column)
         for batches in self._by_row_group():
-            for batch in batches:
-                batch.schema = widen_columns(self._restore([batch]), [batch])[0]
-                del batch  # no name here may keep a batch alive while the next one is made
+            with self._reading():
+                if batch_size is not None:
+                    _set_last_apart(batches, batch_size)
+                stream.fit(batches)
             for part in _slices(batches, batch_size):
                 self.rows_returned += part.num_rows
                 yield part
-                del part
+                del part  # no name here may keep a batch alive while the next one is made
 
     def _by_row_group(self) -> Iterator[list[Batch]]:
         """The batch of one row group after the other, until there are as many rows as were asked for."""
@@ -325,6 +319,19 @@ class Scan:
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
         return undecided.select(evaluate_rows(self.predicate, columns, levels=levels)) | selection.sure
+
+
+def _set_last_apart(batches: list[Batch], size: int) -> None:
+    """Make the last rows, ``size`` at most, a batch with memory of its own.
+
+    Whoever still holds the last part of one row group while the next is decoded would hold all of it otherwise.
+    """
+    if not batches or batches[-1].num_rows <= size:
+        return
+    batch = batches.pop()
+    first = (batch.num_rows - 1) // size * size
+    last = np.arange(first, batch.num_rows)
+    batches += [batch.slice(0, first), Batch([take(column, last) for column in batch.columns], len(last))]
 
 
 def _slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:

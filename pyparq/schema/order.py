@@ -173,7 +173,8 @@ def _decode_numbers(
         parts = [r if r is not None and len(r) == width else None for r in raw]
         joined = b"".join([blank if r is None else r for r in parts])
         ok = np.array([r is not None for r in parts], bool)
-    values = np.frombuffer(joined, stored).astype(wanted)
+    with np.errstate(invalid="ignore"):  # numpy warns of signalling NaNs, which are no more usable than others
+        values = np.frombuffer(joined, stored).astype(wanted)
     if stored.kind == "f":
         ok &= ~np.isnan(values)
     elif boolean:

@@ -22,7 +22,8 @@ class Node:
     """A schema node. ``max_def`` and ``max_rep`` are the levels at this node (README.md, Nested Encoding)."""
 
     __slots__ = (
-        "_type", "children", "column", "element", "max_def", "max_rep", "name", "num_leaves", "parent", "repetition",
+        "_dotted", "_type", "children", "column", "element", "max_def", "max_rep", "name", "num_leaves", "parent",
+        "repetition",
     )  # fmt: skip
 
     def __init__(self, element: Any, parent: Node | None, column: int) -> None:
@@ -38,6 +39,7 @@ class Node:
         """Ordinal of this leaf (of the first leaf below, for a group): its place in ``RowGroup.columns``."""
         self.num_leaves = 1
         self._type: LeafType | None = None
+        self._dotted: str | None = None
 
     @property
     def is_leaf(self) -> bool:
@@ -55,7 +57,9 @@ class Node:
 
     @property
     def dotted(self) -> str:
-        return ".".join(self.path)
+        if self._dotted is None:
+            self._dotted = ".".join(self.path)
+        return self._dotted
 
     @property
     def type(self) -> LeafType:

@@ -36,8 +36,8 @@ def write_table(data: Any, where: Any, *, schema: Any = None, **options: Any) ->
 
     ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
     pandas DataFrame, a dict of numpy arrays or lists. ``where``: a path (replaced only when the new file is
-    complete), a URL, or a writable binary file object. ``schema``: what to write it as. ``options``: see
-    :class:`pyparq.options.WriteOptions`.
+    complete), a URL, or a writable binary file object (the file's offsets count from where it stands). ``schema``: what
+    to write it as. ``options``: see :class:`pyparq.options.WriteOptions`.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
     :class:`OptionError` for options; what was at ``where`` is then untouched.

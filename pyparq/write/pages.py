@@ -5,12 +5,12 @@ The two versions share everything but their envelope: where the levels stand, an
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyparq import compression, encodings
+from pyparq import compression, encodings, kernels
+from pyparq.buffers import Scratch
 from pyparq.encryption.aad import Module
 from pyparq.encryption.writing import ChunkEncryption
 from pyparq.errors import DataError
@@ -38,11 +38,11 @@ class PageWriter:
     """Where each data page starts, counted from the start of the chunk."""
     sizes: list[int] = field(default_factory=list)
     """Stored bytes of each data page, header included."""
-    _scratch: compression.Scratch | None = None
+    _scratch: Scratch | None = None
 
     def __post_init__(self) -> None:
         if self.crypto.encrypted:
-            self._scratch = compression.Scratch()
+            self._scratch = Scratch()
 
     def add_dictionary(self, entries: Values, leaf: LeafType) -> None:
         """The dictionary page, which comes first."""
@@ -137,7 +137,7 @@ def _crc(parts: Sequence[Any]) -> int:
     """CRC-32 over the parts one after another, as the signed number that Thrift takes."""
     crc = 0
     for part in parts:
-        crc = zlib.crc32(part, crc)
+        crc = kernels.crc32(part, crc)
     return crc - (1 << 32) if crc >> 31 else crc
 
 

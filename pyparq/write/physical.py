@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import DataError
-from pyparq.kernels import compact_binary, compact_fixed, take_binary
+from pyparq.kernels import compact_binary, compact_fixed, take_binary, utf8_validate
 from pyparq.schema import int96
 from pyparq.schema.arrow import leaf_of
 from pyparq.schema.types import DataType, Field, LeafType, Physical
@@ -61,7 +61,10 @@ def leaf_values(column: Column, keep: Mask | Int64Array | None, leaf: LeafType) 
     if leaf.kind == "null":
         return np.empty(0, np.int32)
     if column.type.is_binary_like:
-        return _binary(column, keep)
+        taken = _binary(column, keep)
+        if leaf.is_text:
+            _check_text(taken)
+        return taken
     values = to_physical(_fixed(column, keep), column.type, leaf)
     if leaf.is_binary:
         return _shortest(values)  # a decimal in a BYTE_ARRAY
@@ -79,6 +82,14 @@ def _binary(column: Column, keep: Mask | Int64Array | None) -> BinaryValues:
         starts = offsets[:-1][keep]
         return BinaryValues(np.append(starts, offsets[-1:]).astype(np.int64, copy=False), data)
     return BinaryValues(*compact_binary(offsets, data, np.ascontiguousarray(keep).view(np.uint8)))
+
+
+def _check_text(values: BinaryValues) -> None:
+    bad = utf8_validate(values.offsets, values.data)
+    if bad >= 0:
+        raise Misfit(
+            bad, f"{values.value(bad)[:24]!r} is not UTF-8, which text must be; give it as binary to keep bytes"
+        )
 
 
 def _fixed(column: Column, keep: Mask | Int64Array | None) -> npt.NDArray[Any]:

@@ -144,7 +144,8 @@ def _keys(data: LeafData, key: SortKey) -> _Keys:
     assert dtype is not None  # the domains that are left are numeric
     numbers = values.reshape(-1).view(dtype)
     if kind == "float":
-        numbers = _ordered_floats(numbers.astype(np.float64))
+        with np.errstate(invalid="ignore"):  # signalling NaNs are values like any other
+            numbers = _ordered_floats(numbers.astype(np.float64))
     else:
         numbers = numbers.astype(np.uint64 if kind == "uint" else np.int64)
     if valid is not None:

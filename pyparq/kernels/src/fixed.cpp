@@ -1,13 +1,28 @@
 // Values of fixed width: dictionary gather, spreading over nulls and back.
+#include "hybrid.hpp"
 #include "values.hpp"
 
 namespace pyparq {
 
-size_t count_set(const uint8_t* valid, size_t n) {
-    size_t set = 0, i = 0;
-    for (; i + 16 <= n; i += 16) set += static_cast<size_t>(std::popcount(bits_of_sixteen(valid + i)));
-    for (; i < n; ++i) set += valid[i] != 0;
-    return set;
+size_t count_equal(const uint8_t* v, size_t n, uint8_t value) {
+    const uint64_t pattern = uint64_t{value} * 0x0101010101010101ull;
+    size_t others = 0, i = 0;
+    while (i + 8 <= n) {  // sums of bytes, before any of them can pass 255
+        uint64_t sums = 0;
+        for (const size_t stop = std::min(n - 8, i + 8 * 254); i <= stop; i += 8)
+            sums += ones_of_eight(load<uint64_t>(v + i) ^ pattern);
+        others += (sums & 0x00ff00ff00ff00ffull) * 0x0001000100010001ull >> 48;
+        others += (sums >> 8 & 0x00ff00ff00ff00ffull) * 0x0001000100010001ull >> 48;
+    }
+    for (; i < n; ++i) others += v[i] != value;
+    return n - others;
+}
+
+size_t count_set(const uint8_t* valid, size_t n) { return n - count_equal(valid, n, 0); }
+
+void check_present(const Valid& valid, size_t values) {
+    const size_t set = count_set(valid.data, valid.size);
+    if (set != values) fail(str(set) + " slots are present but there are " + str(values) + " values");
 }
 
 // Indices up to and including the last present slot.
@@ -88,6 +103,62 @@ void gather_fixed(const RawIn& dict, int64_t width_, const In<int32_t>& indices,
     });
 }
 
+constexpr size_t BLOCK = 1024;  // indices, in the first-level cache
+
+// A block of indices into their entries; absent slots become zeros. `indices` has one valid item more than values.
+template <class T>
+void pick(const uint8_t* dict, const uint32_t* indices, const uint8_t* valid, size_t n, size_t width, uint8_t* out) {
+    if (valid == nullptr) {
+        for (size_t i = 0; i < n; ++i) {
+            const size_t k = indices[i];
+            if constexpr (is_odd<T>) std::memcpy(out + i * width, dict + k * width, width);
+            else store(out + i * sizeof(T), load<T>(dict + k * sizeof(T)));
+        }
+        return;
+    }
+    size_t k = 0;
+    for (size_t i = 0; i < n; ++i) {
+        const bool set = valid[i] != 0;
+        const uint8_t* entry = dict + size_t{indices[k]} * width;
+        if constexpr (is_odd<T>) {
+            if (set) std::memcpy(out + i * width, entry, width);
+            else std::memset(out + i * width, 0, width);
+        } else if constexpr (std::is_integral_v<T>) {
+            store(out + i * sizeof(T), static_cast<T>(load<T>(entry) & (T{0} - static_cast<T>(set))));
+        } else {
+            const T v = load<T>(entry);
+            store(out + i * sizeof(T), set ? v : T{});
+        }
+        k += set;
+    }
+}
+
+void gather_runs(const RawIn& dict, int64_t width_, const RawIn& data, int64_t count_, const Valid& valid,
+                 const RawOut& out) {
+    const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
+    const size_t count = checked_count(count_, "count"), n = valid.none() ? count : valid.size;
+    if (out.size != checked_mul(n, width))
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are due");
+    NoGil nogil(out.size);
+    if (!valid.none()) check_present(valid, count);
+    if (count == 0) {  // there may be no index at all, nor any entry
+        if (out.size > 0) std::memset(out.data, 0, out.size);
+        return;
+    }
+    IndexReader reader(data.data, data.size, entries);
+    uint32_t indices[BLOCK + 1];
+    by_width(width, [&](auto tag) {
+        for (size_t from = 0; from < n; from += BLOCK) {
+            const size_t m = std::min(BLOCK, n - from);
+            const uint8_t* present = valid.none() ? nullptr : valid.data + from;
+            const size_t values = present == nullptr ? m : count_set(present, m);
+            reader.read(values, indices);
+            indices[values] = 0;  // looked up for absent slots behind the last value
+            pick<decltype(tag)>(dict.data, indices, values == m ? nullptr : present, m, width, out.data + from * width);
+        }
+    });
+}
+
 template <class T>
 void spread(const uint8_t* values, const uint8_t* valid, size_t end, uint8_t* out) {
     size_t k = 0;
@@ -106,9 +177,8 @@ void scatter_fixed(const RawIn& values, int64_t width_, const Valid& valid, cons
     if (out.size != checked_mul(n, width))
         fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are due");
     NoGil nogil(out.size);
-    const size_t set = valid.none() ? n : count_set(valid.data, n);
-    if (set != have) fail(str(set) + " slots are present but there are " + str(have) + " values");
-    if (set == n) {
+    if (!valid.none()) check_present(valid, have);
+    if (have == n) {
         if (n > 0) std::memcpy(out.data, values.data, values.size);
         return;
     }
@@ -165,6 +235,7 @@ void bind_fixed(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
     m.def("gather_fixed", &gather_fixed, "dictionary"_a, "width"_a, "indices"_a, "out"_a);
+    m.def("gather_runs", &gather_runs, "dictionary"_a, "width"_a, "data"_a, "count"_a, "valid"_a.none(), "out"_a);
     m.def("scatter_fixed", &scatter_fixed, "values"_a, "width"_a, "valid"_a.none(), "out"_a);
     m.def("compact_fixed", &compact_fixed, "values"_a, "width"_a, "valid"_a.none());
 }

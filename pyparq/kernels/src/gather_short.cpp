@@ -1,5 +1,6 @@
 // Dictionaries of short byte strings, laid out to be gathered from in one pass: every entry padded to whole vector
 // registers, so that a value costs one load, one store and one addition, whatever its length.
+#include "hybrid.hpp"
 #include "values.hpp"
 
 #include <vector>
@@ -8,24 +9,73 @@ namespace pyparq {
 namespace {
 
 constexpr size_t LONGEST = 64;
+constexpr size_t BLOCK = 1024;  // indices, in the first-level cache
+
+// Where the next value goes. There is room for every value at the longest length, and for one register more.
+template <class O>
+struct Place {
+    O* offsets;  // the next to be written: where the next value ends
+    O end;       // of the values so far
+    uint8_t* out;
+};
 
 template <size_t W>
-struct Block { uint64_t v[W / 8]; };
+struct Entries {
+    const uint8_t* slots;
+    const uint32_t* lengths;
+    size_t length;  // of every entry, where they are all alike; above LONGEST where not
 
-// `out` has room for every value at the longest length, and for one register more.
-template <size_t W, class O>
-uint64_t gather(const uint8_t* slots, const uint32_t* lengths, const In<int32_t>& indices, O* offsets, uint64_t base,
-                uint8_t* out) {
-    uint8_t* w = out;
-    offsets[0] = static_cast<O>(base);
-    for (size_t i = 0; i < indices.size; ++i) {
-        const size_t e = static_cast<size_t>(indices.data[i]);
-        store(w, load<Block<W>>(slots + e * W));
-        w += lengths[e];
-        offsets[i + 1] = static_cast<O>(base + static_cast<uint64_t>(w - out));
+    template <class O>
+    void put(const uint32_t* indices, size_t n, Place<O>& at) const {
+        if (length <= LONGEST) return put_alike(indices, n, at);
+        const auto* const from = slots;  // names of their own: the bytes written might be anything else
+        const auto* const sizes = lengths;
+        O* const offsets = at.offsets;
+        const O base = at.end;
+        uint8_t *const start = at.out, *w = start;
+        for (size_t i = 0; i < n; ++i) {
+            std::memcpy(w, from + size_t{indices[i]} * W, W);
+            w += sizes[indices[i]];
+            offsets[i] = static_cast<O>(base + static_cast<O>(w - start));
+        }
+        step(at, n, w);
     }
-    return static_cast<uint64_t>(w - out);
-}
+
+    // `count` values over the n slots that are present.
+    template <class O>
+    void put_present(const uint32_t* indices, size_t count, const uint8_t* valid, size_t n, Place<O>& at) const {
+        O ends[BLOCK + 1];
+        ends[0] = at.end;
+        Place<O> packed{ends + 1, at.end, at.out};
+        put(indices, count, packed);
+        O* const offsets = at.offsets;
+        size_t k = 0;
+        for (size_t i = 0; i < n; ++i) {  // no branch: nulls come in no order that one could foresee
+            k += valid[i] != 0;
+            offsets[i] = ends[k];
+        }
+        at = {at.offsets + n, packed.end, packed.out};
+    }
+
+  private:
+    template <class O>
+    void put_alike(const uint32_t* indices, size_t n, Place<O>& at) const {
+        const auto* const from = slots;
+        const size_t step_by = length;
+        O* const offsets = at.offsets;
+        const O base = at.end;
+        for (size_t i = 0; i < n; ++i) offsets[i] = static_cast<O>(base + static_cast<O>((i + 1) * step_by));
+        uint8_t* w = at.out;
+        for (size_t i = 0; i < n; ++i, w += step_by) std::memcpy(w, from + size_t{indices[i]} * W, W);
+        step(at, n, w);
+    }
+    template <class O>
+    static void step(Place<O>& at, size_t n, uint8_t* w) {
+        at.end = static_cast<O>(at.end + static_cast<O>(w - at.out));
+        at.offsets += n;
+        at.out = w;
+    }
+};
 
 class ShortDictionary {
   public:
@@ -33,43 +83,83 @@ class ShortDictionary {
         offsets.visit([&](const auto* o) {
             check_offsets(o, offsets.size, data.size, "dictionary offsets");
             const size_t entries = offsets.size - 1;
-            for (size_t i = 0; i < entries; ++i) longest_ = std::max(longest_, static_cast<size_t>(o[i + 1] - o[i]));
-            if (longest_ > LONGEST) fail("an entry of " + str(longest_) + " bytes; " + str(LONGEST) + " are the most");
-            width_ = longest_ <= 16 ? 16 : longest_ <= 32 ? 32 : 64;
+            size_t shortest = LONGEST;
             lengths_.resize(entries);
-            slots_.resize(entries * width_);
             for (size_t i = 0; i < entries; ++i) {
-                lengths_[i] = static_cast<uint32_t>(o[i + 1] - o[i]);
-                if (lengths_[i] > 0) std::memcpy(slots_.data() + i * width_, data.data + o[i], lengths_[i]);
+                const size_t length = static_cast<size_t>(o[i + 1] - o[i]);
+                if (length > LONGEST) fail("an entry of " + str(length) + " bytes; " + str(LONGEST) + " are the most");
+                longest_ = std::max(longest_, length);
+                shortest = std::min(shortest, length);
+                lengths_[i] = static_cast<uint32_t>(length);
             }
+            alike_ = shortest == longest_;
+            width_ = longest_ <= 8 ? 8 : longest_ <= 16 ? 16 : longest_ <= 32 ? 32 : 64;
+            slots_.resize(entries * width_);
+            for (size_t i = 0; i < entries; ++i)
+                if (lengths_[i] > 0) std::memcpy(slots_.data() + i * width_, data.data + o[i], lengths_[i]);
         });
     }
 
     size_t room(size_t values) const { return values * longest_ + LONGEST; }
 
-    int64_t gather_into(const In<int32_t>& indices, const OffsetsOut& out_offsets, int64_t base,
-                        const RawOut& out_data) const {
+    int64_t gather_indices(const In<int32_t>& indices, const OffsetsOut& out_offsets, int64_t base,
+                           const RawOut& out_data) const {
         const size_t n = indices.size;
-        if (out_offsets.size != n + 1) fail("out_offsets must have one item more than there are indices");
-        if (base < 0 || base > std::numeric_limits<int64_t>::max() / 4) fail("base is out of range: " + str(base));
-        if (n > (size_t{1} << 40) || out_data.size < room(n)) fail("out_data is too small for the longest values");
         NoGil nogil(n * 8);
         check_indices(indices.data, n, lengths_.size());
-        return out_offsets.visit([&](auto* out) {
-            using O = std::remove_pointer_t<decltype(out)>;
-            const uint64_t b = static_cast<uint64_t>(base);
-            if (b + n * longest_ > static_cast<uint64_t>(std::numeric_limits<O>::max()))
-                fail("offsets may not fit their type");
-            const uint8_t* slots = slots_.data();
-            const uint32_t* lengths = lengths_.data();
-            return static_cast<int64_t>(width_ == 16   ? gather<16>(slots, lengths, indices, out, b, out_data.data)
-                                        : width_ == 32 ? gather<32>(slots, lengths, indices, out, b, out_data.data)
-                                                       : gather<64>(slots, lengths, indices, out, b, out_data.data));
+        return write(n, n, out_offsets, base, out_data, [&](const auto& entries, auto& at) {
+            entries.put(reinterpret_cast<const uint32_t*>(indices.data), n, at);
+        });
+    }
+
+    int64_t gather_runs(const RawIn& data, int64_t count_, const Valid& valid, const OffsetsOut& out_offsets,
+                        int64_t base, const RawOut& out_data) const {
+        const size_t count = checked_count(count_, "count"), n = valid.none() ? count : valid.size;
+        NoGil nogil(n * 8);
+        if (!valid.none()) check_present(valid, count);
+        return write(count, n, out_offsets, base, out_data, [&](const auto& entries, auto& at) {
+            if (count == 0) {  // there may be no index at all, nor any entry
+                std::fill_n(at.offsets, n, at.end);
+                return;
+            }
+            IndexReader reader(data.data, data.size, lengths_.size());
+            uint32_t indices[BLOCK];
+            for (size_t from = 0; from < n; from += BLOCK) {
+                const size_t m = std::min(BLOCK, n - from);
+                const uint8_t* present = valid.none() ? nullptr : valid.data + from;
+                const size_t values = present == nullptr ? m : count_set(present, m);
+                reader.read(values, indices);
+                if (values == m) entries.put(indices, m, at);
+                else entries.put_present(indices, values, present, m, at);
+            }
         });
     }
 
   private:
-    size_t longest_ = 0, width_ = 16;
+    // Calls f with the entries and the place of the first of `slots` values, of which `count` are present.
+    template <class F>
+    int64_t write(size_t count, size_t slots, const OffsetsOut& out_offsets, int64_t base, const RawOut& out_data,
+                  F&& f) const {
+        if (out_offsets.size != slots + 1) fail("out_offsets must have one item more than there are values");
+        if (base < 0 || base > std::numeric_limits<int64_t>::max() / 4) fail("base is out of range: " + str(base));
+        if (count > (size_t{1} << 40) || out_data.size < room(count)) fail("out_data is too small for the longest values");
+        return out_offsets.visit([&](auto* out) {
+            using O = std::remove_pointer_t<decltype(out)>;
+            if (static_cast<uint64_t>(base) + count * longest_ > static_cast<uint64_t>(std::numeric_limits<O>::max()))
+                fail("offsets may not fit their type");
+            out[0] = static_cast<O>(base);
+            Place<O> at{out + 1, out[0], out_data.data};
+            const size_t length = alike_ ? longest_ : LONGEST + 1;
+            if (width_ == 8) f(Entries<8>{slots_.data(), lengths_.data(), length}, at);
+            else if (width_ == 16) f(Entries<16>{slots_.data(), lengths_.data(), length}, at);
+            else if (width_ == 32) f(Entries<32>{slots_.data(), lengths_.data(), length}, at);
+            else f(Entries<64>{slots_.data(), lengths_.data(), length}, at);
+            return static_cast<int64_t>(at.out - out_data.data);
+        });
+    }
+
+    size_t longest_ = 0, width_ = 8;
+    bool alike_ = false;
     std::vector<uint8_t> slots_;
     std::vector<uint32_t> lengths_;
 };
@@ -84,5 +174,7 @@ void bind_gather_short(nb::module_& m) {
     nb::class_<ShortDictionary>(m, "ShortDictionary")
         .def(nb::init<const Offsets&, const RawIn&>(), "offsets"_a, "data"_a)
         .def("room", &ShortDictionary::room, "values"_a)
-        .def("gather", &ShortDictionary::gather_into, "indices"_a, "out_offsets"_a, "base"_a, "out_data"_a);
+        .def("gather", &ShortDictionary::gather_indices, "indices"_a, "out_offsets"_a, "base"_a, "out_data"_a)
+        .def("gather_runs", &ShortDictionary::gather_runs, "data"_a, "count"_a, "valid"_a.none(), "out_offsets"_a,
+             "base"_a, "out_data"_a);
 }

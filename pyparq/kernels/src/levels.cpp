@@ -22,45 +22,88 @@ struct Entries {
 };
 
 struct Position {
-    unsigned rep, item;  // of the innermost list around it; 0 at the top
+    uint8_t rep, item;  // of the innermost list around it; 0 at the top
 };
 
-unsigned checked_level(int64_t level) {
+uint8_t checked_level(int64_t level) {
     if (level < 0 || level > 255) fail("level out of range: " + str(level));
-    return static_cast<unsigned>(level);
+    return static_cast<uint8_t>(level);
+}
+
+constexpr size_t BLOCK = 1024;
+
+// What levels say of an entry, a bit each.
+enum Says : uint8_t { START = 1, ITEM = 2, STRAY = 4, PRESENT = 8, FILLED = 16 };
+
+// The lists in a position: their items' levels, and the definition level from which on a slot is not null.
+struct ListLevels {
+    Position at;
+    uint8_t item_rep, item_def, present;
+};
+
+// All comparisons of a block at once, without a branch on the data.
+void classify(const uint8_t* def, const uint8_t* rep, size_t n, const ListLevels& lists, uint8_t* says) {
+    const auto [at, item_rep, item_def, present] = lists;
+    for (size_t i = 0; i < n; ++i) {
+        const uint8_t r = rep[i], d = def[i];
+        const uint8_t top = r <= at.rep, inside = r <= item_rep, filled = d >= item_def;
+        uint8_t v = static_cast<uint8_t>(top & (d >= at.item));
+        v = static_cast<uint8_t>(v | (inside & filled) << 1);
+        v = static_cast<uint8_t>(v | ((top ^ 1) & inside & (filled ^ 1)) << 2);  // it goes on with a list, yet is no item
+        says[i] = static_cast<uint8_t>(v | (d >= present) << 3 | filled << 4);
+    }
+}
+
+// Calls f with what each block of entries says, after making sure that no more than `slots` start.
+template <class F>
+void for_each_block(const Entries& in, size_t slots, const ListLevels& lists, F&& f) {
+    uint8_t says[BLOCK], zeros[BLOCK] = {}, most[BLOCK];
+    std::memset(most, 255, sizeof(most));
+    size_t started = 0;
+    for (size_t from = 0; from < in.count; from += BLOCK) {
+        const size_t n = std::min(BLOCK, in.count - from);
+        classify(in.def ? in.def + from : most, in.rep ? in.rep + from : zeros, n, lists, says);
+        size_t starts = 0;
+        for (size_t i = 0; i < n; ++i) starts += says[i] & START;
+        started += starts;
+        if (started > slots) fail("the levels start more than the " + str(slots) + " slots there are");
+        f(says, n);
+    }
+    if (started != slots) fail("the levels start " + str(started) + " slots, " + str(slots) + " are due");
+}
+
+size_t checked_slots(const Entries& in, int64_t slots_) {
+    const size_t slots = checked_count(slots_, "slots");
+    if (slots > in.count) fail(str(in.count) + " entries cannot hold " + str(slots) + " slots");
+    return slots;
 }
 
 // Offsets and presence of the lists in a position, from the levels of any leaf below it.
 nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t entries, int64_t slots_, int64_t rep,
-                      int64_t item, int64_t item_rep_, int64_t item_def_, int64_t def_level) {
+                      int64_t item, int64_t item_rep, int64_t item_def, int64_t def_level) {
     const Entries in(def_levels, rep_levels, entries);
-    const size_t slots = checked_count(slots_, "slots");
-    if (slots > in.count) fail(str(in.count) + " entries cannot hold " + str(slots) + " slots");
-    const Position at{checked_level(rep), checked_level(item)};
-    const unsigned item_rep = checked_level(item_rep_), item_def = checked_level(item_def_);
-    const unsigned present = checked_level(def_level);
+    const size_t slots = checked_slots(in, slots_);
+    const ListLevels lists{{checked_level(rep), checked_level(item)},
+                         checked_level(item_rep), checked_level(item_def), checked_level(def_level)};
     Fresh<int64_t> offsets(slots + 1);
     Fresh<bool> valid(slots + 1);
     {
         NoGil nogil(in.count);
         int64_t items = 0;
         size_t k = 0;
-        bool filled = false, stray = false;  // an item may only be in a list that starts with one
-        for (size_t e = 0; e < in.count; ++e) {
-            const unsigned r = in.rep ? in.rep[e] : 0, def = in.def ? in.def[e] : 255;
-            const bool start = r <= at.rep && def >= at.item, item = r <= item_rep && def >= item_def;
-            if (k + start > slots) fail("the levels start more than the " + str(slots) + " slots there are");
-            // Written for every entry, kept where a slot starts: no branch on the data, and k <= slots.
-            offsets.data[k] = items;
-            valid.data[k] = def >= present;
-            k += start;
-            filled = start ? def >= item_def : filled;
-            // What goes on with this list is an item of it.
-            const bool goes_on = r > at.rep && r <= item_rep;
-            stray |= (item && !filled) || (goes_on && def < item_def);
-            items += item;
-        }
-        if (k != slots) fail("the levels start " + str(k) + " slots, " + str(slots) + " are due");
+        unsigned filled = 0, stray = 0;  // an item may only be in a list that starts with one
+        for_each_block(in, slots, lists, [&](const uint8_t* says, size_t n) {
+            for (size_t i = 0; i < n; ++i) {
+                const unsigned v = says[i], start = v & START, item = v >> 1 & 1;
+                // Written for every entry, kept where a slot starts: no branch on the data, and k <= slots.
+                offsets.data[k] = items;
+                valid.data[k] = (v & PRESENT) != 0;
+                k += start;
+                items += item;
+                filled = (v >> 4 & start) | (filled & ~start);
+                stray |= (item & ~filled) | (v & STRAY);
+            }
+        });
         if (stray) fail("the levels put an item into a list that is null, empty or not there");
         offsets.data[slots] = items;
     }
@@ -70,24 +113,39 @@ nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t 
 nb::object slot_validity(const Valid& def_levels, const Valid& rep_levels, int64_t entries, int64_t slots_,
                          int64_t rep, int64_t item, int64_t def_level) {
     const Entries in(def_levels, rep_levels, entries);
-    const size_t slots = checked_count(slots_, "slots");
-    if (slots > in.count) fail(str(in.count) + " entries cannot hold " + str(slots) + " slots");
-    const Position at{checked_level(rep), checked_level(item)};
-    const unsigned present = checked_level(def_level);
+    const size_t slots = checked_slots(in, slots_);
+    const ListLevels lists{{checked_level(rep), checked_level(item)}, 0, 0, checked_level(def_level)};
     Fresh<bool> valid(slots + 1);
     {
         NoGil nogil(in.count);
         size_t k = 0;
-        for (size_t e = 0; e < in.count; ++e) {
-            const unsigned r = in.rep ? in.rep[e] : 0, def = in.def ? in.def[e] : 255;
-            const bool start = r <= at.rep && def >= at.item;
-            if (k + start > slots) fail("the levels start more than the " + str(slots) + " slots there are");
-            valid.data[k] = def >= present;
-            k += start;
-        }
-        if (k != slots) fail("the levels start " + str(k) + " slots, " + str(slots) + " are due");
+        for_each_block(in, slots, lists, [&](const uint8_t* says, size_t n) {
+            for (size_t i = 0; i < n; ++i) {
+                valid.data[k] = (says[i] & PRESENT) != 0;
+                k += says[i] & START;
+            }
+        });
     }
     return first_items(valid.object, slots + 1, slots);
+}
+
+// The slots of a leaf whose entries have one from `slot_level` on, and which of them hold a value.
+nb::object leaf_slots(const In<uint8_t>& def_levels, int64_t slot_level, int64_t maximum_) {
+    const uint8_t from = checked_level(slot_level), maximum = checked_level(maximum_);
+    const size_t n = def_levels.size;
+    Fresh<uint8_t> valid(n + 1);
+    size_t k = 0, set = 0;
+    {
+        NoGil nogil(n);
+        for (size_t i = 0; i < n; ++i) {
+            const uint8_t d = def_levels.data[i];
+            valid.data[k] = d == maximum;
+            set += d == maximum;
+            k += d >= from;
+        }
+    }
+    if (set == k) return nb::make_tuple(k, nb::none());
+    return nb::make_tuple(k, first_items(valid.object, n + 1, k));
 }
 
 bool goes_deeper(const Entries& in, unsigned rep) {
@@ -103,7 +161,7 @@ bool levels_agree(const Valid& def_a, const Valid& rep_a, int64_t entries_a, con
                   int64_t entries_b, int64_t rep_, int64_t def_level_) {
     const Entries a(def_a, rep_a, entries_a), b(def_b, rep_b, entries_b);
     const unsigned rep = checked_level(rep_);
-    const uint8_t level = static_cast<uint8_t>(checked_level(def_level_));
+    const uint8_t level = checked_level(def_level_);
     NoGil nogil(a.count + b.count);
     const auto def_at = [level](const Entries& in, size_t e) { return in.def ? std::min(in.def[e], level) : level; };
     const auto rep_at = [](const Entries& in, size_t e) { return in.rep ? in.rep[e] : uint8_t{0}; };
@@ -178,7 +236,7 @@ nb::object expand_lists(int64_t slots_, const Valid& reps, const Valid& defs, co
     if (!reps.none() && reps.size != slots) fail("levels are not one per slot");
     if (lengths.size != lists.count || count_live(defs, slots) != lists.count)
         fail("starts, lengths and live slots differ in number");
-    const uint8_t deeper = static_cast<uint8_t>(checked_level(item_rep)), ended = static_cast<uint8_t>(checked_level(empty_def));
+    const uint8_t deeper = checked_level(item_rep), ended = checked_level(empty_def);
     const Sizes sizes = check_lists(lists, num_items);
     const size_t total = slots - lists.count + sizes.items + sizes.empty;
     const bool all_live = total == sizes.items;
@@ -212,7 +270,7 @@ nb::object settle_slots(int64_t slots_, const Valid& defs, const Valid& present,
     const size_t slots = checked_count(slots_, "slots");
     const size_t live = count_live(defs, slots);
     if (!present.none() && present.size != live) fail("presence is not one per live slot");
-    const uint8_t absent = static_cast<uint8_t>(checked_level(absent_)), there = static_cast<uint8_t>(checked_level(there_));
+    const uint8_t absent = checked_level(absent_), there = checked_level(there_);
     Fresh<uint8_t> out(slots);
     {
         NoGil nogil(slots);
@@ -247,6 +305,7 @@ void bind_levels(nb::module_& m) {
           "item"_a, "item_rep"_a, "item_def"_a, "def_level"_a);
     m.def("slot_validity", &slot_validity, "def_levels"_a.none(), "rep_levels"_a.none(), "entries"_a, "slots"_a,
           "rep"_a, "item"_a, "def_level"_a);
+    m.def("leaf_slots", &leaf_slots, "def_levels"_a, "slot_level"_a, "maximum"_a);
     m.def("levels_agree", &levels_agree, "def_a"_a.none(), "rep_a"_a.none(), "entries_a"_a, "def_b"_a.none(),
           "rep_b"_a.none(), "entries_b"_a, "rep"_a, "def_level"_a);
     m.def("expand_lists", &expand_lists, "slots"_a, "reps"_a.none(), "defs"_a.none(), "starts"_a, "lengths"_a,

@@ -1,5 +1,5 @@
 // The RLE / bit-packed hybrid, both ways, the deprecated BIT_PACKED levels, and Arrow bitmaps.
-#include "bitpack.hpp"
+#include "hybrid.hpp"
 #include "values.hpp"
 
 namespace pyparq {
@@ -10,17 +10,6 @@ constexpr size_t kMaxGroups = size_t{1} << 24;  // per bit-packed run: readers h
 unsigned checked_width(int64_t width, int64_t most) {
     if (width < 0 || width > most) fail("bit width " + str(width) + " is not in 0.." + str(most));
     return static_cast<unsigned>(width);
-}
-
-uint64_t read_run_header(const uint8_t* data, size_t size, size_t& pos) {
-    uint64_t v = 0;
-    for (unsigned shift = 0; shift < 35; shift += 7) {
-        if (pos >= size) fail("RLE data end inside a run header");
-        const uint8_t b = data[pos++];
-        v |= static_cast<uint64_t>(b & 0x7f) << shift;
-        if (b < 0x80) return v;
-    }
-    fail("RLE run header is longer than five bytes");
 }
 
 template <class T>
@@ -36,7 +25,7 @@ void unpack_checked(const uint8_t* src, size_t bytes, unsigned w, size_t n, T* o
     } else {
         top = unpack_u32(src, bytes, w, n, reinterpret_cast<uint32_t*>(out));
     }
-    if (top > last) fail("RLE value " + str(uint64_t{top}) + " is beyond the largest allowed, " + str(uint64_t{last}));
+    check_hybrid(top, last);
 }
 
 // Exactly `count` values, each <= last. Returns the bytes used.
@@ -57,11 +46,8 @@ size_t decode_hybrid(const uint8_t* data, size_t size, unsigned w, size_t count,
             pos += stored;
             done += n;
         } else {
-            if (value_bytes > size - pos) fail("RLE data end inside a run value");
-            uint32_t v = 0;
-            std::memcpy(&v, data + pos, value_bytes);
-            pos += value_bytes;
-            if (v > last) fail("RLE value " + str(uint64_t{v}) + " is beyond the largest allowed, " + str(uint64_t{last}));
+            const uint32_t v = read_run_value(data, size, pos, value_bytes);
+            check_hybrid(v, last);
             const size_t n = static_cast<size_t>(std::min<uint64_t>(header >> 1, left));
             std::fill_n(out + done, n, static_cast<T>(v));
             done += n;
@@ -100,6 +86,30 @@ size_t rle_decode_i32(const RawIn& data, int64_t bit_width, int64_t count, const
     }
     const int64_t widest = (int64_t{1} << w) - 1;
     return decode(data, w, count, out, static_cast<uint32_t>(std::min(limit - 1, widest)));
+}
+
+// Does one run hold all the n values?
+bool is_one_run(const RawIn& data, unsigned w, size_t n, uint32_t value) {
+    if (data.size < 2 || n == 0) return false;
+    size_t pos = 0;
+    const uint64_t header = read_run_header(data.data, data.size, pos);
+    return (header & 1) == 0 && header >> 1 >= n && pos < data.size && data.data[pos] == value;
+}
+
+nb::object read_levels(const RawIn& data, int64_t count, int64_t maximum_, bool always) {
+    if (maximum_ < 1 || maximum_ > 255) fail("level out of range: " + str(maximum_));
+    const uint8_t maximum = static_cast<uint8_t>(maximum_);
+    const unsigned w = static_cast<unsigned>(std::bit_width(unsigned{maximum}));
+    const size_t n = checked_count(count, "count");
+    if (!always && is_one_run(data, w, n, maximum)) return nb::make_tuple(nb::none(), n);
+    Fresh<uint8_t> levels(n);
+    size_t most;
+    {
+        NoGil nogil(n);
+        decode_hybrid(data.data, data.size, w, n, levels.data, maximum);
+        most = count_equal(levels.data, n, maximum);
+    }
+    return nb::make_tuple(levels.object, most);
 }
 
 // Levels before format 2: most significant bit first, no runs.
@@ -265,22 +275,18 @@ size_t checked_bits(int64_t bit_offset, size_t n, size_t bytes) {
 size_t pack_bits(const In<uint8_t>& values, const RawOut& bitmap, int64_t bit_offset) {
     const size_t n = values.size, at = checked_bits(bit_offset, n, bitmap.size);
     NoGil nogil(n);
-    size_t i = 0, set = 0;
+    size_t i = 0;
     const auto one = [&](size_t k) {
         const size_t bit = at + k;
         const uint8_t mask = static_cast<uint8_t>(1u << (bit & 7));
         uint8_t& byte = bitmap.data[bit >> 3];
         byte = static_cast<uint8_t>(values.data[k] ? byte | mask : byte & ~mask);
-        set += values.data[k] != 0;
     };
     for (; i < n && ((at + i) & 7) != 0; ++i) one(i);
-    for (; i + 16 <= n; i += 16) {
-        const unsigned b = bits_of_sixteen(values.data + i);
-        store(bitmap.data + ((at + i) >> 3), static_cast<uint16_t>(b));
-        set += static_cast<size_t>(std::popcount(b));
-    }
+    for (; i + 16 <= n; i += 16)
+        store(bitmap.data + ((at + i) >> 3), static_cast<uint16_t>(bits_of_sixteen(values.data + i)));
     for (; i < n; ++i) one(i);
-    return set;
+    return count_set(values.data, n);
 }
 
 void unpack_bits(const RawIn& bitmap, int64_t bit_offset, const Out<uint8_t>& out) {
@@ -301,6 +307,7 @@ void bind_rle(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
     m.def("rle_decode_u8", &rle_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a, "max_value"_a = -1);
+    m.def("read_levels", &read_levels, "data"_a, "count"_a, "maximum"_a, "always"_a);
     m.def("rle_decode_i32", &rle_decode_i32, "data"_a, "bit_width"_a, "count"_a, "out"_a, "limit"_a);
     m.def("bit_packed_decode_u8", &bit_packed_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a);
     m.def("rle_encode_u8", &rle_encode_u8, "values"_a, "bit_width"_a);

@@ -241,16 +241,45 @@ public:
 
     // Checks a struct of kind `kind`; true when a text that may be raw bytes is not UTF-8.
     bool check(Cursor& c, size_t kind) const {
-        if (kind >= structs_.size()) throw KernelError("Thrift rules: no such struct");
         bool raw = false;
-        check_struct(c, structs_[kind], 1, raw);
+        check_struct(c, of_kind(kind), 1, raw);
         return raw;
     }
 
+    // The lists of a struct that holds nothing but lists of integers, or of structs of required integers: one
+    // vector per field id, the elements' first fields first. `there` has a bit per id that was in the bytes.
+    std::vector<std::vector<int64_t>> lists(Cursor& c, size_t kind, uint64_t& there) const {
+        const Struct& s = of_kind(kind);
+        std::vector<std::vector<int64_t>> found(s.fields.size());
+        there = 0;
+        walk(c, s, 1, there, [&](const Field& field, int32_t id, uint8_t) {
+            if (field.wire != kList) throw KernelError("Thrift rules: " + s.name + " holds more than lists");
+            uint8_t element;
+            const size_t count = c.list(element);
+            if (count > 0 && element != field.element) fail_element(c, s, field, element);
+            std::vector<int64_t>& out = found[static_cast<size_t>(id)];
+            if (field.element == kStruct) {
+                const Struct& item = structs_[static_cast<size_t>(field.child)];
+                const size_t width = item.fields.empty() ? 0 : item.fields.size() - 1;
+                out.resize(count * width);
+                for (size_t n = 0; n < count; ++n) integers(c, item, out.data() + n, count);
+            } else {
+                out.resize(count);
+                for (int64_t& value : out) value = integer(c, field.element);
+            }
+        });
+        return found;
+    }
+
 private:
-    void check_struct(Cursor& c, const Struct& s, int depth, bool& raw) const {
-        if (depth > kMaxDepth) c.fail("nested too deeply");
-        uint64_t seen = 0;
+    const Struct& of_kind(size_t kind) const {
+        if (kind >= structs_.size()) throw KernelError("Thrift rules: no such struct");
+        return structs_[kind];
+    }
+
+    // The fields of a struct that the rules know, each handed to `take(field, id, wire)`; `seen` gets their bits.
+    template <class Take>
+    void walk(Cursor& c, const Struct& s, int depth, uint64_t& seen, Take&& take) const {
         int32_t id = 0;
         uint8_t type;
         while (c.field(type, id)) {
@@ -265,26 +294,54 @@ private:
             const uint64_t bit = uint64_t{1} << id;
             if (seen & bit) c.fail(s.name + "." + field.name + " appears twice");
             seen |= bit;
-            if (wire == kList) {
-                check_list(c, s, field, depth, raw);
-            } else if (wire != kTrue) {
-                check_value(c, s, field, wire, depth, raw);
-            }
+            take(field, id, wire);
         }
         if (const uint64_t missing = s.required & ~seen) {
             c.fail(s.name + " lacks its required field " +
                    s.fields[static_cast<size_t>(std::countr_zero(missing))].name);
         }
+    }
+
+    void check_struct(Cursor& c, const Struct& s, int depth, bool& raw) const {
+        if (depth > kMaxDepth) c.fail("nested too deeply");
+        uint64_t seen = 0;
+        walk(c, s, depth, seen, [&](const Field& field, int32_t, uint8_t wire) {
+            if (wire == kList) {
+                check_list(c, s, field, depth, raw);
+            } else if (wire != kTrue) {
+                check_value(c, s, field, wire, depth, raw);
+            }
+        });
         if (s.is_union && (seen & (seen - 1))) c.fail("union " + s.name + " has several members set");
+    }
+
+    [[noreturn, gnu::cold, gnu::noinline]] static void fail_element(const Cursor& c, const Struct& s,
+                                                                    const Field& field, uint8_t element) {
+        c.fail("list " + s.name + "." + field.name + " has elements of type " + std::to_string(element));
+    }
+
+    static int64_t integer(Cursor& c, uint8_t type) {
+        const uint64_t z = c.varint(type == kI64 ? 64 : type == kI32 ? 32 : 16);
+        return static_cast<int64_t>(z >> 1) ^ -static_cast<int64_t>(z & 1);
+    }
+
+    // A struct of required integers: field k to `out[k * stride]`.
+    void integers(Cursor& c, const Struct& s, int64_t* out, size_t stride) const {
+        uint64_t seen = 0;
+        walk(c, s, 2, seen, [&](const Field& field, int32_t id, uint8_t wire) {
+            const bool number = wire == kI16 || wire == kI32 || wire == kI64;
+            if (!number || !(field.flags & kRequired)) {
+                throw KernelError("Thrift rules: " + s.name + " holds more than required integers");
+            }
+            out[static_cast<size_t>(id - 1) * stride] = integer(c, wire);
+        });
     }
 
     void check_list(Cursor& c, const Struct& s, const Field& field, int depth, bool& raw) const {
         uint8_t element;
         const size_t count = c.list(element);
         if (element == kFalse) element = kTrue;
-        if (count > 0 && element != field.element) {
-            c.fail("list " + s.name + "." + field.name + " has elements of type " + std::to_string(element));
-        }
+        if (count > 0 && element != field.element) fail_element(c, s, field, element);
         for (size_t n = count; n > 0; --n) {
             if (element == kTrue) {
                 if (c.byte() > 2) c.fail("list " + s.name + "." + field.name + " has a bool that is none");
@@ -423,6 +480,17 @@ nb::tuple check_py(const Rules& rules, const RawIn& data, int64_t offset, size_t
     return nb::make_tuple(c.at(), raw);
 }
 
+nb::tuple lists_py(const Rules& rules, const RawIn& data, int64_t offset, size_t kind) {
+    Cursor c = cursor(data, offset);
+    uint64_t there;
+    const auto found = rules.lists(c, kind, there);
+    nb::list lists;
+    for (size_t id = 1; id < found.size(); ++id) {
+        lists.append((there >> id & 1) != 0 ? int64_array(found[id]) : nb::none());
+    }
+    return nb::make_tuple(c.at(), lists);
+}
+
 }  // namespace
 }  // namespace pyparq
 
@@ -438,5 +506,8 @@ void bind_thrift_skip(nb::module_& m) {
     nb::class_<Rules>(m, "ThriftRules", "What a byte check knows of the structs: format/generated/rules.py.")
         .def(nb::init<const std::vector<StructRow>&>(), nb::arg("rows"))
         .def("check", &check_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
-             "(end, whether a text that may be raw bytes is not UTF-8) of the struct at offset.");
+             "(end, whether a text that may be raw bytes is not UTF-8) of the struct at offset.")
+        .def("lists", &lists_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
+             "(end, lists by field) of a struct of nothing but lists of integers, or of structs of required integers: "
+             "int64 arrays, None for absent ones; structs with all of their first field, then all of the next.");
 }

@@ -12,13 +12,17 @@
 
 namespace pyparq {
 
-// One bit per byte of eight: set where the byte is not zero, first byte lowest.
-inline unsigned bits_of_eight(const uint8_t* v) {
-    uint64_t x = load<uint64_t>(v);
+// Eight bytes, 1 where the byte is not zero.
+inline uint64_t ones_of_eight(uint64_t x) {
     x |= x >> 4 & 0x0f0f0f0f0f0f0f0full;
     x |= x >> 2 & 0x0303030303030303ull;
     x |= x >> 1 & 0x0101010101010101ull;
-    return static_cast<unsigned>((x & 0x0101010101010101ull) * 0x0102040810204080ull >> 56);
+    return x & 0x0101010101010101ull;
+}
+
+// One bit per byte of eight: set where the byte is not zero, first byte lowest.
+inline unsigned bits_of_eight(const uint8_t* v) {
+    return static_cast<unsigned>(ones_of_eight(load<uint64_t>(v)) * 0x0102040810204080ull >> 56);
 }
 
 // The same for sixteen bytes.
@@ -31,7 +35,9 @@ inline unsigned bits_of_sixteen(const uint8_t* v) {
 #endif
 }
 
+size_t count_equal(const uint8_t* v, size_t n, uint8_t value);
 size_t count_set(const uint8_t* valid, size_t n);
+void check_present(const Valid& valid, size_t values);
 size_t end_of_set(const uint8_t* valid, size_t n);
 size_t checked_value_width(int64_t width);
 size_t checked_items(size_t bytes, size_t width, const char* name);
@@ -42,8 +48,7 @@ void check_indices(const int32_t* indices, size_t n, size_t limit);
 // never beyond dst_end.
 inline void copy_short(uint8_t* dst, const uint8_t* dst_end, const uint8_t* src, const uint8_t* src_end, size_t n) {
     if (n <= 32 && dst_end - dst >= 32 && src_end - src >= 32) {
-        struct Block { uint64_t v[4]; };
-        store(dst, load<Block>(src));
+        std::memmove(dst, src, 32);  // two registers; what is scribbled may overlap the source
     } else if (n > 0) {
         std::memcpy(dst, src, n);
     }

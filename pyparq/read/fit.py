@@ -1,0 +1,133 @@
+"""The types that batches are given out in: hinted ones restored, and in a stream the same for all.
+
+A row group with more text, or more list items, than int32 offsets reach is not given out in a wider type than the
+batches before it: it is cut into several batches, whose bytes are not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.columns import binary_column, holding, list_column, list_items, slice_column, struct_child, struct_column
+from pyparq.errors import CorruptFileError, LimitError
+from pyparq.read.project import Output
+from pyparq.read.restore import HintMismatch, restore_all
+from pyparq.schema.types import DataType, Schema
+from pyparq.table import Batch, Column, widen_columns
+
+_SMALL = {"U": "u", "Z": "z", "+L": "+l"}
+_LARGEST = 2**31 - 1
+
+
+class _TooMuch(Exception):
+    """More than int32 offsets reach."""
+
+
+def restore_batches(batches: Sequence[Batch], outputs: Sequence[Output], wanted: Schema, most: int) -> Schema:
+    """Give the batches' columns the types of ``wanted``; returns the schema that they have then.
+
+    A hint that the data contradict is dropped for the whole column. ``most`` is how many bytes a column may become.
+    """
+    fields = list(wanted.fields)
+    for k, (output, field) in enumerate(zip(outputs, wanted.fields, strict=True)):
+        if field.type == output.stored.type or not batches:
+            continue
+        columns = [batch.columns[k] for batch in batches]
+        with suppress(HintMismatch):
+            columns = restore_all(columns, field.type, most)
+        # What they came out as: a hint may be dropped, or strings may have become large.
+        fields[k] = replace(field, type=columns[0].type)
+        for batch, column in zip(batches, columns, strict=True):
+            batch.columns[k] = column
+    return replace(wanted, fields=tuple(fields))
+
+
+class Stream:
+    """Brings one batch after another to the schema of the first."""
+
+    def __init__(self, outputs: Sequence[Output], schema: Schema, most: int) -> None:
+        self._outputs = outputs
+        self._wanted = schema
+        self._most = most
+        self._begun = False
+
+    def fit(self, batches: list[Batch]) -> None:
+        """Give the batches their types and schema; the list may get longer.
+
+        Raises :class:`CorruptFileError` where the data contradict a hint that those before agreed with.
+        """
+        types = [field.type for field in self._wanted.fields]
+        batches[:] = [piece for batch in batches for piece in cut_to_fit(batch, types)]
+        for batch in batches:
+            found = restore_batches([batch], self._outputs, self._wanted, self._most)
+            batch.schema = widen_columns(found, [batch])[0]
+            if self._begun:
+                self._check(batch.schema)
+            self._wanted, self._begun = batch.schema, True
+
+    def _check(self, found: Schema) -> None:
+        for field, due in zip(found.fields, self._wanted.fields, strict=True):
+            if field.type != due.type:
+                raise CorruptFileError(
+                    f"{field.type} here, {due.type} in the batches before: a hint of ARROW:schema is wrong "
+                    "(to_table() reads all as one type, use_arrow_schema=False goes without hints)",
+                    column=field.name,
+                )
+
+
+def cut_to_fit(batch: Batch, types: Sequence[DataType]) -> list[Batch]:
+    """The batch, or parts of it in whose columns only those offsets are int64 that are so in ``types``.
+
+    Raises :class:`LimitError` when one row alone needs them.
+    """
+    if not any(_is_wide(c.type, t) for c, t in zip(batch.columns, types, strict=True)):
+        return [batch]
+    try:
+        columns = [_narrowed(c, t) for c, t in zip(batch.columns, types, strict=True)]
+        return [Batch(columns, batch.num_rows)]
+    except _TooMuch:
+        if batch.num_rows == 1:
+            raise LimitError("a single row holds more than fits int32 offsets: read it with to_table()") from None
+    half = batch.num_rows // 2
+    parts = [batch.slice(0, half), batch.slice(half, batch.num_rows - half)]
+    return [piece for part in parts for piece in cut_to_fit(part, types)]
+
+
+def _is_wide(have: DataType, wanted: DataType) -> bool:
+    """Are there int64 offsets where ``wanted`` has none?"""
+    if have.format in _SMALL and wanted.format != have.format:
+        return True
+    return any(_is_wide(a.type, b.type) for a, b in zip(have.children, wanted.children, strict=False))
+
+
+def _narrowed(column: Column, wanted: DataType) -> Column:
+    have = column.type
+    if not _is_wide(have, wanted):
+        return column
+    small, mask = DataType(_SMALL.get(have.format, have.format), have.children), column.valid_mask()
+    if have.is_binary_like:
+        offsets, data = column.offsets(), column.buffers[1].view(np.uint8)
+        first, last = _span(offsets)
+        return binary_column(small, offsets - first, data[first:last], mask)
+    if have.format == "+s":
+        fields = [_narrowed(struct_child(column, k), f.type) for k, f in enumerate(wanted.children)]
+        return struct_column(holding(small, fields), fields, column.length, mask)
+    offsets, items = list_items(column)
+    first, last = _span(offsets)
+    items = _narrowed(slice_column(items, first, last), wanted.children[0].type)
+    if have.format == wanted.format == "+L":
+        small = have
+    return list_column(holding(small, [items]), offsets - first, items, mask)
+
+
+def _span(offsets: npt.NDArray[Any]) -> tuple[int, int]:
+    first, last = int(offsets[0]), int(offsets[-1])
+    if last - first > _LARGEST:
+        raise _TooMuch
+    return first, last

@@ -1,0 +1,86 @@
+"""Reused memory: never handed out while anybody can still see it, and never more than is allowed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import pyparq
+from pyparq.buffers import LARGEST, SMALLEST, BufferPool
+
+
+def address(buffer: np.ndarray) -> int:
+    return int(buffer.__array_interface__["data"][0])
+
+
+def test_memory_is_used_again_when_the_last_view_is_gone() -> None:
+    pool = BufferPool()
+    first = pool.take(100_000)
+    place = address(first)
+    view = memoryview(first)[10:20]
+    derived = np.frombuffer(view, np.uint8)
+    del first, view
+    second = pool.take(100_000)
+    assert address(second) != place, "a view of the first one is still there"
+    del derived
+    third = pool.take(70_000)
+    assert address(third) == place
+    assert len(third) == 70_000
+
+
+def test_sizes_that_the_allocator_is_left_to() -> None:
+    pool = BufferPool()
+    assert [len(pool.take(n)) for n in (0, 1, SMALLEST - 1, LARGEST + 1)] == [0, 1, SMALLEST - 1, LARGEST + 1]
+    assert pool.total == 0
+
+
+def test_no_more_is_kept_than_allowed() -> None:
+    pool = BufferPool(most=1 << 20)
+    held = [pool.take(1 << 18) for _ in range(10)]
+    assert pool.total == 1 << 20
+    assert len({address(buffer) for buffer in held}) == 10
+    del held
+    large = pool.take(1 << 20)  # takes the place of the idle ones
+    assert pool.total == 1 << 20
+    assert len(large) == 1 << 20
+
+
+def test_threads_never_share_a_buffer() -> None:
+    pool, wrong = BufferPool(), []
+
+    def work(number: int) -> None:
+        for _ in range(500):
+            buffer = pool.take(SMALLEST)
+            buffer[:] = number
+            if not (buffer == number).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_results_do_not_change_under_later_reads(tmp_path: Path) -> None:
+    """Uncompressed dictionaries and plain pages are where a result could show memory that was read into."""
+    tables = []
+    for k in range(4):
+        words = [f"{k} {n % 9000:0200d}" for n in range(20_000)]
+        table = pa.table(
+            {"word": words, "number": pa.array(range(k, k + 20_000)), "half": pa.array(np.arange(20_000.0))}
+        )
+        pq.write_table(table, tmp_path / f"{k}", compression="NONE", use_dictionary=["word"], write_page_index=True)
+        tables.append(table)
+    read = [pyparq.read_table(tmp_path / f"{k}", read_dictionary=["word"] if k % 2 else []) for k in range(4)]
+    for k in range(4):
+        pyparq.read_table(tmp_path / f"{k}")
+    gc.collect()
+    for found, table in zip(read, tables, strict=True):
+        assert pa.table(found).cast(table.schema) == table
