@@ -43,15 +43,16 @@ constexpr std::array<uint64_t, 256> kValuesBefore = values_before();
 __attribute__((target("avx2,popcnt"))) size_t spread_starts_avx2(const int32_t* starts, size_t readable,
                                                                  const uint8_t* valid, size_t n, int32_t* out,
                                                                  size_t& k) {
-    size_t i = 0;
-    for (; i + 8 <= n && k + 8 <= readable; i += 8) {
+    size_t i = 0, at = k;
+    for (; i + 8 <= n && at + 8 <= readable; i += 8) {
         const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(valid + i));
         const unsigned bits = ~static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_setzero_si128()))) & 0xff;
         const __m256i before = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(kValuesBefore[bits])));
-        const __m256i near = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(starts + k));
+        const __m256i near = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(starts + at));
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permutevar8x32_epi32(near, before));
-        k += static_cast<size_t>(std::popcount(bits));
+        at += static_cast<size_t>(std::popcount(bits));
     }
+    k = at;
     return i;
 }
 

@@ -19,6 +19,19 @@ struct Place {
     uint8_t* out;
 };
 
+// W bytes from one place to another, in the widest registers that the calling function may use.
+template <size_t W>
+[[gnu::always_inline]] inline void copy(uint8_t* to, const uint8_t* from) {
+#ifdef PYPARQ_AVX2
+    if constexpr (W % 32 == 0) {
+        typedef uint64_t Wide __attribute__((vector_size(32), aligned(1), may_alias));
+        for (size_t k = 0; k < W; k += 32) *reinterpret_cast<Wide*>(to + k) = *reinterpret_cast<const Wide*>(from + k);
+        return;
+    }
+#endif
+    std::memcpy(to, from, W);
+}
+
 template <size_t W>
 struct Entries {
     const uint8_t* slots;
@@ -27,8 +40,12 @@ struct Entries {
 
     template <class O>
     void put(const uint32_t* indices, size_t n, Place<O>& at) const {
-        if (W >= 32 && have_avx2()) put_avx2(indices, n, at);
-        else put_plainly(indices, n, at);
+#ifdef PYPARQ_AVX2
+        if constexpr (W >= 32) {
+            if (have_avx2()) return put_avx2(indices, n, at);
+        }
+#endif
+        put_plainly(indices, n, at);
     }
 
     // `count` values over the n slots that are present.
@@ -43,10 +60,12 @@ struct Entries {
     }
 
   private:
+#ifdef PYPARQ_AVX2
     template <class O>
     PYPARQ_TARGET_AVX2 void put_avx2(const uint32_t* indices, size_t n, Place<O>& at) const {
-        put_plainly(indices, n, at);  // inlined: copies in registers twice as wide
+        put_plainly(indices, n, at);  // inlined
     }
+#endif
 
     template <class O>
     [[gnu::always_inline]] void put_plainly(const uint32_t* indices, size_t n, Place<O>& at) const {
@@ -57,7 +76,7 @@ struct Entries {
         const O base = at.end;
         uint8_t *const start = at.out, *w = start;
         for (size_t i = 0; i < n; ++i) {
-            std::memcpy(w, from + size_t{indices[i]} * W, W);
+            copy<W>(w, from + size_t{indices[i]} * W);
             w += sizes[indices[i]];
             offsets[i] = static_cast<O>(base + static_cast<O>(w - start));
         }
@@ -72,7 +91,7 @@ struct Entries {
         const O base = at.end;
         for (size_t i = 0; i < n; ++i) offsets[i] = static_cast<O>(base + static_cast<O>((i + 1) * step_by));
         uint8_t* w = at.out;
-        for (size_t i = 0; i < n; ++i, w += step_by) std::memcpy(w, from + size_t{indices[i]} * W, W);
+        for (size_t i = 0; i < n; ++i, w += step_by) copy<W>(w, from + size_t{indices[i]} * W);
         step(at, n, w);
     }
     template <class O>
