@@ -1,4 +1,4 @@
-"""Memory that one read after another goes into.
+"""Memory that one read after another goes into, and memory that the kernel gives out quickly.
 
 Fresh memory is given out by the kernel page by page, at a microsecond and more for each 4 KiB when it is first touched:
 more than it costs to decompress into it. What is fetched and inflated here lives only until it is decoded, so a few
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 import threading
+from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,25 @@ SMALLEST = 32 << 10
 LARGEST = 32 << 20
 MOST = 64 << 20
 """Bytes kept in all. Whatever does not fit is allocated and freed as usual."""
+
+
+HUGE = 2 << 20
+"""Bytes of a large page: numpy asks the kernel for those in arrays of 4 MiB and more, as far as they are aligned."""
+
+
+def empty_results(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """``np.empty`` for what a read leaves behind, which cannot be used again.
+
+    From some size on it starts at a large page's edge: then it is there after a few faults instead of thousands. The
+    rest of its last page is a third of it at most.
+    """
+    wanted = np.dtype(dtype)
+    size = prod(shape) * wanted.itemsize
+    if size < 3 * HUGE // 2:
+        return np.empty(shape, wanted)
+    raw = np.empty(max(size + HUGE, 2 * HUGE), np.uint8)
+    start = -raw.ctypes.data % HUGE
+    return raw[start : start + size].view(wanted).reshape(shape)
 
 
 class BufferPool:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import pyparq
-from pyparq.buffers import LARGEST, SMALLEST, BufferPool
+from pyparq.buffers import HUGE, LARGEST, SMALLEST, BufferPool, empty_results
 
 
 def address(buffer: np.ndarray) -> int:
@@ -84,3 +85,15 @@ def test_results_do_not_change_under_later_reads(tmp_path: Path) -> None:
     gc.collect()
     for found, table in zip(read, tables, strict=True):
         assert pa.table(found).cast(table.schema) == table
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, (3 << 20) - 8, 3 << 20, 4_000_004, 9 << 20])
+def test_memory_for_results(size: int) -> None:
+    for dtype, shape in ((np.uint8, (size,)), (np.dtype("<i4"), (size // 4,)), (np.uint8, (size // 12, 12))):
+        found = empty_results(shape, dtype)
+        assert (found.shape, found.dtype) == (shape, np.dtype(dtype))
+        assert found.flags.c_contiguous
+        assert found.flags.writeable
+        if found.nbytes >= 3 << 20:
+            assert found.ctypes.data % HUGE == 0
+        found[...] = 1  # all of it is there

@@ -537,6 +537,25 @@ def test_results_are_ordinary_arrays() -> None:
     assert hashlib.sha256(kernels.xxh64_fixed(np.arange(1000), 8)).hexdigest() == digest
 
 
+@given(values=st.lists(st.binary(max_size=40), min_size=1, max_size=60), data=st.data())
+def test_plain_binary_take(values: list[bytes], data: st.DataObject) -> None:
+    page = b"".join(len(v).to_bytes(4, "little") + v for v in values)
+    places = sorted(data.draw(st.sets(st.integers(0, len(values) - 1))))
+    offsets, taken = kernels.plain_binary_take(page, len(values), np.array(places, np.int64))
+    bounds = zip(offsets.tolist(), offsets.tolist()[1:], strict=False)
+    assert [taken[a:b].tobytes() for a, b in bounds] == [values[k] for k in places]
+    cut = data.draw(st.integers(0, len(page) - 1))
+    if places and cut < sum(4 + len(v) for v in values[: places[-1] + 1]):
+        with pytest.raises(kernels.KernelError):
+            kernels.plain_binary_take(page[:cut], len(values), np.array(places, np.int64))
+
+
+@pytest.mark.parametrize("places", [[1, 1], [2, 0], [3], [-1], [2**63 - 1]])
+def test_plain_binary_take_refuses_rows_that_do_not_ascend(places: list[int]) -> None:
+    with pytest.raises(kernels.KernelError, match="ascend"):
+        kernels.plain_binary_take(b"\1\0\0\0x" * 3, 3, np.array(places, np.int64))
+
+
 # --- checksums
 
 

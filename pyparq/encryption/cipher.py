@@ -48,11 +48,13 @@ class _Counter:
         self.used = 0
         self._lock = threading.Lock()
 
-    def take(self) -> None:
+    def nonce(self) -> bytes:
+        """A nonce for one more encryption."""
         with self._lock:
             if self.used >= MAX_INVOCATIONS:
                 raise EncryptionError(f"the key has made {self.used} encryptions, the most it may: take a new key")
             self.used += 1
+        return os.urandom(NONCE)
 
 
 _counters: WeakValueDictionary[bytes, _Counter] = WeakValueDictionary()
@@ -113,11 +115,10 @@ class DataKey:
     def seal(self, parts: Sequence[Any], aad: bytes) -> Buffer | bytes:
         """The stored GCM module of the bytes in ``parts``, one after another."""
         if len(parts) == 1 and type(parts[0]) is bytes and len(parts[0]) <= _SMALL:
-            nonce, data = self._nonce(), parts[0]
+            nonce, data = self._counter.nonce(), parts[0]
             sealed: bytes = _FRAME.pack(len(data) + NONCE + TAG, nonce) + self._gcm.encrypt(nonce, data, aad)
             return sealed
-        out, nonce, body = self._framed(parts, GCM_OVERHEAD)
-        into = out.data[_FRAME.size :]
+        out, into, nonce, body = self._framed(parts, GCM_OVERHEAD)
         if self._encrypt_into is not None:
             self._encrypt_into(nonce, body, aad, into)
         else:
@@ -157,9 +158,9 @@ class DataKey:
 
     def seal_ctr(self, parts: Sequence[Any]) -> Buffer:
         """The stored CTR module of the bytes in ``parts``: not authenticated."""
-        out, nonce, body = self._framed(parts, CTR_OVERHEAD)
+        out, into, nonce, body = self._framed(parts, CTR_OVERHEAD)
         if len(body):
-            self._run_ctr(nonce, body, out.data[_FRAME.size :])
+            self._run_ctr(nonce, body, into)
         return out
 
     def open_ctr(self, stored: Any, out: Buffer | None = None) -> memoryview:
@@ -195,7 +196,7 @@ class DataKey:
 
     def sign(self, data: Any, aad: bytes) -> bytes:
         """Nonce and tag over ``data``: 28 bytes."""
-        nonce = self._nonce()
+        nonce = self._counter.nonce()
         return nonce + self._gcm.encrypt(nonce, bytes(data), aad)[-TAG:]
 
     def verify(self, data: Any, signature: Any, aad: bytes) -> bool:
@@ -205,7 +206,7 @@ class DataKey:
 
     def wrap(self, secret: bytes, aad: bytes) -> bytes:
         """Nonce, ciphertext and tag of a short secret, as key tools keep it."""
-        nonce = self._nonce()
+        nonce = self._counter.nonce()
         return nonce + self._gcm.encrypt(nonce, secret, aad)
 
     def unwrap(self, wrapped: bytes, aad: bytes) -> bytes:
@@ -214,28 +215,24 @@ class DataKey:
             raise EncryptionError(f"a wrapped key of {len(wrapped)} bytes")
         return bytes(self._opened(wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad, None))
 
-    def _nonce(self) -> bytes:
-        """A nonce for one encryption, which is counted."""
-        self._counter.take()
-        return os.urandom(NONCE)
-
-    def _framed(self, parts: Sequence[Any], overhead: int) -> tuple[Buffer, bytes, Any]:
-        """A module's buffer with length and nonce in place, the nonce, and the bytes to encrypt."""
-        body = memoryview(parts[0]).cast("B") if len(parts) == 1 else None
-        size = sum(memoryview(part).nbytes for part in parts) if body is None else len(body)
-        if size + overhead - LENGTH >= 1 << 31:
+    def _framed(self, parts: Sequence[Any], overhead: int) -> tuple[Buffer, memoryview, bytes, memoryview]:
+        """A module's buffer with length and nonce in place, its part behind them, the nonce, the bytes to encrypt."""
+        views = [memoryview(part).cast("B") for part in parts]
+        size = len(views[0]) if len(views) == 1 else sum(map(len, views))
+        length = size + overhead - LENGTH
+        if length >= 1 << 31:
             raise EncryptionError(f"a module of {size} bytes: readers take the length as 31 bits")
-        out, nonce = np.empty(size + overhead, np.uint8), self._nonce()
+        out, nonce = np.empty(size + overhead, np.uint8), self._counter.nonce()
         view = out.data
-        _FRAME.pack_into(view, 0, size + overhead - LENGTH, nonce)
-        if body is not None:
-            return out, nonce, body
-        at = _FRAME.size
-        for part in parts:
-            piece = memoryview(part).cast("B")
-            view[at : at + len(piece)] = piece
-            at += len(piece)
-        return out, nonce, view[_FRAME.size : at]  # encrypted where they stand
+        _FRAME.pack_into(view, 0, length, nonce)
+        into = view[_FRAME.size :]
+        if len(views) == 1:
+            return out, into, nonce, views[0]
+        at = 0
+        for part in views:
+            into[at : at + len(part)] = part
+            at += len(part)
+        return out, into, nonce, into[:at]  # encrypted where they stand
 
 
 _invalid_tag: type[Exception] = Exception

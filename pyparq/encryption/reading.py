@@ -22,6 +22,7 @@ from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionP
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize
+from pyparq.format.page_header import PageHeader, read_page_header
 
 T = TypeVar("T")
 Buffer = npt.NDArray[np.uint8]
@@ -48,6 +49,9 @@ class ChunkDecryption(Protocol):
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
         """The Thrift struct stored at ``data[at]``, and where its stored bytes end."""
 
+    def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
+        """As :meth:`struct`, for what a scan reads most of."""
+
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
         """(levels, values) of a v2 data page with so many bytes of levels."""
 
@@ -64,6 +68,9 @@ class _Clear:
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
         return deserialize(cls, data, at)
+
+    def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
+        return read_page_header(data, at)
 
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
         return stored[:levels], stored[levels:]
@@ -94,12 +101,19 @@ class _Encrypted:
             raise _explained(error, module) from None
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
-        try:
-            plain, end = self._key.open_at(data, at, self._aad.of(module, page))
-        except EncryptionError as error:
-            raise _explained(error, module) from None
+        plain, end = self._module_at(data, at, module, page)
         # parquet-java leaves bytes behind the struct: they are not looked at.
         return deserialize(cls, plain)[0], end
+
+    def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
+        plain, end = self._module_at(data, at, module, page)
+        return read_page_header(plain)[0], end
+
+    def _module_at(self, data: memoryview, at: int, module: Module, page: int) -> tuple[bytes, int]:
+        try:
+            return self._key.open_at(data, at, self._aad.of(module, page))
+        except EncryptionError as error:
+            raise _explained(error, module) from None
 
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
         # The specification encrypts the whole body, as Arrow C++ does; parquet-java leaves the levels in the clear.

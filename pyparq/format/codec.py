@@ -18,7 +18,7 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any, NoReturn, TypeVar
@@ -48,6 +48,7 @@ __all__ = [
     "ThriftEncodeError",
     "ThriftTruncatedError",
     "deserialize",
+    "deserialize_numbers",
     "deserialize_lists",
     "serialize",
 ]
@@ -145,20 +146,29 @@ def deserialize(cls: type[T], data: Bytes, offset: int = 0) -> tuple[T, int]:
     return value, end
 
 
+def deserialize_numbers(cls: type, data: Bytes, offset: int = 0) -> tuple[tuple[Any, ...], int]:
+    """As `deserialize`, but instead of an object a tuple by field id, from 1 up: integers and bools, structs as such
+    tuples, `None` for what is absent or something else. A third of the time, where thousands are read."""
+    return _natively(_rules.numbers, cls, data, offset)
+
+
 def deserialize_lists(cls: type, data: Bytes, offset: int = 0) -> tuple[list[NDArray[np.int64] | None], int]:
     """As `deserialize`, for a class with no fields but lists of integers, or of structs of required integers.
 
     Returns one int64 array per field, in the order of their ids (`None` where it is absent): of structs, all their
     first fields, then all their second ones, and so on. No object is made per element, which is ten times faster.
     """
-    kind, _ = _KINDS[cls]
+    return _natively(_rules.lists, cls, data, offset)
+
+
+def _natively(read: Callable[[Bytes, int, int], tuple[int, T]], cls: type, data: Bytes, offset: int) -> tuple[T, int]:
     try:
-        end, lists = _rules.lists(data, offset, kind)
+        end, value = read(data, offset, _KINDS[cls][0])
     except ThriftTruncated as error:
         raise ThriftTruncatedError(f"{cls.__name__}: {error}") from None
     except KernelError as error:
         raise ThriftDecodeError(f"{cls.__name__}: {error}") from None
-    return lists, end
+    return value, end
 
 
 def serialize(value: object) -> bytes:

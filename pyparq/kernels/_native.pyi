@@ -83,6 +83,12 @@ def plain_binary_decode(data: Buffer, count: int, out_offsets: Buffer, out_data:
     overwritten too.
     """
 
+def plain_binary_take(data: Buffer, count: int, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """(offsets, bytes) of the values at `rows` (int64, strictly ascending) of `count` length-prefixed ones.
+
+    Looks at nothing behind the last of them.
+    """
+
 def plain_binary_encode(offsets: Buffer, data: Buffer) -> NDArray[np.uint8]:
     """The PLAIN bytes of every value: 4-byte length, then the value."""
 
@@ -329,6 +335,9 @@ class ThriftRules:
     def __init__(self, rows: Sequence[Any]) -> None: ...
     def check(self, data: Buffer, offset: int, kind: int) -> tuple[int, bool]:
         """End of the struct of that kind at `offset`, and whether a text that may be raw is not UTF-8."""
+    def numbers(self, data: Buffer, offset: int, kind: int) -> tuple[int, tuple[Any, ...]]:
+        """End of the struct of that kind at `offset`, and its integers and bools by field, structs among them as tuples
+        of the same kind; None for what is absent, and for all else, which is checked all the same."""
     def lists(self, data: Buffer, offset: int, kind: int) -> tuple[int, list[NDArray[np.int64] | None]]:
         """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
         hold nothing but lists of integers or of structs of required integers; of such structs, all of their first

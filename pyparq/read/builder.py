@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import encodings, kernels
+from pyparq.buffers import empty_results, pool
 from pyparq.encodings import DELTA_LENGTH_BYTE_ARRAY, PLAIN, plain, rle
 from pyparq.encodings.dictionary import as_bytes
 from pyparq.errors import LimitError
@@ -57,7 +58,7 @@ class _Builder:
         """Note which of the next ``count`` slots are null, and step past them."""
         if valid is not None:
             if self._valid is None:
-                self._valid = np.empty(self.capacity, np.uint8)
+                self._valid = pool.take(self.capacity)
                 self._valid[: self.length] = 1
             self._valid[self.length : self.length + count] = valid
             self.null_count += count - present
@@ -79,7 +80,7 @@ class FixedBuilder(_Builder):
         assert isinstance(sample, np.ndarray)
         self._leaf = leaf
         self._width = leaf.width
-        self._out = np.empty((self.capacity, *sample.shape[1:]), sample.dtype)
+        self._out = empty_results((self.capacity, *sample.shape[1:]), sample.dtype)
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
@@ -139,9 +140,9 @@ class BinaryBuilder(_Builder):
     def __init__(self, leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int) -> None:
         super().__init__(capacity, 4, max_bytes)
         self._leaf = leaf
-        self._offsets: npt.NDArray[Any] = np.empty(self.capacity + 1, np.int32)
+        self._offsets: npt.NDArray[Any] = empty_results((self.capacity + 1,), np.int32)
         self._offsets[0] = 0
-        self._data = np.empty(data_capacity, np.uint8)
+        self._data = empty_results((data_capacity,), np.uint8)
         self._used = 0
         self._dictionary: BinaryValues | None = None
         self._short_dictionary: kernels.ShortDictionary | None = None
@@ -155,7 +156,7 @@ class BinaryBuilder(_Builder):
             self._check_size(self._used + count)
             self._data = _enlarged(self._data, max(self._used + count, len(self._data) * 2), self._used)
         if self._used + count > _INT32_MAX and self._offsets.dtype == np.int32:
-            wide = np.empty(len(self._offsets), np.int64)
+            wide = empty_results((len(self._offsets),), np.int64)
             wide[: self.length + 1] = self._offsets[: self.length + 1]
             self._offsets = wide
 
@@ -273,6 +274,6 @@ def make_builder(leaf: LeafType, capacity: int, data_capacity: int, max_bytes: i
 
 
 def _enlarged(array: npt.NDArray[Any], capacity: int, used: int) -> npt.NDArray[Any]:
-    larger = np.empty((capacity, *array.shape[1:]), array.dtype)
+    larger = empty_results((capacity, *array.shape[1:]), array.dtype)
     larger[:used] = array[:used]
     return larger

@@ -17,7 +17,7 @@ from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header, walk_pag
 from pyparq.read.plan import ColumnRead, plan_column
 from pyparq.read.prune import Selection
 from pyparq.schema.tree import Node
-from pyparq.threads import map_tasks
+from pyparq.threads import cpu_count, map_tasks
 
 THREADS_FROM = 2 << 20
 """From this many stored bytes on, decoding is worth handing to threads."""
@@ -79,9 +79,10 @@ class ColumnReader:
             read, item = reads[k], wanted[k]
             with located(file=self.file.name, row_group=read.row_group, column=read.name):
                 data = fetched.get(k) or self.file.fetcher.fetch(read.ranges)
-                return self._decode(item, read, data)
+                return self._decode(item, read, data, alone)
 
         threads = self.options.use_threads and sum(r.num_bytes for r in reads) >= THREADS_FROM
+        alone = threads and len(reads) == 1
         # The largest first: a long task that starts last would leave the other threads idle.
         order = sorted(range(len(reads)), key=lambda k: -reads[k].num_bytes) if threads else range(len(reads))
         done = dict(zip(order, map_tasks(run, list(order), threads), strict=True))
@@ -100,7 +101,7 @@ class ColumnReader:
             fetched |= {k: [next(views) for _ in reads[k].ranges] for k in part}
         return fetched
 
-    def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> DecodedLeaf:
+    def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool) -> DecodedLeaf:
         chunk = self.file.chunk(read.row_group, item.node)
         rows = read.row_ranges(chunk.num_rows)
         sparse = item.rows.count * PAYS_FROM <= rows.count
@@ -112,7 +113,7 @@ class ColumnReader:
             chunk, self.options, _slots_in(chunk, rows.count), known, kept, item.rows if sparse else None
         )
         if read.pages is None:
-            decoder.feed(walk_pages(data[0], chunk, self.options))
+            decoder.feed(walk_pages(data[0], chunk, self.options), ahead=alone and cpu_count() > 1)
             if decoder.narrower is not None:
                 decoder.narrower.check_end(chunk.num_rows)
         else:

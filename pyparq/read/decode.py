@@ -10,16 +10,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pyparq import encodings
 from pyparq.encodings import DICTIONARY_ENCODINGS, encoding_name, plain, rle
 from pyparq.errors import CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError, leaf_slots
 from pyparq.options import ReadOptions
+from pyparq.read.ahead import OpenedPage, open_ahead
 from pyparq.read.builder import Builder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
-from pyparq.read.narrow import Narrower, Places, pick
+from pyparq.read.narrow import Narrower, Places, decode_picked
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageBuffers, PageParts, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8, to_column
@@ -84,19 +84,25 @@ class ChunkDecoder:
         # A declared size is not yet a checked one: the guess stays within what the stored bytes make plausible.
         return int(min(share, self.chunk.size * 64 + 1024)) + 64
 
-    def feed(self, pages: Iterable[StoredPage]) -> None:
-        """Decode pages in order; a dictionary page among them becomes the dictionary."""
-        for page in pages:
+    def feed(self, pages: Iterable[StoredPage], ahead: bool = False) -> None:
+        """Decode pages in order; a dictionary page among them becomes the dictionary. ``ahead``: with a second thread
+        to open some of them."""
+        for page, parts in self._opened(pages, ahead):
             if page.ordinal == "dictionary":
                 if self.dictionary is None:
                     self.dictionary = decode_dictionary(page, self.chunk, self.options)
                     self.dictionary_decoded = 1
                 continue
             with located(row_group=self.chunk.row_group, column=self.chunk.name, page=page.ordinal):
-                self.feed_page(page)
+                self.feed_page(page, None, parts)
 
-    def feed_page(self, page: StoredPage, expected_rows: int | None = None) -> None:
-        """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it."""
+    def _opened(self, pages: Iterable[StoredPage], ahead: bool) -> Iterable[OpenedPage]:
+        if ahead and self.narrower is None:
+            return open_ahead(pages, self.chunk, self.options)
+        return ((page, None) for page in pages)
+
+    def feed_page(self, page: StoredPage, expected_rows: int | None = None, parts: PageParts | None = None) -> None:
+        """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it, ``parts`` the page opened."""
         count = num_levels_of(page)
         if self.num_levels + count > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
@@ -105,7 +111,8 @@ class ChunkDecoder:
         planned = expected_rows is not None
         if self.narrower is not None and not planned and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
             return
-        parts = open_page(page, self.chunk, self.options, self._buffers)
+        if parts is None:
+            parts = open_page(page, self.chunk, self.options, self._buffers)
         if expected_rows is not None:
             _check_rows(parts, expected_rows)
         if self.narrower is None:
@@ -149,7 +156,7 @@ class ChunkDecoder:
                 indices = rle.decode_indices(parts.data, parts.num_values, count_of(entries))
                 self.builder.append_indices(entries, indices[places], valid, count)
                 return
-            values = pick(encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf), places)
+            values = decode_picked(parts, self._leaf, places)
         except KernelError as error:
             raise _bad_values(parts, error) from error
         self._check_text(values)

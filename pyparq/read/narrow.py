@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import encodings
+from pyparq.encodings import plain
 from pyparq.errors import CorruptFileError
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import take_binary
 from pyparq.read.pages import PageParts
 from pyparq.schema.tree import Node
+from pyparq.schema.types import LeafType
 from pyparq.schema.values import BinaryValues, Values
 
 Int64Array = npt.NDArray[np.int64]
@@ -97,6 +100,19 @@ def _values_at(present: npt.NDArray[np.bool_], entries: Places) -> Places:
     numbers = np.cumsum(near, dtype=np.int64) + (np.count_nonzero(present[:first]) - 1)
     wanted = entries - first
     return np.asarray(numbers[wanted[near[wanted]]])
+
+
+def decode_picked(parts: PageParts, leaf: LeafType, places: Places) -> Values:
+    """The values at ``places`` of a page that is not dictionary-encoded.
+
+    Raises :class:`CorruptFileError` or :class:`KernelError` for bytes that do not decode, :class:`UnsupportedError`
+    for an unknown encoding.
+    """
+    if parts.encoding != encodings.PLAIN or not leaf.is_binary:
+        return pick(encodings.decode(parts.encoding, parts.data, parts.num_values, leaf), places)
+    if isinstance(places, slice):
+        places = np.arange(places.start, places.stop, dtype=np.int64)
+    return plain.decode_binary_at(parts.data, parts.num_values, places)
 
 
 def pick(values: Values, places: Places) -> Values:

@@ -19,8 +19,8 @@ from pyparq.compression import UNCOMPRESSED, decompress, most_output
 from pyparq.encodings import BIT_PACKED, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
 from pyparq.encryption.aad import Module
 from pyparq.errors import ChecksumError, CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pyparq.format import ttypes as tt
 from pyparq.format.codec import ThriftDecodeError
+from pyparq.format.page_header import DataPageHeader, DataPageHeaderV2, PageHeader
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
@@ -35,7 +35,7 @@ DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
 class StoredPage:
     """A page as it lies in the file: decoded header, stored body."""
 
-    header: Any
+    header: PageHeader
     body: memoryview
     ordinal: int | str
     """Data pages count from 0; ``"dictionary"`` for the dictionary page."""
@@ -66,7 +66,7 @@ class PageBuffers:
 
 def read_header(
     data: memoryview, at: int, chunk: Chunk, options: ReadOptions, ordinal: int | str
-) -> tuple[Any, memoryview, int]:
+) -> tuple[PageHeader, memoryview, int]:
     """Header at ``data[at:]``, the stored body behind it, and where the body ends.
 
     ``ordinal`` is that of the page which must be there, as in :class:`StoredPage`: encrypted pages are bound to it.
@@ -75,9 +75,9 @@ def read_header(
     """
     try:
         if isinstance(ordinal, int):
-            header, start = chunk.crypto.struct(tt.PageHeader, data, at, Module.DATA_PAGE_HEADER, ordinal)
+            header, start = chunk.crypto.page_header(data, at, Module.DATA_PAGE_HEADER, ordinal)
         else:
-            header, start = chunk.crypto.struct(tt.PageHeader, data, at, Module.DICTIONARY_PAGE_HEADER)
+            header, start = chunk.crypto.page_header(data, at, Module.DICTIONARY_PAGE_HEADER)
     except (ThriftDecodeError, KernelError) as error:
         raise CorruptFileError(f"bad page header: {error}") from error
     stored, size = header.compressed_page_size, header.uncompressed_page_size
@@ -122,7 +122,7 @@ def walk_pages(data: memoryview, chunk: Chunk, options: ReadOptions) -> Iterator
         raise CorruptFileError(f"{chunk.meta.num_values} values are declared, the pages hold {seen}")
 
 
-def _data_header(page: StoredPage) -> Any:
+def _data_header(page: StoredPage) -> DataPageHeader | DataPageHeaderV2:
     header = page.header
     inner = header.data_page_header_v2 if header.type == DATA_PAGE_V2 else header.data_page_header
     if inner is None:
@@ -132,7 +132,7 @@ def _data_header(page: StoredPage) -> Any:
 
 def num_levels_of(page: StoredPage) -> int:
     """Values that a data page declares, nulls included."""
-    count = int(_data_header(page).num_values)
+    count = _data_header(page).num_values
     if count < 0:
         raise CorruptFileError(f"a page of {count} values")
     return count
@@ -171,21 +171,19 @@ def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, buffers: Pag
     """CRC, decompression and levels of a data page."""
     check_crc(page, chunk, options)
     # Before anything is allocated per value. Runs hold any number of values, but a page that claims this many lies.
-    count, size = num_levels_of(page), page.header.uncompressed_page_size
+    count, size, header = num_levels_of(page), page.header.uncompressed_page_size, _data_header(page)
     if count > (size + 64) * options.limits.max_values_per_byte:
         raise LimitError(f"{count} values in a page of {size} bytes: beyond limits.max_values_per_byte")
     try:
-        if page.header.type == DATA_PAGE_V2:
-            parts = _open_v2(page, chunk, buffers)
-        else:
-            parts = _open_v1(page, chunk, buffers)
+        if isinstance(header, DataPageHeaderV2):
+            return _open_v2(page, header, chunk, buffers)
+        return _open_v1(page, header, chunk, buffers)
     except KernelError as error:
         raise CorruptFileError(f"bad levels: {error}") from error
-    return parts
 
 
-def _open_v1(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
-    header, node = _data_header(page), chunk.node
+def _open_v1(page: StoredPage, header: DataPageHeader, chunk: Chunk, buffers: PageBuffers) -> PageParts:
+    node = chunk.node
     size = page.header.uncompressed_page_size
     buffer = None if chunk.meta.codec == UNCOMPRESSED else buffers.decompressed.take(size)
     body = chunk.crypto.open(Module.DATA_PAGE, page.body, _number(page), buffers.decrypted)
@@ -220,8 +218,8 @@ def _levels_v1(
     return found, at + size, most
 
 
-def _open_v2(page: StoredPage, chunk: Chunk, buffers: PageBuffers) -> PageParts:
-    header, node = _data_header(page), chunk.node
+def _open_v2(page: StoredPage, header: DataPageHeaderV2, chunk: Chunk, buffers: PageBuffers) -> PageParts:
+    node = chunk.node
     rep_size, def_size = header.repetition_levels_byte_length, header.definition_levels_byte_length
     size = page.header.uncompressed_page_size
     if rep_size < 0 or def_size < 0 or rep_size + def_size > min(len(page.body), size):

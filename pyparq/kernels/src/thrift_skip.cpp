@@ -246,6 +246,9 @@ public:
         return raw;
     }
 
+    // The integers and bools of a struct by field, structs among them likewise; everything is checked as above.
+    nb::object numbers(Cursor& c, size_t kind) const { return numbers_of(c, of_kind(kind), 1); }
+
     // The lists of a struct that holds nothing but lists of integers, or of structs of required integers: one
     // vector per field id, the elements' first fields first. `there` has a bit per id that was in the bytes.
     std::vector<std::vector<int64_t>> lists(Cursor& c, size_t kind, uint64_t& there) const {
@@ -277,7 +280,7 @@ private:
         return structs_[kind];
     }
 
-    // The fields of a struct that the rules know, each handed to `take(field, id, wire)`; `seen` gets their bits.
+    // The fields of a struct that the rules know, each handed to `take(field, id, type)`; `seen` gets their bits.
     template <class Take>
     void walk(Cursor& c, const Struct& s, int depth, uint64_t& seen, Take&& take) const {
         int32_t id = 0;
@@ -294,7 +297,7 @@ private:
             const uint64_t bit = uint64_t{1} << id;
             if (seen & bit) c.fail(s.name + "." + field.name + " appears twice");
             seen |= bit;
-            take(field, id, wire);
+            take(field, id, type);
         }
         if (const uint64_t missing = s.required & ~seen) {
             c.fail(s.name + " lacks its required field " +
@@ -305,14 +308,40 @@ private:
     void check_struct(Cursor& c, const Struct& s, int depth, bool& raw) const {
         if (depth > kMaxDepth) c.fail("nested too deeply");
         uint64_t seen = 0;
-        walk(c, s, depth, seen, [&](const Field& field, int32_t, uint8_t wire) {
-            if (wire == kList) {
-                check_list(c, s, field, depth, raw);
-            } else if (wire != kTrue) {
-                check_value(c, s, field, wire, depth, raw);
-            }
+        walk(c, s, depth, seen, [&](const Field& field, int32_t, uint8_t type) {
+            check_field(c, s, field, type, depth, raw);
         });
         if (s.is_union && (seen & (seen - 1))) c.fail("union " + s.name + " has several members set");
+    }
+
+    void check_field(Cursor& c, const Struct& s, const Field& field, uint8_t type, int depth, bool& raw) const {
+        if (type == kList) {
+            check_list(c, s, field, depth, raw);
+        } else if (type != kTrue && type != kFalse) {  // a bool is its own header
+            check_value(c, s, field, type, depth, raw);
+        }
+    }
+
+    nb::object numbers_of(Cursor& c, const Struct& s, int depth) const {
+        if (depth > kMaxDepth) c.fail("nested too deeply");
+        const size_t fields = s.fields.empty() ? 0 : s.fields.size() - 1;
+        nb::object found = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(fields)));
+        if (!found.is_valid()) throw nb::python_error();
+        const auto put = [&](size_t k, nb::object value) {
+            PyTuple_SetItem(found.ptr(), static_cast<Py_ssize_t>(k), value.release().ptr());
+        };
+        for (size_t k = 0; k < fields; ++k) put(k, nb::none());
+        uint64_t seen = 0;
+        walk(c, s, depth, seen, [&](const Field& field, int32_t id, uint8_t type) {
+            const size_t k = static_cast<size_t>(id - 1);
+            bool raw = false;
+            if (type == kTrue || type == kFalse) put(k, nb::bool_(type == kTrue));
+            else if (type == kI16 || type == kI32 || type == kI64) put(k, nb::int_(integer(c, type)));
+            else if (type == kStruct) put(k, numbers_of(c, structs_[static_cast<size_t>(field.child)], depth + 1));
+            else check_field(c, s, field, type, depth, raw);
+        });
+        if (s.is_union && (seen & (seen - 1))) c.fail("union " + s.name + " has several members set");
+        return found;
     }
 
     [[noreturn, gnu::cold, gnu::noinline]] static void fail_element(const Cursor& c, const Struct& s,
@@ -480,6 +509,12 @@ nb::tuple check_py(const Rules& rules, const RawIn& data, int64_t offset, size_t
     return nb::make_tuple(c.at(), raw);
 }
 
+nb::tuple numbers_py(const Rules& rules, const RawIn& data, int64_t offset, size_t kind) {
+    Cursor c = cursor(data, offset);
+    nb::object found = rules.numbers(c, kind);
+    return nb::make_tuple(c.at(), found);
+}
+
 nb::tuple lists_py(const Rules& rules, const RawIn& data, int64_t offset, size_t kind) {
     Cursor c = cursor(data, offset);
     uint64_t there;
@@ -507,6 +542,8 @@ void bind_thrift_skip(nb::module_& m) {
         .def(nb::init<const std::vector<StructRow>&>(), nb::arg("rows"))
         .def("check", &check_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
              "(end, whether a text that may be raw bytes is not UTF-8) of the struct at offset.")
+        .def("numbers", &numbers_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
+             "(end, integers and bools by field, structs among them as such tuples, None for all else) of the struct.")
         .def("lists", &lists_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
              "(end, lists by field) of a struct of nothing but lists of integers, or of structs of required integers: "
              "int64 arrays, None for absent ones; structs with all of their first field, then all of the next.");
