@@ -27,6 +27,29 @@ struct Entries {
 
     template <class O>
     void put(const uint32_t* indices, size_t n, Place<O>& at) const {
+        if (W >= 32 && have_avx2()) put_avx2(indices, n, at);
+        else put_plainly(indices, n, at);
+    }
+
+    // `count` values over the n slots that are present.
+    template <class O>
+    void put_present(const uint32_t* indices, size_t count, const uint8_t* valid, size_t n, Place<O>& at) const {
+        O starts[BLOCK + 8] = {};
+        starts[0] = at.end;
+        Place<O> packed{starts + 1, at.end, at.out};
+        put(indices, count, packed);
+        spread_over_slots(starts, BLOCK + 8, valid, n, at.offsets - 1);
+        at = {at.offsets + n, packed.end, packed.out};
+    }
+
+  private:
+    template <class O>
+    PYPARQ_TARGET_AVX2 void put_avx2(const uint32_t* indices, size_t n, Place<O>& at) const {
+        put_plainly(indices, n, at);  // inlined: copies in registers twice as wide
+    }
+
+    template <class O>
+    [[gnu::always_inline]] void put_plainly(const uint32_t* indices, size_t n, Place<O>& at) const {
         if (length <= LONGEST) return put_alike(indices, n, at);
         const auto* const from = slots;  // names of their own: the bytes written might be anything else
         const auto* const sizes = lengths;
@@ -41,25 +64,8 @@ struct Entries {
         step(at, n, w);
     }
 
-    // `count` values over the n slots that are present.
     template <class O>
-    void put_present(const uint32_t* indices, size_t count, const uint8_t* valid, size_t n, Place<O>& at) const {
-        O ends[BLOCK + 1];
-        ends[0] = at.end;
-        Place<O> packed{ends + 1, at.end, at.out};
-        put(indices, count, packed);
-        O* const offsets = at.offsets;
-        size_t k = 0;
-        for (size_t i = 0; i < n; ++i) {  // no branch: nulls come in no order that one could foresee
-            k += valid[i] != 0;
-            offsets[i] = ends[k];
-        }
-        at = {at.offsets + n, packed.end, packed.out};
-    }
-
-  private:
-    template <class O>
-    void put_alike(const uint32_t* indices, size_t n, Place<O>& at) const {
+    [[gnu::always_inline]] void put_alike(const uint32_t* indices, size_t n, Place<O>& at) const {
         const auto* const from = slots;
         const size_t step_by = length;
         O* const offsets = at.offsets;
@@ -70,7 +76,7 @@ struct Entries {
         step(at, n, w);
     }
     template <class O>
-    static void step(Place<O>& at, size_t n, uint8_t* w) {
+    [[gnu::always_inline]] static void step(Place<O>& at, size_t n, uint8_t* w) {
         at.end = static_cast<O>(at.end + static_cast<O>(w - at.out));
         at.offsets += n;
         at.out = w;
