@@ -29,9 +29,13 @@ from pyparq.read.prune import Pruner, Selection, StageReport
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
 from pyparq.schema.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
+from pyparq.threads import map_tasks
 
 BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
+
+ASSEMBLE_FROM = 1 << 16
+"""Rows from which on nested columns are put together on threads."""
 
 
 class Scan:
@@ -304,11 +308,15 @@ class Scan:
             if (s.row_group, leaf.column) not in decoded
         ]
         decoded |= _by_place(rest, self.reader.read(rest))
-        return [
-            Batch([_assemble(output, s, rows, decoded) for output in outputs], rows.count)
-            for s, rows in zip(selections, kept, strict=True)
-            if rows
-        ]
+        parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
+        places = [(output, s, rows) for s, rows in parts for output in outputs]
+        columns = iter(map_tasks(lambda place: _assemble(*place, decoded), places, self._assembles_on_threads(kept)))
+        return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
+
+    def _assembles_on_threads(self, kept: Sequence[RowRanges]) -> bool:
+        """Flat columns are only handed on; what makes lists and structs of levels is worth it from some size on."""
+        nested = any(output.shape.kind != "leaf" for output in self.outputs)
+        return nested and self.file.options.use_threads and sum(rows.count for rows in kept) >= ASSEMBLE_FROM
 
     def _survivors(self, selection: Selection, decoded: dict[tuple[int, int], DecodedLeaf]) -> RowRanges:
         """The rows where the predicate is true."""

@@ -132,6 +132,9 @@ void spread_offsets(const Offsets& packed, const Valid& valid, int64_t base, con
         out_offsets.visit([&](auto* out) {
             using O = std::remove_pointer_t<decltype(out)>;
             check_fits<O>(b + static_cast<uint64_t>(in[have]));
+            if constexpr (std::is_same_v<const O*, decltype(in)>) {
+                if (b == 0 && !valid.none()) return spread_over_slots(in, packed.size, valid.data, n, out);
+            }
             size_t k = 0;
             out[0] = static_cast<O>(b + static_cast<uint64_t>(in[0]));
             for (size_t i = 0; i < n; ++i) {

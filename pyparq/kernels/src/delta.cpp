@@ -51,44 +51,43 @@ Header read_header(Reader& in, size_t count) {
     return h;
 }
 
-// n <= 256 packed values of w bits, from a byte boundary.
-template <class U>
-void unpack(const uint8_t* src, size_t bytes, unsigned w, size_t n, U* out) {
-    if (w == 0) {
-        std::fill_n(out, n, U{0});
-    } else if (w <= 32) {
-        if constexpr (sizeof(U) == 4) {
-            unpack_u32(src, bytes, w, n, out);
-        } else {
-            std::array<uint32_t, 256> narrow;
-            unpack_u32(src, bytes, w, n, narrow.data());
-            for (size_t i = 0; i < n; ++i) out[i] = narrow[i];
-        }
-    } else {
-        const uint64_t mask = w == 64 ? ~uint64_t{0} : (uint64_t{1} << w) - 1;
-        for (size_t i = 0; i < n; ++i) {
-            const size_t bit = i * w, byte = bit >> 3, shift = bit & 7;
-            uint64_t v = load_upto8(src + byte, bytes - byte) >> shift;
-            if (shift + w > 64) v |= static_cast<uint64_t>(src[byte + 8]) << (64 - shift);
-            out[i] = static_cast<U>(v & mask);
-        }
+// n packed values of 33 to 64 bits, from a byte boundary.
+inline void unpack_wide(const uint8_t* src, size_t bytes, unsigned w, size_t n, uint64_t* out) {
+    const uint64_t mask = w == 64 ? ~uint64_t{0} : (uint64_t{1} << w) - 1;
+    for (size_t i = 0; i < n; ++i) {
+        const size_t bit = i * w, byte = bit >> 3, shift = bit & 7;
+        uint64_t v = load_upto8(src + byte, bytes - byte) >> shift;
+        if (shift + w > 64) v |= static_cast<uint64_t>(src[byte + 8]) << (64 - shift);
+        out[i] = v & mask;
     }
 }
 
-// One miniblock's first `wanted` values; the arithmetic wraps, as the format asks.
+// Sums of differences; the arithmetic wraps, as the format asks.
+template <class U, class D>
+inline U add_up(const D* deltas, size_t n, U min_delta, U last, U* out) {
+    for (size_t i = 0; i < n; ++i) out[i] = last += min_delta + static_cast<U>(deltas[i]);
+    return last;
+}
+
+// One miniblock's first `wanted` values.
 template <class U>
 void read_mini(Reader& in, unsigned w, uint64_t per_mini, size_t wanted, U min_delta, U& last, U* out) {
     const size_t needed = (checked_mul(wanted, w) + 7) / 8;
     if (needed > in.left()) fail("delta data end inside a miniblock");
     // Padding that is not there is forgiven, values are not.
     const size_t stored = static_cast<size_t>(std::min<uint64_t>(per_mini / 8 * w, in.left()));
-    std::array<U, 256> deltas;
     for (size_t from = 0; from < wanted; from += 256) {
         const size_t n = std::min<size_t>(256, wanted - from), at = from / 8 * w;
-        unpack(in.p + at, in.left() - at, w, n, deltas.data());  // may look ahead, up to the end of the data
-        for (size_t i = 0; i < n; ++i) {
-            last += min_delta + deltas[i];
-            out[from + i] = last;
+        const uint8_t* const src = in.p + at;  // may be looked ahead in, up to the end of the data
+        if (w > 32) {
+            std::array<uint64_t, 256> deltas;
+            unpack_wide(src, in.left() - at, w, n, deltas.data());
+            last = add_up(deltas.data(), n, min_delta, last, out + from);
+        } else {
+            std::array<uint32_t, 256> deltas;
+            if (w == 0) std::fill_n(deltas.data(), n, 0u);
+            else unpack_u32(src, in.left() - at, w, n, deltas.data());
+            last = add_up(deltas.data(), n, min_delta, last, out + from);
         }
     }
     in.p += stored;

@@ -2,6 +2,8 @@
 #include "hybrid.hpp"
 #include "values.hpp"
 
+#include <array>
+
 namespace pyparq {
 
 size_t count_equal(const uint8_t* v, size_t n, uint8_t value) {
@@ -23,6 +25,46 @@ size_t count_set(const uint8_t* valid, size_t n) { return n - count_equal(valid,
 void check_present(const Valid& valid, size_t values) {
     const size_t set = count_set(valid.data, valid.size);
     if (set != values) fail(str(set) + " slots are present but there are " + str(values) + " values");
+}
+
+#ifdef PYPARQ_AVX2
+namespace {
+
+// For eight slots, a bit each: how many values lie before each of them, a byte each.
+constexpr std::array<uint64_t, 256> values_before() {
+    std::array<uint64_t, 256> all{};
+    for (unsigned bits = 0; bits < 256; ++bits)
+        for (unsigned j = 1; j < 8; ++j)
+            all[bits] |= static_cast<uint64_t>(std::popcount(bits & ((1u << j) - 1))) << 8 * j;
+    return all;
+}
+constexpr std::array<uint64_t, 256> kValuesBefore = values_before();
+
+__attribute__((target("avx2,popcnt"))) size_t spread_starts_avx2(const int32_t* starts, size_t readable,
+                                                                 const uint8_t* valid, size_t n, int32_t* out,
+                                                                 size_t& k) {
+    size_t i = 0, at = k;
+    for (; i + 8 <= n && at + 8 <= readable; i += 8) {
+        const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(valid + i));
+        const unsigned bits = ~static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_setzero_si128()))) & 0xff;
+        const __m256i before = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(kValuesBefore[bits])));
+        const __m256i near = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(starts + at));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permutevar8x32_epi32(near, before));
+        at += static_cast<size_t>(std::popcount(bits));
+    }
+    k = at;
+    return i;
+}
+
+}  // namespace
+#endif
+
+// As many slots as can be done eight at once; `k` counts their values.
+size_t spread_starts(const int32_t* starts, size_t readable, const uint8_t* valid, size_t n, int32_t* out, size_t& k) {
+#ifdef PYPARQ_AVX2
+    if (have_avx2()) return spread_starts_avx2(starts, readable, valid, n, out, k);
+#endif
+    return 0;
 }
 
 // Indices up to and including the last present slot.

@@ -19,6 +19,19 @@ struct Place {
     uint8_t* out;
 };
 
+// W bytes from one place to another, in the widest registers that the calling function may use.
+template <size_t W>
+[[gnu::always_inline]] inline void copy(uint8_t* to, const uint8_t* from) {
+#ifdef PYPARQ_AVX2
+    if constexpr (W % 32 == 0) {
+        typedef uint64_t Wide __attribute__((vector_size(32), aligned(1), may_alias));
+        for (size_t k = 0; k < W; k += 32) *reinterpret_cast<Wide*>(to + k) = *reinterpret_cast<const Wide*>(from + k);
+        return;
+    }
+#endif
+    std::memcpy(to, from, W);
+}
+
 template <size_t W>
 struct Entries {
     const uint8_t* slots;
@@ -27,6 +40,35 @@ struct Entries {
 
     template <class O>
     void put(const uint32_t* indices, size_t n, Place<O>& at) const {
+#ifdef PYPARQ_AVX2
+        if constexpr (W >= 32) {
+            if (have_avx2()) return put_avx2(indices, n, at);
+        }
+#endif
+        put_plainly(indices, n, at);
+    }
+
+    // `count` values over the n slots that are present.
+    template <class O>
+    void put_present(const uint32_t* indices, size_t count, const uint8_t* valid, size_t n, Place<O>& at) const {
+        O starts[BLOCK + 8] = {};
+        starts[0] = at.end;
+        Place<O> packed{starts + 1, at.end, at.out};
+        put(indices, count, packed);
+        spread_over_slots(starts, BLOCK + 8, valid, n, at.offsets - 1);
+        at = {at.offsets + n, packed.end, packed.out};
+    }
+
+  private:
+#ifdef PYPARQ_AVX2
+    template <class O>
+    PYPARQ_TARGET_AVX2 void put_avx2(const uint32_t* indices, size_t n, Place<O>& at) const {
+        put_plainly(indices, n, at);  // inlined
+    }
+#endif
+
+    template <class O>
+    [[gnu::always_inline]] void put_plainly(const uint32_t* indices, size_t n, Place<O>& at) const {
         if (length <= LONGEST) return put_alike(indices, n, at);
         const auto* const from = slots;  // names of their own: the bytes written might be anything else
         const auto* const sizes = lengths;
@@ -34,43 +76,26 @@ struct Entries {
         const O base = at.end;
         uint8_t *const start = at.out, *w = start;
         for (size_t i = 0; i < n; ++i) {
-            std::memcpy(w, from + size_t{indices[i]} * W, W);
+            copy<W>(w, from + size_t{indices[i]} * W);
             w += sizes[indices[i]];
             offsets[i] = static_cast<O>(base + static_cast<O>(w - start));
         }
         step(at, n, w);
     }
 
-    // `count` values over the n slots that are present.
     template <class O>
-    void put_present(const uint32_t* indices, size_t count, const uint8_t* valid, size_t n, Place<O>& at) const {
-        O ends[BLOCK + 1];
-        ends[0] = at.end;
-        Place<O> packed{ends + 1, at.end, at.out};
-        put(indices, count, packed);
-        O* const offsets = at.offsets;
-        size_t k = 0;
-        for (size_t i = 0; i < n; ++i) {  // no branch: nulls come in no order that one could foresee
-            k += valid[i] != 0;
-            offsets[i] = ends[k];
-        }
-        at = {at.offsets + n, packed.end, packed.out};
-    }
-
-  private:
-    template <class O>
-    void put_alike(const uint32_t* indices, size_t n, Place<O>& at) const {
+    [[gnu::always_inline]] void put_alike(const uint32_t* indices, size_t n, Place<O>& at) const {
         const auto* const from = slots;
         const size_t step_by = length;
         O* const offsets = at.offsets;
         const O base = at.end;
         for (size_t i = 0; i < n; ++i) offsets[i] = static_cast<O>(base + static_cast<O>((i + 1) * step_by));
         uint8_t* w = at.out;
-        for (size_t i = 0; i < n; ++i, w += step_by) std::memcpy(w, from + size_t{indices[i]} * W, W);
+        for (size_t i = 0; i < n; ++i, w += step_by) copy<W>(w, from + size_t{indices[i]} * W);
         step(at, n, w);
     }
     template <class O>
-    static void step(Place<O>& at, size_t n, uint8_t* w) {
+    [[gnu::always_inline]] static void step(Place<O>& at, size_t n, uint8_t* w) {
         at.end = static_cast<O>(at.end + static_cast<O>(w - at.out));
         at.offsets += n;
         at.out = w;

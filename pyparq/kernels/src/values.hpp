@@ -38,10 +38,24 @@ inline unsigned bits_of_sixteen(const uint8_t* v) {
 size_t count_equal(const uint8_t* v, size_t n, uint8_t value);
 size_t count_set(const uint8_t* valid, size_t n);
 void check_present(const Valid& valid, size_t values);
+size_t spread_starts(const int32_t* starts, size_t readable, const uint8_t* valid, size_t n, int32_t* out, size_t& k);
 size_t end_of_set(const uint8_t* valid, size_t n);
 size_t checked_value_width(int64_t width);
 size_t checked_items(size_t bytes, size_t width, const char* name);
 void check_indices(const int32_t* indices, size_t n, size_t limit);
+
+// out[i] = starts[values before slot i] for each of n slots, out[n] = starts[all values]; no branch on the data.
+// `starts` may be read up to `readable` items.
+template <class O>
+inline void spread_over_slots(const O* starts, size_t readable, const uint8_t* valid, size_t n, O* out) {
+    size_t k = 0, i = 0;
+    if constexpr (sizeof(O) == 4) i = spread_starts(starts, readable, valid, n, out, k);
+    for (; i < n; ++i) {
+        out[i] = starts[k];
+        k += valid[i] != 0;
+    }
+    out[n] = starts[k];
+}
 
 // Copies n bytes; short strings as one 32-byte move where both sides have the room, because a call to
 // memcpy, or a branch on the exact length, costs more than the copy. May scribble up to 32 bytes from dst,
