@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from kernel_data import OFFSET_TYPES, binary, values_of, words
 
 from pyparq import kernels
-from pyparq.kernels import KernelError, _native
+from pyparq.kernels import KernelError
 
 # --- RLE / bit packing ---
 
@@ -554,15 +553,3 @@ def test_plain_binary_take(values: list[bytes], data: st.DataObject) -> None:
 def test_plain_binary_take_refuses_rows_that_do_not_ascend(places: list[int]) -> None:
     with pytest.raises(kernels.KernelError, match="ascend"):
         kernels.plain_binary_take(b"\1\0\0\0x" * 3, 3, np.array(places, np.int64))
-
-
-# --- checksums
-
-
-@pytest.mark.parametrize("size", [*range(200), 1000, 43_001, 600_000])
-def test_crc32_is_that_of_zlib(size: int) -> None:
-    data = random.Random(size).randbytes(size + 3)[3:]
-    assert kernels.crc32(data) == zlib.crc32(data)
-    assert _native.crc32(memoryview(data)[1:], 77) == zlib.crc32(data[1:], 77)
-    cut = size * 2 // 3
-    assert kernels.crc32(data[cut:], kernels.crc32(data[:cut])) == zlib.crc32(data)

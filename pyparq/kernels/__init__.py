@@ -9,7 +9,6 @@ from __future__ import annotations
 
 try:
     from pyparq.kernels._native import (
-        FAST_CRC32,
         LIVE_SLOT,
         SHORT_DICTIONARY_LONGEST,
         KernelError,
@@ -23,7 +22,6 @@ try:
         compare_binary_decimal,
         compare_flba,
         count_distinct_u64,
-        crc32,
         delta_byte_array_decode,
         delta_byte_array_encode,
         delta_decode_i32,
@@ -79,11 +77,7 @@ except ImportError as exc:  # never a silent slow path
         f"The loader said: {exc}"
     ) from exc
 
-if not FAST_CRC32:  # zlib's tables beat a loop over bytes
-    from zlib import crc32  # type: ignore[assignment]
-
 __all__ = [
-    "FAST_CRC32",
     "KernelError",
     "LIVE_SLOT",
     "SHORT_DICTIONARY_LONGEST",
@@ -97,7 +91,6 @@ __all__ = [
     "compare_binary_decimal",
     "compare_flba",
     "count_distinct_u64",
-    "crc32",
     "delta_byte_array_decode",
     "delta_byte_array_encode",
     "delta_decode_i32",

@@ -20,12 +20,6 @@ Buffer: TypeAlias = _PyBuffer | NDArray[Any]
 
 class KernelError(ValueError): ...
 
-FAST_CRC32: bool
-"""Whether this processor has what `crc32` takes to be quick."""
-
-def crc32(data: Buffer, value: int = 0) -> int:
-    """The CRC-32 of zlib; `value` is that of the bytes before."""
-
 # --- RLE / bit-packing hybrid (Encodings.md) ---
 def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_value: int = -1) -> int:
     """Decode exactly `count` values of 0..8 bits into uint8 `out[:count]`; returns the bytes used.

@@ -6,6 +6,7 @@ are the same.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -149,7 +150,7 @@ def check_crc(page: StoredPage, chunk: Chunk, options: ReadOptions) -> None:
         return
     if chunk.crypto.authenticates_pages and page.header.type != DATA_PAGE_V2:
         return
-    if kernels.crc32(page.body) != crc & 0xFFFFFFFF:
+    if zlib.crc32(page.body) != crc & 0xFFFFFFFF:
         raise ChecksumError(f"the page does not match its CRC (stored {crc & 0xFFFFFFFF:#010x})")
 
 

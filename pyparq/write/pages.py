@@ -5,11 +5,12 @@ The two versions share everything but their envelope: where the levels stand, an
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyparq import compression, encodings, kernels
+from pyparq import compression, encodings
 from pyparq.buffers import Scratch
 from pyparq.encryption.aad import Module
 from pyparq.encryption.writing import ChunkEncryption
@@ -137,7 +138,7 @@ def _crc(parts: Sequence[Any]) -> int:
     """CRC-32 over the parts one after another, as the signed number that Thrift takes."""
     crc = 0
     for part in parts:
-        crc = kernels.crc32(part, crc)
+        crc = zlib.crc32(part, crc)
     return crc - (1 << 32) if crc >> 31 else crc
 
 

@@ -54,7 +54,6 @@ NB_MODULE(_native, m) {
     m.doc() = "C++ kernels of pyparq: buffers in, buffers out, nothing else";
     nb::exception<pyparq::KernelError>(m, "KernelError", PyExc_ValueError);
     pyparq::numpy = pyparq::load_numpy();
-    bind_crc(m);
     bind_rle(m);
     bind_fixed(m);
     bind_binary(m);
