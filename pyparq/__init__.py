@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq._version import __version__
 from pyparq.api import read_metadata, read_schema, read_table, schema
+from pyparq.buffers import release_unused
 from pyparq.errors import ParquetError
 from pyparq.filters.expression import col
 from pyparq.read.file import ParquetFile
@@ -42,6 +43,7 @@ __all__ = [
     "read_metadata",
     "read_schema",
     "read_table",
+    "release_unused",
     "schema",
     "write_table",
 ]

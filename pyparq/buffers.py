@@ -1,8 +1,8 @@
-"""Memory that one read after another goes into, and memory that the kernel gives out quickly.
+"""Memory that one read after another goes into.
 
 Fresh memory is given out by the kernel page by page, at a microsecond and more for each 4 KiB when it is first touched:
-more than it costs to decompress into it. What is fetched and inflated here lives only until it is decoded, so a few
-buffers serve all reads of the process, and stay in the processor's caches.
+more than it costs to decompress into it. So some of it is kept: a little for what lives only until it is decoded, more
+for results, which come back when the user lets go of them (as the memory pools of other Arrow libraries do).
 """
 
 from __future__ import annotations
@@ -19,35 +19,21 @@ Bytes = npt.NDArray[np.uint8]
 
 SMALLEST = 32 << 10
 """Below this many bytes the allocator is quick enough."""
-LARGEST = 32 << 20
+LARGEST = 64 << 20
+"""A buffer larger than this is never kept."""
 MOST = 64 << 20
-"""Bytes kept in all. Whatever does not fit is allocated and freed as usual."""
-
-
+"""Bytes kept for passing use in all. Whatever does not fit is allocated and freed as usual."""
+MOST_RESULTS = 256 << 20
+"""Bytes kept for results, those that are in use included."""
 HUGE = 2 << 20
 """Bytes of a large page: numpy asks the kernel for those in arrays of 4 MiB and more, as far as they are aligned."""
-
-
-def empty_results(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """``np.empty`` for what a read leaves behind, which cannot be used again.
-
-    From some size on it starts at a large page's edge: then it is there after a few faults instead of thousands. The
-    rest of its last page is a third of it at most.
-    """
-    wanted = np.dtype(dtype)
-    size = prod(shape) * wanted.itemsize
-    if size < 3 * HUGE // 2:
-        return np.empty(shape, wanted)
-    raw = np.empty(max(size + HUGE, 2 * HUGE), np.uint8)
-    start = -raw.ctypes.data % HUGE
-    return raw[start : start + size].view(wanted).reshape(shape)
 
 
 class BufferPool:
     """Buffers of a few sizes. One is free again when the last view into it is gone, which its reference count tells:
     nobody has to give anything back, and nothing that is still in use can be handed out twice."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int) -> None:
         self._most = most
         self._kept: dict[int, list[Bytes]] = {}
         self._total = 0
@@ -56,26 +42,37 @@ class BufferPool:
     def take(self, size: int) -> Bytes:
         """``size`` bytes of anything."""
         if not SMALLEST <= size <= LARGEST:
-            return np.empty(size, np.uint8)
-        room = 1 << (size - 1).bit_length()
+            return _part(_fresh(size), size)
+        step = 1 << (size - 1).bit_length() - 3  # an eighth or less is unused
+        room = (size + step - 1) // step * step
         with self._lock:
             kept = self._kept.setdefault(room, [])
             for buffer in kept:
                 if sys.getrefcount(buffer) == _IDLE:
-                    return buffer[:size]
+                    return _part(buffer, size)
             if self._total + room > self._most and not self._drop_idle(room):
-                return np.empty(size, np.uint8)
-            buffer = np.empty(room, np.uint8)
+                return _part(_fresh(size), size)
+            try:
+                buffer = _fresh(room)
+            except MemoryError:
+                self._drop_idle(self._most + 1)
+                buffer = _fresh(room)
             kept.append(buffer)
             self._total += room
-            return buffer[:size]
+            return _part(buffer, size)
+
+    def release(self) -> None:
+        """Give up all that is idle."""
+        with self._lock:
+            self._drop_idle(self._most + 1)
 
     def _drop_idle(self, room: int) -> bool:
-        """Give up buffers of other sizes until ``room`` bytes fit; whether they do."""
-        for kept in self._kept.values():
+        """Give up idle buffers until ``room`` bytes fit; whether they do."""
+        for size, kept in self._kept.items():
             for k in range(len(kept) - 1, -1, -1):
                 if sys.getrefcount(kept[k]) == _IDLE - 1:
-                    self._total -= len(kept.pop(k))
+                    del kept[k]
+                    self._total -= size
                     if self._total + room <= self._most:
                         return True
         return False
@@ -89,8 +86,40 @@ class BufferPool:
 _IDLE = 3
 """References to a buffer that only the pool knows: its list, the loop's name, and the argument of the question."""
 
-pool = BufferPool()
-"""The one that all reads share."""
+
+def _fresh(size: int) -> Bytes:
+    """New memory for ``size`` bytes; with room to align it to large pages from where they help."""
+    return np.empty(size if size < HUGE else max(size + HUGE, 2 * HUGE), np.uint8)
+
+
+def _part(buffer: Bytes, size: int) -> Bytes:
+    """``size`` bytes of a fresh buffer, from a large page's edge on in large ones: then they are there after a few
+    faults instead of thousands."""
+    start = 0 if len(buffer) < 2 * HUGE else -buffer.ctypes.data % HUGE
+    return buffer[start : start + size]
+
+
+pool = BufferPool(MOST)
+"""For what is fetched and inflated."""
+_results = BufferPool(MOST_RESULTS)
+
+
+def empty_results(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """As ``np.empty``, for what a read leaves behind."""
+    wanted = np.dtype(dtype)
+    size = prod(shape) * wanted.itemsize
+    if size < SMALLEST:
+        return np.empty(shape, wanted)
+    return _results.take(size).view(wanted).reshape(shape)
+
+
+def release_unused() -> None:
+    """Give the memory that is kept for later reads back to the system, as far as nothing uses it.
+
+    Up to 64 MiB are kept for what is read and inflated, up to 256 MiB for results.
+    """
+    pool.release()
+    _results.release()
 
 
 class Scratch:

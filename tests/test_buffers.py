@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.buffers import HUGE, LARGEST, SMALLEST, BufferPool, empty_results
+from pyparq import buffers
+from pyparq.buffers import HUGE, LARGEST, SMALLEST, BufferPool, empty_results, pool
 
 
 def address(buffer: np.ndarray) -> int:
@@ -20,7 +21,7 @@ def address(buffer: np.ndarray) -> int:
 
 
 def test_memory_is_used_again_when_the_last_view_is_gone() -> None:
-    pool = BufferPool()
+    pool = BufferPool(1 << 26)
     first = pool.take(100_000)
     place = address(first)
     view = memoryview(first)[10:20]
@@ -29,13 +30,13 @@ def test_memory_is_used_again_when_the_last_view_is_gone() -> None:
     second = pool.take(100_000)
     assert address(second) != place, "a view of the first one is still there"
     del derived
-    third = pool.take(70_000)
+    third = pool.take(99_000)
     assert address(third) == place
-    assert len(third) == 70_000
+    assert len(third) == 99_000
 
 
 def test_sizes_that_the_allocator_is_left_to() -> None:
-    pool = BufferPool()
+    pool = BufferPool(1 << 26)
     assert [len(pool.take(n)) for n in (0, 1, SMALLEST - 1, LARGEST + 1)] == [0, 1, SMALLEST - 1, LARGEST + 1]
     assert pool.total == 0
 
@@ -49,10 +50,15 @@ def test_no_more_is_kept_than_allowed() -> None:
     large = pool.take(1 << 20)  # takes the place of the idle ones
     assert pool.total == 1 << 20
     assert len(large) == 1 << 20
+    pool.release()
+    assert pool.total == 1 << 20, "what is in use stays"
+    del large
+    pool.release()
+    assert pool.total == 0
 
 
 def test_threads_never_share_a_buffer() -> None:
-    pool, wrong = BufferPool(), []
+    pool, wrong = BufferPool(1 << 26), []
 
     def work(number: int) -> None:
         for _ in range(500):
@@ -85,6 +91,34 @@ def test_results_do_not_change_under_later_reads(tmp_path: Path) -> None:
     gc.collect()
     for found, table in zip(read, tables, strict=True):
         assert pa.table(found).cast(table.schema) == table
+
+
+def test_results_come_back_when_they_are_let_go(tmp_path: Path) -> None:
+    """Through pyarrow's hands too; and a part of a result keeps what it shows."""
+    path = tmp_path / "file.parquet"
+    numbers = np.random.default_rng(1).integers(0, 1 << 60, 300_000)
+    pq.write_table(pa.table({"x": numbers}), path)
+    first = pa.table(pyparq.read_table(path))
+    place = first["x"].chunk(0).buffers()[1].address
+    tail = first["x"].chunk(0).slice(299_990)
+    del first
+    second = pa.table(pyparq.read_table(path))
+    assert second["x"].chunk(0).buffers()[1].address != place
+    assert tail.to_pylist() == numbers[-10:].tolist()
+    del tail
+    third = pa.table(pyparq.read_table(path))
+    assert third["x"].chunk(0).buffers()[1].address == place
+    assert third["x"].to_pylist() == second["x"].to_pylist() == numbers.tolist()
+
+
+def test_everything_idle_can_be_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    pq.write_table(pa.table({"x": range(300_000)}), path)
+    pyparq.read_table(path)
+    assert pool.total + buffers._results.total > 0
+    gc.collect()
+    pyparq.release_unused()
+    assert pool.total + buffers._results.total == 0
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, (3 << 20) - 8, 3 << 20, 4_000_004, 9 << 20])
