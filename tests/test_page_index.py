@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import os
 import random
@@ -29,6 +30,7 @@ from pyparq.index.page_index import (
     parse_column_index,
     parse_offset_index,
 )
+from pyparq.kernels import check_page_locations
 from pyparq.limits import Limits
 from pyparq.schema.order import Order, decode_bounds, encode_bound, order_of, segment_minmax
 from pyparq.schema.tree import build_tree
@@ -530,3 +532,35 @@ def test_decoding_needs_no_copy_of_order() -> None:
     assert index is not None
     assert decode_bounds(DECIMAL, index.min_values)[0].tolist() == [-5, 7]
     assert decode_bounds(DECIMAL, index.max_values)[0].tolist() == [3, 8]
+
+
+@given(
+    sizes=st.lists(st.integers(1, 50), min_size=1, max_size=6),
+    gaps=st.lists(st.integers(0, 3), min_size=6, max_size=6),
+    steps=st.lists(st.integers(1, 9), min_size=6, max_size=6),
+    change=st.none() | st.tuples(st.integers(0, 17), st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 400)),
+    room=st.integers(-2, 3),
+)
+def test_page_locations_against_the_rules_spelt_out(
+    sizes: list[int], gaps: list[int], steps: list[int], change: tuple[int, int] | None, room: int
+) -> None:
+    """Sound places with at most one number changed: the kernel finds fault exactly where a rule is broken."""
+    start, count, offsets, at = 100, len(sizes), [], 100
+    for size, gap in zip(sizes, gaps, strict=False):
+        at += gap
+        offsets.append(at)
+        at += size
+    rows = [0, *np.cumsum(steps[: count - 1]).tolist()]
+    num_rows, end = rows[-1] + 1 + room, at + room
+    numbers = [*offsets, *sizes, *rows]
+    if change is not None:
+        numbers[change[0] % len(numbers)] = change[1]
+    offsets, sizes, rows = numbers[:count], numbers[count : 2 * count], numbers[2 * count :]
+    sound = (
+        rows[0] == 0
+        and all(a < b for a, b in itertools.pairwise([*rows, max(num_rows, 1)]))
+        and all(start <= o and s > 0 for o, s in zip(offsets, sizes, strict=True))
+        and all(o + s <= after for o, s, after in zip(offsets, sizes, [*offsets[1:], end], strict=True))
+    )
+    found = check_page_locations(np.array(numbers, np.int64), num_rows, start, end)
+    assert (found == 0) == sound

@@ -20,6 +20,7 @@ from pyparq.format.codec import deserialize, deserialize_lists
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bounds, Int64Array
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
+from pyparq.kernels import check_page_locations
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.schema import total_order
 from pyparq.schema.order import FLOAT_KINDS, Order, SegmentBounds, decode_bounds, has_order, stored_dtype
@@ -222,14 +223,15 @@ def parse_offset_index(
         if num_rows > 0:
             raise CorruptFileError(f"the OffsetIndex lists no page for {num_rows} rows")
         return PageLocations(offsets, sizes, first_rows)
-    if first_rows[0] != 0 or first_rows[-1] >= max(num_rows, 1) or np.any(first_rows[1:] <= first_rows[:-1]):
-        raise CorruptFileError(f"the OffsetIndex does not cut {num_rows} rows into pages")
-    # Bounding the offsets first keeps the sums below from overflowing.
-    if sizes.min() <= 0 or offsets[0] < start or offsets.max() >= end:
-        raise CorruptFileError(f"the OffsetIndex has pages outside of the chunk at {start}-{end}")
-    ends = offsets + sizes
-    if ends[-1] > end or np.any(ends[:-1] > offsets[1:]):
-        raise CorruptFileError(f"the OffsetIndex has pages that overlap or leave the chunk at {start}-{end}")
+    fault = check_page_locations(pages, num_rows, start, end)
+    if fault:
+        raise CorruptFileError(
+            (
+                f"the OffsetIndex does not cut {num_rows} rows into pages",
+                f"the OffsetIndex has pages outside of the chunk at {start}-{end}",
+                f"the OffsetIndex has pages that overlap or leave the chunk at {start}-{end}",
+            )[fault - 1]
+        )
     if unencoded is not None and (len(unencoded) != count or int(unencoded.min()) < 0):
         raise CorruptFileError(f"the OffsetIndex gives {len(unencoded)} unencoded sizes for {count} pages")
     return PageLocations(offsets, sizes, first_rows, unencoded)

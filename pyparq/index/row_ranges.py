@@ -58,6 +58,8 @@ class RowRanges:
         """The given rows (sorted, unique)."""
         if len(rows) == 0:
             return cls.none(num_rows)
+        if rows[-1] - rows[0] == len(rows) - 1:
+            return cls.one(int(rows[0]), int(rows[-1]) + 1, num_rows)
         breaks = np.flatnonzero(np.diff(rows) != 1)
         starts = rows[np.concatenate(([0], breaks + 1))]
         ends = rows[np.concatenate((breaks, [len(rows) - 1]))] + 1
@@ -111,12 +113,11 @@ class RowRanges:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return (
-            isinstance(other, RowRanges)
-            and self.num_rows == other.num_rows
-            and np.array_equal(self.starts, other.starts)
-            and np.array_equal(self.ends, other.ends)
-        )
+        if not isinstance(other, RowRanges) or self.num_rows != other.num_rows or len(self) != len(other):
+            return False
+        if len(self) == 1:
+            return bool(self.starts[0] == other.starts[0] and self.ends[0] == other.ends[0])
+        return np.array_equal(self.starts, other.starts) and np.array_equal(self.ends, other.ends)
 
     __hash__ = None  # type: ignore[assignment]
 

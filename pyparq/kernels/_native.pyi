@@ -336,3 +336,11 @@ class ThriftRules:
         """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
         hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
         field come first, then all of the next."""
+
+# --- page index (PageIndex.md) ---
+def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> int:
+    """What is wrong with the places of a chunk's pages: int64 offsets, then sizes, then first rows.
+
+    0: nothing. 1: the first rows do not rise from 0 to below `num_rows`. 2: a page is empty or begins outside of
+    [start, end). 3: pages overlap, are out of order, or go beyond `end`.
+    """

@@ -240,7 +240,7 @@ class BinaryBuilder(_Builder):
         """The dictionary laid out for the quicker kernel, where its entries are short; made once per dictionary, and
         not at all for a ``count`` of values that does not pay for it."""
         if self._dictionary is not dictionary:
-            if count < len(dictionary.offsets) // 4:
+            if count < len(dictionary.offsets):
                 return None
             lengths = np.diff(dictionary.offsets)
             fits = len(lengths) > 0 and int(lengths.max()) <= kernels.SHORT_DICTIONARY_LONGEST

@@ -5,6 +5,7 @@ A :class:`ColumnRead` is a plain value: it can be printed, pickled, sent to anot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,8 +128,18 @@ def plan_column(
     pages = tuple(_page(locations, k, chunk.num_rows) for k in needed.tolist())
     head = int(locations.offsets[0]) - chunk.start
     dictionary = (chunk.start, head) if head > 0 and pages and not has_dictionary else None
-    held = RowRanges.from_pages(first_rows, needed, chunk.num_rows)
-    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, tuple(held))
+    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, _held(pages))
+
+
+def _held(pages: Sequence[PageRead]) -> tuple[tuple[int, int], ...]:
+    """The row ranges that the pages hold, joined where pages adjoin."""
+    held: list[tuple[int, int]] = []
+    for page in pages:
+        start, end = page.first_row, page.first_row + page.num_rows
+        if held and held[-1][1] == start:
+            start = held.pop()[0]
+        held.append((start, end))
+    return tuple(held)
 
 
 def _page(locations: PageLocations, k: int, num_rows: int) -> PageRead:

@@ -327,4 +327,5 @@ void bind_hash(nb::module_& m);
 void bind_delta(nb::module_& m);
 void bind_split(nb::module_& m);
 void bind_levels(nb::module_& m);
+void bind_page_index(nb::module_& m);
 void bind_thrift_skip(nb::module_& m);

@@ -64,6 +64,7 @@ NB_MODULE(_native, m) {
     bind_delta(m);
     bind_split(m);
     bind_levels(m);
+    bind_page_index(m);
 #ifdef PYPARQ_HAVE_THRIFT_SKIP
     bind_thrift_skip(m);
 #endif
