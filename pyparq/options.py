@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from functools import cache
+from typing import Any, Self, cast
 
 from pyparq.errors import OptionError, near_matches
 from pyparq.limits import DEFAULT_LIMITS, Limits
@@ -370,9 +371,17 @@ class ReadOptions:
     @classmethod
     def make(cls, options: Mapping[str, Any]) -> Self:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
+        if not options:
+            return cast(Self, _defaults())
         known = [f.name for f in fields(cls)]
         for name in options:
             if name not in known:
                 hint = _hint(name, _NOT_FOR_READING) or near_matches(name, known, "options")
                 raise OptionError(f"unknown read option {name!r}{hint}")
         return cls(**options)
+
+
+@cache
+def _defaults() -> ReadOptions:
+    """The options that nothing was said about, checked once."""
+    return ReadOptions()

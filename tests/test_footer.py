@@ -215,7 +215,7 @@ def test_index_by_hand() -> None:
     data = bytes.fromhex("1502 191c 48017200 1600 191c 190c1600160000 00")
     end, schema, row_groups, groups, first, chunks = thrift_index_footer(data)
     assert (end, schema, row_groups) == (20, (3, 8), (11, 19))
-    assert groups.tolist() == [12, 19, 13, 14]
+    assert groups.tolist() == [12, 19, 13, 14, 0]
     assert first.tolist() == [0, 1]
     assert chunks.tolist() == [14]
     assert {array.dtype for array in (groups, first, chunks)} == {np.dtype(np.int64)}
@@ -229,6 +229,8 @@ BAD = {
     "row groups twice": "1502 191c 48017200 1600 190c 0908 0c 00",
     "columns twice": "1502 191c 48017200 1600 191c 190c1600160009020c00 00",
     "row group without columns": "1502 191c 48017200 1600 191c 2600160000 00",
+    "row group without rows": "1502 191c 48017200 1600 191c 190c160000 00",
+    "rows twice": "1502 191c 48017200 1600 191c 190c16001600060600 00 00",
     "row groups that are numbers": "1502 191c 48017200 1600 1915 02 00",
     "columns that are numbers": "1502 191c 48017200 1600 191c 1915021600160000 00",
     "more row groups than bytes": "1502 191c 48017200 1600 19fcffffffff07 00",

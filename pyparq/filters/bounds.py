@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pyparq.filters.predicate import Test
 from pyparq.index.bounds import Bounds, Int64Array
+from pyparq.schema.order import FLOAT_KINDS
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -89,6 +90,9 @@ def _by_values(test: Test, bounds: Bounds) -> Verdict:
         return Verdict(~no_null | all_null, all_null)
     if op == "is_not_null":
         return Verdict(~all_null, no_null & ~all_null)
+    if test.leaf.kind not in FLOAT_KINDS and op not in ("is_nan", "is_not_nan"):
+        some, every = _between(test, bounds, np.zeros(len(bounds), bool))
+        return Verdict(some & ~all_null, every & no_null & ~all_null)
     counted = (null_counts >= 0) & (nans > 0) & (bounds.counts >= 0)
     only_nan = counted & (null_counts + nans == bounds.counts) & ~all_null
     if op == "is_nan":

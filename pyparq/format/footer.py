@@ -64,12 +64,17 @@ class LazyFileMetaData:
         self._require(row_group)
         return self._first_chunk[row_group + 1] - self._first_chunk[row_group] - 1
 
+    def num_rows(self, row_group: int) -> int:
+        """What the row group says it holds; nothing else of it is decoded for this."""
+        self._require(row_group)
+        return self._groups[5 * row_group + 4]
+
     def row_group(self, row_group: int) -> RowGroup:
         """The row group with an empty `columns`; see `column_chunk`. Not to be changed."""
         known = self._row_groups.get(row_group)
         if known is None:
             self._require(row_group)
-            start, end, columns, columns_end = self._groups[4 * row_group : 4 * row_group + 4]
+            start, end, columns, columns_end = self._groups[5 * row_group : 5 * row_group + 4]
             data = b"".join((self._data[start:columns], _EMPTY_LIST, self._data[columns_end:end]))
             known = self._row_groups.setdefault(row_group, deserialize(RowGroup, data)[0])
         return known

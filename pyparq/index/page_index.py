@@ -23,7 +23,15 @@ from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
 from pyparq.kernels import check_page_locations
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.schema import total_order
-from pyparq.schema.order import FLOAT_KINDS, Order, SegmentBounds, decode_bounds, has_order, stored_dtype
+from pyparq.schema.order import (
+    FLOAT_KINDS,
+    Order,
+    SegmentBounds,
+    decode_bound_pairs,
+    decode_bounds,
+    has_order,
+    stored_dtype,
+)
 from pyparq.schema.types import LeafType
 
 MAX_WHOLE_BOUND = 4096
@@ -275,13 +283,8 @@ def parse_column_index(
     if known and bool(((null_counts == slots) != all_null).any()):
         raise CorruptFileError("null pages and null counts of a ColumnIndex contradict each other")
     usable = column_order in (Order.TYPE, Order.TOTAL, Order.INT96) and writer_is_trusted(leaf, created_by)
-    mins, min_ok = decode_bounds(leaf, index.min_values)
-    maxs, max_ok = decode_bounds(leaf, index.max_values)
-    ok = min_ok & max_ok & ~all_null
-    if usable:
-        ok &= np.asarray(mins <= maxs, bool)
-    else:
-        ok[:] = False
+    mins, maxs, ok = decode_bound_pairs(leaf, index.min_values, index.max_values)
+    ok &= ~all_null if usable else False
     bounds = Bounds(leaf, mins, maxs, ok, null_counts, nan_counts, slots, all_null)
     bounds.boundary_order = _checked_order(bounds, index.boundary_order)
     if max_def is not None:

@@ -13,7 +13,16 @@ import numpy.typing as npt
 from pyparq.format import ttypes as tt
 from pyparq.index.bounds import Bounds
 from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
-from pyparq.schema.order import FLOAT_KINDS, Order, decode_bounds, domain, encode_bound, has_order, stored_dtype
+from pyparq.schema.order import (
+    FLOAT_KINDS,
+    Order,
+    decode_bound_pairs,
+    decode_bounds,
+    domain,
+    encode_bound,
+    has_order,
+    stored_dtype,
+)
 from pyparq.schema.total_order import extreme
 from pyparq.schema.types import LeafType, Physical
 
@@ -106,13 +115,9 @@ def bounds_of_chunks(
         pairs.append(_stored_pair(leaf, statistics, column_order) if usable and statistics else (None, None))
         nulls.append(_count(statistics, "null_count", meta.num_values))
         nans.append(_count(statistics, "nan_count", meta.num_values) if floats else 0)
-    mins, min_ok = decode_bounds(leaf, [pair[0] for pair in pairs])
-    maxs, max_ok = decode_bounds(leaf, [pair[1] for pair in pairs])
+    mins, maxs, ok = decode_bound_pairs(leaf, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
     counts = np.array([max(meta.num_values, -1) for meta in metas], np.int64)
     null_counts = np.array(nulls, np.int64)
-    ok = min_ok & max_ok
-    # Bounds the wrong way round cannot be right, whoever wrote them.
-    ok &= np.asarray(mins <= maxs, bool)
     return Bounds(
         leaf, mins, maxs, ok, null_counts, np.array(nans, np.int64), counts,
         all_null=(counts >= 0) & (null_counts == counts), definition_histograms=_level_histograms(metas),

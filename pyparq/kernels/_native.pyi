@@ -318,9 +318,9 @@ def thrift_index_footer(
 ) -> tuple[int, tuple[int, int], tuple[int, int], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Where things lie in a serialized FileMetaData.
 
-    Its end; the schema list; the row group list; per row group start, end, and start and end of its column
-    list; where each row group's chunks begin in the last array; starts of the chunks and, per row group, the
-    end of the last one.
+    Its end; the schema list; the row group list; per row group start, end, start and end of its column
+    list, and num_rows; where each row group's chunks begin in the last array; starts of the chunks and, per row
+    group, the end of the last one.
     """
 
 class ThriftRules:

@@ -113,7 +113,7 @@ class OpenFile:
     def num_rows_of(self, row_group: int) -> int:
         rows = self._rows.get(row_group)
         if rows is None:
-            rows = self.footer.row_group(row_group).num_rows
+            rows = self.footer.num_rows(row_group)
             if rows is None or rows < 0:
                 raise CorruptFileError(f"a row group of {rows} rows", file=self.name, row_group=row_group)
             self._rows[row_group] = rows
@@ -175,6 +175,8 @@ class OpenFile:
 
     def _ordinal(self, row_group: int) -> int:
         """The number that encrypted modules of a row group are bound to."""
+        if self.decryption.info is None:
+            return row_group
         stated = self.footer.row_group(row_group).ordinal
         return row_group if stated is None else int(stated)
 

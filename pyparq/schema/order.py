@@ -27,6 +27,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,12 @@ def stored_dtype(leaf: LeafType) -> np.dtype[Any] | None:
     if leaf.kind == "float16":
         return np.dtype("<f2")
     code = {"int": "i", "uint": "u", "float": "f"}.get(domain(leaf))
-    return np.dtype(f"<{code}{leaf.width}") if code else None
+    return _numbers(code, leaf.width) if code else None
+
+
+@cache
+def _numbers(code: str, width: int) -> np.dtype[Any]:
+    return np.dtype(f"<{code}{width}")
 
 
 def decode_bounds(leaf: LeafType, raw: Sequence[bytes | None]) -> tuple[npt.NDArray[Any], BoolArray]:
@@ -173,13 +179,26 @@ def _decode_numbers(
         parts = [r if r is not None and len(r) == width else None for r in raw]
         joined = b"".join([blank if r is None else r for r in parts])
         ok = np.array([r is not None for r in parts], bool)
-    with np.errstate(invalid="ignore"):  # numpy warns of signalling NaNs, which are no more usable than others
-        values = np.frombuffer(joined, stored).astype(wanted)
+    found = np.frombuffer(joined, stored)
     if stored.kind == "f":
-        ok &= ~np.isnan(values)
-    elif boolean:
-        ok &= values <= 1
-    return values, ok
+        with np.errstate(invalid="ignore"):  # numpy warns of signalling NaNs, which are no more usable than others
+            values = found.astype(wanted)
+        return values, ok & ~np.isnan(values)
+    values = found.astype(wanted)
+    return values, ok & (values <= 1) if boolean else ok
+
+
+def decode_bound_pairs(
+    leaf: LeafType, low: Sequence[bytes | None], high: Sequence[bytes | None]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], BoolArray]:
+    """(lower bounds, upper bounds, where both can be used) of as many parts: see :func:`decode_bounds`.
+
+    Bounds the wrong way round cannot be right, whoever wrote them.
+    """
+    count = len(low)
+    values, usable = decode_bounds(leaf, [*low, *high])
+    mins, maxs = values[:count], values[count:]
+    return mins, maxs, usable[:count] & usable[count:] & np.asarray(mins <= maxs, bool)
 
 
 def encode_bound(leaf: LeafType, value: Any) -> bytes:

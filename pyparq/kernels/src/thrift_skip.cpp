@@ -64,6 +64,11 @@ struct Cursor {
             if (b < 0x80) return value;
         }
     }
+    // A zigzag number of at most `bits` bits.
+    int64_t number(int bits) {
+        const uint64_t z = varint(bits);
+        return static_cast<int64_t>(z >> 1) ^ -static_cast<int64_t>(z & 1);
+    }
     // Steps over a varint of at most `max_bytes`.
     void skip_varint(size_t max_bytes) {
         if constexpr (std::endian::native == std::endian::little) {
@@ -350,8 +355,7 @@ private:
     }
 
     static int64_t integer(Cursor& c, uint8_t type) {
-        const uint64_t z = c.varint(type == kI64 ? 64 : type == kI32 ? 32 : 16);
-        return static_cast<int64_t>(z >> 1) ^ -static_cast<int64_t>(z & 1);
+        return c.number(type == kI64 ? 64 : type == kI32 ? 32 : 16);
     }
 
     // A struct of required integers: field k to `out[k * stride]`.
@@ -407,12 +411,12 @@ private:
 struct FooterIndex {
     int64_t schema[2] = {-1, -1};      // the lists with their headers: [start, end)
     int64_t row_groups[2] = {-1, -1};
-    std::vector<int64_t> groups;       // per row group: start, end, start and end of its column list
+    std::vector<int64_t> groups;       // per row group: start, end, start and end of its column list, its rows
     std::vector<int64_t> first;        // per row group: where its chunks begin in `chunks`; then the total
     std::vector<int64_t> chunks;       // per row group: start of each column chunk, then the end of the last
 };
 
-constexpr int32_t kSchemaId = 2, kRowGroupsId = 4, kColumnsId = 1;
+constexpr int32_t kSchemaId = 2, kRowGroupsId = 4, kColumnsId = 1, kNumRowsId = 3;
 
 size_t struct_list(Cursor& c, const char* what) {
     uint8_t element;
@@ -423,11 +427,18 @@ size_t struct_list(Cursor& c, const char* what) {
 
 void index_row_group(Cursor& c, FooterIndex& out) {
     const int64_t start = c.at();
-    int64_t columns[2] = {-1, -1};
+    int64_t columns[2] = {-1, -1}, rows = -1;
+    bool counted = false;
     out.first.push_back(static_cast<int64_t>(out.chunks.size()));
     int32_t id = 0;
     uint8_t type;
     while (c.field(type, id)) {
+        if (id == kNumRowsId && type == kI64) {
+            if (counted) c.fail("RowGroup.num_rows appears twice");
+            counted = true;
+            rows = c.number(64);
+            continue;
+        }
         if (id != kColumnsId || type != kList) {
             skip_field(c, type, 2);
             continue;
@@ -442,7 +453,8 @@ void index_row_group(Cursor& c, FooterIndex& out) {
         out.chunks.push_back(columns[1]);
     }
     if (columns[0] < 0) c.fail("RowGroup lacks its required field columns");
-    out.groups.insert(out.groups.end(), {start, c.at(), columns[0], columns[1]});
+    if (!counted) c.fail("RowGroup lacks its required field num_rows");
+    out.groups.insert(out.groups.end(), {start, c.at(), columns[0], columns[1], rows});
 }
 
 void index_footer(Cursor& c, FooterIndex& out) {
@@ -535,8 +547,8 @@ void bind_thrift_skip(nb::module_& m) {
     m.def("thrift_skip_struct", &skip_struct_py, nb::arg("data"), nb::arg("offset") = 0,
           "End of the compact protocol struct that starts at offset.");
     m.def("thrift_index_footer", &index_footer_py, nb::arg("data"),
-          "Where things lie in a serialized FileMetaData: (its end, the schema list, the row group list; four "
-          "numbers per row group: start, end, start and end of its column list; per row group where its chunks "
+          "Where things lie in a serialized FileMetaData: (its end, the schema list, the row group list; five "
+          "numbers per row group: start, end, start and end of its column list, its rows; per row group where its chunks "
           "begin in the last array; starts of the chunks and, per row group, the end of the last).");
     nb::class_<Rules>(m, "ThriftRules", "What a byte check knows of the structs: format/generated/rules.py.")
         .def(nb::init<const std::vector<StructRow>&>(), nb::arg("rows"))
