@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from math import prod
 from typing import Any
 
@@ -35,7 +36,7 @@ class BufferPool:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: dict[int, list[Bytes]] = {}
+        self._kept: dict[int, deque[Bytes]] = {}
         self._total = 0
         self._lock = threading.Lock()
 
@@ -46,16 +47,16 @@ class BufferPool:
         step = 1 << (size - 1).bit_length() - 3  # an eighth or less is unused
         room = (size + step - 1) // step * step
         with self._lock:
-            kept = self._kept.setdefault(room, [])
-            for buffer in kept:
-                if sys.getrefcount(buffer) == _IDLE:
-                    return _part(buffer, size)
-            if self._total + room > self._most and not self._drop_idle(room):
+            kept = self._kept.setdefault(room, deque())
+            buffer = _idle(kept, _TRIES)
+            if buffer is not None:
+                return _part(buffer, size)
+            if self._total + room > self._most and not self._drop_idle(room, _TRIES):
                 return _part(_fresh(size), size)
             try:
                 buffer = _fresh(room)
             except MemoryError:
-                self._drop_idle(self._most + 1)
+                self._drop_all()
                 buffer = _fresh(room)
             kept.append(buffer)
             self._total += room
@@ -64,17 +65,19 @@ class BufferPool:
     def release(self) -> None:
         """Give up all that is idle."""
         with self._lock:
-            self._drop_idle(self._most + 1)
+            self._drop_all()
 
-    def _drop_idle(self, room: int) -> bool:
-        """Give up idle buffers until ``room`` bytes fit; whether they do."""
+    def _drop_all(self) -> None:
+        self._drop_idle(self._most + 1, self._most // SMALLEST)
+
+    def _drop_idle(self, room: int, tries: int) -> bool:
+        """Give up idle buffers until ``room`` bytes fit; whether they do. Looks at ``tries`` buffers of each size."""
         for size, kept in self._kept.items():
-            for k in range(len(kept) - 1, -1, -1):
-                if sys.getrefcount(kept[k]) == _IDLE - 1:
-                    del kept[k]
-                    self._total -= size
-                    if self._total + room <= self._most:
-                        return True
+            while _idle(kept, tries) is not None:
+                kept.pop()
+                self._total -= size
+                if self._total + room <= self._most:
+                    return True
         return False
 
     @property
@@ -83,8 +86,18 @@ class BufferPool:
         return self._total
 
 
-_IDLE = 3
-"""References to a buffer that only the pool knows: its list, the loop's name, and the argument of the question."""
+_TRIES = 8
+"""Buffers to look at for one that is idle. There may be thousands in use: a wide table has as many columns."""
+
+
+def _idle(kept: deque[Bytes], tries: int) -> Bytes | None:
+    """A buffer that nobody else refers to, moved to the end; the search goes on there next time."""
+    for _ in range(min(tries, len(kept))):
+        buffer = kept.popleft()
+        kept.append(buffer)
+        if sys.getrefcount(buffer) == 3:  # the deque's reference, this name's, and the argument's
+            return buffer
+    return None
 
 
 def _fresh(size: int) -> Bytes:

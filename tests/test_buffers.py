@@ -57,6 +57,15 @@ def test_no_more_is_kept_than_allowed() -> None:
     assert pool.total == 0
 
 
+def test_an_idle_buffer_is_found_among_many_that_are_not() -> None:
+    pool = BufferPool(1 << 26)
+    held = [pool.take(SMALLEST) for _ in range(30)]
+    place = address(held.pop(5))
+    held += [pool.take(SMALLEST) for _ in range(10)]
+    assert place in {address(buffer) for buffer in held}
+    assert len({address(buffer) for buffer in held}) == 39
+
+
 def test_threads_never_share_a_buffer() -> None:
     pool, wrong = BufferPool(1 << 26), []
 
