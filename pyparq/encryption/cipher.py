@@ -38,6 +38,7 @@ _REFUSED = "it fails its authentication: another key or AAD, or altered bytes"
 
 _CTR_START = b"\x00\x00\x00\x01"
 _BLOCK = 16
+_LARGE = 64 << 10
 
 Buffer = npt.NDArray[np.uint8]
 
@@ -81,21 +82,31 @@ def check_key(key: Any, what: str) -> bytes:
     return data
 
 
+class _Gcm(threading.local):
+    """AES-GCM under one key. Each thread has its own: two that share one wait for each other."""
+
+    def __init__(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        cipher = AESGCM(key)
+        self.encrypt = cipher.encrypt
+        self.decrypt = cipher.decrypt
+        self.encrypt_into: Any = getattr(cipher, "encrypt_into", None)  # since cryptography 47
+        self.decrypt_into: Any = getattr(cipher, "decrypt_into", None)
+
+
 class DataKey:
     """An AES key of 16, 24 or 32 bytes, ready for use from several threads. Never printed, never pickled."""
 
-    __slots__ = ("_aes", "_counter", "_ctrs", "_decrypt_into", "_encrypt_into", "_gcm")
+    __slots__ = ("_aes", "_counter", "_ctrs", "_gcm")
 
     def __init__(self, key: bytes) -> None:
         # Takes 7 ms: not for those who never encrypt.
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         from cryptography.hazmat.primitives.ciphers.algorithms import AES
 
         checked = check_key(key, "the key")
         _import_invalid_tag()
-        self._gcm = AESGCM(checked)
-        self._encrypt_into = getattr(self._gcm, "encrypt_into", None)  # since cryptography 47
-        self._decrypt_into = getattr(self._gcm, "decrypt_into", None)
+        self._gcm = _Gcm(checked)
         self._aes = AES(checked)
         self._ctrs: list[Any] = []
         self._counter = _counter_of(checked)
@@ -120,8 +131,8 @@ class DataKey:
             sealed: bytes = _FRAME.pack(len(data) + NONCE + TAG, nonce) + self._gcm.encrypt(nonce, data, aad)
             return sealed
         out, into, nonce, body = self._framed(parts, GCM_OVERHEAD)
-        if self._encrypt_into is not None:
-            self._encrypt_into(nonce, body, aad, into)
+        if self._gcm.encrypt_into is not None:
+            self._gcm.encrypt_into(nonce, body, aad, into)
         else:
             into[:] = self._gcm.encrypt(nonce, body, aad)
         return out
@@ -147,10 +158,10 @@ class DataKey:
     def _opened(self, nonce: bytes, body: Any, aad: bytes, out: Buffer | None) -> memoryview:
         size = len(body) - TAG
         try:
-            if self._decrypt_into is None:
+            if self._gcm.decrypt_into is None:
                 return memoryview(self._gcm.decrypt(nonce, body, aad))
             target = (np.empty(size, np.uint8) if out is None else out).data[:size]
-            self._decrypt_into(nonce, body, aad, target)
+            self._gcm.decrypt_into(nonce, body, aad, target)
         except _invalid_tag:
             raise EncryptionError(_REFUSED) from None
         return target
@@ -175,14 +186,15 @@ class DataKey:
         """Encrypt or decrypt, which is the same. ``out`` has room for a tag more; what comes to stand there is none.
 
         GCM encrypts its plaintext by CTR too, with counters from 2 on, and its tag over nothing is the block of counter
-        1 itself (NIST SP 800-38D, 7.1). OpenSSL runs it at twice the speed of CTR where the processor has wide AES.
+        1 itself (NIST SP 800-38D, 7.1). OpenSSL runs it at twice the speed of CTR where the processor has wide AES; one
+        more call makes that worth while for large pages only.
         """
-        if self._encrypt_into is None or len(data) <= _BLOCK:
+        if self._gcm.encrypt_into is None or len(data) < _LARGE:
             self._run_context(nonce, data, out[: len(data)])
             return
         first = int.from_bytes(self._gcm.encrypt(nonce, b"", None), "little")
         start = (int.from_bytes(data[:_BLOCK], "little") ^ first).to_bytes(_BLOCK, "little")
-        self._encrypt_into(nonce, data[_BLOCK:], None, out[_BLOCK:])
+        self._gcm.encrypt_into(nonce, data[_BLOCK:], None, out[_BLOCK:])
         out[:_BLOCK] = start
 
     def _run_context(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
