@@ -85,6 +85,18 @@ def test_modules_open_by_hand(raw: bytes, parts: list[bytes]) -> None:
     assert bytes(key.open_ctr(sealed)) == b"".join(parts)
 
 
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 31, 32, 33, 1000])
+def test_ctr_by_either_way(size: int) -> None:
+    """Through GCM's counters, and through a CTR context as where ``cryptography`` cannot write into a buffer."""
+    text, raw = bytes(range(256)) * 4, b"sixteen byte key"
+    key, older = DataKey(raw), DataKey(raw)
+    older._encrypt_into = None
+    for writer, reader in ((key, older), (older, key)):
+        for parts in ([text[:size]], [text[: size // 3], text[size // 3 : size]]):
+            sealed = bytes(writer.seal_ctr(parts))
+            assert open_ctr(raw, sealed) == text[:size] == bytes(reader.open_ctr(sealed))
+
+
 def test_nist_vector() -> None:
     """AES-GCM, test case 4 of the GCM specification's appendix, in a module's frame."""
     key = bytes.fromhex("feffe9928665731c6d6a8f9467308308")

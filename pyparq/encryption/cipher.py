@@ -37,6 +37,7 @@ _SMALL = 8 << 10
 _REFUSED = "it fails its authentication: another key or AAD, or altered bytes"
 
 _CTR_START = b"\x00\x00\x00\x01"
+_BLOCK = 16
 
 Buffer = npt.NDArray[np.uint8]
 
@@ -158,21 +159,36 @@ class DataKey:
 
     def seal_ctr(self, parts: Sequence[Any]) -> Buffer:
         """The stored CTR module of the bytes in ``parts``: not authenticated."""
-        out, into, nonce, body = self._framed(parts, CTR_OVERHEAD)
-        if len(body):
-            self._run_ctr(nonce, body, into)
-        return out
+        out, into, nonce, body = self._framed(parts, CTR_OVERHEAD, TAG)
+        self._run_ctr(nonce, body, into)
+        return out[: len(out) - TAG]
 
     def open_ctr(self, stored: Any, out: Buffer | None = None) -> memoryview:
-        """The bytes of a whole stored CTR module, in ``out`` when that is given (at least as large)."""
+        """The bytes of a whole stored CTR module, in ``out`` when that is given (at least as large as the module)."""
         nonce, body = _unframed(stored, CTR_OVERHEAD)
-        if not len(body):
-            return memoryview(b"")
-        target = (np.empty(len(body), np.uint8) if out is None else out).data[: len(body)]
+        size = len(body)
+        target = (np.empty(size + TAG, np.uint8) if out is None else out).data[: size + TAG]
         self._run_ctr(nonce, body, target)
-        return target
+        return target[:size]
 
-    def _run_ctr(self, nonce: bytes, data: Any, out: memoryview) -> None:
+    def _run_ctr(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
+        """Encrypt or decrypt, which is the same. ``out`` has room for a tag more; what comes to stand there is none.
+
+        GCM encrypts its plaintext by CTR too, with counters from 2 on, and its tag over nothing is the block of counter
+        1 itself (NIST SP 800-38D, 7.1). OpenSSL runs it at twice the speed of CTR where the processor has wide AES.
+        """
+        if self._encrypt_into is None or len(data) <= _BLOCK:
+            self._run_context(nonce, data, out[: len(data)])
+            return
+        first = int.from_bytes(self._gcm.encrypt(nonce, b"", None), "little")
+        start = (int.from_bytes(data[:_BLOCK], "little") ^ first).to_bytes(_BLOCK, "little")
+        self._encrypt_into(nonce, data[_BLOCK:], None, out[_BLOCK:])
+        out[:_BLOCK] = start
+
+    def _run_context(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
+        """The same by a CTR context."""
+        if not len(data):
+            return
         # Making a context costs more than a small page: they are kept, one per thread that is busy at a time.
         try:
             context = self._ctrs.pop()
@@ -215,14 +231,19 @@ class DataKey:
             raise EncryptionError(f"a wrapped key of {len(wrapped)} bytes")
         return bytes(self._opened(wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad, None))
 
-    def _framed(self, parts: Sequence[Any], overhead: int) -> tuple[Buffer, memoryview, bytes, memoryview]:
-        """A module's buffer with length and nonce in place, its part behind them, the nonce, the bytes to encrypt."""
+    def _framed(
+        self, parts: Sequence[Any], overhead: int, spare: int = 0
+    ) -> tuple[Buffer, memoryview, bytes, memoryview]:
+        """A module's buffer with length and nonce in place, its part behind them, the nonce, the bytes to encrypt.
+
+        ``spare`` bytes stand at the end that are not the module's.
+        """
         views = [memoryview(part).cast("B") for part in parts]
         size = len(views[0]) if len(views) == 1 else sum(map(len, views))
         length = size + overhead - LENGTH
         if length >= 1 << 31:
             raise EncryptionError(f"a module of {size} bytes: readers take the length as 31 bits")
-        out, nonce = np.empty(size + overhead, np.uint8), self._counter.nonce()
+        out, nonce = np.empty(size + overhead + spare, np.uint8), self._counter.nonce()
         view = out.data
         _FRAME.pack_into(view, 0, length, nonce)
         into = view[_FRAME.size :]
