@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Context, Decimal
 from itertools import pairwise
 from typing import Any
@@ -17,7 +18,7 @@ from pyparq.columns import list_items, slice_column, struct_child
 from pyparq.decimals import unscaled
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.schema.types import DataType
-from pyparq.table import Column
+from pyparq.table import Batch, Column, Table, widen_columns
 
 _EXACT = Context(prec=100)  # the default context would round decimals beyond 28 digits
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -88,7 +89,8 @@ def _strings(column: Column) -> list[Any]:
 
 
 def _plain(column: Column) -> Column:
-    if not column.type.format.startswith("v"):
+    """Views of strings and of lists as strings and lists."""
+    if not column.type.format.startswith(("v", "+v")):
         return column
     from pyparq.ingest.normalize import normalize
 
@@ -203,6 +205,7 @@ def _durations(column: Column) -> list[Any]:
 
 
 def _lists(column: Column) -> list[Any]:
+    column = _plain(column)
     offsets, items = list_items(column)
     first, last = int(offsets[0]), int(offsets[-1])
     values = column_to_pylist(slice_column(items, first, last))
@@ -247,9 +250,40 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
     "time": _times,
     "duration": _durations,
     "list": _lists,
+    "list_view": _lists,
     "map": _maps,
     "struct": _structs,
 }
+
+
+def for_polars(table: Table) -> Table:
+    """The table with list views as lists and decimals of 32 and 64 bits as decimal128, at any depth.
+
+    polars (2.1) refuses the former, and in an Arrow stream reads the latter as if they had 128 bits.
+    """
+    fields = [replace(f, type=_for_polars(f.type)) for f in table.schema.fields]
+    others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
+    if not others:
+        return table
+    from pyparq.ingest.cast import cast
+    from pyparq.ingest.normalize import normal_type, normalize
+
+    batches = [Batch(list(batch.columns), batch.num_rows) for batch in table.batches]
+    for k in others:
+        fields[k] = replace(fields[k], type=normal_type(fields[k].type))
+        for batch in batches:
+            batch.columns[k] = cast(normalize(batch.columns[k], fields[k].name), fields[k].type, fields[k].name)
+    return Table(*widen_columns(replace(table.schema, fields=tuple(fields)), batches))
+
+
+def _for_polars(type_: DataType) -> DataType:
+    form = type_.format
+    if type_.kind == "decimal" and type_.decimal[2] < 128:
+        form = form.rpartition(",")[0]
+    elif type_.kind == "list_view":
+        form = form.replace("v", "")
+    children = tuple(replace(field, type=_for_polars(field.type)) for field in type_.children)
+    return replace(type_, format=form, children=children)
 
 
 # ---- numpy ---------------------------------------------------------------------------------------------------------

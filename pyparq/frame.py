@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyparq.table import Table
 
-_AS_OBJECTS = ("date", "time", "list", "struct", "map", "string", "binary", "fixed", "decimal", "null")
+_AS_OBJECTS = ("date", "time", "list", "list_view", "struct", "map", "string", "binary", "fixed", "decimal", "null")
 
 
 def frame_of(table: Table) -> pandas.DataFrame:
@@ -39,7 +39,11 @@ def _series(table: Table, k: int) -> Any:
     chunks = [batch.columns[k] for batch in table.batches]
     if type_.dictionary is not None:
         values = [value for chunk in chunks for value in column_to_pylist(chunk)]
-        return pd.Series(pd.Categorical(values, ordered=type_.ordered))
+        # In the dictionaries' order, which may mean something.
+        entries = (e for chunk in chunks if chunk.dictionary for e in column_to_pylist(chunk.dictionary))
+        known = list(dict.fromkeys(e for e in entries if e is not None))
+        categories = _strings(known) if type_.dictionary.kind == "string" else pd.Index(known)
+        return pd.Series(pd.Categorical(values, categories, ordered=type_.ordered))
     if type_.kind in _AS_OBJECTS:
         values = [value for chunk in chunks for value in column_to_pylist(chunk)]
         return pd.Series(_objects(values)) if type_.kind != "string" else _strings(values)

@@ -31,8 +31,8 @@ class Column:
 
     ``validity`` is a packed little-endian bitmap (uint8) or ``None`` when nothing is null. ``buffers`` are the
     type's other buffers in Arrow order: ``(values,)`` for fixed width (a packed bitmap for bool), ``(offsets,
-    data)`` for strings and binary, ``(offsets,)`` for lists and maps, ``()`` for structs. ``offset`` counts
-    leading elements to pass over in all of them (arrays from elsewhere may be slices).
+    data)`` for strings and binary, ``(offsets,)`` for lists and maps, ``(offsets, sizes)`` for list views, ``()`` for
+    structs. ``offset`` counts leading elements to pass over in all of them (arrays from elsewhere may be slices).
     """
 
     __slots__ = ("buffers", "children", "dictionary", "length", "null_count", "offset", "type", "validity")
@@ -223,16 +223,25 @@ class Table:
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A pandas DataFrame; :class:`UnsupportedError` where pandas is not installed.
 
-        Converted by pyarrow, as pandas itself does it, or by the same rules (:mod:`pyparq.frame`) without pyarrow.
+        Converted by pyarrow, as pandas itself does it, or by the same rules (:mod:`pyparq.frame`) without pyarrow and
+        for types that it does not convert (lists of decimal32).
         ``pandas`` metadata, where the table has it, brings the index back; where it makes no sense it is ignored.
         ``options`` are those of ``pyarrow.Table.to_pandas`` and need pyarrow.
         """
         if find_spec("pandas") is None:
             raise UnsupportedError("to_pandas() needs pandas: pip install 'pyparq[pandas]'")
-        if not options and find_spec("pyarrow") is None:
-            from pyparq.frame import frame_of
+        from pyparq.frame import frame_of
 
+        if not options and find_spec("pyarrow") is None:
             return frame_of(self)
+        try:
+            return self._to_pandas_by_pyarrow(options)
+        except NotImplementedError:  # pyarrow's own error is one
+            if options:
+                raise
+            return frame_of(self)
+
+    def _to_pandas_by_pyarrow(self, options: dict[str, Any]) -> pandas.DataFrame:
         table = self.to_arrow()
         if b"pandas" not in self.schema.metadata or options.get("ignore_metadata"):
             return table.to_pandas(**options)
@@ -243,13 +252,16 @@ class Table:
             return table.replace_schema_metadata(rest).to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
-        """A polars DataFrame over the same buffers; :class:`UnsupportedError` where polars is not installed."""
+        """A polars DataFrame over the same buffers, but for what polars cannot take (list views, decimals of 32 and 64
+        bits); :class:`UnsupportedError` where polars is not installed."""
         try:
             import polars as pl
         except ImportError:
             raise UnsupportedError("to_polars() needs polars: pip install 'pyparq[polars]'") from None
 
-        return pl.DataFrame(self)
+        from pyparq.convert import for_polars
+
+        return pl.DataFrame(for_polars(self))
 
     def to_numpy(self, name: str) -> npt.NDArray[Any]:
         """One column as a numpy array.
@@ -298,7 +310,7 @@ def _nbytes(column: Column) -> int:
     return total + (_nbytes(column.dictionary) if column.dictionary is not None else 0)
 
 
-_LARGE = {"u": "U", "z": "Z", "+l": "+L"}
+_LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}
 
 
 def widen_columns(schema: Schema, batches: list[Batch]) -> tuple[Schema, list[Batch]]:
@@ -332,7 +344,9 @@ def _widened(column: Column, type_: DataType) -> Column:
         return column
     buffers, form = column.buffers, have.format
     if _LARGE.get(form) == type_.format:
-        buffers, form = (column.buffers[0].view(np.int32).astype(np.int64), *column.buffers[1:]), type_.format
+        offsets = 2 if form == "+vl" else 1  # a list view's lengths are as wide as its offsets
+        wide = (buffer.view(np.int32).astype(np.int64) for buffer in buffers[:offsets])
+        buffers, form = (*wide, *buffers[offsets:]), type_.format
     children = tuple(_widened(c, f.type) for c, f in zip(column.children, type_.children, strict=True))
     fields = tuple(replace(f, type=c.type) for f, c in zip(have.children, children, strict=True))
     made = replace(have, format=form, children=fields)

@@ -26,6 +26,8 @@ TYPES: dict[str, pa.Array] = {
     "map": pa.array([[(f"{k}", t)] * (k % 3) for k, t in enumerate(TEXT)], pa.map_(pa.string(), pa.string())),
     "large": pa.array(TEXT, pa.large_string()),
     "view": pa.array(TEXT, pa.string_view()),
+    "list view": pa.array([TEXT[k : k + k % 3] if k % 5 else None for k in range(240)], pa.list_view(pa.string())),
+    "large list view": pa.array([TEXT[k : k + k % 3] for k in range(240)], pa.large_list_view(pa.string())),
     "large list": pa.array([TEXT[k : k + k % 3] for k in range(240)], pa.large_list(pa.string())),
 }
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,24 @@ def test_json_of_special_values(tmp_path: Path) -> None:
     assert [r["time"] for r in rows] == ["00:00:00", "00:00:00.000000001", "23:59:59.999999999", "00:00:00.001000"]
     assert [r["list"] for r in rows] == [[1, None], [], None, [3]]
     assert [r["map"] for r in rows] == [[["k", 1.5]], None, [], [["a", "NaN"]]]
+
+
+def test_types_that_only_hints_tell_of(tmp_path: Path) -> None:
+    table = pa.table({
+        "views": pa.array([[1, None], None, []], pa.list_view(pa.int8())),
+        "deep": pa.array([[{"d": Decimal("1.5")}], None, []],
+                         pa.large_list_view(pa.struct([("d", pa.decimal32(3, 1))]))),
+        "word": pa.array(["a", None, "b"], pa.dictionary(pa.uint16(), pa.string())),
+    })  # fmt: skip
+    path, copy = tmp_path / "hinted.parquet", tmp_path / "copy.parquet"
+    pq.write_table(table, path)
+    assert json_rows(ok("head", path, "--json")) == [
+        {"views": [1, None], "deep": [{"d": "1.5"}], "word": "a"}, {"views": None, "deep": None, "word": None},
+        {"views": [], "deep": [], "word": "b"},
+    ]  # fmt: skip
+    assert '"[1, null]","[{""d"": ""1.5""}]",a' in ok("head", path, "--csv")
+    assert run("query", path, "--where", "word = 'a' OR list_contains(views, 1)", "-o", copy).exit_code == 0
+    assert pq.read_table(copy).to_pylist() == table.slice(0, 1).to_pylist()
 
 
 def test_csv_reads_back(tmp_path: Path) -> None:

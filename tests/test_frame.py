@@ -112,3 +112,13 @@ def test_without_pyarrow_and_without_pandas(tmp_path: Path) -> None:
     polars = "to_polars() needs polars: pip install 'pyparq[polars]'"
     assert told("pyarrow,polars") == [arrow, polars, "to_pandas DataFrame"]
     assert told("pyarrow,polars,pandas") == [arrow, polars, "to_pandas() needs pandas: pip install 'pyparq[pandas]'"]
+
+
+def test_categories_keep_the_order_of_their_dictionary() -> None:
+    words = pa.DictionaryArray.from_arrays(pa.array([1, 0, None], pa.int8()), ["low", "high"], ordered=True)
+    octets = pa.array([b"b", None, b"a"]).dictionary_encode()
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"w": words, "b": octets}), sink)
+    table = pyparq.read_table(sink.getvalue())
+    pd.testing.assert_frame_equal(frame_of(table), table.to_arrow().to_pandas())
+    assert frame_of(table)["w"].min() == table.to_pandas()["w"].min()

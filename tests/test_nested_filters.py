@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from nested_tables import FILES, ROWS, Row
@@ -19,6 +20,9 @@ from pyparq.filters.expression import Expression
 @pytest.fixture(scope="module", params=list(FILES))
 def data(request: pytest.FixtureRequest) -> bytes:
     return FILES[request.param]()
+
+
+REQUIRED_INT = pa.field("element", pa.int64(), nullable=False)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -46,6 +50,17 @@ def field(value: Any, *names: str) -> Any:
     return value
 
 
+def holds_null(value: Any, *fields: str) -> bool | None:
+    """Is there a null below the outermost list, on the way to what ``fields`` name?"""
+
+    def found(value: Any, fields: tuple[str, ...]) -> bool:
+        if isinstance(value, list):
+            return any(found(v, fields) for v in value)
+        return value is None or (len(fields) > 0 and found(value[fields[0]], fields[1:]))
+
+    return None if value is None else found(value, fields)
+
+
 Question = tuple[Expression, Callable[[Row], bool | None]]
 NAN = float("nan")
 CONTAINS: list[Question] = [
@@ -65,6 +80,18 @@ CONTAINS: list[Question] = [
     (col("r").contains(2**33), lambda r: contains(r["r"], 2**33)),
     (col("sl.v").contains(0.0), lambda r: contains(field(r["sl"], "v"), 0.0)),
     (col("sl.v").contains(NAN), lambda r: contains(field(r["sl"], "v"), NAN)),
+]
+NULL_ITEMS: list[Question] = [
+    (col("l").contains(None), lambda r: holds_null(r["l"])),
+    (col("ll").contains(None), lambda r: holds_null(r["ll"])),
+    (col("ls").contains(None), lambda r: holds_null(r["ls"])),
+    (col("ls.x").contains(None), lambda r: holds_null(r["ls"], "x")),
+    (col("ls.y").contains(None), lambda r: holds_null(r["ls"], "y")),
+    (col("ls.z").contains(None), lambda r: holds_null(r["ls"], "z")),
+    (col("m.key").contains(None), lambda r: None if r["m"] is None else False),
+    (col("m.value").contains(None), lambda r: None if r["m"] is None else None in r["m"].values()),
+    (col("r").contains(None), lambda r: False),
+    (col("sl.v").contains(None), lambda r: holds_null(field(r["sl"], "v"))),
 ]
 NULLS: list[Question] = [
     (col("s").is_null(), lambda r: r["s"] is None),
@@ -91,6 +118,10 @@ def negated(a: bool | None) -> bool | None:
 
 JOINED: list[Question] = [
     (
+        col("l").contains(None) & col("l").contains(3) & ~col("ls").contains(None),
+        lambda r: both(both(holds_null(r["l"]), contains(r["l"], 3)), negated(holds_null(r["ls"]))),
+    ),
+    (
         col("l").contains(3) & col("l").contains(5),  # different items: no contradiction
         lambda r: both(contains(r["l"], 3), contains(r["l"], 5)),
     ),
@@ -110,7 +141,7 @@ JOINED: list[Question] = [
 
 
 @pytest.mark.parametrize("negate", [False, True], ids=["", "not"])
-@pytest.mark.parametrize("question", CONTAINS + NULLS + JOINED, ids=lambda q: str(q[0]))
+@pytest.mark.parametrize("question", CONTAINS + NULL_ITEMS + NULLS + JOINED, ids=lambda q: str(q[0]))
 def test_rows_are_those_that_python_finds(data: bytes, question: Question, negate: bool) -> None:
     expression, oracle = question
     answers = [oracle(row) for row in ROWS]
@@ -163,6 +194,9 @@ def test_pages_that_cannot_match_are_skipped(name: str, filters: Expression) -> 
         (~col("s.in").is_null(), 1150),  # four pages without any struct
         (~col("l").is_null(), 1150),
         (~col("s").is_null(), 1150),
+        (col("ls").contains(None), 1150),
+        (col("ls.y").contains(None), 1150),
+        (col("l").contains(None), 1150),
     ],
     ids=str,
 )
@@ -195,7 +229,9 @@ def test_levels_alone_can_answer() -> None:
         (col("ls").contains(1), "ls.list.element.x"),
         (col("s.a").contains(1), "compare with =="),
         (col("l") == 1, "contains"),
-        (col("ls.x").is_null(), "do not reach into lists"),
+        (col("ls.x").is_null(), r"do not reach into lists: \.contains\(None\)"),
+        (col("s.a").contains(None), r"use \.is_null\(\)"),
+        (col("m").contains(None), r"use \.is_null\(\)"),
         (col("l").contains("a"), "cannot compare"),
         (col("s") == 1, "fields of its own"),
     ],
@@ -206,9 +242,31 @@ def test_what_cannot_be_asked(filters: Expression, says: str) -> None:
         pyparq.read_table(FILES["ours"](), filters=filters)
 
 
-def test_contains_takes_no_null() -> None:
-    with pytest.raises(FilterError, match="never true"):
-        col("l").contains(None)
+@pytest.mark.parametrize("null", [None, pd.NA, pd.NaT], ids=repr)
+def test_any_null_asks_for_null_items(null: Any) -> None:
+    found = pyparq.read_table(FILES["ours"](), columns=["id"], filters=col("l").contains(null)).to_pydict()["id"]
+    assert found == [r["id"] for r in ROWS if holds_null(r["l"])]
+
+
+def test_levels_prove_lists_without_null_items() -> None:
+    """No page is read where the histograms know of no null item, none where lists must not hold any."""
+    optional = pa.table({"l": [[1, 2], [], [3]], "k": [1, 2, 3]})
+    for table in (optional, optional.cast(pa.schema([("l", pa.list_(REQUIRED_INT)), ("k", pa.int64())]))):
+        sink = io.BytesIO()
+        pyparq.write_table(table, sink)
+        with pyparq.ParquetFile(sink.getvalue()) as file:
+            scan = file.scan([], col("l").contains(None))
+            assert scan.count() == 0
+            assert scan.reader.counts.data_pages == 0
+    sink = io.BytesIO()
+    pyparq.write_table(pa.table({"l": [[1, 2], [], [3], [None]]}), sink, max_rows_per_page=1)
+    with pyparq.ParquetFile(sink.getvalue()) as file:
+        seen = file.scan(filters=~col("l").contains(None)).explain()
+        assert (seen.rows, seen.candidate_rows) == (3, 4)
+        assert str(file.scan(filters=col("l").contains(None)).predicate) == "l.list.element contains null"
+
+
+def test_contains_takes_no_column() -> None:
     with pytest.raises(FilterError, match="literal"):
         col("l").contains(col("id"))
 

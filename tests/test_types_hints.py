@@ -6,6 +6,7 @@ import base64
 import datetime as dt
 import io
 import random
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,13 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.errors import OptionError, ParquetError
+from pyparq.columns import fixed_column
+from pyparq.convert import column_to_pylist
+from pyparq.errors import LimitError, OptionError, ParquetError
+from pyparq.frame import frame_of
+from pyparq.read.restore import HintMismatch, restore
 from pyparq.schema.arrow_ipc import HintError, HintSchema
+from pyparq.schema.arrow_ipc_write import schema_message
 from pyparq.schema.types import DataType
 
 pa = pytest.importorskip("pyarrow")
@@ -29,6 +35,11 @@ def by_pyarrow(table: Any, **options: Any) -> bytes:
 
 TZ = dt.timezone(dt.timedelta(hours=5, minutes=30))
 WORDS = ["a", None, "b" * 30, "a", "", "é", "c" * 13, "b" * 30]
+
+
+def narrow_dictionaries() -> dict[str, Any]:
+    integers = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.uint32(), pa.int64(), pa.uint64()]
+    return {f"{i}_dictionary": pa.array(WORDS, pa.dictionary(i, pa.string())) for i in integers}
 
 
 def hinted() -> dict[str, Any]:
@@ -57,6 +68,21 @@ def hinted() -> dict[str, Any]:
         ),
         "map": pa.array(
             [[("k", "v" * 20)], None, [], [("l", None)]] * 2, pa.map_(pa.large_string(), pa.string_view())
+        ),
+        **narrow_dictionaries(),
+        "decimal32": pa.array([Decimal("1.25"), None, Decimal("-9999999.99"), Decimal(0)] * 2, pa.decimal32(9, 2)),
+        "decimal64": pa.array([Decimal("-0.001"), None] * 4, pa.decimal64(18, 3)),
+        "list_view": pa.array([[1, None], None, [], [3]] * 2, pa.list_view(pa.int16())),
+        "large_list_view": pa.array([["x" * 20, None], None, [], ["y"]] * 2, pa.large_list_view(pa.string_view())),
+        "nested_views": pa.array(
+            [[{"v": [[1], None, []], "d": "p"}, None], None, [], [{"v": None, "d": None}]] * 2,
+            pa.list_view(pa.struct([
+                ("v", pa.list_(pa.list_view(pa.int8()))), ("d", pa.dictionary(pa.uint8(), pa.string()))
+            ])),
+        ),
+        "map_of_views": pa.array(
+            [[("k", [Decimal("1.5")])], None, [], [("l", None), ("m", [None])]] * 2,
+            pa.map_(pa.string(), pa.list_view(pa.decimal32(4, 1))),
         ),
         "uuid": pa.array([b"0123456789abcdef", None] * 4, pa.uuid()),
         "json": pa.array(['{"a": 1}', None] * 4, pa.json_()),
@@ -169,6 +195,154 @@ def test_types_that_lie_are_ignored(name: str, claimed: Any) -> None:
 def test_metadata_that_is_no_schema_is_ignored(message: bytes) -> None:
     table = pa.table(DATA)
     assert pyparq.read_table(lying(table, message)).to_arrow().num_rows == 3
+
+
+@pytest.mark.parametrize("name", hinted())
+def test_hinted_types_as_python_objects(name: str) -> None:
+    table = pa.table({name: hinted()[name]})
+    found = pyparq.read_table(by_pyarrow(table, row_group_size=5))
+    objects = table[name].to_pylist() if name != "uuid" else table[name].combine_chunks().storage.to_pylist()
+    assert found.to_pydict()[name] == objects
+    part = found.slice(3, 4)
+    assert part.to_pydict()[name] == objects[3:7]
+    assert found.to_numpy(name).tolist() == list(objects) or name in ("berlin", "offset", "duration")  # datetime64
+
+
+NEW_TO_OTHERS = [
+    *narrow_dictionaries(), "decimal32", "decimal64", "list_view", "large_list_view", "nested_views",
+    "map_of_views",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEW_TO_OTHERS)
+def test_hinted_types_in_pandas_and_polars(name: str) -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    file = by_pyarrow(pa.table({name: hinted()[name]}), row_group_size=5)
+    found = pyparq.read_table(file)
+    plain = pyparq.read_table(file, use_arrow_schema=False)
+    expected = plain.to_pydict()[name]
+    assert listed(frame_of(found)[name]) == expected
+    if name not in ("list_view", "nested_views"):  # pyarrow gives arrays; what it cannot convert comes as lists
+        assert listed(found.to_pandas()[name]) == expected
+    if name.endswith("dictionary"):
+        pd.testing.assert_frame_equal(found.to_pandas(), frame_of(found))
+        assert found.to_pandas()[name].cat.categories.tolist() == ["a", "b" * 30, "", "é", "c" * 13]
+    assert found.to_polars()[name].to_list() == plain.to_polars()[name].to_list()
+    assert found.slice(0, 0).to_polars().schema == found.to_polars().schema
+    assert (found.to_polars().schema[name] == pl.Categorical) == name.endswith("dictionary")
+
+
+def listed(series: Any) -> list[Any]:
+    """A pandas column's objects, its marks for what is missing as ``None``."""
+    return [v if isinstance(v, list) or v == v else None for v in series.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("name", "filters"),
+    [
+        ("decimal32", col("decimal32") < 0), ("decimal64", col("decimal64") == Decimal("-0.001")),
+        ("int8_dictionary", col("int8_dictionary") > "a"),
+        ("list_view", col("list_view").contains(3)), ("nested_views", col("nested_views.d").contains("p")),
+        ("map_of_views", col("map_of_views.value").contains(Decimal("1.5"))),
+    ],
+)  # fmt: skip
+def test_filters_on_hinted_types(name: str, filters: Any) -> None:
+    file = by_pyarrow(pa.table({name: hinted()[name]}), row_group_size=4)
+    found = pyparq.read_table(file, filters=filters)
+    plain = pyparq.read_table(file, filters=filters, use_arrow_schema=False)
+    assert 0 < found.num_rows < 8
+    assert found.to_pydict() == plain.to_pydict()
+    assert found.to_arrow().schema == pq.read_schema(io.BytesIO(file))
+
+
+# ---- types that are too narrow for the data -----------------------------------------------------------------------
+
+
+MANY = [f"word {k}" for k in range(200)]
+SHORT_LISTS = [MANY[k : k + 3] for k in range(0, 198, 3)]
+INT8 = pa.dictionary(pa.int8(), pa.string())
+INT32 = pa.dictionary(pa.int32(), pa.string())
+
+
+def in_row_groups(claimed: Any, *parts: list[Any]) -> bytes:
+    """One row group for each of the parts, of a type that ``claimed`` cannot always show."""
+    plain = {INT8: pa.string(), pa.list_(INT8): pa.list_(pa.string())}[claimed]
+    message = base64.b64encode(pa.schema([("w", claimed)]).serialize().to_pybytes())
+    sink = io.BytesIO()
+    with pyparq.ParquetWriter(sink) as writer:
+        for part in parts:
+            writer.write(pa.table({"w": pa.array(part, plain)}))
+            writer.flush()
+        writer.add_key_value_metadata({"ARROW:schema": message})
+    return sink.getvalue()
+
+
+def streamed(file: bytes, batch_size: int | None = None) -> Any:
+    with pyparq.ParquetFile(file) as opened:
+        found = pa.Table.from_batches([pa.record_batch(b) for b in opened.iter_batches(batch_size)])
+    found.validate(full=True)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("claimed", "kept", "values"), [(INT8, INT32, MANY), (pa.list_(INT8), pa.list_(INT32), SHORT_LISTS)], ids=str
+)
+def test_a_dictionary_too_large_for_its_hinted_index_keeps_int32(claimed: Any, kept: Any, values: Any) -> None:
+    fits, small = values[: len(values) // 2], values[:5]
+    with pytest.raises(pa.ArrowInvalid, match="not in range"):
+        pq.read_table(io.BytesIO(in_row_groups(claimed, values, small)))
+    for parts in ([values, small], [small, values], [values], [fits, small]):
+        file = in_row_groups(claimed, *parts)
+        found = pyparq.read_table(file).to_arrow()
+        found.validate(full=True)
+        same = found.schema.field("w").type.equals(kept if values in parts else claimed)
+        assert same or claimed != INT8  # (the element's name differs)
+        assert "int32" in str(found.schema) or values not in parts
+        assert found["w"].to_pylist() == [v for part in parts for v in part]
+
+
+@pytest.mark.parametrize(("claimed", "values"), [(INT8, MANY), (pa.list_(INT8), SHORT_LISTS)], ids=str)
+def test_batches_with_too_large_dictionaries_are_cut(claimed: Any, values: Any) -> None:
+    first, nulls = values[:30], [None, *values, None]
+    found = streamed(in_row_groups(claimed, first, nulls, values))
+    assert "int8" in str(found.schema)
+    assert found["w"].to_pylist() == first + nulls + values
+    assert found["w"].num_chunks > 3
+    # The first row group decides.
+    found = streamed(in_row_groups(claimed, values, first), 50)
+    assert "int32" in str(found.schema)
+    assert found["w"].to_pylist() == values + first
+
+
+def test_a_row_with_more_words_than_its_indices_number() -> None:
+    file = in_row_groups(pa.list_(INT8), [["a"]], [["b"], MANY])
+    with pytest.raises(LimitError, match=r"single row.*to_table\(\)"):
+        streamed(file)
+    assert pyparq.read_table(file).to_pydict() == {"w": [["a"], ["b"], MANY]}
+
+
+def test_decimals_that_do_not_fit_the_hinted_width() -> None:
+    stored, narrow = DataType("d:9,2"), DataType("d:9,2,32")
+    for numbers, mask, fits in (
+        ([1, -(2**31), 2**31 - 1], None, True), ([1, 2**31, 5], None, False), ([1, -(2**31) - 1, 5], None, False),
+        ([1, 2**64, 5], None, False), ([1, 2**64, 5], [True, False, True], True), ([], None, True),
+    ):  # fmt: skip
+        raw = np.frombuffer(b"".join(n.to_bytes(16, "little", signed=True) for n in numbers), np.uint8)
+        column = fixed_column(stored, raw.reshape(-1, 16), None if mask is None else np.array(mask))
+        if fits:
+            made = restore(column, narrow, 0)
+            assert (made.type, made.buffers[0].nbytes) == (narrow, 4 * len(numbers))
+            assert column_to_pylist(made) == column_to_pylist(column)
+        else:
+            with pytest.raises(HintMismatch, match="does not fit"):
+                restore(column, narrow, 0)
+
+
+@pytest.mark.parametrize("claim", ["d:12,2,32", "d:9,3", "d:8,2,64", "d:9,2,40", "d:9,2,0", "d:9,2,256"])
+def test_decimals_of_other_digits_or_impossible_widths_are_ignored(claim: str) -> None:
+    table = pa.table({"d": pa.array([Decimal("1.25"), None], pa.decimal128(12 if claim[2:4] == "12" else 9, 2))})
+    message = base64.b64encode(schema_message(pyparq.schema({"d": DataType(claim)})))
+    assert pyparq.read_table(lying(table, message)).to_arrow().equals(table)
 
 
 def test_lists_of_another_size_than_hinted_come_as_lists() -> None:

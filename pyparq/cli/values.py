@@ -111,7 +111,7 @@ def _json_of(type_: DataType) -> Callable[[Any], Any]:
     if kind == "struct":
         fields = [(f.name, cell_json(f.type)) for f in type_.children]
         return lambda value: {name: convert(value[name]) for name, convert in fields}
-    if kind == "list":
+    if kind in ("list", "list_view"):
         element = cell_json(type_.children[0].type)
         return lambda value: [element(v) for v in value]
     if kind == "map":

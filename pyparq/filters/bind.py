@@ -29,7 +29,7 @@ from pyparq.filters.literal import Place, describe, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction
 from pyparq.schema.shape import shape_of
 from pyparq.schema.tree import Node, SchemaTree
-from pyparq.schema.types import REPEATED
+from pyparq.schema.types import OPTIONAL, REPEATED
 
 _NEGATED = {
     "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",
@@ -65,6 +65,8 @@ def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) ->
         return _bind(expression.child, tree, not negate, depth - 1)
     if isinstance(expression, IsNull):
         return group_null_test(tree.find(expression.path), not negate)
+    if isinstance(expression, Contains) and is_null_literal(expression.value):
+        return _bind_null_items(tree, expression.path, negate)
     if isinstance(expression, Contains):
         return _bind_contains(items_leaf(tree, expression.path), expression.value, negate)
     if isinstance(expression, IsIn):
@@ -89,14 +91,20 @@ def _leaf(tree: SchemaTree, path: Path) -> Node:
 def items_leaf(tree: SchemaTree, path: Path) -> Node:
     """The leaf that holds the items of a list, of lists of lists, or a field that stands in a list."""
     node = tree.find(path)
+    item = _item(node)
+    if not item.is_leaf:
+        leaves = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
+        raise FilterError(f"what would be compared has fields of its own: ask one of {leaves}", column=node.dotted)
+    if item.max_rep == 0:
+        raise FilterError("contains() asks the items of a list, this is none: compare with ==", column=node.dotted)
+    return item
+
+
+def _item(node: Node) -> Node:
+    """What the innermost of lists of lists holds; the node itself where it is no list."""
     shape = shape_of(node)
     while shape.kind == "list":
         shape = shape.children[0]
-    if shape.kind != "leaf":
-        leaves = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
-        raise FilterError(f"what would be compared has fields of its own: ask one of {leaves}", column=node.dotted)
-    if shape.node.max_rep == 0:
-        raise FilterError("contains() asks the items of a list, this is none: compare with ==", column=node.dotted)
     return shape.node
 
 
@@ -106,7 +114,10 @@ def group_null_test(node: Node, is_null: bool) -> Predicate:
         return null_test(node, is_null)
     repeated = node.repetition == REPEATED  # a list without a node around it: as null as its parent
     if node.max_rep > repeated:
-        raise FilterError("a row has a list of these: null tests do not reach into lists", column=node.dotted)
+        raise FilterError(
+            "a row has a list of these: null tests do not reach into lists: .contains(None) asks for a null item",
+            column=node.dotted,
+        )
     level = node.max_def - repeated
     if level == 0:
         return Constant(not is_null)
@@ -119,14 +130,38 @@ def _bind_contains(node: Node, value: Any, negate: bool) -> Predicate:
     found = compare(node, "==", locate(node.type, value, node.dotted))
     if not negate:
         return found
-    outer = node
-    while outer.max_rep > 1 or outer.repetition != REPEATED:
-        assert outer.parent is not None
-        outer = outer.parent
-    level = outer.max_def - 1  # from which on the outermost list is there
+    level = _outermost(node).max_def - 1  # from which on the outermost list is there
     if isinstance(found, Test):
         return Test(node, found.op, found.literals, level=level, none=True)
     return TRUE if level == 0 else Test(node, "is_not_null", level=level, name=node.dotted)
+
+
+def _outermost(node: Node) -> Node:
+    """The repeated node of the outermost list around a node."""
+    while node.max_rep > 1 or node.repetition != REPEATED:
+        assert node.parent is not None
+        node = node.parent
+    return node
+
+
+def _bind_null_items(tree: SchemaTree, path: Path, negate: bool) -> Predicate:
+    """Every level tells of one null: where a node that may be null ends the entry, the level before its own."""
+    item = _item(tree.find(path))
+    if item.max_rep == 0:
+        raise FilterError("contains() asks the items of a list, this is none: use .is_null()", column=item.dotted)
+    outer, node, levels = _outermost(item), item, []
+    while node is not outer:
+        assert node.parent is not None
+        if node.repetition == OPTIONAL:
+            levels.append(node.max_def - 1)
+        node = node.parent
+    leaf = min(item.leaves(), key=lambda leaf: (leaf.max_rep, leaf.type.is_binary, leaf.column))
+    level = outer.max_def - 1
+    if levels:
+        return Test(leaf, "null_items", tuple(sorted(levels)), level=level, none=negate, name=item.dotted)
+    if not negate:
+        return FALSE
+    return TRUE if level == 0 else Test(leaf, "is_not_null", level=level, name=item.dotted)
 
 
 def null_test(node: Node, is_null: bool) -> Predicate:

@@ -36,6 +36,8 @@ def evaluate_bounds(test: Test, bounds: Bounds) -> Verdict:
     ``all`` needs a null count that is known and zero, and for floats, where a NaN would not pass, a NaN count
     that is. Unknown counts are -1 in ``bounds`` and never prove anything.
     """
+    if test.op == "null_items":
+        return _by_null_levels(test, bounds)
     if test.asks_levels:
         return _by_levels(test, bounds)
     if test.node.max_rep == 0:
@@ -54,6 +56,16 @@ def _by_levels(test: Test, bounds: Bounds) -> Verdict:
     if test.op == "is_null":
         return Verdict(~there, absent)
     return Verdict(~absent, there)
+
+
+def _by_null_levels(test: Test, bounds: Bounds) -> Verdict:
+    """Without an entry at any of the levels that mean a null item, no row has one. Null counts tell less: what they
+    count around the leaf differs from writer to writer."""
+    known = _split_levels(test, bounds)[0]
+    nothing, absent = np.zeros(len(bounds), bool), known
+    if bounds.definition_histograms is not None and known.any():
+        absent = known & (bounds.definition_histograms[:, list(test.literals)].sum(axis=1) == 0)
+    return Verdict(~nothing, absent & _all_there(test, bounds)) if test.none else Verdict(~absent, nothing)
 
 
 def _all_there(test: Test, bounds: Bounds) -> BoolArray:

@@ -131,7 +131,9 @@ class ColumnRef(Expression):
         """An item of the list, at whatever depth, equals ``value``; for a field of structs in a list
         (``col("ls.y")``) and for keys or values of a map (``col("m.key")``) likewise.
 
-        Unknown for a null list. Null items are passed over, so ``~contains`` is true for a list of nulls.
+        Unknown for a null list. Null items are passed over, so ``~contains`` is true for a list of nulls. With
+        ``None`` it asks for a null item instead: a null at whatever depth on the way to the values, below the outermost
+        list. ``col("ls")`` asks for null structs then, ``col("ls.y")`` for null ``y`` of other structs as well.
         """
         return Contains(self.path, value)
 
@@ -174,13 +176,11 @@ class Compare(Expression):
 
 
 class Contains(Expression):
-    """An item of the list equals ``value``."""
+    """An item of the list equals ``value``, or is null if that is what ``value`` is."""
 
     __slots__ = ("path", "value")
 
     def __init__(self, path: Path, value: Any) -> None:
-        if is_null_literal(value):
-            raise FilterError(f"contains({value!r}) is never true: nothing equals a null", column=dotted(path))
         if isinstance(value, Expression):
             raise FilterError("comparing two columns is not supported: give a literal", column=dotted(path))
         self.path = path

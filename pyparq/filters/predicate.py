@@ -47,9 +47,10 @@ class Constant:
 class Test:
     """One test on one leaf.
 
-    ``op`` is one of :data:`VALUE_OPS` or ``is_null is_not_null is_nan is_not_nan``; a null satisfies
+    ``op`` is one of :data:`VALUE_OPS` or ``is_null is_not_null is_nan is_not_nan null_items``; a null satisfies
     ``is_null`` and nothing else. ``literals`` holds one value, sorted distinct ones for ``in`` and ``not
-    in``, none for the ``is_…`` tests; NaN never stands there (binding turns it into ``is_nan`` tests).
+    in``, none for the ``is_…`` tests; NaN never stands there (binding turns it into ``is_nan`` tests). For
+    ``null_items`` they are the definition levels that mean a null item of a list.
 
     Null tests ask for the definition level: something is there from ``level`` on (``node.max_def`` for the leaf
     itself, less for a struct or list around it, which ``name`` then names).
@@ -90,8 +91,8 @@ class Test:
 
     @property
     def asks_levels(self) -> bool:
-        """The levels answer it, not the values: a null test of something around the leaf."""
-        return self.level < self.node.max_def and self.op in ("is_null", "is_not_null")
+        """The levels answer it, not the values: a null test of something around the leaf, or of items."""
+        return self.op == "null_items" or (self.level < self.node.max_def and self.op in ("is_null", "is_not_null"))
 
     @property
     def literal(self) -> Any:
@@ -112,6 +113,8 @@ class Test:
 
     def __str__(self) -> str:
         name = self.name or self.node.dotted
+        if self.op == "null_items":
+            return f"{name} {'not ' if self.none else ''}contains null"
         if self.node.max_rep and not self.asks_levels:
             item = format_literal(self.leaf, self.literal) if self.literals else "nan"
             return f"{name} {'not ' if self.none else ''}contains {item}"

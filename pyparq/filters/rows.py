@@ -67,6 +67,8 @@ def evaluate_rows(
 
 def evaluate_test(test: Test, column: Column, levels: EntryLevels | None = None) -> BoolArray:
     """A mask of the rows where one test is true."""
+    if test.op == "null_items":
+        return _with_null_items(test, column, levels)
     if test.asks_levels:
         there = _reached(test.level, column, levels)
         return ~there if test.op == "is_null" else there
@@ -102,6 +104,17 @@ def _reached(level: int, column: Column, levels: EntryLevels | None) -> BoolArra
         return np.ones(column.length, bool) if definition is None else definition >= level
     starts = repetition == 0
     return np.ones(int(np.count_nonzero(starts)), bool) if definition is None else definition[starts] >= level
+
+
+def _with_null_items(test: Test, column: Column, levels: EntryLevels | None) -> BoolArray:
+    if levels is None or levels.repetition is None:
+        raise ValueError("a test on items of lists needs their levels")
+    starts = np.flatnonzero(levels.repetition == 0)
+    rows = np.zeros(len(starts), bool)
+    if levels.definition is not None:
+        nulls = np.flatnonzero(np.isin(levels.definition, np.array(test.literals, np.uint8)))
+        rows[np.searchsorted(starts, nulls, side="right") - 1] = True
+    return ~rows & _reached(test.level, column, levels) if test.none else rows
 
 
 def _rows_of(slots: npt.NDArray[np.intp], levels: EntryLevels) -> npt.NDArray[np.intp]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import list_items, null_column, pack_mask, take
+from pyparq.columns import fixed_column, list_items, null_column, pack_mask, take
 from pyparq.schema.types import DataType
 from pyparq.table import Column
 
@@ -20,12 +20,41 @@ _FREE = 64 << 20
 """Bytes that null lists of a hinted size may take without any list to justify them."""
 
 
+_ENTRIES = {"c": 1 << 7, "C": 1 << 8, "s": 1 << 15, "S": 1 << 16}
+"""Dictionary entries that narrow indices can number; int32 ones number all that a file can hold."""
+
+
 class HintMismatch(Exception):
     """The data cannot be shown in the hinted type: the hint was wrong."""
 
 
+class _TooManyEntries(HintMismatch):
+    """A dictionary has more entries than the hinted index type can number."""
+
+
 def restore_all(columns: list[Column], type_: DataType, max_bytes: int) -> list[Column]:
-    """The parts of one column as ``type_``; see :func:`restore`. Dictionaries all get large values where one has."""
+    """The parts of one column as ``type_``; see :func:`restore`. Dictionaries all get large values where one has, and
+    keep int32 indices where those of the hinted type cannot number the entries of one."""
+    try:
+        return _restore_all(columns, type_, max_bytes)
+    except _TooManyEntries:
+        return _restore_all(columns, with_int32_indices(type_), max_bytes)
+
+
+def with_int32_indices(type_: DataType) -> DataType:
+    """The type with int32 as the index type of every dictionary in it."""
+    children = tuple(replace(f, type=with_int32_indices(f.type)) for f in type_.children)
+    return replace(type_, format=type_.format if type_.dictionary is None else "i", children=children)
+
+
+def too_many(column: Column, wanted: DataType) -> bool:
+    """Has the column's dictionary more entries than ``wanted``'s indices can number?"""
+    if column.dictionary is None or wanted.dictionary is None:
+        return False
+    return column.dictionary.length > _ENTRIES.get(wanted.format, column.dictionary.length)
+
+
+def _restore_all(columns: list[Column], type_: DataType, max_bytes: int) -> list[Column]:
     done = [restore(column, type_, max_bytes) for column in columns]
     values = [(c.type.dictionary.format, c.type) for c in done if c.type.dictionary is not None]
     wide = next((type_ for form, type_ in values if form in ("U", "Z")), None)
@@ -50,12 +79,18 @@ def restore(column: Column, type_: DataType, max_bytes: int) -> Column:
 
 def _dictionary(column: Column, type_: DataType, max_bytes: int) -> Column:
     values, wanted = column.dictionary, type_.dictionary
-    if values is None or wanted is None or column.type.format != type_.format:
+    if values is None or wanted is None:
         raise HintMismatch(f"{column.type} cannot be shown as {type_}")
+    if too_many(column, type_):
+        raise _TooManyEntries(f"{values.length} entries in a dictionary of {type_}")
     if values.type != wanted and not (wanted.format in ("u", "z") and values.type.format == wanted.format.upper()):
         values = restore(values, wanted, max_bytes)
     made = DataType(type_.format, (), values.type, type_.ordered)
-    return Column(made, column.length, column.validity, column.buffers, column.null_count, (), values, column.offset)
+    buffers = column.buffers
+    if column.type.format != type_.format:  # what lies under nulls may wrap around: it means nothing
+        have = DataType(column.type.format).numpy_dtype
+        buffers = (buffers[0].view(have).astype(DataType(type_.format).numpy_dtype),)
+    return Column(made, column.length, column.validity, buffers, column.null_count, (), values, column.offset)
 
 
 def _same_buffers(column: Column, type_: DataType, max_bytes: int) -> Column:
@@ -78,6 +113,17 @@ def _large(column: Column, type_: DataType, max_bytes: int) -> Column:
 def _kept_large(column: Column, type_: DataType, max_bytes: int) -> Column:
     """The bytes do not fit int32 offsets: the column stays large, as it would without a hint."""
     return column
+
+
+def _narrow_decimal(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """The numbers of a decimal128 column in four or eight bytes."""
+    mask, width = column.valid_mask(), type_.byte_width
+    low, high = column.values().view("<i8").T
+    narrow = low.astype(f"<i{width}")
+    fits = (narrow == low) & (high == low >> 63)
+    if not (fits if mask is None else fits | ~mask).all():
+        raise HintMismatch(f"a decimal that does not fit {type_}")
+    return fixed_column(type_, narrow.view(np.uint8).reshape(-1, width), mask)
 
 
 # ---- views ---------------------------------------------------------------------------------------------------------
@@ -141,6 +187,17 @@ def _kept_large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
     return restore(column, DataType("+L", type_.children), max_bytes)
 
 
+def _list_view(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """Where each list begins and how long it is; large as the list was, where that has to be."""
+    offsets, items = list_items(column)
+    child = restore(items, type_.children[0].type, max_bytes)
+    form, width = ("+vL", np.int64) if type_.format == "+vL" or column.type.format == "+L" else ("+vl", np.int32)
+    buffers = offsets[:-1].astype(width), np.diff(offsets).astype(width)
+    validity, nulls = pack_mask(column.valid_mask())
+    made = _with_types(DataType(form, type_.children), (child,))
+    return Column(made, column.length, validity, buffers, nulls, (child,))
+
+
 def _fixed_list(column: Column, type_: DataType, max_bytes: int) -> Column:
     """Every list must have the size; what lies under null ones means nothing but must be there."""
     size = int(type_.format[3:])
@@ -181,9 +238,11 @@ _CONVERSIONS: list[tuple[_Fits, _Convert]] = [
     (lambda a, b: a.lower() in ("u", "z") and b == "v" + a.lower(), _views),
     (lambda a, b: a.startswith("ts") and a[:4] == b[:4], _same_buffers),
     (lambda a, b: a == "l" and b.startswith("tD"), _same_buffers),
+    (lambda a, b: a.startswith("d:") and b in (f"{a},32", f"{a},64"), _narrow_decimal),
     (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),
     (lambda a, b: a == "+l" and b == "+L", _large_list),
     (lambda a, b: a == "+L" and b == "+l", _kept_large_list),
+    (lambda a, b: a in ("+l", "+L") and b in ("+vl", "+vL"), _list_view),
     (lambda a, b: a in ("+l", "+L") and b.startswith("+w:"), _fixed_list),
 ]
 """(formats that it is for, conversion)."""

@@ -134,6 +134,15 @@ class HintField:
         return self._table.table(4) is not None
 
     @property
+    def index_format(self) -> str:
+        """The format of a dictionary's indices (int32 unless it says otherwise)."""
+        encoding = self._table.table(4)
+        index = None if encoding is None else encoding.table(1)
+        if index is None:
+            return "i"
+        return _INTS.get((index.number(0, "<i"), bool(index.number(1, "<B"))), "i")
+
+    @property
     def is_ordered(self) -> bool:
         encoding = self._table.table(4)
         return encoding is not None and bool(encoding.number(2, "<B"))
