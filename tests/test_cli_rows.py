@@ -75,7 +75,7 @@ def test_types_that_only_hints_tell_of(tmp_path: Path) -> None:
     table = pa.table({
         "views": pa.array([[1, None], None, []], pa.list_view(pa.int8())),
         "deep": pa.array([[{"d": Decimal("1.5")}], None, []],
-                         pa.large_list_view(pa.struct([("d", pa.decimal32(3, 1))]))),
+                         pa.large_list_view(pa.struct([("d", pa.decimal128(3, 1))]))),
         "word": pa.array(["a", None, "b"], pa.dictionary(pa.uint16(), pa.string())),
     })  # fmt: skip
     path, copy = tmp_path / "hinted.parquet", tmp_path / "copy.parquet"

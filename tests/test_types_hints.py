@@ -14,11 +14,8 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.columns import fixed_column
-from pyparq.convert import column_to_pylist
 from pyparq.errors import LimitError, OptionError, ParquetError
 from pyparq.frame import frame_of
-from pyparq.read.restore import HintMismatch, restore
 from pyparq.schema.arrow_ipc import HintError, HintSchema
 from pyparq.schema.arrow_ipc_write import schema_message
 from pyparq.schema.types import DataType
@@ -70,8 +67,6 @@ def hinted() -> dict[str, Any]:
             [[("k", "v" * 20)], None, [], [("l", None)]] * 2, pa.map_(pa.large_string(), pa.string_view())
         ),
         **narrow_dictionaries(),
-        "decimal32": pa.array([Decimal("1.25"), None, Decimal("-9999999.99"), Decimal(0)] * 2, pa.decimal32(9, 2)),
-        "decimal64": pa.array([Decimal("-0.001"), None] * 4, pa.decimal64(18, 3)),
         "list_view": pa.array([[1, None], None, [], [3]] * 2, pa.list_view(pa.int16())),
         "large_list_view": pa.array([["x" * 20, None], None, [], ["y"]] * 2, pa.large_list_view(pa.string_view())),
         "nested_views": pa.array(
@@ -82,7 +77,7 @@ def hinted() -> dict[str, Any]:
         ),
         "map_of_views": pa.array(
             [[("k", [Decimal("1.5")])], None, [], [("l", None), ("m", [None])]] * 2,
-            pa.map_(pa.string(), pa.list_view(pa.decimal32(4, 1))),
+            pa.map_(pa.string(), pa.list_view(pa.decimal128(4, 1))),
         ),
         "uuid": pa.array([b"0123456789abcdef", None] * 4, pa.uuid()),
         "json": pa.array(['{"a": 1}', None] * 4, pa.json_()),
@@ -209,7 +204,7 @@ def test_hinted_types_as_python_objects(name: str) -> None:
 
 
 NEW_TO_OTHERS = [
-    *narrow_dictionaries(), "decimal32", "decimal64", "list_view", "large_list_view", "nested_views",
+    *narrow_dictionaries(), "list_view", "large_list_view", "nested_views",
     "map_of_views",
 ]  # fmt: skip
 
@@ -240,7 +235,6 @@ def listed(series: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("name", "filters"),
     [
-        ("decimal32", col("decimal32") < 0), ("decimal64", col("decimal64") == Decimal("-0.001")),
         ("int8_dictionary", col("int8_dictionary") > "a"),
         ("list_view", col("list_view").contains(3)), ("nested_views", col("nested_views.d").contains("p")),
         ("map_of_views", col("map_of_views.value").contains(Decimal("1.5"))),
@@ -253,6 +247,18 @@ def test_filters_on_hinted_types(name: str, filters: Any) -> None:
     assert 0 < found.num_rows < 8
     assert found.to_pydict() == plain.to_pydict()
     assert found.to_arrow().schema == pq.read_schema(io.BytesIO(file))
+
+
+@pytest.mark.parametrize("type_", [pa.decimal32(9, 2), pa.decimal64(18, 3)])
+def test_narrow_decimals_come_in_128_bits(type_: pa.DataType) -> None:
+    """polars (2.1) takes narrower ones in an Arrow stream for wide ones, and so shows other values without a word."""
+    pl = pytest.importorskip("polars")
+    values = [Decimal("1.25"), None, Decimal("-9999.99"), Decimal(0)]
+    table = pa.table({"x": pa.array(values, type_), "l": pa.array([values] * 4, pa.list_(type_))})
+    found = pyparq.read_table(by_pyarrow(table))
+    assert found.schema.field("x").type.format == f"d:{type_.precision},{type_.scale}"
+    assert found.to_pydict() == {"x": values, "l": [values] * 4}
+    assert pl.DataFrame(found).to_dict(as_series=False) == {"x": values, "l": [values] * 4}
 
 
 # ---- types that are too narrow for the data -----------------------------------------------------------------------
@@ -319,23 +325,6 @@ def test_a_row_with_more_words_than_its_indices_number() -> None:
     with pytest.raises(LimitError, match=r"single row.*to_table\(\)"):
         streamed(file)
     assert pyparq.read_table(file).to_pydict() == {"w": [["a"], ["b"], MANY]}
-
-
-def test_decimals_that_do_not_fit_the_hinted_width() -> None:
-    stored, narrow = DataType("d:9,2"), DataType("d:9,2,32")
-    for numbers, mask, fits in (
-        ([1, -(2**31), 2**31 - 1], None, True), ([1, 2**31, 5], None, False), ([1, -(2**31) - 1, 5], None, False),
-        ([1, 2**64, 5], None, False), ([1, 2**64, 5], [True, False, True], True), ([], None, True),
-    ):  # fmt: skip
-        raw = np.frombuffer(b"".join(n.to_bytes(16, "little", signed=True) for n in numbers), np.uint8)
-        column = fixed_column(stored, raw.reshape(-1, 16), None if mask is None else np.array(mask))
-        if fits:
-            made = restore(column, narrow, 0)
-            assert (made.type, made.buffers[0].nbytes) == (narrow, 4 * len(numbers))
-            assert column_to_pylist(made) == column_to_pylist(column)
-        else:
-            with pytest.raises(HintMismatch, match="does not fit"):
-                restore(column, narrow, 0)
 
 
 @pytest.mark.parametrize("claim", ["d:12,2,32", "d:9,3", "d:8,2,64", "d:9,2,40", "d:9,2,0", "d:9,2,256"])

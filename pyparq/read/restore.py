@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import fixed_column, list_items, null_column, pack_mask, take
+from pyparq.columns import list_items, null_column, pack_mask, take
 from pyparq.schema.types import DataType
 from pyparq.table import Column
 
@@ -113,17 +113,6 @@ def _large(column: Column, type_: DataType, max_bytes: int) -> Column:
 def _kept_large(column: Column, type_: DataType, max_bytes: int) -> Column:
     """The bytes do not fit int32 offsets: the column stays large, as it would without a hint."""
     return column
-
-
-def _narrow_decimal(column: Column, type_: DataType, max_bytes: int) -> Column:
-    """The numbers of a decimal128 column in four or eight bytes."""
-    mask, width = column.valid_mask(), type_.byte_width
-    low, high = column.values().view("<i8").T
-    narrow = low.astype(f"<i{width}")
-    fits = (narrow == low) & (high == low >> 63)
-    if not (fits if mask is None else fits | ~mask).all():
-        raise HintMismatch(f"a decimal that does not fit {type_}")
-    return fixed_column(type_, narrow.view(np.uint8).reshape(-1, width), mask)
 
 
 # ---- views ---------------------------------------------------------------------------------------------------------
@@ -238,7 +227,6 @@ _CONVERSIONS: list[tuple[_Fits, _Convert]] = [
     (lambda a, b: a.lower() in ("u", "z") and b == "v" + a.lower(), _views),
     (lambda a, b: a.startswith("ts") and a[:4] == b[:4], _same_buffers),
     (lambda a, b: a == "l" and b.startswith("tD"), _same_buffers),
-    (lambda a, b: a.startswith("d:") and b in (f"{a},32", f"{a},64"), _narrow_decimal),
     (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),
     (lambda a, b: a == "+l" and b == "+L", _large_list),
     (lambda a, b: a == "+L" and b == "+l", _kept_large_list),

@@ -1,5 +1,5 @@
 """What a file's schema cannot say and ``ARROW:schema`` does: time zones, dictionaries, large, view and fixed-size
-types, widths of decimals, durations, extension types and field metadata.
+types, durations, extension types and field metadata.
 
 Hints, never instructions: the metadata is outside bytes, written by whoever. A hint is taken only where the column that
 the file holds can be shown in that type; everything else (bad base64, a broken message, types that contradict the
@@ -25,7 +25,6 @@ _MOST_BYTES = 256 << 20
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+\-/]{0,63}")
 _OFFSET_ZONE = re.compile(r"[+-](0\d|1\d|2[0-3]):[0-5]\d")
 _WIDER = {"u": ("U", "vu"), "z": ("Z", "vz")}
-_DECIMAL_DIGITS = {32: 9, 64: 18}
 _RESERVED = (FIELD_ID, LOGICAL_TYPE, EXTENSION_NAME, EXTENSION_METADATA)
 
 
@@ -77,8 +76,6 @@ def _type(stored: DataType, hint: HintField) -> DataType:
         return DataType(wanted) if wanted in _WIDER[stored.format] else stored
     if stored.kind == "timestamp":
         return _zoned(stored, wanted)
-    if stored.kind == "decimal" and wanted.startswith("d:"):
-        return _decimal(stored, DataType(wanted))
     if stored.format == "l" and wanted.startswith("tD"):
         return DataType(wanted)
     if stored.format == "+l":
@@ -97,13 +94,6 @@ def _zoned(stored: DataType, wanted: str) -> DataType:
     if not stored.timezone or not zone or zone == stored.timezone or not _is_zone(zone):
         return stored
     return DataType(f"{stored.format[:4]}{zone}")
-
-
-def _decimal(stored: DataType, wanted: DataType) -> DataType:
-    """A smaller width for the same digits, where it holds them."""
-    precision, scale, bits = wanted.decimal
-    fits = (precision, scale) == stored.decimal[:2] and precision <= _DECIMAL_DIGITS.get(bits, 0)
-    return wanted if fits else stored
 
 
 @lru_cache(maxsize=64)
