@@ -90,12 +90,32 @@ _TRIES = 8
 """Buffers to look at for one that is idle. There may be thousands in use: a wide table has as many columns."""
 
 
+def _turn(kept: deque[Bytes]) -> tuple[int, Bytes]:
+    """The first buffer, moved to the end so that the next search goes on behind it, and its reference count."""
+    buffer = kept.popleft()
+    kept.append(buffer)
+    return sys.getrefcount(buffer), buffer
+
+
+def _count_alone() -> int:
+    """What :func:`_turn` counts for a buffer that nobody else refers to. Interpreters differ in what they count of a
+    running function; -1, so that nothing is ever used again, for one that does not count each view."""
+    kept = deque([np.empty(1, np.uint8)])
+    alone = _turn(kept)[0]
+    view = kept[0][:1]
+    seen = _turn(kept)[0]
+    del view
+    return alone if seen == alone + 1 and _turn(kept)[0] == alone else -1
+
+
+_ALONE = _count_alone()
+
+
 def _idle(kept: deque[Bytes], tries: int) -> Bytes | None:
-    """A buffer that nobody else refers to, moved to the end; the search goes on there next time."""
+    """A buffer that nobody else refers to, now the last; ``None`` where the first ``tries`` are all in use."""
     for _ in range(min(tries, len(kept))):
-        buffer = kept.popleft()
-        kept.append(buffer)
-        if sys.getrefcount(buffer) == 3:  # the deque's reference, this name's, and the argument's
+        count, buffer = _turn(kept)
+        if count == _ALONE:
             return buffer
     return None
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +66,22 @@ def test_an_idle_buffer_is_found_among_many_that_are_not() -> None:
     held += [pool.take(SMALLEST) for _ in range(10)]
     assert place in {address(buffer) for buffer in held}
     assert len({address(buffer) for buffer in held}) == 39
+
+
+@pytest.mark.parametrize("counted", [lambda real: real + 5, lambda real: 7, lambda real: max(real - 1, 1)])
+def test_other_ways_to_count_references(monkeypatch: pytest.MonkeyPatch, counted: Callable[[int], int]) -> None:
+    """What a count includes differs between interpreters: it is found out, not assumed; and where it tells nothing,
+    nothing is used again."""
+    real = sys.getrefcount
+    monkeypatch.setattr(buffers.sys, "getrefcount", lambda thing: counted(real(thing)))
+    monkeypatch.setattr(buffers, "_ALONE", buffers._count_alone())
+    pool = BufferPool(1 << 26)
+    first = pool.take(100_000)
+    places = {address(first)}
+    for _ in range(20):
+        places.add(address(pool.take(100_000)))
+    assert address(pool.take(100_000)) != address(first)
+    assert len(places) == (2 if buffers._ALONE > 0 else 21)
 
 
 def test_threads_never_share_a_buffer() -> None:
