@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,21 +46,46 @@ if hasattr(os, "register_at_fork"):
 
 def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool) -> list[R]:
     """``[function(item) for item in items]``, on the pool when that can help. The first error is raised, after all
-    tasks that had begun are done."""
-    if not use_threads or len(items) < 2 or cpu_count() < 2:
+    tasks that had begun are done.
+
+    Give the largest items first: half of the workers take from the front, half from the end. Small items are mostly
+    Python, which only one thread can run at a time; large ones are mostly kernels and codecs, which run beside it.
+    """
+    workers = min(cpu_count(), len(items))
+    if not use_threads or workers < 2:
         return [function(item) for item in items]
-    futures = [pool().submit(function, item) for item in items]
-    return list(_results(futures))
+    shared = _Shared(function, items)
+    futures = [pool().submit(shared.work, k % 2 == 1) for k in range(workers)]
+    for future in futures:
+        future.result()
+    return shared.results()
 
 
-def _results(futures: list[Future[R]]) -> Iterator[R]:
-    try:
-        for future in futures:
-            yield future.result()
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        for future in futures:
-            if not future.cancelled():
-                future.exception()
-        raise
+class _Shared(Generic[T, R]):
+    """Items that several workers take from both ends."""
+
+    def __init__(self, function: Callable[[T], R], items: Sequence[T]) -> None:
+        self._function = function
+        self._items = items
+        self._left = deque(range(len(items)))
+        self._done: dict[int, R] = {}
+        self._errors: dict[int, BaseException] = {}
+
+    def work(self, from_the_end: bool) -> None:
+        """Take items until none is left, or one has failed."""
+        take = self._left.pop if from_the_end else self._left.popleft
+        while not self._errors:
+            try:
+                k = take()
+            except IndexError:
+                return
+            try:
+                self._done[k] = self._function(self._items[k])
+            except BaseException as error:
+                self._errors[k] = error
+
+    def results(self) -> list[R]:
+        """In the order of the items; raises the error of the first that failed."""
+        if self._errors:
+            raise self._errors[min(self._errors)]
+        return [self._done[k] for k in range(len(self._items))]

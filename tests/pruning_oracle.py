@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -340,14 +341,14 @@ def row_sets(node: Node, file: pyparq.ParquetFile, group: int) -> tuple[np.ndarr
     return maybe, sure
 
 
-_facts: dict[tuple[int, int, str], list[Facts] | None] = {}
+_facts: WeakKeyDictionary[pyparq.ParquetFile, dict[tuple[int, str], list[Facts] | None]] = WeakKeyDictionary()
 
 
 def facts(file: pyparq.ParquetFile, group: int, column: str) -> list[Facts] | None:
-    key = id(file), group, column
-    if key not in _facts:
-        _facts[key] = pages_of(file, group, column)
-    return _facts[key]
+    known = _facts.setdefault(file, {})
+    if (group, column) not in known:
+        known[group, column] = pages_of(file, group, column)
+    return known[group, column]
 
 
 # ---- which pages a read needs
