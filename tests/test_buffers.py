@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import sys
 import threading
 from collections.abc import Callable
@@ -158,3 +159,42 @@ def test_memory_for_results(size: int) -> None:
         if found.nbytes >= 3 << 20:
             assert found.ctypes.data % HUGE == 0
         found[...] = 1  # all of it is there
+
+
+def everything(column: pyparq.table.Column) -> list[object]:
+    """Every byte of a column's buffers, those of null slots too."""
+    found: list[object] = [b.tobytes() for b in column.buffers]
+    found.append(None if column.validity is None else column.validity.tobytes())
+    inner = [*column.children, *([] if column.dictionary is None else [column.dictionary])]
+    return found + [everything(child) for child in inner]
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_what_was_in_the_memory_before_does_not_show(dictionary: bool, version: str) -> None:
+    count = 60_000
+    null = np.random.default_rng(2).random(count) < 0.3
+    numbers = np.arange(count)
+    texts = [None if m else f"x{k % 100}" for k, m in enumerate(null)]
+    table = pa.table({
+        "int64": pa.array(numbers % 50, mask=null), "double": pa.array(numbers / 3, mask=null),
+        "int8": pa.array((numbers % 50).astype(np.int8), mask=null), "bool": pa.array(numbers % 2 == 0, mask=null),
+        "text": texts, "fixed": pa.array([None if m else b"12345678" for m in null], pa.binary(8)),
+        "decimal": pa.array(numbers, mask=null).cast(pa.decimal128(20, 0)),
+        "list": pa.array([None if m else [k, None] for k, m in enumerate(null)]),
+        "struct": pa.array([None if m else {"a": k, "b": text} for k, (m, text) in enumerate(zip(null, texts))]),
+    })  # fmt: skip
+    sink = io.BytesIO()
+    pq.write_table(table, sink, use_dictionary=dictionary, data_page_version=version)
+    seen = []
+    for byte in (0, 0xAB, 0x5C):
+        held = []
+        for size in range(SMALLEST, 1 << 20, SMALLEST):
+            for kept in (pool, buffers._results):
+                held.append(kept.take(size))
+                held[-1][:] = byte
+        del held
+        found = pyparq.read_table(sink.getvalue())
+        assert pa.table(found) == table
+        seen.append([everything(column) for batch in found.batches for column in batch.columns])
+    assert seen[0] == seen[1] == seen[2]
