@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -12,8 +14,12 @@ from pyparq.threads import map_tasks
 
 
 @pytest.fixture(autouse=True)
-def two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "cpu_count", lambda: 2)
+def two_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Wherever this runs."""
+    with ThreadPoolExecutor(2) as pool:
+        monkeypatch.setattr(threads, "cpu_count", lambda: 2)
+        monkeypatch.setattr(threads, "_pool", pool)
+        yield
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 100])
