@@ -121,8 +121,9 @@ def _idle(kept: deque[Bytes], tries: int) -> Bytes | None:
 
 
 def _fresh(size: int) -> Bytes:
-    """New memory for ``size`` bytes; with room to align it to large pages from where they help."""
-    return np.empty(size if size < HUGE else max(size + HUGE, 2 * HUGE), np.uint8)
+    """New memory for ``size`` bytes; with room to align it to large pages from where the unused rest of the last one
+    is a third at most."""
+    return np.empty(size if size < 3 * HUGE // 2 else size + HUGE, np.uint8)
 
 
 def _part(buffer: Bytes, size: int) -> Bytes:

@@ -257,10 +257,7 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
 
 
 def for_polars(table: Table) -> Table:
-    """The table with list views as lists and decimals of 32 and 64 bits as decimal128, at any depth.
-
-    polars (2.1) refuses the former, and in an Arrow stream reads the latter as if they had 128 bits.
-    """
+    """The table with list views, which polars (2.1) refuses, as lists at any depth."""
     fields = [replace(f, type=_for_polars(f.type)) for f in table.schema.fields]
     others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
     if not others:
@@ -277,11 +274,7 @@ def for_polars(table: Table) -> Table:
 
 
 def _for_polars(type_: DataType) -> DataType:
-    form = type_.format
-    if type_.kind == "decimal" and type_.decimal[2] < 128:
-        form = form.rpartition(",")[0]
-    elif type_.kind == "list_view":
-        form = form.replace("v", "")
+    form = type_.format.replace("v", "") if type_.kind == "list_view" else type_.format
     children = tuple(replace(field, type=_for_polars(field.type)) for field in type_.children)
     return replace(type_, format=form, children=children)
 

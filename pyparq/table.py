@@ -224,7 +224,7 @@ class Table:
         """A pandas DataFrame; :class:`UnsupportedError` where pandas is not installed.
 
         Converted by pyarrow, as pandas itself does it, or by the same rules (:mod:`pyparq.frame`) without pyarrow and
-        for types that it does not convert (lists of decimal32).
+        for types that it does not convert (lists of string views).
         ``pandas`` metadata, where the table has it, brings the index back; where it makes no sense it is ignored.
         ``options`` are those of ``pyarrow.Table.to_pandas`` and need pyarrow.
         """
@@ -252,8 +252,8 @@ class Table:
             return table.replace_schema_metadata(rest).to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
-        """A polars DataFrame over the same buffers, but for what polars cannot take (list views, decimals of 32 and 64
-        bits); :class:`UnsupportedError` where polars is not installed."""
+        """A polars DataFrame over the same buffers (but for list views, which polars cannot take);
+        :class:`UnsupportedError` where polars is not installed."""
         try:
             import polars as pl
         except ImportError:

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -55,9 +55,16 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool)
     if not use_threads or workers < 2:
         return [function(item) for item in items]
     shared = _Shared(function, items)
-    futures = [pool().submit(shared.work, k % 2 == 1) for k in range(workers)]
-    for future in futures:
-        future.result()
+    futures: list[Future[None]] = []
+    try:
+        for k in range(workers):
+            futures.append(pool().submit(shared.work, k % 2 == 1))
+        for future in futures:
+            future.result()
+    except BaseException:  # the caller was interrupted: tasks catch their own errors
+        shared.stop()
+        wait(futures)
+        raise
     return shared.results()
 
 
@@ -83,6 +90,10 @@ class _Shared(Generic[T, R]):
                 self._done[k] = self._function(self._items[k])
             except BaseException as error:
                 self._errors[k] = error
+
+    def stop(self) -> None:
+        """Begin no further item."""
+        self._left.clear()
 
     def results(self) -> list[R]:
         """In the order of the items; raises the error of the first that failed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -68,3 +69,21 @@ def test_the_first_of_several_errors_is_raised() -> None:
 
     with pytest.raises(KeyError, match="0"):
         map_tasks(task, range(2), True)
+
+
+def test_an_interrupted_caller_leaves_nothing_running() -> None:
+    running, started = [], []
+
+    def task(number: int) -> None:
+        started.append(number)
+        running.append(number)
+        time.sleep(0.05)  # the caller waits by then
+        if number == 0:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.05)
+        running.remove(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        map_tasks(task, range(1000), True)
+    assert not running
+    assert len(started) < 100
