@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +274,16 @@ ARROW_INPUT: dict[str, Any] = {
         [{"d": "q"}, None, {"d": None}, {"d": "z"}, {"d": "q"}, None],
         pa.struct([("d", pa.dictionary(pa.int8(), pa.string()))]),
     ),
+    "dictionary_of_structs": pa.DictionaryArray.from_arrays(
+        pa.array([2, 0, None, 1, 2, 0], pa.uint8()), pa.array([{"a": "x", "b": [1]}, None, {"a": None, "b": []}])
+    ),
+    "dictionary_of_lists": pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, None, 1, 2, 0], pa.int64()), pa.array([["x", None], [], None])
+    ),
+    "dictionary_of_dictionaries": pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, None, 1, 2, 0], pa.int16()), pa.array(["x", None, "y"]).dictionary_encode()
+    ),
+    "dictionary_of_decimals": pa.array([Decimal("1.5"), None] * 3).dictionary_encode(),
     "list_of_runs": pa.ListArray.from_arrays(
         [0, 2, 2, 3, 3, 3, 4],
         pa.RunEndEncodedArray.from_arrays(pa.array([3, 4], pa.int32()), pa.array([7, None])),

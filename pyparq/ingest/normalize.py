@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.columns import binary_column, list_column, null_column, pack_mask, ranges, take
-from pyparq.errors import DataError, UnsupportedError
+from pyparq.errors import DataError
 from pyparq.ingest.interval import intervals
 from pyparq.kernels import take_binary
 from pyparq.schema.extensions import FIELD_ID, LOGICAL_TYPE
@@ -108,8 +108,6 @@ def _present_below(column: Column, child: Column, present: BoolArray | None) -> 
 def _decoded(column: Column, target: DataType, name: str, present: BoolArray | None) -> Column:
     if column.dictionary is None:
         raise DataError("a dictionary-encoded column without its dictionary", column=name)
-    if target.is_nested:
-        raise UnsupportedError(f"a dictionary of {target}: decode it to a plain array first", column=name)
     values = normalize(column.dictionary, name)
     mask = column.valid_mask()
     index_type = DataType(column.type.format)
