@@ -127,7 +127,7 @@ CASES: dict[str, tuple[list[Any], list[Column], list[Any]]] = {
     "MAP_KEY_VALUE for MAP": (mapped(group("map", REPEATED, 2), KEY, VALUE, **MAP_KEY_VALUE), pairs("map"), PAIRS),
     "map of two-level lists": (
         mapped(group("map", REPEATED, 2), KEY, group("value", OPTIONAL, 1, **LIST), leaf("array", REPEATED)),
-        [*items("map.key"), column("map.value.array", DEEP_ROWS[:4] + [1, 2], [0, 1, 4, 2, 4, 4], [1, 2, 3], 4)],
+        [*items("map.key"), column("map.value.array", [*DEEP_ROWS[:4], 1, 2], [0, 1, 4, 2, 4, 4], [1, 2, 3], 4)],
         [None, [], [(1, [1])], [(2, None), (3, [2, 3])]],
     ),
     "map without values": (mapped(group("key_value", REPEATED, 1), KEY), items("key_value.key"), ONES),
