@@ -12,9 +12,9 @@ import pytest
 from test_types_hints import hinted
 
 import pyparq
+from pyparq.exchange import schema_from_arrow
 from pyparq.schema.arrow_ipc import HintSchema
 from pyparq.schema.arrow_ipc_write import schema_message
-from pyparq.table import schema_from_arrow
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
