@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_types_hints import hinted
+from written import written
 
 import pyparq
 from pyparq.exchange import schema_from_arrow
@@ -19,12 +20,6 @@ from pyparq.schema.arrow_ipc_write import schema_message
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 pd = pytest.importorskip("pandas")
-
-
-def written(data: Any, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    pyparq.write_table(data, sink, **options)
-    return sink.getvalue()
 
 
 EVERY = [
