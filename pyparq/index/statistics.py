@@ -186,13 +186,13 @@ def build_statistics(
         statistics.min_value = encode_bound(leaf, -0.0) if zeros[0] else low
         statistics.max_value = encode_bound(leaf, 0.0) if zeros[1] else high
         statistics.is_min_value_exact, statistics.is_max_value_exact = not bool(zeros[0]), not bool(zeros[1])
-        if nan_count and statistics.min_value == statistics.max_value:
-            _part_bounds(statistics, leaf, low)
     else:
         statistics.min_value = truncate_min(leaf, low, truncate)
         statistics.max_value = truncate_max(leaf, high, truncate)
         statistics.is_min_value_exact = statistics.min_value == low
         statistics.is_max_value_exact = statistics.max_value == high
+    if nan_count and statistics.min_value == statistics.max_value:
+        _part_bounds(statistics, leaf, low)
     if deprecated and domain(leaf) in ("int", "float"):
         statistics.min, statistics.max = statistics.min_value, statistics.max_value
     return statistics
@@ -203,6 +203,8 @@ def _part_bounds(statistics: tt.Statistics, leaf: LeafType, bound: bytes) -> Non
     constant and shows its NaN as that number."""
     dtype = np.dtype({2: "<f2", 4: "<f4", 8: "<f8"}[leaf.width])
     value = np.frombuffer(bound, dtype)[0]
+    if np.isnan(value):  # nothing else is there (total order)
+        return
     if value == -np.inf:
         statistics.max_value, statistics.is_max_value_exact = np.nextafter(value, dtype.type(0)).tobytes(), False
     else:
