@@ -300,6 +300,17 @@ def test_levels_that_do_not_fit(name: str) -> None:
         read(LEVELS[name])
 
 
+DEEP = [*NESTED[:3], group("element", OPTIONAL, 1, converted_type=LISTS), leaf("array", REPEATED)]
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_an_item_below_a_list_that_is_not_there(level: int) -> None:
+    """It does not become one of the list before."""
+    page = Page(3, int32(1, 2), [0, 0, 2], [4, level, 4])
+    with pytest.raises(CorruptFileError, match="null, empty or not there"):
+        read(make(DEEP, [Column([page], 2, 4, ("l", "list", "element", "array"))], 2))
+
+
 def test_levels_that_start_inside_a_row_are_named() -> None:
     with pytest.raises(CorruptFileError, match="first repetition level is 1"):
         read(LEVELS["starts inside a row"])

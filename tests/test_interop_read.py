@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -307,6 +308,38 @@ def test_lists_of_old_writers(path: Path) -> None:
     )
     pq.write_table(table, path, use_compliant_nested_type=False)
     compare(with_pyparq(path), table, "pyparq")
+
+
+ARRAYS = {
+    "numbers": "[[1, 2]::int[2], null, [3, 4], [null, 5], null]",
+    "arrays": "[[[1, 2], [3, null]]::int[2][2], null, [null, [5, 6]], [null, null]]",
+    "structs": "[[{'p': 1, 'q': 'x'}, null]::struct(p int, q varchar)[2], null, [{'p': null, 'q': 'y'}, null]]",
+    "in lists": "[[[1, 2], null]::int[2][], null, [], [null], [[3, null]]]",
+    "of lists": "[[[1, 2], null]::int[][2], null, [[], [3]], null, [null, []]]",
+    "in structs": "[{'k': [1, 2], 'n': 1}::struct(k int[2], n int), null, {'k': null, 'n': 2}, {'k': null, 'n': null}]",
+}
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_of_duckdb(path: Path, name: str, version: str) -> None:
+    """It pads null lists of a fixed size with entries that are no items (pyarrow refuses them)."""
+    rows = f"select unnest({ARRAYS[name]}) as x, generate_subscripts({ARRAYS[name]}, 1) as r"
+    duckdb.sql(f"copy ({rows}) to '{path}' (format parquet, parquet_version '{version}')")
+    expected = [(as_lists(x), r) for x, r in duckdb.sql(f"from '{path}'").fetchall()]
+    with pyparq.ParquetFile(path) as file:
+        found = file.read().to_pydict()
+        assert list(zip(found["x"], found["r"], strict=True)) == expected
+        nulls = file.read(["r"], col("x").is_null()).to_pydict()["r"]
+        assert nulls == [r for x, r in expected if x is None]
+        assert file.take([2, 1]).to_pydict()["x"] == [expected[2][0], expected[1][0]]
+
+
+def as_lists(value: Any) -> Any:
+    """DuckDB gives arrays as tuples."""
+    if isinstance(value, dict):
+        return {name: as_lists(member) for name, member in value.items()}
+    return [as_lists(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def test_small_integers_without_annotations(path: Path) -> None:

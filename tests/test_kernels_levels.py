@@ -189,6 +189,40 @@ def test_random_levels() -> None:
     assert good > 100
 
 
+def lists_by_hand(defs: list[int], reps: list[int]) -> tuple[list[int], list[bool]] | None:
+    """Lists within lists (items of the outer ones from definition level 2 on, of the inner from 4), entry by entry;
+    ``None`` where an item has no list, or a list that has items goes on with none."""
+    lengths: list[int] = []
+    valid: list[bool] = []
+    filled = False  # the inner list that the entries are in has items
+    for d, r in zip(defs, reps, strict=True):
+        if r <= 1:
+            filled = d >= 4
+            if d >= 2:
+                lengths.append(0)
+                valid.append(d >= 3)
+        elif (d >= 4) != filled:
+            return None
+        if d >= 4:
+            lengths[-1] += 1
+    return np.cumsum([0, *lengths]).tolist(), valid
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 1, 2, 3, 4, 5, 5]), st.sampled_from([0, 1, 2, 2])), max_size=9))
+@settings(max_examples=1000)
+def test_lists_against_one_pass_in_python(entries: list[tuple[int, int]]) -> None:
+    defs, reps = [d for d, _ in entries], [r for _, r in entries]
+    slots = sum(r <= 1 and d >= 2 for d, r in entries)
+    levels = np.array(defs, np.uint8), np.array(reps, np.uint8)
+    expected = lists_by_hand(defs, reps)
+    if expected is None:
+        with pytest.raises(KernelError, match="null, empty or not there"):
+            kernels.list_slots(*levels, len(entries), slots, 1, 2, 2, 4, 3)
+        return
+    offsets, valid = kernels.list_slots(*levels, len(entries), slots, 1, 2, 2, 4, 3)
+    assert (offsets.tolist(), valid.tolist()) == expected
+
+
 LEVELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12)
 
 

@@ -33,7 +33,7 @@ uint8_t checked_level(int64_t level) {
 constexpr size_t BLOCK = 1024;
 
 // What levels say of an entry, a bit each.
-enum Says : uint8_t { START = 1, ITEM = 2, STRAY = 4, PRESENT = 8, FILLED = 16 };
+enum Says : uint8_t { START = 1, ITEM = 2, STRAY = 4, PRESENT = 8, FILLED = 16, TOP = 32 };
 
 // The lists in a position: their items' levels, and the definition level from which on a slot is not null.
 struct ListLevels {
@@ -50,7 +50,7 @@ void classify(const uint8_t* def, const uint8_t* rep, size_t n, const ListLevels
         uint8_t v = static_cast<uint8_t>(top & (d >= at.item));
         v = static_cast<uint8_t>(v | (inside & filled) << 1);
         v = static_cast<uint8_t>(v | ((top ^ 1) & inside & (filled ^ 1)) << 2);  // it goes on with a list, yet is no item
-        says[i] = static_cast<uint8_t>(v | (d >= present) << 3 | filled << 4);
+        says[i] = static_cast<uint8_t>(v | (d >= present) << 3 | filled << 4 | top << 5);
     }
 }
 
@@ -91,20 +91,23 @@ nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t 
         NoGil nogil(in.count);
         int64_t items = 0;
         size_t k = 0;
-        unsigned filled = 0, stray = 0;  // an item may only be in a list that starts with one
+        // An item may only be in a list that starts with one, and then all entries of the list are items. Entries that go on
+        // with a null or empty list, and are none, say nothing: DuckDB pads null lists of a fixed size with them.
+        unsigned filled = 0, stray = 0;
         for_each_block(in, slots, lists, [&](const uint8_t* says, size_t n) {
             for (size_t i = 0; i < n; ++i) {
-                const unsigned v = says[i], start = v & START, item = v >> 1 & 1;
+                const unsigned v = says[i], start = v & START, item = v >> 1 & 1, top = v >> 5;
                 // Written for every entry, kept where a slot starts: no branch on the data, and k <= slots.
                 offsets.data[k] = items;
                 valid.data[k] = (v & PRESENT) != 0;
                 k += start;
                 items += item;
-                filled = (v >> 4 & start) | (filled & ~start);
-                stray |= (item & ~filled) | (v & STRAY);
+                filled = (v >> 4 & top) | (filled & ~top);
+                stray |= (item & ~filled) | (v >> 2 & filled);
             }
         });
-        if (stray) fail("the levels put an item into a list that is null, empty or not there");
+        if (stray)
+            fail("the levels put an item into a list that is null, empty or not there, or go on with one that has items by none");
         offsets.data[slots] = items;
     }
     return nb::make_tuple(offsets.object, first_items(valid.object, slots + 1, slots));
