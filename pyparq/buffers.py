@@ -7,10 +7,13 @@ for results, which come back when the user lets go of them (as the memory pools 
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections import deque
+from contextlib import suppress
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +27,10 @@ LARGEST = 64 << 20
 """A buffer larger than this is never kept."""
 MOST = 64 << 20
 """Bytes kept for passing use in all. Whatever does not fit is allocated and freed as usual."""
-MOST_RESULTS = 256 << 20
-"""Bytes kept for results, those that are in use included."""
+MOST_RESULTS = 512 << 20
+"""Bytes kept for results, those that are in use included; less where memory is small."""
+SHARE_OF_MEMORY = 32
+"""Results may keep one part in so many of the memory there is."""
 HUGE = 2 << 20
 """Bytes of a large page: numpy asks the kernel for those in arrays of 4 MiB and more, as far as they are aligned."""
 
@@ -133,9 +138,19 @@ def _part(buffer: Bytes, size: int) -> Bytes:
     return buffer[start : start + size]
 
 
+def memory_size() -> int:
+    """Bytes of memory that this process may use: the machine's, or its container's; 0 where nobody tells."""
+    sizes = []
+    with suppress(AttributeError, ValueError, OSError):  # not on every platform
+        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(OSError, ValueError):  # no such group, or "max"
+        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_bytes()))
+    return min(sizes, default=0)
+
+
 pool = BufferPool(MOST)
 """For what is fetched and inflated."""
-_results = BufferPool(MOST_RESULTS)
+_results = BufferPool(max(MOST, min(MOST_RESULTS, memory_size() // SHARE_OF_MEMORY)))
 
 
 def empty_results(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -150,7 +165,8 @@ def empty_results(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
 def release_unused() -> None:
     """Give the memory that is kept for later reads back to the system, as far as nothing uses it.
 
-    Up to 64 MiB are kept for what is read and inflated, up to 256 MiB for results.
+    Up to 64 MiB are kept for what is read and inflated, and for results up to a 32nd of the memory there is, 512 MiB at
+    most.
     """
     pool.release()
     _results.release()

@@ -1,4 +1,4 @@
-"""Making, slicing, gathering and joining :class:`~pyparq.table.Column` values of every type, nested ones included."""
+"""Making, slicing, gathering and joining :class:`~pyparq.column.Column` values of every type, nested ones included."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.column import Column
 from pyparq.errors import DataError
 from pyparq.kernels import dict_encode_binary, narrow_offsets, take_binary
 from pyparq.schema.types import DataType
-from pyparq.table import Column
 
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]

@@ -225,14 +225,27 @@ def _maps(column: Column) -> list[Any]:
 
 def _structs(column: Column) -> list[Any]:
     names = [field.name for field in column.type.children]
+    _check_names(names)
     lists = [column_to_pylist(struct_child(column, i)) for i in range(len(names))]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"a struct has several fields called {twice!r}, and a dict holds one: take to_arrow()")
     if not names:
         return _with_nulls([{} for _ in range(column.length)], column.valid_mask())
     rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
     return _with_nulls(rows, column.valid_mask())
+
+
+def check_field_names(type_: DataType) -> None:
+    """Raise :class:`DataError` where a struct, at any depth, has several fields of one name: a dict holds one."""
+    if type_.kind == "struct":
+        _check_names([field.name for field in type_.children])
+    # A map's keys and values become pairs, whatever their fields are called.
+    for field in type_.children[0].type.children if type_.kind == "map" else type_.children:
+        check_field_names(field.type)
+
+
+def _check_names(names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"a struct has several fields called {twice!r}, and a dict holds one: take to_arrow()")
 
 
 _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {

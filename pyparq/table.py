@@ -1,4 +1,4 @@
-"""Table, Batch and Column: the one in-memory currency, in Arrow layout over numpy buffers.
+"""Table and Batch: the one in-memory currency, :class:`Column` values of equal length under a schema.
 
 A :class:`Table` is a schema and a list of record batches. Nothing is deferred behind its back: every buffer holds
 decoded data. Exchange with other libraries is zero-copy through the Arrow C data interface (nanoarrow builds the
@@ -15,75 +15,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.cdata import array_capsule
+from pyparq.column import Column, bytes_held, shifted
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
-from pyparq.schema.types import DataType, Field, Schema
+from pyparq.exchange import batch_to_nanoarrow, column_from_nanoarrow, schema_from_arrow, schema_to_nanoarrow
+from pyparq.schema.types import DataType, Schema
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
 
-Buffer = npt.NDArray[Any]
-
-
-class Column:
-    """One contiguous Arrow array.
-
-    ``validity`` is a packed little-endian bitmap (uint8) or ``None`` when nothing is null. ``buffers`` are the
-    type's other buffers in Arrow order: ``(values,)`` for fixed width (a packed bitmap for bool), ``(offsets,
-    data)`` for strings and binary, ``(offsets,)`` for lists and maps, ``(offsets, sizes)`` for list views, ``()`` for
-    structs. ``offset`` counts leading elements to pass over in all of them (arrays from elsewhere may be slices).
-    """
-
-    __slots__ = ("buffers", "children", "dictionary", "length", "null_count", "offset", "type", "validity")
-
-    def __init__(
-        self,
-        type: DataType,
-        length: int,
-        validity: Buffer | None,
-        buffers: tuple[Buffer, ...],
-        null_count: int,
-        children: tuple[Column, ...] = (),
-        dictionary: Column | None = None,
-        offset: int = 0,
-    ) -> None:
-        self.type = type
-        self.length = length
-        self.validity = validity
-        self.buffers = buffers
-        self.null_count = null_count
-        self.children = children
-        self.dictionary = dictionary
-        self.offset = offset
-
-    def __len__(self) -> int:
-        return self.length
-
-    def valid_mask(self) -> npt.NDArray[np.bool_] | None:
-        """bool array, one per element, ``True`` where a value is present; ``None`` when all are."""
-        if self.validity is None or self.null_count == 0:
-            return None
-        bits = np.unpackbits(self.validity.view(np.uint8), count=self.offset + self.length, bitorder="little")
-        return bits[self.offset :].view(np.bool_)
-
-    def values(self) -> Buffer:
-        """The values buffer of a fixed-width column as a typed array (bool unpacked); nulls hold anything."""
-        if self.type.format == "b":
-            bits = np.unpackbits(self.buffers[0].view(np.uint8), count=self.offset + self.length, bitorder="little")
-            return bits[self.offset :].view(np.bool_)
-        width = self.type.byte_width
-        raw = self.buffers[0].view(np.uint8)[self.offset * width : (self.offset + self.length) * width]
-        if self.type.format[0] in "wd" or self.type.kind == "interval":
-            return raw.reshape(self.length, width)
-        return raw.view(self.type.numpy_dtype)
-
-    def offsets(self) -> Buffer:
-        """int32 or int64 offsets (``length + 1``) of a string, binary, list or map column."""
-        dtype = np.int64 if self.type.format in ("U", "Z", "+L") else np.int32
-        if len(self.buffers[0]) == 0:  # Arrow lets an empty array leave its offsets out
-            return np.zeros(1, dtype)
-        return self.buffers[0].view(dtype)[self.offset : self.offset + self.length + 1]
+__all__ = [
+    "Batch",
+    "Column",
+    "Table",
+    "batches_from_arrow",
+    "schema_from_arrow",
+    "schema_to_nanoarrow",
+    "widen_columns",
+]
 
 
 class Batch:
@@ -114,10 +65,8 @@ class Batch:
         return schema_to_nanoarrow(self._known_schema()).__arrow_c_schema__()
 
     def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        from pyparq.cdata import array_capsule
-
         schema = schema_to_nanoarrow(self._known_schema())
-        return schema.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(self, schema))
+        return schema.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(self.columns, self.num_rows, schema))
 
     def _known_schema(self) -> Schema:
         if self.schema is None:
@@ -128,7 +77,7 @@ class Batch:
         """Rows ``start`` to ``start + length``, sharing all buffers."""
         if start == 0 and length == self.num_rows:
             return self
-        return Batch([_shifted(c, start, length) for c in self.columns], length, self.schema)
+        return Batch([shifted(c, start, length) for c in self.columns], length, self.schema)
 
 
 class Table:
@@ -163,7 +112,7 @@ class Table:
     @property
     def nbytes(self) -> int:
         """Bytes held by all buffers."""
-        return sum(_nbytes(c) for b in self.batches for c in b.columns)
+        return sum(bytes_held(c) for b in self.batches for c in b.columns)
 
     def __len__(self) -> int:
         return self.num_rows
@@ -205,7 +154,7 @@ class Table:
         from nanoarrow.c_schema import c_schema
 
         schema = schema_to_nanoarrow(self.schema)
-        arrays = [batch_to_nanoarrow(b, schema) for b in self.batches]
+        arrays = [batch_to_nanoarrow(b.columns, b.num_rows, schema) for b in self.batches]
         # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption). The schema moves
         # too, so it is another one than that which the arrays refer to.
         other = c_schema(schema.__arrow_c_schema__())
@@ -304,10 +253,22 @@ class Table:
         return names
 
 
-def _nbytes(column: Column) -> int:
-    total = sum(b.nbytes for b in column.buffers) + (0 if column.validity is None else column.validity.nbytes)
-    total += sum(_nbytes(c) for c in column.children)
-    return total + (_nbytes(column.dictionary) if column.dictionary is not None else 0)
+def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
+    """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
+    from nanoarrow.c_array_stream import c_array_stream
+
+    stream = c_array_stream(obj)
+    schema = schema_from_arrow(stream.get_schema())
+    return schema, (_batch_from_nanoarrow(array, schema) for array in stream)
+
+
+def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
+    if array.null_count > 0:
+        raise DataError("a record batch with null rows")
+    columns = [column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
+    if array.offset:
+        columns = [shifted(c, array.offset, array.length) for c in columns]
+    return Batch(columns, array.length)
 
 
 _LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}
@@ -353,162 +314,3 @@ def _widened(column: Column, type_: DataType) -> Column:
     return Column(
         made, column.length, column.validity, buffers, column.null_count, children, column.dictionary, column.offset
     )
-
-
-# ---- out: to nanoarrow -------------------------------------------------------------------------------------------
-
-
-def schema_to_nanoarrow(schema: Schema) -> Any:
-    """A struct CSchema with one child per field."""
-    root = Field("", DataType("+s", schema.fields), nullable=False, metadata=schema.metadata)
-    return _field_to_nanoarrow(root)
-
-
-def _field_to_nanoarrow(field: Field) -> Any:
-    from nanoarrow._schema import CSchemaBuilder
-
-    builder = CSchemaBuilder.allocate()
-    builder.set_format(field.type.format)
-    builder.set_name(field.name)
-    builder.allocate_children(len(field.type.children))
-    for i, child in enumerate(field.type.children):
-        builder.set_child(i, child.name, _field_to_nanoarrow(child))
-    if field.type.dictionary is not None:
-        builder.set_dictionary(_field_to_nanoarrow(Field("", field.type.dictionary)))
-        builder.set_dictionary_ordered(field.type.ordered)
-    builder.set_nullable(field.nullable)
-    if field.metadata:
-        builder.append_metadata(dict(field.metadata))
-    return builder.finish()
-
-
-def batch_to_nanoarrow(batch: Batch, schema: Any) -> Any:
-    """A struct CArray of ``schema`` (a CSchema) over the batch's buffers."""
-    from nanoarrow.c_array import c_array_from_buffers
-
-    # Everything made here is moved into place: copies would be one more struct each to hold and release.
-    children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(batch.columns)]
-    return c_array_from_buffers(
-        schema, batch.num_rows, [None], null_count=0, children=children, validation_level="none", move=True
-    )
-
-
-def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
-    from nanoarrow.c_array import c_array_from_buffers
-
-    children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(column.children)]
-    buffers: list[Any] = [None if column.type.format == "n" else column.validity, *column.buffers]
-    if column.type.format in ("n", "+r"):
-        buffers = []
-    elif column.type.format in ("vu", "vz"):
-        buffers[-1] = None  # nanoarrow makes the list of sizes itself, and would write beyond its own by setting it
-    array = c_array_from_buffers(
-        schema,
-        column.length,
-        buffers,
-        null_count=column.null_count,
-        offset=column.offset,
-        children=children,
-        validation_level="none",
-        move=True,
-    )
-    if column.dictionary is not None:
-        from pyparq.cdata import move_dictionary
-
-        move_dictionary(array, _column_to_nanoarrow(column.dictionary, schema.dictionary))
-    return array
-
-
-# ---- in: from anything that speaks Arrow --------------------------------------------------------------------------
-
-
-def schema_from_arrow(obj: Any) -> Schema:
-    """The schema of any object with ``__arrow_c_schema__`` (or a nanoarrow CSchema of a struct)."""
-    from nanoarrow.c_schema import c_schema
-
-    root = c_schema(obj)
-    field = field_from_nanoarrow(root)
-    if field.type.format != "+s":
-        raise SchemaError(f"a table's schema must be a struct, not {field.type}")
-    return Schema(field.type.children, field.metadata)
-
-
-def field_from_nanoarrow(schema: Any) -> Field:
-    """The field that a nanoarrow CSchema describes."""
-    children = tuple(field_from_nanoarrow(schema.child(i)) for i in range(schema.n_children))
-    dictionary = None if schema.dictionary is None else field_from_nanoarrow(schema.dictionary).type
-    metadata = dict(schema.metadata.items()) if schema.metadata is not None else {}
-    ordered = dictionary is not None and bool(schema.flags & 1)
-    type_ = DataType(schema.format, children, dictionary, ordered)
-    return Field(schema.name or "", type_, bool(schema.flags & 2), metadata)
-
-
-def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
-    """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
-    from nanoarrow.c_array_stream import c_array_stream
-
-    stream = c_array_stream(obj)
-    schema = schema_from_arrow(stream.get_schema())
-    return schema, (_batch_from_nanoarrow(array, schema) for array in stream)
-
-
-def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
-    if array.null_count > 0:
-        raise DataError("a record batch with null rows")
-    columns = [column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
-    if array.offset:
-        columns = [_shifted(c, array.offset, array.length) for c in columns]
-    return Batch(columns, array.length)
-
-
-def _shifted(column: Column, offset: int, length: int) -> Column:
-    """A slice; the null count is unknown then (-1) unless there are none."""
-    nulls = 0 if column.null_count == 0 else -1
-    return Column(
-        column.type, length, column.validity, column.buffers, nulls, column.children, column.dictionary,
-        column.offset + offset,
-    )  # fmt: skip
-
-
-def _as_integers(array: Any, type_: DataType) -> Any:
-    """nanoarrow cannot show the buffers of decimals of 32 and 64 bits: take these as the integers they are."""
-    if type_.dictionary is not None or type_.kind != "decimal" or type_.decimal[2] > 64:
-        return array
-    import nanoarrow
-    from nanoarrow._array import CArray
-
-    integers = nanoarrow.int32() if type_.decimal[2] == 32 else nanoarrow.int64()
-    return CArray(array, array._addr(), nanoarrow.c_schema(integers))
-
-
-def column_from_nanoarrow(array: Any, type_: DataType) -> Column:
-    """One array (a nanoarrow CArray) of ``type_``, zero-copy."""
-    if type_.format == "n":  # polars gives these a buffer, which nanoarrow's view refuses
-        return Column(type_, array.length, None, (), array.length)
-    if type_.format.startswith("+v"):
-        return _list_view_from_nanoarrow(array, type_)
-    # A view of each array by itself: the buffers of a view's child do not keep the parent's memory alive.
-    view = _as_integers(array, type_).view()
-    buffers = [np.frombuffer(b, np.uint8) if b.size_bytes else np.empty(0, np.uint8) for b in view.buffers]
-    children = tuple(column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(type_.children))
-    dictionary = None if type_.dictionary is None else column_from_nanoarrow(array.dictionary, type_.dictionary)
-    has_validity = type_.format not in ("n", "+r") and len(buffers) > 0
-    validity = buffers.pop(0) if has_validity else None
-    if validity is not None and len(validity) == 0:
-        validity = None
-    nulls = 0 if has_validity and validity is None else view.null_count
-    return Column(type_, view.length, validity, tuple(buffers), nulls, children, dictionary, view.offset)
-
-
-def _list_view_from_nanoarrow(array: Any, type_: DataType) -> Column:
-    """Buffers (offsets, sizes); nanoarrow knows the type but not how large its buffers are."""
-    from pyparq.cdata import raw_buffer
-
-    count = array.offset + array.length
-    width = 8 if type_.format == "+vL" else 4
-    validity = raw_buffer(array, 0, (count + 7) // 8)
-    buffers = tuple(raw_buffer(array, k, count * width) for k in (1, 2))
-    child = column_from_nanoarrow(array.child(0), type_.children[0].type)
-    if len(validity) == 0:
-        return Column(type_, array.length, None, buffers, 0, (child,), None, array.offset)
-    return Column(type_, array.length, validity, buffers, array.null_count, (child,), None, array.offset)

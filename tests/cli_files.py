@@ -85,6 +85,7 @@ def refused(code: int, *args: Any) -> str:
     lines = result.stderr.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("pyparq: error: ")
+    assert result.stdout == ""
     assert "Traceback" not in result.output
     return lines[0]
 

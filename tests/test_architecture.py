@@ -24,6 +24,8 @@ LAYERS = [
     ["compression", "encryption"],
     ["encodings"],
     ["index"],
+    ["column"],
+    ["exchange"],
     ["table"],
     ["columns", "io"],
     ["decimals"],
@@ -37,7 +39,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # Methods of Schema, Table and the thrift codec that need a higher layer when called, never on import.
-LAZY = {("schema", "table"), ("table", "convert"), ("table", "frame"), ("format", "kernels")}
+LAZY = {("schema", "exchange"), ("table", "convert"), ("table", "frame"), ("format", "kernels")}
 
 
 def modules() -> list[Path]:

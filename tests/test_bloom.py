@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import random
 import struct
 from decimal import Decimal
@@ -16,10 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import xxhash
+from written import footer
 
 from pyparq.errors import CorruptFileError, FilterError, LimitError, OptionError, ParquetError, UnsupportedError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import ThriftTruncatedError, deserialize, serialize
+from pyparq.format.codec import ThriftTruncatedError, serialize
 from pyparq.index.bloom import (
     BloomFilter,
     bitset_bytes,
@@ -38,11 +38,6 @@ from pyparq.limits import Limits
 from pyparq.schema.tree import build_tree
 from pyparq.schema.types import LeafType, Physical
 from pyparq.schema.values import BinaryValues
-
-CORPUS = Path(
-    os.environ.get("PYPARQ_CORPUS", Path(__file__).resolve().parent.parent.parent / "shared" / "parquet-testing")
-)
-needs_corpus = pytest.mark.skipif(not CORPUS.exists(), reason=f"no corpus at {CORPUS}")
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)
@@ -110,9 +105,8 @@ def test_single_and_many_agree_with_the_definition() -> None:
 # ---------------------------------------------------------------- others' filters
 
 
-@needs_corpus
-def test_a_foreign_filter_answers() -> None:
-    built = parse_filter((CORPUS / "data/bloom_filter.xxhash.bin").read_bytes(), TEXT)
+def test_a_foreign_filter_answers(corpus: Path) -> None:
+    built = parse_filter((corpus / "data/bloom_filter.xxhash.bin").read_bytes(), TEXT)
     words = ["hello", "parquet", "bloom", "filter"]
     assert built.check(words).all()
     assert all(built.check(w) for w in words)
@@ -124,16 +118,14 @@ def test_a_foreign_filter_answers() -> None:
     assert not built.check([f"absent {k}" for k in range(1000)]).any()
 
 
-@needs_corpus
-def test_the_retired_format_is_refused() -> None:
+def test_the_retired_format_is_refused(corpus: Path) -> None:
     with pytest.raises(UnsupportedError, match="Murmur3"):
-        parse_filter((CORPUS / "data/bloom_filter.bin").read_bytes(), TEXT)
+        parse_filter((corpus / "data/bloom_filter.bin").read_bytes(), TEXT)
 
 
-@needs_corpus
 @pytest.mark.parametrize("name", ["data_index_bloom_encoding_stats", "data_index_bloom_encoding_with_length"])
-def test_filters_in_foreign_files(name: str) -> None:
-    path = CORPUS / "data" / f"{name}.parquet"
+def test_filters_in_foreign_files(corpus: Path, name: str) -> None:
+    path = corpus / "data" / f"{name}.parquet"
     data = path.read_bytes()
     chunk = footer(data).row_groups[0].columns[0].meta_data
     start = chunk.bloom_filter_offset
@@ -145,11 +137,6 @@ def test_filters_in_foreign_files(name: str) -> None:
     present = pq.read_table(path).column(0).to_pylist()
     assert built.check(present).all()
     assert not all(built.check(f"{word}?") for word in present)
-
-
-def footer(data: bytes) -> Any:
-    size = int.from_bytes(data[-8:-4], "little")
-    return deserialize(tt.FileMetaData, data[-8 - size : -8])[0]
 
 
 def test_pyarrows_filters_hold_our_hashes() -> None:

@@ -202,3 +202,8 @@ def test_what_was_in_the_memory_before_does_not_show(dictionary: bool, version: 
         assert pa.table(found) == table
         seen.append([everything(column) for batch in found.batches for column in batch.columns])
     assert seen[0] == seen[1] == seen[2]
+
+
+def test_the_share_of_memory_that_results_may_keep() -> None:
+    assert buffers.memory_size() >= 1 << 28  # every machine that runs this
+    assert buffers.MOST <= buffers._results._most <= buffers.MOST_RESULTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli_files import as_json, ok, refused, sample, write_sample
+from cli_files import as_json, ok, refused, run, sample, write_sample
 
 FLAT = [name for name in sample().column_names if name != "st"]
 
@@ -142,8 +143,6 @@ def test_meta_of_one_row_group_lists_its_chunks(file: Path) -> None:
 
 
 def test_meta_and_schema_show_what_a_damaged_file_still_says(corpus: Path) -> None:
-    from cli_files import run
-
     result = run("meta", corpus / "bad_data" / "ARROW-GH-41317.parquet")
     assert result.exit_code == 1
     assert "uint8" in result.stdout
@@ -152,6 +151,22 @@ def test_meta_and_schema_show_what_a_damaged_file_still_says(corpus: Path) -> No
 
 
 # ---- pages
+
+
+def test_json_of_pages_where_one_chunk_is_damaged(tmp_path: Path) -> None:
+    """The damaged chunk has its error, the other one its pages; and the command fails."""
+    path = tmp_path / "damaged.parquet"
+    pq.write_table(pa.table({"a": [1, 2], "b": [3, 4]}), path, use_dictionary=False)
+    data = bytearray(path.read_bytes())
+    data[4:12] = b"\xff" * 8  # the header of the first page
+    path.write_bytes(data)
+    result = run("pages", path, "--json")
+    assert result.exit_code == 1
+    damaged, sound = json.loads(result.stdout)
+    assert set(damaged) == {"row_group", "column", "path", "error"}
+    assert damaged["error"].startswith("bad page header")
+    assert damaged["error"] in result.stderr
+    assert [page["values"] for page in sound["pages"]] == [2]
 
 
 def test_pages_lie_end_to_end_and_their_crcs_are_right(file: Path) -> None:

@@ -256,4 +256,22 @@ def test_names_that_stand_twice(tmp_path: Path) -> None:
         assert "several columns are called 'x'" in refused(2, *arguments)
     assert not (tmp_path / "o.json").exists()
     assert ok("head", twice, "--csv") == "x,x\n1,3\n2,4\n"
-    assert "several fields called 'x'" in refused(1, "head", inside, "--json")
+    for flags in ([], ["--json"], ["--csv"]):
+        assert "several fields called 'x'" in refused(1, "head", inside, *flags)
+
+
+def test_csv_is_refused_before_its_first_line(tmp_path: Path) -> None:
+    """A file whose structs cannot be shown gives no line of names first, however deep the structs lie."""
+    twice = pa.StructArray.from_arrays([pa.array([1, 2]), pa.array([3, 4])], ["x", "x"])
+    lists = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), twice)
+    maps = pa.MapArray.from_arrays(pa.array([0, 2], pa.int32()), pa.array(["a", "b"]), twice)
+    fine = pa.StructArray.from_arrays([pa.array([{"x": 1}])], ["x"])
+    for column in (lists, maps, pa.StructArray.from_arrays([lists], ["x"])):
+        pq.write_table(pa.table({"a": [1], "s": column}), tmp_path / "inside.parquet")
+        for arguments in (["head", "--csv"], ["query", "--csv"], ["query", "-o", tmp_path / "o.csv"]):
+            command, *options = arguments
+            assert "several fields called 'x'" in refused(1, command, tmp_path / "inside.parquet", *options)
+        assert not (tmp_path / "o.csv").exists()
+        assert ok("head", tmp_path / "inside.parquet", "--csv", "-c", "a") == "a\n1\n"
+    pq.write_table(pa.table({"s": fine}), tmp_path / "fine.parquet")
+    assert ok("head", tmp_path / "fine.parquet", "--csv") == 's\n"{""x"": {""x"": 1}}"\n'

@@ -226,24 +226,6 @@ def test_rle_encode_refuses_what_does_not_fit() -> None:
         kernels.rle_encode_i32(np.array([0, -1], np.int32), 31)
 
 
-@pytest.mark.parametrize("offset", [0, 1, 7, 8, 13])
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100])
-def test_bitmaps(offset: int, n: int) -> None:
-    rng = np.random.default_rng(n)
-    values = rng.integers(0, 3, n).astype(np.uint8) * 100  # any non-zero byte is a set bit
-    bitmap = np.full(20, 0xFF, np.uint8)
-    assert kernels.pack_bits(values, bitmap, offset) == np.count_nonzero(values)
-    bits = np.unpackbits(bitmap, bitorder="little")
-    assert bits[offset : offset + n].tolist() == (values != 0).astype(int).tolist()
-    assert bits[:offset].all()
-    assert bits[offset + n :].all()
-    out = u8_out(n)
-    kernels.unpack_bits(bitmap, offset, out)
-    assert out.tolist() == (values != 0).astype(int).tolist()
-    with pytest.raises(KernelError):
-        kernels.unpack_bits(bitmap, 160 - n + 1, out)
-
-
 # --- fixed width ---
 
 

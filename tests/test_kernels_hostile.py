@@ -427,22 +427,6 @@ def test_random_fixed_arguments() -> None:
                     width,
                 ),
             ),
-            (
-                kernels.pack_bits,
-                (
-                    valid,
-                    out,
-                    rng.randrange(-2, 70),
-                ),
-            ),
-            (
-                kernels.unpack_bits,
-                (
-                    values,
-                    rng.randrange(-2, 70),
-                    out,
-                ),
-            ),
         ]
         for call, arguments in calls:
             with contextlib.suppress(KernelError):

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from written import written
 
 import pyparq
 from pyparq import col
@@ -22,12 +23,6 @@ from pyparq.errors import ColumnNotFoundError, OptionError
 from pyparq.filters.bloom import MOST_LITERALS
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
-
-
-def in_memory(data: Any, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    pyparq.write_table(data, sink, **options)
-    return sink.getvalue()
 
 
 @pytest.mark.parametrize("type_", INTEGERS, ids=str)
@@ -48,7 +43,7 @@ def test_many_literals_at_the_ends_of_a_type(type_: pa.DataType) -> None:
 
 
 def test_scans_of_one_file_count_for_themselves() -> None:
-    data = in_memory({"a": np.arange(50_000), "b": np.arange(50_000)[::-1].copy()}, row_group_size=10_000)
+    data = written({"a": np.arange(50_000), "b": np.arange(50_000)[::-1].copy()}, row_group_size=10_000)
     with pyparq.ParquetFile(data, tail_size=64) as file:
         small, large = file.scan(["a"], col("a") == 5), file.scan()
         small.to_table()
@@ -62,7 +57,7 @@ def test_scans_of_one_file_count_for_themselves() -> None:
 
 
 def test_many_literals_do_not_ask_the_bloom_filter() -> None:
-    data = in_memory({"a": np.arange(20_000) * 2}, bloom_filters=["a"], row_group_size=5_000)
+    data = written({"a": np.arange(20_000) * 2}, bloom_filters=["a"], row_group_size=5_000)
     with pyparq.ParquetFile(data) as file:
         for count, asked in ((10, 2), (MOST_LITERALS + 1, 0)):
             scan = file.scan(filters=col("a").isin(list(range(1, 2 * count, 2))))
@@ -94,15 +89,15 @@ def test_a_plan_is_for_one_file(tmp_path: Path) -> None:
             lambda f: pyparq.ParquetFile(b"", qqqq=True),
             "unknown read option 'qqqq'; the options are 'verify_checksums'",
         ),
-        (lambda f: in_memory({"a": [1]}, flavor="spark"), "unknown write option 'flavor'; names are kept"),
-        (lambda f: in_memory({"a": [1]}, qqqq=1), "unknown write option 'qqqq'; the options are 'compression'"),
-        (lambda f: in_memory({"a": [1]}, key_value_metadata=[1]), "a dict of keys and values"),
+        (lambda f: written({"a": [1]}, flavor="spark"), "unknown write option 'flavor'; names are kept"),
+        (lambda f: written({"a": [1]}, qqqq=1), "unknown write option 'qqqq'; the options are 'compression'"),
+        (lambda f: written({"a": [1]}, key_value_metadata=[1]), "a dict of keys and values"),
         (lambda f: pyparq.read_table("nowhere://x"), "cannot read from 'nowhere://x'"),
         (lambda f: pyparq.write_table({"a": [1]}, "nowhere://x"), "cannot write to 'nowhere://x'"),
     ],
 )
 def test_wrong_arguments_are_named(call: Any, told: str) -> None:
-    with pyparq.ParquetFile(in_memory({"a": [1]})) as file, pytest.raises(OptionError, match=told):
+    with pyparq.ParquetFile(written({"a": [1]})) as file, pytest.raises(OptionError, match=told):
         call(file)
 
 
@@ -122,7 +117,7 @@ def test_wrong_arguments_are_named(call: Any, told: str) -> None:
 )
 def test_write_options_of_the_wrong_kind(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=f"{next(iter(options)).replace('_', '.')}|unknown compression"):
-        in_memory({"a": [1]}, **options)
+        written({"a": [1]}, **options)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +127,7 @@ def test_write_options_of_the_wrong_kind(options: dict[str, Any]) -> None:
 )
 def test_read_options_of_the_wrong_kind(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(options))):
-        pyparq.ParquetFile(in_memory({"a": [1]}), **options)
+        pyparq.ParquetFile(written({"a": [1]}), **options)
 
 
 def test_a_name_that_stands_twice() -> None:
@@ -155,7 +150,7 @@ def test_a_name_that_stands_twice() -> None:
 
 
 def test_slices_count_from_zero() -> None:
-    table = pyparq.read_table(in_memory({"a": [1, 2]}))
+    table = pyparq.read_table(written({"a": [1, 2]}))
     assert (table.slice(1).num_rows, table.slice(5).num_rows) == (1, 0)
     for start, length in ((-1, None), (0, -1)):
         with pytest.raises(OptionError, match="slice"):
@@ -165,7 +160,7 @@ def test_slices_count_from_zero() -> None:
 
 
 def test_lz4_is_the_one_that_all_read() -> None:
-    data = in_memory({"a": ["x" * 50] * 1000}, compression="LZ4")
+    data = written({"a": ["x" * 50] * 1000}, compression="LZ4")
     with pyparq.ParquetFile(data) as file:
         assert file.metadata.row_group(0).column("a").raw.meta_data.codec == 7  # LZ4_RAW
     assert pq.read_table(io.BytesIO(data)).to_pydict() == {"a": ["x" * 50] * 1000}
@@ -180,7 +175,7 @@ def test_a_closed_file_says_so(tmp_path: Path) -> None:
 
 
 def test_shown_as_text() -> None:
-    data = in_memory({"a": [1], "s": [{"x": 1, "y": ["z"]}]})
+    data = written({"a": [1], "s": [{"x": 1, "y": ["z"]}]})
     with pyparq.ParquetFile(data) as file:
         assert repr(file.schema_arrow) == "pyparq.Schema (2 columns)\n" + str(file.schema_arrow)
         assert repr(file.schema).splitlines() == [
@@ -212,11 +207,11 @@ def test_shown_as_text() -> None:
 )
 def test_pandas_arrays_in_a_dict(values: Any) -> None:
     expected = [None if pd.isna(v) else v for v in values]
-    assert pyparq.read_table(in_memory({"a": values})).to_pydict()["a"] == expected
+    assert pyparq.read_table(written({"a": values})).to_pydict()["a"] == expected
 
 
 def test_rates_below_what_a_filter_can_reach() -> None:
-    data = in_memory({"a": [1, 2]}, bloom_filter_options={"a": {"fpp": 1e-300, "max_bytes": 1024}})
+    data = written({"a": [1, 2]}, bloom_filter_options={"a": {"fpp": 1e-300, "max_bytes": 1024}})
     with pyparq.ParquetFile(data) as file:
         assert file.bloom_filter(0, "a").check([1, 2, 3]).tolist() == [True, True, False]
 

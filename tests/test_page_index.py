@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import math
-import os
 import random
 import struct
 from pathlib import Path
@@ -17,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from written import footer
 
 from pyparq.errors import CorruptFileError, DataError, LimitError, ParquetError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
+from pyparq.format.codec import serialize
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, Bounds
 from pyparq.index.page_index import (
     MAX_WHOLE_BOUND,
@@ -36,11 +36,6 @@ from pyparq.schema.order import Order, decode_bounds, encode_bound, order_of, se
 from pyparq.schema.tree import build_tree
 from pyparq.schema.types import LeafType, Physical
 from pyparq.schema.values import BinaryValues
-
-CORPUS = Path(
-    os.environ.get("PYPARQ_CORPUS", Path(__file__).resolve().parent.parent.parent / "shared" / "parquet-testing")
-)
-needs_corpus = pytest.mark.skipif(not CORPUS.exists(), reason=f"no corpus at {CORPUS}")
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)
@@ -241,11 +236,6 @@ def test_what_an_offset_index_cannot_express() -> None:
 # ---------------------------------------------------------------- foreign indexes
 
 
-def footer(data: bytes) -> Any:
-    size = int.from_bytes(data[-8:-4], "little")
-    return deserialize(tt.FileMetaData, data[-8 - size : -8])[0]
-
-
 def indexes(data: bytes) -> list[tuple[Any, int, PageLocations, Bounds | None]]:
     """(leaf, row group, page locations, bounds) of every chunk that has an OffsetIndex and is not repeated."""
     meta = footer(data)
@@ -345,7 +335,6 @@ def test_pyarrows_index() -> None:
     assert orders["u64"] == UNORDERED
 
 
-@needs_corpus
 @pytest.mark.parametrize(
     "name",
     [
@@ -357,14 +346,13 @@ def test_pyarrows_index() -> None:
         "binary_truncated_min_max.parquet",
     ],
 )
-def test_corpus_indexes(name: str) -> None:
-    data = (CORPUS / "data" / name).read_bytes()
+def test_corpus_indexes(corpus: Path, name: str) -> None:
+    data = (corpus / "data" / name).read_bytes()
     assert check_against_values(data, exact=False) > 0
 
 
-@needs_corpus
-def test_corpus_float_orders() -> None:
-    data = (CORPUS / "data" / "floating_orders_nan_count.parquet").read_bytes()
+def test_corpus_float_orders(corpus: Path) -> None:
+    data = (corpus / "data" / "floating_orders_nan_count.parquet").read_bytes()
     assert check_against_values(data, exact=True) > 0
 
 

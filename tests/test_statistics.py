@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -17,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from written import footer
 
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import (
     bounds_from_statistics,
@@ -32,11 +31,6 @@ from pyparq.index.truncate import can_truncate, truncate_max, truncate_min
 from pyparq.schema.order import Order, encode_bound, order_of
 from pyparq.schema.tree import build_tree
 from pyparq.schema.types import LeafType, Physical
-
-CORPUS = Path(
-    os.environ.get("PYPARQ_CORPUS", Path(__file__).resolve().parent.parent.parent / "shared" / "parquet-testing")
-)
-needs_corpus = pytest.mark.skipif(not CORPUS.exists(), reason=f"no corpus at {CORPUS}")
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)
@@ -219,13 +213,8 @@ def test_decimals_of_writers_that_compared_them_wrongly(created_by: str, fixed: 
 # ---------------------------------------------------------------- the corpus
 
 
-def footer(data: bytes) -> Any:
-    size = int.from_bytes(data[-8:-4], "little")
-    return deserialize(tt.FileMetaData, data[-8 - size : -8])[0]
-
-
-def corpus_bounds(name: str) -> list[tuple[Any, list[Bounds]]]:
-    meta = footer((CORPUS / "data" / name).read_bytes())
+def corpus_bounds(path: Path) -> list[tuple[Any, list[Bounds]]]:
+    meta = footer(path.read_bytes())
     orders = meta.column_orders or [None] * 10_000
     result = []
     for leaf, order in zip(build_tree(meta.schema).leaves, orders, strict=False):
@@ -237,17 +226,15 @@ def corpus_bounds(name: str) -> list[tuple[Any, list[Bounds]]]:
     return result
 
 
-@needs_corpus
-def test_corpus_nan_in_stats() -> None:
-    [(_, [found])] = corpus_bounds("nan_in_stats.parquet")
+def test_corpus_nan_in_stats(corpus: Path) -> None:
+    [(_, [found])] = corpus_bounds(corpus / "data" / "nan_in_stats.parquet")
     assert not found.has_bounds[0]
 
 
-@needs_corpus
-def test_corpus_float_orders() -> None:
-    path = CORPUS / "data" / "floating_orders_nan_count.parquet"
+def test_corpus_float_orders(corpus: Path) -> None:
+    path = corpus / "data" / "floating_orders_nan_count.parquet"
     table = pq.ParquetFile(path)
-    for leaf, groups in corpus_bounds(path.name):
+    for leaf, groups in corpus_bounds(path):
         for k, found in enumerate(groups):
             values = [float(v) for v in table.read_row_group(k, [leaf.name]).column(0).to_pylist()]
             numbers = [v for v in values if not math.isnan(v)]
@@ -260,27 +247,25 @@ def test_corpus_float_orders() -> None:
                 assert found.maxs[0] == max(numbers)
 
 
-@needs_corpus
-def test_corpus_truncated_bounds() -> None:
-    path = CORPUS / "data" / "binary_truncated_min_max.parquet"
+def test_corpus_truncated_bounds(corpus: Path) -> None:
+    path = corpus / "data" / "binary_truncated_min_max.parquet"
     table = pq.read_table(path)
-    for leaf, [found] in corpus_bounds(path.name):
+    for leaf, [found] in corpus_bounds(path):
         values = [v.encode() if isinstance(v, str) else v for v in table.column(leaf.name).to_pylist()]
         assert found.has_bounds[0]
         assert found.mins[0] <= min(values)
         assert found.maxs[0] >= max(values)
 
 
-@needs_corpus
-def test_corpus_annotation_from_the_future_has_no_order() -> None:
-    (_, [known]), (_, [unknown]) = corpus_bounds("unknown-logical-type.parquet")
+def test_corpus_annotation_from_the_future_has_no_order(corpus: Path) -> None:
+    (_, [known]), (_, [unknown]) = corpus_bounds(corpus / "data" / "unknown-logical-type.parquet")
     assert known.has_bounds[0]
     assert not unknown.has_bounds[0]
 
 
-@needs_corpus
-def test_corpus_deprecated_decimal_bounds() -> None:
-    [(_, [found])] = corpus_bounds("fixed_length_decimal.parquet")  # parquet-mr 1.8.2, min and max alone
+def test_corpus_deprecated_decimal_bounds(corpus: Path) -> None:
+    path = corpus / "data" / "fixed_length_decimal.parquet"  # parquet-mr 1.8.2, min and max alone
+    [(_, [found])] = corpus_bounds(path)
     assert not found.has_bounds[0]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from written import written
 
 import pyparq
 from pyparq import col
@@ -24,12 +25,6 @@ pq = pytest.importorskip("pyarrow.parquet")
 duckdb = pytest.importorskip("duckdb")
 
 NAME, DETAILS, LOGICAL = b"ARROW:extension:name", b"ARROW:extension:metadata", b"PARQUET:logical_type"
-
-
-def written(data: Any, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    pyparq.write_table(data, sink, **options)
-    return sink.getvalue()
 
 
 def logical(file: bytes, column: int = 0) -> str:

@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 from test_types_hints import hinted
+from written import written
 
 import pyparq
+from pyparq.exchange import schema_from_arrow
 from pyparq.schema.arrow_ipc import HintSchema
 from pyparq.schema.arrow_ipc_write import schema_message
-from pyparq.table import schema_from_arrow
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 pd = pytest.importorskip("pandas")
-
-
-def written(data: Any, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    pyparq.write_table(data, sink, **options)
-    return sink.getvalue()
 
 
 EVERY = [

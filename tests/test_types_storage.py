@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from written import written
 
 import pyparq
 from pyparq import col
@@ -17,12 +18,6 @@ from pyparq.schema.order import Order
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-
-
-def written(data: Any, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    pyparq.write_table(data, sink, **options)
-    return sink.getvalue()
 
 
 def read_by_pyarrow(file: bytes, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a test looks at in a file that pyparq wrote: footer, pages and indexes, taken apart without pyparq's reader.
+"""What a test looks at in a file: footer, pages and indexes, taken apart without pyparq's reader.
 
 Only the Thrift structs are shared with the code under test (they are held against the standard elsewhere).
 """
@@ -90,9 +90,20 @@ class Written:
 
 def write(data: Any, **options: Any) -> Written:
     """Write with pyparq to memory, and take it apart."""
+    return Written(written(data, **options))
+
+
+def written(data: Any, **options: Any) -> bytes:
+    """The bytes of a file that pyparq writes."""
     sink = io.BytesIO()
     pyparq.write_table(data, sink, **options)
-    return Written(sink.getvalue())
+    return sink.getvalue()
+
+
+def footer(data: bytes) -> Any:
+    """The FileMetaData at the end of a file, whoever wrote it."""
+    size = int.from_bytes(data[-8:-4], "little")
+    return deserialize(tt.FileMetaData, data[-8 - size : -8])[0]
 
 
 def crc_of(body: bytes) -> int:

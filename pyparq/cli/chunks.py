@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
+from pyparq.cli.common import print_json
+from pyparq.cli.progress import Busy
 from pyparq.cli.text import count, one_line
 from pyparq.cli.values import bound_json, bound_text
 from pyparq.compression import codec_name
@@ -45,6 +47,24 @@ def raise_problems(problems: Sequence[str]) -> None:
     if problems:
         more = f" (and {count(len(problems) - 1, 'more problem')})" if len(problems) > 1 else ""
         raise click.ClickException(problems[0] + more)
+
+
+def print_document(
+    places: Sequence[tuple[int, Any]], doing: str, describe: Callable[[int, Any], dict[str, Any]]
+) -> None:
+    """JSON with an entry for each chunk (row group, leaf), its error in the place of what cannot be described."""
+    document = []
+    with Busy(doing, len(places)) as busy:
+        for k, leaf in places:
+            entry: dict[str, Any] = {"row_group": k, "column": leaf.column, "path": list(leaf.path)}
+            try:
+                entry |= describe(k, leaf)
+            except ParquetError as error:
+                entry["error"] = one_line(str(error))
+            document.append(entry)
+            busy.step()
+    print_json(document)
+    raise_problems([entry["error"] for entry in document if "error" in entry])
 
 
 @dataclass(slots=True)

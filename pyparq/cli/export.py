@@ -43,8 +43,10 @@ def json_lines(schema: Any, batches: Iterable[Any]) -> Iterator[str]:
 
 def csv_lines(schema: Any, batches: Iterable[Any]) -> Iterator[str]:
     """CSV (RFC 4180 quoting, lines end in a line feed): a null is empty, an empty string is ``""``."""
-    from pyparq.convert import column_to_pylist
+    from pyparq.convert import check_field_names, column_to_pylist
 
+    for field in schema.fields:  # before the line of names: what cannot be shown is refused before anything is
+        check_field_names(field.type)
     formats = [cell_format(f.type) for f in schema.fields]
     yield ",".join(map(_csv_cell, schema.names)) + "\n"
     for batch in pieces(batches):

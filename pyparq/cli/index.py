@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -18,11 +19,10 @@ from pyparq.cli.common import (
     chosen_row_groups,
     number,
     opened,
-    print_json,
 )
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
-from pyparq.cli.text import count, one_line
+from pyparq.cli.text import count
 from pyparq.cli.values import bound_json, bound_text
 from pyparq.errors import ParquetError
 
@@ -46,9 +46,7 @@ def index_command(file: str, columns: list[str], row_groups: tuple[int, ...], ev
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
         places = [(k, leaf) for k in groups for leaf in leaves]
         if as_json:
-            document = _document(parquet, places)
-            print_json(document)
-            chunks.raise_problems([entry["error"] for entry in document if "error" in entry])
+            chunks.print_document(places, "reading page indexes", partial(_index_document, parquet))
             return
         limited = on_terminal() and not everything and not columns
         _print(parquet, places, SHOWN if limited else len(places))
@@ -169,21 +167,8 @@ def _known(bounds: Any, name: str, n: int) -> int | None:
     return None if value < 0 else value
 
 
-def _document(parquet: Any, places: Sequence[tuple[int, Any]]) -> list[dict[str, Any]]:
-    found = []
-    with Busy("reading page indexes", len(places)) as busy:
-        for k, leaf in places:
-            entry: dict[str, Any] = {"row_group": k, "column": leaf.column, "path": list(leaf.path)}
-            try:
-                entry |= _index_document(_Index(parquet, k, leaf))
-            except ParquetError as error:
-                entry["error"] = one_line(str(error))
-            found.append(entry)
-            busy.step()
-    return found
-
-
-def _index_document(index: _Index) -> dict[str, Any]:
+def _index_document(parquet: Any, k: int, leaf: Any) -> dict[str, Any]:
+    index = _Index(parquet, k, leaf)
     raw = index.chunk.raw
     return {
         "column_index": chunks.place(raw.column_index_offset, raw.column_index_length),

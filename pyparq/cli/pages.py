@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
@@ -19,12 +20,11 @@ from pyparq.cli.common import (
     chosen_row_groups,
     number,
     opened,
-    print_json,
     ratio,
 )
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
-from pyparq.cli.text import count, one_line
+from pyparq.cli.text import count
 from pyparq.cli.walk import PageFacts, walk_headers
 from pyparq.errors import ParquetError
 
@@ -48,9 +48,7 @@ def pages_command(file: str, columns: list[str], row_groups: tuple[int, ...], ev
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
         places = [(k, leaf) for k in groups for leaf in leaves]
         if as_json:
-            document = _document(parquet, places)
-            print_json(document)
-            chunks.raise_problems([entry["error"] for entry in document if "error" in entry])
+            chunks.print_document(places, "reading page headers", partial(_chunk_document, parquet))
             return
         limited = on_terminal() and not everything and not columns
         shown = places[:SHOWN] if limited else places
@@ -108,18 +106,12 @@ def _print_chunk(parquet: Any, chunk: Any, pages: Sequence[PageFacts]) -> None:
         show(grid.without_empty("nulls", "rows"))
 
 
-def _document(parquet: Any, places: Sequence[tuple[int, Any]]) -> list[dict[str, Any]]:
-    found = []
-    with Busy("reading page headers", len(places)) as busy:
-        for k, leaf in places:
-            entry: dict[str, Any] = {"row_group": k, "column": leaf.column, "path": list(leaf.path)}
-            try:
-                chunk = parquet._file.chunk(k, leaf)
-                pages = list(walk_headers(parquet._file, chunk))
-                entry |= {"offset": chunk.start, "size": chunk.size, "pages": [asdict(page) for page in pages]}
-                entry["encoding_reason"] = choice.reason(parquet, chunk, pages)
-            except ParquetError as error:
-                entry["error"] = one_line(str(error))
-            found.append(entry)
-            busy.step()
-    return found
+def _chunk_document(parquet: Any, k: int, leaf: Any) -> dict[str, Any]:
+    chunk = parquet._file.chunk(k, leaf)
+    pages = list(walk_headers(parquet._file, chunk))
+    return {
+        "offset": chunk.start,
+        "size": chunk.size,
+        "pages": [asdict(page) for page in pages],
+        "encoding_reason": choice.reason(parquet, chunk, pages),
+    }

@@ -46,12 +46,6 @@ def rle_encode_u8(values: Buffer, bit_width: int) -> bytes:
 def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
     """Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error."""
 
-def pack_bits(values: Buffer, bitmap: Buffer, bit_offset: int = 0) -> int:
-    """Set `len(values)` bits of `bitmap` (Arrow order) from uint8 values; returns how many are set."""
-
-def unpack_bits(bitmap: Buffer, bit_offset: int, out: Buffer) -> None:
-    """Fill uint8 `out` with the bits (0 or 1) that start at `bit_offset`."""
-
 # --- fixed width ---
 def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:
     """`out[i] = dictionary[indices[i]]` for checked int32 indices; `out` has len(indices) * width bytes."""
@@ -309,9 +303,6 @@ def settle_slots(slots: int, defs: Buffer | None, present: Buffer | None, absent
 # --- Thrift compact protocol: where things lie, never what they mean (used by pyparq.format alone) ---
 class ThriftTruncated(KernelError):
     """The bytes end inside a struct: more of them might decode."""
-
-def thrift_skip_struct(data: Buffer, offset: int = 0) -> int:
-    """End of the struct that starts at `offset`."""
 
 def thrift_index_footer(
     data: Buffer,

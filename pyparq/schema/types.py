@@ -209,7 +209,7 @@ class Schema:
         return f"pyparq.Schema ({len(self.fields)} columns)\n{self}".rstrip()
 
     def __arrow_c_schema__(self) -> object:
-        from pyparq.table import schema_to_nanoarrow
+        from pyparq.exchange import schema_to_nanoarrow
 
         return schema_to_nanoarrow(self).__arrow_c_schema__()
 

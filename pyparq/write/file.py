@@ -295,7 +295,7 @@ def _schema_of(given: Any) -> Schema:
 
         return schema(given)
     if hasattr(given, "__arrow_c_schema__"):
-        from pyparq.table import schema_from_arrow
+        from pyparq.exchange import schema_from_arrow
 
         return schema_from_arrow(given)
     raise OptionError(f"a schema is a pyparq.schema, a dict of names to types, or an Arrow schema, not {given!r}")

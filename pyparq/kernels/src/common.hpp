@@ -328,4 +328,5 @@ void bind_delta(nb::module_& m);
 void bind_split(nb::module_& m);
 void bind_levels(nb::module_& m);
 void bind_page_index(nb::module_& m);
-void bind_thrift_skip(nb::module_& m);
+void bind_thrift_footer(nb::module_& m);
+void bind_thrift_rules(nb::module_& m);

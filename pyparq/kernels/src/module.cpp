@@ -65,7 +65,6 @@ NB_MODULE(_native, m) {
     bind_split(m);
     bind_levels(m);
     bind_page_index(m);
-#ifdef PYPARQ_HAVE_THRIFT_SKIP
-    bind_thrift_skip(m);
-#endif
+    bind_thrift_footer(m);
+    bind_thrift_rules(m);
 }

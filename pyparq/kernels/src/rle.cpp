@@ -1,4 +1,4 @@
-// The RLE / bit-packed hybrid, both ways, the deprecated BIT_PACKED levels, and Arrow bitmaps.
+// The RLE / bit-packed hybrid, both ways, and the deprecated BIT_PACKED levels.
 #include "hybrid.hpp"
 #include "values.hpp"
 
@@ -263,43 +263,6 @@ nb::object rle_encode_i32(const In<int32_t>& values, int64_t bit_width) {
     return encode(values, checked_width(bit_width, 32));
 }
 
-// ---- Arrow bitmaps --------------------------------------------------------------------------------------
-
-size_t checked_bits(int64_t bit_offset, size_t n, size_t bytes) {
-    const size_t at = checked_count(bit_offset, "bit_offset");
-    if (at > bytes * 8 || n > bytes * 8 - at)
-        fail("bitmap of " + str(bytes) + " bytes has no " + str(n) + " bits at " + str(at));
-    return at;
-}
-
-size_t pack_bits(const In<uint8_t>& values, const RawOut& bitmap, int64_t bit_offset) {
-    const size_t n = values.size, at = checked_bits(bit_offset, n, bitmap.size);
-    NoGil nogil(n);
-    size_t i = 0;
-    const auto one = [&](size_t k) {
-        const size_t bit = at + k;
-        const uint8_t mask = static_cast<uint8_t>(1u << (bit & 7));
-        uint8_t& byte = bitmap.data[bit >> 3];
-        byte = static_cast<uint8_t>(values.data[k] ? byte | mask : byte & ~mask);
-    };
-    for (; i < n && ((at + i) & 7) != 0; ++i) one(i);
-    for (; i + 16 <= n; i += 16)
-        store(bitmap.data + ((at + i) >> 3), static_cast<uint16_t>(bits_of_sixteen(values.data + i)));
-    for (; i < n; ++i) one(i);
-    return count_set(values.data, n);
-}
-
-void unpack_bits(const RawIn& bitmap, int64_t bit_offset, const Out<uint8_t>& out) {
-    const size_t n = out.size, at = checked_bits(bit_offset, n, bitmap.size);
-    NoGil nogil(n);
-    size_t i = 0;
-    for (; i < n && ((at + i) & 7) != 0; ++i) out.data[i] = bitmap.data[(at + i) >> 3] >> ((at + i) & 7) & 1;
-    if (i < n) {
-        const size_t byte = (at + i) >> 3;
-        unpack_u8(bitmap.data + byte, bitmap.size - byte, 1, n - i, out.data + i);
-    }
-}
-
 }  // namespace
 }  // namespace pyparq
 
@@ -312,6 +275,4 @@ void bind_rle(nb::module_& m) {
     m.def("bit_packed_decode_u8", &bit_packed_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a);
     m.def("rle_encode_u8", &rle_encode_u8, "values"_a, "bit_width"_a);
     m.def("rle_encode_i32", &rle_encode_i32, "values"_a, "bit_width"_a);
-    m.def("pack_bits", &pack_bits, "values"_a, "bitmap"_a, "bit_offset"_a = 0);
-    m.def("unpack_bits", &unpack_bits, "bitmap"_a, "bit_offset"_a, "out"_a);
 }

@@ -20,21 +20,6 @@ inline uint64_t ones_of_eight(uint64_t x) {
     return x & 0x0101010101010101ull;
 }
 
-// One bit per byte of eight: set where the byte is not zero, first byte lowest.
-inline unsigned bits_of_eight(const uint8_t* v) {
-    return static_cast<unsigned>(ones_of_eight(load<uint64_t>(v)) * 0x0102040810204080ull >> 56);
-}
-
-// The same for sixteen bytes.
-inline unsigned bits_of_sixteen(const uint8_t* v) {
-#ifdef PYPARQ_SSE2
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(v));
-    return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_setzero_si128()))) ^ 0xffffu;
-#else
-    return bits_of_eight(v) | bits_of_eight(v + 8) << 8;
-#endif
-}
-
 size_t count_equal(const uint8_t* v, size_t n, uint8_t value);
 size_t count_set(const uint8_t* valid, size_t n);
 void check_present(const Valid& valid, size_t values);

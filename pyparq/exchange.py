@@ -1,0 +1,142 @@
+"""Schemas and columns on the way out to nanoarrow's structures and in from them, zero-copy.
+
+nanoarrow builds the structures of the Arrow C data interface and reads them; it loads with the first exchange.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyparq.cdata import move_dictionary, raw_buffer
+from pyparq.column import Column
+from pyparq.errors import SchemaError
+from pyparq.schema.types import DataType, Field, Schema
+
+# ---- out ---------------------------------------------------------------------------------------------------------
+
+
+def schema_to_nanoarrow(schema: Schema) -> Any:
+    """A struct CSchema with one child per field."""
+    root = Field("", DataType("+s", schema.fields), nullable=False, metadata=schema.metadata)
+    return _field_to_nanoarrow(root)
+
+
+def _field_to_nanoarrow(field: Field) -> Any:
+    from nanoarrow._schema import CSchemaBuilder
+
+    builder = CSchemaBuilder.allocate()
+    builder.set_format(field.type.format)
+    builder.set_name(field.name)
+    builder.allocate_children(len(field.type.children))
+    for i, child in enumerate(field.type.children):
+        builder.set_child(i, child.name, _field_to_nanoarrow(child))
+    if field.type.dictionary is not None:
+        builder.set_dictionary(_field_to_nanoarrow(Field("", field.type.dictionary)))
+        builder.set_dictionary_ordered(field.type.ordered)
+    builder.set_nullable(field.nullable)
+    if field.metadata:
+        builder.append_metadata(dict(field.metadata))
+    return builder.finish()
+
+
+def batch_to_nanoarrow(columns: list[Column], num_rows: int, schema: Any) -> Any:
+    """A struct CArray of ``schema`` (a CSchema) over the buffers of these columns."""
+    from nanoarrow.c_array import c_array_from_buffers
+
+    # Everything made here is moved into place: copies would be one more struct each to hold and release.
+    children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(columns)]
+    return c_array_from_buffers(
+        schema, num_rows, [None], null_count=0, children=children, validation_level="none", move=True
+    )
+
+
+def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
+    from nanoarrow.c_array import c_array_from_buffers
+
+    children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(column.children)]
+    buffers: list[Any] = [None if column.type.format == "n" else column.validity, *column.buffers]
+    if column.type.format in ("n", "+r"):
+        buffers = []
+    elif column.type.format in ("vu", "vz"):
+        buffers[-1] = None  # nanoarrow makes the list of sizes itself, and would write beyond its own by setting it
+    array = c_array_from_buffers(
+        schema,
+        column.length,
+        buffers,
+        null_count=column.null_count,
+        offset=column.offset,
+        children=children,
+        validation_level="none",
+        move=True,
+    )
+    if column.dictionary is not None:
+        move_dictionary(array, _column_to_nanoarrow(column.dictionary, schema.dictionary))
+    return array
+
+
+# ---- in ----------------------------------------------------------------------------------------------------------
+
+
+def schema_from_arrow(obj: Any) -> Schema:
+    """The schema of any object with ``__arrow_c_schema__`` (or a nanoarrow CSchema of a struct)."""
+    from nanoarrow.c_schema import c_schema
+
+    root = c_schema(obj)
+    field = field_from_nanoarrow(root)
+    if field.type.format != "+s":
+        raise SchemaError(f"a table's schema must be a struct, not {field.type}")
+    return Schema(field.type.children, field.metadata)
+
+
+def field_from_nanoarrow(schema: Any) -> Field:
+    """The field that a nanoarrow CSchema describes."""
+    children = tuple(field_from_nanoarrow(schema.child(i)) for i in range(schema.n_children))
+    dictionary = None if schema.dictionary is None else field_from_nanoarrow(schema.dictionary).type
+    metadata = dict(schema.metadata.items()) if schema.metadata is not None else {}
+    ordered = dictionary is not None and bool(schema.flags & 1)
+    type_ = DataType(schema.format, children, dictionary, ordered)
+    return Field(schema.name or "", type_, bool(schema.flags & 2), metadata)
+
+
+def _as_integers(array: Any, type_: DataType) -> Any:
+    """nanoarrow cannot show the buffers of decimals of 32 and 64 bits: take these as the integers they are."""
+    if type_.dictionary is not None or type_.kind != "decimal" or type_.decimal[2] > 64:
+        return array
+    import nanoarrow
+    from nanoarrow._array import CArray
+
+    integers = nanoarrow.int32() if type_.decimal[2] == 32 else nanoarrow.int64()
+    return CArray(array, array._addr(), nanoarrow.c_schema(integers))
+
+
+def column_from_nanoarrow(array: Any, type_: DataType) -> Column:
+    """One array (a nanoarrow CArray) of ``type_``, zero-copy."""
+    if type_.format == "n":  # polars gives these a buffer, which nanoarrow's view refuses
+        return Column(type_, array.length, None, (), array.length)
+    if type_.format.startswith("+v"):
+        return _list_view_from_nanoarrow(array, type_)
+    # A view of each array by itself: the buffers of a view's child do not keep the parent's memory alive.
+    view = _as_integers(array, type_).view()
+    buffers = [np.frombuffer(b, np.uint8) if b.size_bytes else np.empty(0, np.uint8) for b in view.buffers]
+    children = tuple(column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(type_.children))
+    dictionary = None if type_.dictionary is None else column_from_nanoarrow(array.dictionary, type_.dictionary)
+    has_validity = type_.format not in ("n", "+r") and len(buffers) > 0
+    validity = buffers.pop(0) if has_validity else None
+    if validity is not None and len(validity) == 0:
+        validity = None
+    nulls = 0 if has_validity and validity is None else view.null_count
+    return Column(type_, view.length, validity, tuple(buffers), nulls, children, dictionary, view.offset)
+
+
+def _list_view_from_nanoarrow(array: Any, type_: DataType) -> Column:
+    """Buffers (offsets, sizes); nanoarrow knows the type but not how large its buffers are."""
+    count = array.offset + array.length
+    width = 8 if type_.format == "+vL" else 4
+    validity = raw_buffer(array, 0, (count + 7) // 8)
+    buffers = tuple(raw_buffer(array, k, count * width) for k in (1, 2))
+    child = column_from_nanoarrow(array.child(0), type_.children[0].type)
+    if len(validity) == 0:
+        return Column(type_, array.length, None, buffers, 0, (child,), None, array.offset)
+    return Column(type_, array.length, validity, buffers, array.null_count, (child,), None, array.offset)
