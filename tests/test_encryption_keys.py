@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import copy
+import errno
 import json
+import os
 import pickle
 import traceback
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import fsspec
 import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
@@ -371,6 +374,49 @@ def test_a_kms_that_repeats_the_key_when_it_fails(tmp_path: Path, form: Callable
             {"a": [1]}, tmp_path / "f", encryption=factory_of(Chatty()).file_encryption_properties(None, config)
         )
     assert str(form(seen[0])) not in "".join(traceback.format_exception(caught.value))
+
+
+EXTERNAL = EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False)
+
+
+@pytest.mark.parametrize("url", [False, True])
+def test_a_failure_at_the_very_end_keeps_the_older_keys(
+    kms: LocalFileKms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: bool
+) -> None:
+    """The new file cannot take its name: the older one reads on, with the material that belongs to it."""
+    folder = f"memory://{tmp_path.name}" if url else str(tmp_path)
+    where, other = f"{folder}/f.parquet", f"{folder}/other.parquet"
+    factory = factory_of(kms)
+    properties = factory.file_encryption_properties(None, EXTERNAL)
+    pyparq.write_table(table(5), where, encryption=properties)
+    fs_ = fsspec.filesystem("memory") if url else None
+    fails = "mv" if fs_ else "replace"
+    real: Any = getattr(fs_ or os, fails)
+
+    def full(source: str, target: str) -> Any:
+        if target.endswith(("/f.parquet", "/other.parquet")):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fs_ or os, fails, full)
+        for target in (where, other):
+            with pytest.raises(OSError, match="No space left"):
+                pyparq.write_table(table(7), target, encryption=properties)
+    assert read(where, factory.file_decryption_properties()) == table(5)
+    names = [p.rpartition("/")[2] for p in fs_.ls(f"/{tmp_path.name}", detail=False)] if fs_ else os.listdir(tmp_path)
+    assert sorted(set(names) - {"kms.json"}) == ["_KEY_MATERIAL_FOR_f.parquet.json", "f.parquet"]
+    pyparq.write_table(table(7), where, encryption=properties)
+    assert read(where, factory.file_decryption_properties()) == table(7)
+
+
+def test_material_is_as_durable_as_its_file(kms: LocalFileKms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_ino))
+    properties = factory_of(kms).file_encryption_properties(None, EXTERNAL)
+    pyparq.write_table(table(5), tmp_path / "f.parquet", encryption=properties, fsync=True)
+    for name in ("f.parquet", "_KEY_MATERIAL_FOR_f.parquet.json"):
+        assert (tmp_path / name).stat().st_ino in synced
 
 
 def test_keys_unwrapped_wrongly(kms: LocalFileKms, tmp_path: Path) -> None:

@@ -332,8 +332,9 @@ def _ask(what: str, call: Callable[[], T], secret: bytes = b"") -> T:
 
 def _shows(text: str, secret: bytes) -> bool:
     encoded = base64.b64encode(secret).rstrip(b"=")
-    forms = [secret.hex(), secret.hex().upper(), repr(secret)[2:-1], quote(secret), quote(encoded, safe="")]
-    forms += [encoded.decode(), base64.urlsafe_b64encode(secret).decode().rstrip("=")]
+    forms = [secret.hex(), secret.hex().upper(), repr(secret)[2:-1], quote(secret)]
+    forms += [encoded.decode(), quote(encoded), quote(encoded, safe="")]
+    forms.append(base64.urlsafe_b64encode(secret).decode().rstrip("="))
     return any(form in text for form in forms)
 
 
