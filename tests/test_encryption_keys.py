@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import errno
+import itertools
 import json
 import os
 import pickle
@@ -208,6 +209,21 @@ CONFIGURATIONS = [
     EncryptionConfiguration("kf", {"kc1": ["unique"]}, internal_key_material=False),
     EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False, double_wrapping=False),
 ]
+ALL_WAYS = [
+    EncryptionConfiguration(
+        "kf",
+        columns,
+        uniform_encryption=not columns,
+        encryption_algorithm=algorithm,
+        plaintext_footer=plaintext_footer,
+        double_wrapping=double,
+        internal_key_material=internal,
+        data_key_length_bits=192 if double else 256,
+    )
+    for columns in ({}, {"kc1": ["unique", "id"], "kc2": ["nested.y"]})
+    for algorithm in ("AES_GCM_V1", "AES_GCM_CTR_V1")
+    for plaintext_footer, double, internal in itertools.product([False, True], repeat=3)
+]
 
 
 @pytest.mark.parametrize("config", CONFIGURATIONS)
@@ -242,7 +258,7 @@ class PyarrowKms(pe.KmsClient):
         return self.kms.unwrap_key(wrapped_key, master_key_identifier)
 
 
-@pytest.mark.parametrize("config", CONFIGURATIONS)
+@pytest.mark.parametrize("config", [*CONFIGURATIONS, *ALL_WAYS])
 def test_pyarrow_reads_ours(kms: LocalFileKms, tmp_path: Path, config: EncryptionConfiguration) -> None:
     path = tmp_path / "f.parquet"
     pyparq.write_table(table(300), path, encryption=factory_of(kms).file_encryption_properties(None, config))

@@ -147,35 +147,6 @@ def body(data: bytes, page: tuple[int, int]) -> tuple[int, int]:
     return page[0] + head, page[1] - head
 
 
-def exchanges() -> Iterator[tuple[str, bytes, pa.Table]]:
-    data, file, source = fixed()
-    here, there, below = places(file, 0, 0), places(file, 0, 1), places(file, 1, 0)
-    yield "pages of a column", swapped(data, here[1], here[2]), source
-    yield "pages of two columns", swapped(data, here[1], there[1]), source
-    yield "pages of two row groups", swapped(data, here[1], below[1]), source
-    yield "page bodies", swapped(data, body(data, here[1]), body(data, here[2])), source
-    yield "page bodies of two row groups", swapped(data, body(data, here[1]), body(data, below[1])), source
-    chunks = [file.chunk(k, c).meta for k, c in ((0, 0), (0, 1), (1, 0))]
-    spans = [(meta[9], meta[7]) for meta in chunks]
-    if spans[0][1] == spans[1][1]:
-        yield "columns", swapped(data, spans[0], spans[1]), source
-    if spans[0][1] == spans[2][1]:
-        yield "row groups' columns", swapped(data, spans[0], spans[2]), source
-
-
-def test_exchanged_modules() -> None:
-    seen = []
-    for what, altered, source in exchanges():
-        assert len(altered)
-        with pytest.raises(EncryptionError, match="authentication"):
-            read(altered, KEYS)
-        with pytest.raises(EncryptionError, match="authentication"):
-            read(altered, KEYS, use_threads=False)
-        seen.append(what)
-        assert source.num_rows == 4_000
-    assert len(seen) >= 5
-
-
 def test_exchanged_indexes() -> None:
     data, file, source = fixed()
     value = source["a"][700].as_py()

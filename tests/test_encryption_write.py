@@ -75,6 +75,7 @@ def test_every_module(algorithm: str, columns: str, plaintext_footer: bool, layo
         assert (3 in chunk.raw) == (plaintext_footer or columns == "uniform")
         pages = chunk.pages()
         assert len(pages) == 5 + (leaf == "secret")
+        assert {header[1] for header, _, _ in pages} <= {0, 2}  # of version 1 unless asked otherwise, and a dictionary
         for header, module, _ in pages:
             assert header[4] & 0xFFFFFFFF == zlib.crc32(module)  # the CRC is that of the module
         places = [page[1] for page in chunk.offset_index()[1]]
@@ -288,6 +289,24 @@ def test_pruning_works_as_on_plain_files(algorithm: str, columns: str, version: 
             assert file.scan(filters=predicate).count() == expected.num_rows
         assert (after.pages_decoded, after.candidate_rows) == (before.pages_decoded, before.candidate_rows)
         assert [s.name for s in after.stages] == [s.name for s in before.stages]
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_rows_by_number(algorithm: str, plaintext_footer: bool, version: str) -> None:
+    keys, source = COLUMNS["some"], table()
+    properties = EncryptionProperties(FOOTER, keys, algorithm=algorithm, plaintext_footer=plaintext_footer)
+    data = written(source, properties, data_page_version=version)
+    rows = [2_999, 7, 1_000, 7, 0, 1_650]
+    with pyparq.ParquetFile(data, decryption=DecryptionProperties(FOOTER, keys)) as file:
+        assert pa.table(file.take(rows)) == source.take(rows)
+        assert pa.table(file.take(rows, ["nested"])) == source.select(["nested"]).take(rows)
+        assert pa.table(file.head(5)) == source.slice(0, 5)
+        assert pa.table(file.read_rows(990, 1_010)) == source.slice(990, 20)
+        assert pa.table(file.read_row_groups([2, 0])) == pa.concat_tables([source.slice(2_000), source.slice(0, 1_000)])
+        scan = file.scan(["secret"], rows=slice(500, 1_500), limit=30, filters=col("unique") > "hush-000600")
+        assert pa.table(scan.to_table()) == source.select(["secret"]).slice(601, 30)
 
 
 def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:
