@@ -15,7 +15,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 import xxhash
 from counting import CountingFile
-from encryption_by_hand import File
+from encryption_by_hand import Chunk, File, struct_at
 from encryption_tools import FOOTER, OTHER, THIRD, read, stored, table, written
 
 import pyparq
@@ -66,10 +66,16 @@ def test_every_module(algorithm: str, columns: str, plaintext_footer: bool, layo
         leaf = LEAVES[column]
         assert chunk.encrypted == (key_of(leaf, keys) is not None)
         if not chunk.encrypted:
+            assert_clear(data, chunk)
+            if leaf == "id":
+                header, end = struct_at(data, chunk.meta[14])
+                assert chunk.meta[15] == end - chunk.meta[14] + header[1]
+                assert in_filter(data[end : end + header[1]], int(ids[row_group * 1_000 + 7]))
             continue
         assert (3 in chunk.raw) == (plaintext_footer or columns == "uniform")
         pages = chunk.pages()
         assert len(pages) == 5 + (leaf == "secret")
+        assert {header[1] for header, _, _ in pages} <= {0, 2}  # of version 1 unless asked otherwise, and a dictionary
         for header, module, _ in pages:
             assert header[4] & 0xFFFFFFFF == zlib.crc32(module)  # the CRC is that of the module
         places = [page[1] for page in chunk.offset_index()[1]]
@@ -85,6 +91,19 @@ def test_every_module(algorithm: str, columns: str, plaintext_footer: bool, layo
     groups = file.footer[4]
     assert [group[7] for group in groups] == [0, 1, 2]  # ordinals
     assert groups[1][5] == groups[0][5] + groups[0][6] or layout == "row_group"
+
+
+def assert_clear(data: bytes, chunk: Chunk) -> None:
+    """A column without a key beside encrypted ones: any reader of plain files finds its structs where they are."""
+    header, _ = struct_at(data, chunk.meta[9])
+    assert header[1] == 0  # a data page
+    assert header[5][1] >= 200  # of so many values
+    index, end = struct_at(data, chunk.raw[4])
+    assert end == chunk.raw[4] + chunk.raw[5]
+    assert index[1][0][1] == chunk.meta[9]
+    index, end = struct_at(data, chunk.raw[6])
+    assert end == chunk.raw[6] + chunk.raw[7]
+    assert len(index[1]) == 5
 
 
 def snappy(body: bytes) -> bytes:
@@ -170,6 +189,41 @@ def test_no_value_in_the_clear(compression: str, algorithm: str, plaintext_foote
     assert (b"amount" in data) is plaintext_footer  # names are in the clear with the footer
 
 
+@pytest.mark.parametrize("layout", ["footer", "row_group"])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_no_trace_of_values(algorithm: str, plaintext_footer: bool, layout: str) -> None:
+    """Numbers, keys of nested columns, dictionary entries, what the user said of a column, Bloom filters: no module and
+    no part of the footer shows them."""
+    rows, first = 400, 0x1122334455667700
+    source = pa.table(
+        {
+            "open": np.arange(rows),
+            "number": first + np.arange(rows),
+            "kind": pa.array([f"needle-{k % 7}" for k in range(rows)]).dictionary_encode(),
+            "map": pa.array([[(f"needle-{k}", k)] for k in range(rows)], pa.map_(pa.string(), pa.int64())),
+            "list": pa.array([[{"s": f"needle-{k}"}] for k in range(rows)]),
+        }
+    )
+    options: dict[str, Any] = {
+        "compression": "none", "bloom_filters": True, "bloom_filter_layout": layout, "max_rows_per_page": 50,
+        "sort_by": ["number"], "column_key_value_metadata": {"kind": {"note": "needle"}},
+    }  # fmt: skip
+    keys = {"number": OTHER, "kind": THIRD, "map": OTHER, "list": THIRD}
+    traces = [b"needle", first.to_bytes(8, "little")[1:], first.to_bytes(8, "big")[:7]]
+    plain = stored(source, None, **options)
+    assert all(trace in plain for trace in traces[:2])
+    properties = EncryptionProperties(FOOTER, keys, algorithm=algorithm, plaintext_footer=plaintext_footer)
+    data = stored(source, properties, **options)
+    assert not any(trace in data for trace in traces)
+    assert read(data, DecryptionProperties(FOOTER, keys)).to_pydict() == source.to_pydict()
+    with pyparq.ParquetFile(plain) as file:
+        for name, shown in (("open", True), ("number", False), ("kind", False)):
+            filter_ = file.bloom_filter(0, name)
+            assert filter_ is not None
+            assert (filter_.bitset.tobytes() in data) == shown
+
+
 def test_plaintext_footer_says_little() -> None:
     """Of an encrypted column it has what a reader needs to step over it, and nothing else."""
     source = table(400)
@@ -235,6 +289,24 @@ def test_pruning_works_as_on_plain_files(algorithm: str, columns: str, version: 
             assert file.scan(filters=predicate).count() == expected.num_rows
         assert (after.pages_decoded, after.candidate_rows) == (before.pages_decoded, before.candidate_rows)
         assert [s.name for s in after.stages] == [s.name for s in before.stages]
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_rows_by_number(algorithm: str, plaintext_footer: bool, version: str) -> None:
+    keys, source = COLUMNS["some"], table()
+    properties = EncryptionProperties(FOOTER, keys, algorithm=algorithm, plaintext_footer=plaintext_footer)
+    data = written(source, properties, data_page_version=version)
+    rows = [2_999, 7, 1_000, 7, 0, 1_650]
+    with pyparq.ParquetFile(data, decryption=DecryptionProperties(FOOTER, keys)) as file:
+        assert pa.table(file.take(rows)) == source.take(rows)
+        assert pa.table(file.take(rows, ["nested"])) == source.select(["nested"]).take(rows)
+        assert pa.table(file.head(5)) == source.slice(0, 5)
+        assert pa.table(file.read_rows(990, 1_010)) == source.slice(990, 20)
+        assert pa.table(file.read_row_groups([2, 0])) == pa.concat_tables([source.slice(2_000), source.slice(0, 1_000)])
+        scan = file.scan(["secret"], rows=slice(500, 1_500), limit=30, filters=col("unique") > "hush-000600")
+        assert pa.table(scan.to_table()) == source.select(["secret"]).slice(601, 30)
 
 
 def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-from pyparq.errors import EncryptionError
+from pyparq.errors import EncryptionError, LimitError, ParquetError
 from pyparq.io.sink import open_sink
 from pyparq.io.source import open_source
+from pyparq.io.url import file_system, local_path
+
+MAX_SIBLING = 64 << 20
+"""Bytes of a sibling that are read; a key's material takes some 400."""
 
 
 def base_name(name: str) -> str:
@@ -26,9 +32,30 @@ def sibling_path(name: str, sibling: str) -> str:
     return os.path.join(os.path.dirname(name), sibling)
 
 
-def write_sibling(name: str, sibling: str, data: bytes) -> None:
-    """Store ``data`` as ``sibling``; what was there is replaced at once."""
-    sink = open_sink(sibling_path(name, sibling))
+@contextmanager
+def sibling_stored(name: str, sibling: str, data: bytes, fsync: bool = False) -> Iterator[None]:
+    """Store ``data`` as ``sibling``; when what is done within fails, what was there before comes back."""
+    path = sibling_path(name, sibling)
+    before: bytes | None = data  # where nobody may read what is there, the new stays: nothing else is known
+    with suppress(OSError, ParquetError):
+        try:
+            before = read_sibling(name, sibling)
+        except FileNotFoundError:
+            before = None
+    _store(path, data, fsync)
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # what failed first is what the caller has to know
+            if before is None:
+                _remove(path)
+            else:
+                _store(path, before, fsync)
+        raise
+
+
+def _store(path: str, data: bytes, fsync: bool) -> None:
+    sink = open_sink(path, fsync)
     try:
         sink.write([data])
         sink.commit()
@@ -37,10 +64,21 @@ def write_sibling(name: str, sibling: str, data: bytes) -> None:
         raise
 
 
+def _remove(path: str) -> None:
+    local = local_path(path) if "://" in path else path
+    if local is not None:
+        os.unlink(local)
+        return
+    fs, place = file_system(path, "writing", "write to")
+    fs.rm_file(place)
+
+
 def read_sibling(name: str, sibling: str) -> bytes:
-    """The bytes of ``sibling``. Raises ``OSError`` when it is not there."""
+    """The bytes of ``sibling``. Raises ``OSError`` when it is not there, :class:`LimitError` when it is too large."""
     source = open_source(sibling_path(name, sibling))
     try:
+        if source.size > MAX_SIBLING:
+            raise LimitError(f"{sibling!r} of {source.size} bytes: more than {MAX_SIBLING} are no key material")
         return bytes(source.read_ranges([(0, source.size)])[0])
     finally:
         source.close()

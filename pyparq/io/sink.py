@@ -222,9 +222,15 @@ class FsspecSink:
         if self._file is None:
             return
         file, self._file = self._file, None
-        file.close()
-        if self._temporary != self._path:
-            self._fs.mv(self._temporary, self._path)
+        try:
+            file.close()
+            if self._temporary != self._path:
+                self._fs.mv(self._temporary, self._path)
+        except BaseException:
+            if self._temporary != self._path:
+                with suppress(Exception):
+                    self._fs.rm_file(self._temporary)
+            raise
 
     def abort(self) -> None:
         if self._file is None:

@@ -17,7 +17,7 @@ from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
 from pyparq.ingest import ingest
 from pyparq.ingest.normalize import normal_schema
-from pyparq.io.sibling import base_name, sibling_path, write_sibling
+from pyparq.io.sibling import base_name, sibling_path, sibling_stored
 from pyparq.io.sink import Sink, open_sink
 from pyparq.options import WriteOptions
 from pyparq.schema.arrow_ipc_write import stored_schema
@@ -164,7 +164,7 @@ class ParquetWriter:
                 raise DataError("nothing was written and no schema was given", file=sink.name)
             with located(file=sink.name):
                 self._finish(self._state)
-            sink.commit()
+            self._commit(sink, self._state.encryption.material)
         except BaseException:
             self.abort()
             raise
@@ -259,10 +259,18 @@ class ParquetWriter:
             state.encoder.add(rows)
         state.encoder.settle()
         self.metadata = state.layout.finish(self._key_values)
-        material = state.encryption.material
-        if material is not None and self._sink is not None:
-            name = self._sink.name
-            write_sibling(name, sibling_name(base_name(name)), external_json(material))
+
+    def _commit(self, sink: Sink, material: Mapping[str, str] | None) -> None:
+        if material is None:
+            sink.commit()
+            return
+        name = sibling_name(base_name(sink.name))
+        with sibling_stored(sink.name, name, external_json(material), self.options.fsync):
+            try:
+                sink.commit()
+            except BaseException:
+                self.abort()  # where the disk is full, this makes room for what the sibling was
+                raise
 
 
 class _Guard:
