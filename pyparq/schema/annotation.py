@@ -91,7 +91,8 @@ def _from_logical(logical: Any, physical: Physical, length: int, element: Any) -
         unit = _unit(logical.TIMESTAMP.unit)
         if unit:
             return LeafType(physical, "timestamp", unit=unit, utc=bool(logical.TIMESTAMP.isAdjustedToUTC))
-    if logical.UNKNOWN is not None:
+    if logical.UNKNOWN is not None and element.converted_type is None:
+        # Not beside a ConvertedType: parquet-java writes UNKNOWN for those without a LogicalType (INTERVAL).
         return LeafType(physical, "null", length)
     if physical == Physical.FIXED_LEN_BYTE_ARRAY:
         if logical.UUID is not None and length == 16:
