@@ -78,6 +78,10 @@ def null_column(type_: DataType, length: int) -> Column:
     if type_.format == "n":
         return Column(type_, length, None, (), length)
     none = np.zeros(length, np.bool_)
+    if type_.dictionary is not None:
+        indices = null_column(DataType(type_.format), length)
+        entries = null_column(type_.dictionary, 0)
+        return Column(type_, length, indices.validity, indices.buffers, indices.null_count, (), entries)
     if type_.format == "+s":
         return struct_column(type_, [null_column(f.type, length) for f in type_.children], length, none)
     if type_.format.startswith("+w:"):

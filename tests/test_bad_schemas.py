@@ -300,6 +300,11 @@ def test_levels_that_do_not_fit(name: str) -> None:
         read(LEVELS[name])
 
 
+def test_levels_that_start_inside_a_row_are_named() -> None:
+    with pytest.raises(CorruptFileError, match="first repetition level is 1"):
+        read(LEVELS["starts inside a row"])
+
+
 @pytest.mark.parametrize("level", [2, 3])
 def test_a_definition_level_beyond_the_schema(level: int) -> None:
     """Two bits hold 3; the schema has levels 0 to 2."""

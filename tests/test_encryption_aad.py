@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from encryption_by_hand import open_ctr, open_gcm
 
-from pyparq.encryption import cipher
+from pyparq.encryption import EncryptionProperties, cipher
 from pyparq.encryption.aad import ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import DataKey
 from pyparq.errors import EncryptionError, OptionError
@@ -186,6 +188,23 @@ def test_invocations_are_counted_per_key() -> None:
     assert one.invocations == two.invocations == before + 3
     other.seal([b"b"], b"")
     assert one.invocations == before + 3
+
+
+def test_counts_outlive_what_holds_a_key() -> None:
+    """Properties made anew for each file do not start at 0; keys that serve one file are let go of."""
+    raw = b"given once a file"[:16]
+    for _ in range(3):
+        held = EncryptionProperties(raw, {"a": raw[::-1]}).keys_for(["a"], "f")
+        assert held.columns["a"] is not None
+        for key in (held.footer.key, held.columns["a"].key):
+            key.seal([b"a"], b"")
+        del held, key
+        gc.collect()
+    assert DataKey(raw).invocations == DataKey(raw[::-1]).invocations == 3
+    before = len(cipher._counters)
+    DataKey(os.urandom(16)).seal([b"a"], b"")
+    gc.collect()
+    assert len(cipher._counters) == before
 
 
 def test_invocation_limit(monkeypatch: pytest.MonkeyPatch) -> None:

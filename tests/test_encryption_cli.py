@@ -156,6 +156,7 @@ def test_keys_by_metadata(file: Path) -> None:
         ('{"column_keys": ["a"]}', "must map"),
         ('{"column_keys": {"a": "x"}}', "must begin with"),
         ('{"algorithm": "x"}', "algorithm must be"),
+        ('{"allow_plaintext_files": "false"}', "allow_plaintext_files must be True or False"),
         (
             '{"master_keys": {"a": "text:0123456789abcdef"}, "keys_by_metadata": {"b": "text:0123456789abcdef"}}',
             "one of",
@@ -174,6 +175,22 @@ def test_bad_key_files(file: Path, tmp_path: Path, text: str, message: str) -> N
     shown = run("meta", file, "--keys", path)
     assert shown.exit_code == 2
     assert "0123456789abcdef" not in shown.output
+
+
+@pytest.mark.parametrize("given", [base64_key(OTHER), OTHER.decode(), f'"hex:{OTHER.hex()}"', f'["{OTHER.hex()}"]'])
+def test_a_key_in_the_wrong_place_is_not_repeated(file: Path, given: str) -> None:
+    """The environment holds the path of a key file or its contents, the command line a path: people err."""
+    shown = run("meta", file, env={"PYPARQ_KEYS": given})
+    assert shown.exit_code == 2
+    assert "neither the path of a key file nor JSON" in shown.output
+    for text in (base64_key(OTHER)[10:], OTHER.decode(), OTHER.hex()):
+        assert text not in shown.output
+    for given in (base64_key(OTHER), json.dumps({"footer_key": f"hex:{OTHER.hex()}"})):
+        shown = run("meta", file, "--keys", given)
+        assert shown.exit_code == 2
+        assert "--keys takes the path of a key file" in shown.output
+        assert given not in shown.output
+        assert OTHER.hex() not in shown.output
 
 
 def test_no_key_file(file: Path, tmp_path: Path) -> None:

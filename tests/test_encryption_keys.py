@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -34,6 +35,15 @@ from pyparq.encryption import (
 from pyparq.errors import ColumnNotFoundError, EncryptionError, OptionError, ParquetError
 
 WRONG = b"not the right key"[:16]
+
+
+def material(**fields: Any) -> bytes:
+    """Internal key material of a footer key, some of it changed."""
+    good = {
+        "keyMaterialType": "PKMT1", "internalStorage": True, "isFooterKey": True, "kmsInstanceID": "DEFAULT",
+        "kmsInstanceURL": "DEFAULT", "masterKeyID": "kf", "wrappedDEK": "AA==", "doubleWrapping": False,
+    }  # fmt: skip
+    return json.dumps({**good, **fields}).encode()
 
 
 def own_keys() -> bytes:
@@ -98,11 +108,21 @@ def test_signed_footers() -> None:
         (lambda: EncryptionProperties("a text of 16 let"), "footer_key must be bytes, not str"),
         (lambda: EncryptionProperties(FOOTER, {"a": b"short"}), "the key of column 'a' has 5 bytes"),
         (lambda: EncryptionProperties(FOOTER, [OTHER]), "must map column names"),
+        (lambda: EncryptionProperties(FOOTER, {}), "none would be encrypted"),
+        (lambda: EncryptionProperties(FOOTER, {1: OTHER}), "a name is text, not int"),
+        (lambda: EncryptionProperties(FOOTER, plaintext_footer="false"), "plaintext_footer must be True or False"),
+        (lambda: EncryptionProperties(FOOTER, complete_columns=1), "complete_columns must be True or False"),
+        (lambda: EncryptionProperties(FOOTER, aad_prefix="x", store_aad_prefix="no"), "store_aad_prefix must be True"),
+        (lambda: EncryptionProperties(FOOTER, aad_prefix="\ud800"), "aad_prefix is text that UTF-8 cannot express"),
+        (lambda: EncryptionKey(FOOTER, "\ud800"), "key metadata is text that UTF-8 cannot express"),
+        (lambda: DecryptionProperties(FOOTER, []), "must map column names"),
+        (lambda: DecryptionProperties(FOOTER, allow_plaintext_files="false"), "allow_plaintext_files must be True or"),
+        (lambda: DecryptionProperties(FOOTER, check_footer_integrity=0), "check_footer_integrity must be True or"),
         (lambda: EncryptionProperties(FOOTER, algorithm="AES"), "'AES_GCM_V1' or 'AES_GCM_CTR_V1', not 'AES'"),
         (lambda: EncryptionProperties(FOOTER, store_aad_prefix=False), "needs an aad_prefix"),
         (lambda: EncryptionProperties(FOOTER, aad_prefix=1), "must be text or bytes"),
         (lambda: EncryptionKey(b"short"), "5 bytes"),
-        (lambda: EncryptionKey(FOOTER, 5), "key metadata must be bytes or text"),
+        (lambda: EncryptionKey(FOOTER, 5), "key metadata must be text or bytes"),
         (lambda: DecryptionProperties(b"short"), "footer_key has 5 bytes"),
         (lambda: DecryptionProperties(FOOTER, {"a": b"short"}), "column 'a' has 5 bytes"),
         (lambda: DecryptionProperties(key_retriever="k"), "must be a function"),
@@ -111,6 +131,15 @@ def test_signed_footers() -> None:
         (lambda: EncryptionConfiguration("kf"), "one of the two"),
         (lambda: EncryptionConfiguration("kf", {"k": ["a"]}, uniform_encryption=True), "one of the two"),
         (lambda: EncryptionConfiguration("kf", {"k": "a"}), "list of columns"),
+        (lambda: EncryptionConfiguration("kf", {"k": []}), "list of columns, by name, at least one"),
+        (lambda: EncryptionConfiguration("kf", [("k", ["a"])]), "names of master keys to lists"),
+        (lambda: EncryptionConfiguration("kf", {5: ["a"]}), "the name of a master key is text, not int"),
+        (lambda: EncryptionConfiguration(b"kf", uniform_encryption=True), "name of a master key, not bytes"),
+        (
+            lambda: CryptoFactory(len).file_decryption_properties(footer_key=FOOTER),
+            "no option 'footer_key' beside a KMS",
+        ),
+        (lambda: CryptoFactory(len).file_decryption_properties(key_retriever=len), "no option 'key_retriever' beside"),
         (lambda: EncryptionConfiguration("kf", {"k": ["a"], "l": ["a"]}), "twice"),
         (lambda: EncryptionConfiguration("kf", {"k": ["a"]}, data_key_length_bits=64), "128, 192 or 256"),
         (lambda: CryptoFactory(None), "must be callable"),
@@ -323,6 +352,82 @@ def test_a_kms_that_raises(kms: LocalFileKms, tmp_path: Path) -> None:
         read(path, CryptoFactory(refuse).file_decryption_properties())
 
 
+@pytest.mark.parametrize("double", [True, False])
+@pytest.mark.parametrize(
+    "form", [repr, bytes.hex, base64.b64encode, lambda key: f"https://kms/?key={quote(base64.b64encode(key))}"],
+    ids=["repr", "hex", "base64", "url"],
+)  # fmt: skip
+def test_a_kms_that_repeats_the_key_when_it_fails(tmp_path: Path, form: Callable[[bytes], Any], double: bool) -> None:
+    seen: list[bytes] = []
+
+    class Chatty:
+        def wrap_key(self, key: bytes, name: str) -> str:
+            seen.append(key)
+            raise ValueError(f"cannot wrap {form(key)} by {name}")
+
+    config = EncryptionConfiguration("kf", uniform_encryption=True, double_wrapping=double)
+    with pytest.raises(EncryptionError, match="ValueError, with words that show the key") as caught:
+        pyparq.write_table(
+            {"a": [1]}, tmp_path / "f", encryption=factory_of(Chatty()).file_encryption_properties(None, config)
+        )
+    assert str(form(seen[0])) not in "".join(traceback.format_exception(caught.value))
+
+
+def test_keys_unwrapped_wrongly(kms: LocalFileKms, tmp_path: Path) -> None:
+    """A KMS that returns another key, and one whose master key is another: both say which key."""
+    path = tmp_path / "f.parquet"
+    config = EncryptionConfiguration("kf", uniform_encryption=True)
+    pyparq.write_table(table(50), path, encryption=factory_of(kms).file_encryption_properties(None, config))
+    recording = Recording(kms)
+    recording.unwrap_key = lambda wrapped, name: bytes(16)  # type: ignore[method-assign]
+    with pytest.raises(EncryptionError, match=r"a data key cannot be unwrapped .*'kf'\): it fails its authentication"):
+        read(path, factory_of(recording).file_decryption_properties())
+    other = local_kms(kms_file(tmp_path / "other.json", {"kf": OTHER}))
+    with pytest.raises(EncryptionError, match="unwrapping a key by master key 'kf' failed: it fails its auth"):
+        read(path, factory_of(other).file_decryption_properties())
+
+
+def test_unwrapped_keys_are_let_go_of(kms: LocalFileKms, tmp_path: Path) -> None:
+    """Key encryption keys are not kept beyond their time."""
+    path, factory = tmp_path / "f.parquet", factory_of(kms)
+    config = EncryptionConfiguration("kf", uniform_encryption=True, cache_lifetime=timedelta(0))
+    for _ in range(4):
+        pyparq.write_table(table(5), path, encryption=factory.file_encryption_properties(None, config))
+        read(path, factory.file_decryption_properties(None, DecryptionConfiguration(timedelta(0))))
+    assert len(factory._read_keks._entries) == len(factory._write_keks._entries) == 1
+
+
+def test_every_configuration_has_its_client(kms: LocalFileKms, tmp_path: Path) -> None:
+    made: list[KmsConnectionConfig] = []
+    factory = CryptoFactory(lambda config: (made.append(config), kms)[1])
+    path = tmp_path / "f.parquet"
+    configs = [
+        KmsConnectionConfig(), KmsConnectionConfig("i"), KmsConnectionConfig("i", "u"),
+        KmsConnectionConfig("i", "u", "token"), KmsConnectionConfig("i", "u", "token", {"region": "north"}),
+        KmsConnectionConfig("i", "u", "token", {"region": "south"}),
+    ]  # fmt: skip
+    for config in configs * 2:
+        properties = factory.file_encryption_properties(config, EncryptionConfiguration("kf", uniform_encryption=True))
+        pyparq.write_table(table(5), path, encryption=properties)
+        assert read(path, factory.file_decryption_properties(config)) == table(5)
+    assert made == configs
+
+
+def test_pyarrow_rotates_our_master_keys(kms: LocalFileKms, tmp_path: Path) -> None:
+    """External material is such as its key tools take and rewrite; the file stays as it is."""
+    path = tmp_path / "f.parquet"
+    config = EncryptionConfiguration("kf", {"kc1": ["unique"]}, internal_key_material=False)
+    pyparq.write_table(table(50), path, encryption=factory_of(kms).file_encryption_properties(None, config))
+    files = path, tmp_path / "_KEY_MATERIAL_FOR_f.parquet.json"
+    before = [file.read_bytes() for file in files]
+    theirs = pe.CryptoFactory(lambda config: PyarrowKms(kms))
+    theirs.rotate_master_keys(pe.KmsConnectionConfig(), str(path), fs.LocalFileSystem())
+    after = [file.read_bytes() for file in files]
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+    assert read(path, factory_of(kms).file_decryption_properties()) == table(50)
+
+
 def test_the_footer_key_is_not_asked_for_needlessly(kms: LocalFileKms, tmp_path: Path) -> None:
     """Who may not unwrap the footer key reads a plaintext footer without checking it, and columns of other keys."""
     recording = Recording(kms)
@@ -355,6 +460,15 @@ def test_unknown_columns_ask_no_kms(kms: LocalFileKms, tmp_path: Path) -> None:
         (b"[1]", "not a JSON object"),
         (b"[" * 100_000, "not JSON"),
         (b'{"keyMaterialType": "PKMT9"}', "'PKMT9'"),
+        (b'{"keyMaterialType": "' + b"x" * 100_000 + b'"}', r"'x{100}'\.\.\.; only"),
+        (b'{"keyMaterialType": ' + b"[" * 900 + b"]" * 900 + b"}", r"type \(list\)"),
+        (material(masterKeyID="x" * 100_000), r"master key 'x{100}'\.\.\."),
+        (material(masterKeyID="\ud800"), r"no master key '\\ud800'"),
+        (material(masterKeyID=5), "without a valid masterKeyID"),
+        (material(wrappedDEK="\ud800"), "not base64"),
+        (material(doubleWrapping=1), "without a valid doubleWrapping"),
+        (material(doubleWrapping=True, keyEncryptionKeyID="%", wrappedKEK=""), "key encryption key is not base64"),
+        (material(doubleWrapping=True, keyEncryptionKeyID=[], wrappedKEK={}), "without a valid keyEncryptionKeyID"),
         (b'{"keyMaterialType": "PKMT1"}', "internalStorage"),
         (b'{"keyMaterialType": "PKMT1", "internalStorage": true}', "doubleWrapping"),
         (b'{"keyMaterialType": "PKMT1", "internalStorage": false}', "keyReference"),
@@ -362,8 +476,34 @@ def test_unknown_columns_ask_no_kms(kms: LocalFileKms, tmp_path: Path) -> None:
 )
 def test_strange_key_material(kms: LocalFileKms, metadata: bytes, message: str) -> None:
     data = written(table(50), EncryptionProperties(EncryptionKey(FOOTER, metadata)))
-    with pytest.raises(EncryptionError, match=message):
+    with pytest.raises(EncryptionError, match=message) as caught:
         read(data, factory_of(kms).file_decryption_properties())
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "not a JSON object"),
+        (b"{}", "no key 'footerKey' in '_KEY_MATERIAL_FOR_f.parquet.json'"),
+        (b'{"footerKey": 5}', "does not map references to text"),
+        (b'{"footerKey": "{}"}', "of type"),
+        (None, "more than .* are no key material"),
+    ],
+)
+def test_strange_external_material(kms: LocalFileKms, tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "f.parquet"
+    config = EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False)
+    pyparq.write_table(table(5), path, encryption=factory_of(kms).file_encryption_properties(None, config))
+    with (tmp_path / "_KEY_MATERIAL_FOR_f.parquet.json").open("wb") as file:
+        file.write(content or b"")
+        if content is None:
+            file.truncate(1 << 40)  # a hole: takes no room but in the memory of who reads it all
+    with pytest.raises(ParquetError, match=message):
+        read(path, factory_of(kms).file_decryption_properties())
 
 
 def test_key_tools_pickle(kms: LocalFileKms, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ bodies, columns in the clear and a file without a supplied AAD prefix are not (d
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ import pyparq
 from pyparq import col
 from pyparq.encryption import DecryptionProperties, EncryptionProperties, writing
 from pyparq.encryption.aad import Module
-from pyparq.errors import ChecksumError, CorruptIndexWarning, EncryptionError, ParquetError
+from pyparq.errors import ChecksumError, CorruptIndexWarning, EncryptionError, ParquetError, UnverifiedFooterWarning
+from pyparq.format import ttypes as tt
+from pyparq.format.codec import deserialize, serialize
 
 KEYS = DecryptionProperties(FOOTER)
 
@@ -189,6 +192,99 @@ def test_exchanged_indexes() -> None:
             read(swapped(data, spans[0], spans[1]), KEYS, filters=col("a") == value)
 
 
+Span = tuple[str, int, int]
+"""Kind, offset, length."""
+
+
+def spans_of(file: File) -> Iterator[Span]:
+    """Every module of a file's row groups, and what stands together: pages, whole chunks, whole Bloom filters."""
+    for row_group in range(len(file.footer[4])):
+        for column in range(len(file.footer[4][0][1])):
+            chunk = file.chunk(row_group, column)
+            meta, raw = chunk.meta, chunk.raw
+            start = at = min(o for o in (meta.get(11, 0), meta[9]) if o)
+            for header, stored_body, _ in chunk.pages():
+                kind = "dictionary page" if header[1] == 2 else "data page"
+                size = len(module_at(file.data, at))
+                yield f"{kind} header", at, size
+                yield kind, at + size, len(stored_body)
+                yield f"whole {kind}", at, size + len(stored_body)
+                at += size + len(stored_body)
+            yield "column chunk", start, meta[7]
+            yield "offset index", raw[4], raw[5]
+            yield "column index", raw[6], raw[7]
+            if 14 in meta:
+                size = len(module_at(file.data, meta[14]))
+                yield "bloom filter header", meta[14], size
+                yield "bloom filter bitset", meta[14] + size, meta[15] - size
+                yield "whole bloom filter", meta[14], meta[15]
+
+
+KINDS = {
+    "data page header", "data page", "whole data page", "dictionary page header", "dictionary page",
+    "whole dictionary page", "column chunk", "offset index", "column index", "bloom filter header",
+    "bloom filter bitset", "whole bloom filter",
+}  # fmt: skip
+
+
+def numbers(seed: int) -> pa.Table:
+    """Columns whose modules have the same sizes, in pairs."""
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "a": rng.integers(0, 2**62, 600), "b": rng.integers(0, 2**62, 600),
+            "c": 2**40 + rng.permutation(np.arange(600) % 8), "d": 2**41 + rng.permutation(np.arange(600) % 8),
+        }
+    )  # fmt: skip
+
+
+def everything(data: bytes, keys: DecryptionProperties, source: pa.Table) -> list[Any]:
+    """All rows; rows by Bloom filters, dictionaries and page indexes of either row group; the filters themselves."""
+    with pyparq.ParquetFile(data, decryption=keys) as file:
+        found: list[Any] = [file.read().to_pydict()]
+        for name, row in itertools.product(source.column_names, (20, 450)):
+            found.append(file.scan(filters=col(name) == source[name][row].as_py()).to_table().to_pydict())
+        for name, k in itertools.product("ab", range(2)):
+            found.append(file.bloom_filter(k, name).bitset.tobytes())  # type: ignore[union-attr]
+        for name, k in itertools.product(source.column_names, range(2)):
+            found.append(str(file.column_index(k, name)))
+    return found
+
+
+@pytest.mark.parametrize("own_keys", [False, True])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_every_two_modules_of_a_size_exchanged(version: str, own_keys: bool) -> None:
+    """Within the file, and with the same place of another file under the same keys."""
+    raw = {"a": OTHER, "b": OTHER, "c": OTHER, "d": OTHER} if own_keys else None
+    properties = EncryptionProperties(FOOTER, raw, plaintext_footer=own_keys)
+    keys = DecryptionProperties(FOOTER, raw)
+    source, other = numbers(1), numbers(2)
+    ours, theirs = (
+        stored(
+            t, properties, row_group_size=300, max_rows_per_page=150, compression="none", bloom_filters=["a", "b"],
+            use_dictionary=["c", "d"], column_encoding={"a": "PLAIN", "b": "PLAIN"}, data_page_version=version,
+            write_page_checksum=False,
+        )
+        for t in (source, other)
+    )  # fmt: skip
+    by_hand: dict[str | None, bytes] = {None: FOOTER, **(raw or {})}
+    spans, foreign = (list(spans_of(File(data, by_hand))) for data in (ours, theirs))
+    everything(ours, keys, source)
+    exchanged, replaced = set(), set()
+    for one, two in itertools.combinations(spans, 2):
+        if one[0] == two[0] and one[2] == two[2]:
+            exchanged.add(one[0])
+            with pytest.raises(EncryptionError):
+                everything(swapped(ours, one[1:], two[1:]), keys, source)
+    for one, two in zip(spans, foreign, strict=True):
+        if one == two:
+            kind, at, size = one
+            replaced.add(kind)
+            with pytest.raises(EncryptionError):
+                everything(ours[:at] + theirs[at : at + size] + ours[at + size :], keys, source)
+    assert exchanged == replaced == KINDS
+
+
 # ---- files exchanged
 
 
@@ -240,6 +336,72 @@ def test_signed_footer() -> None:
         altered = bytearray(data)
         altered[at] ^= 0x55
         assert assert_safe(bytes(altered), expected, keys), at
+
+
+Change = Callable[[tt.FileMetaData], None]
+
+
+def exchange_metadata(footer: tt.FileMetaData) -> None:
+    one, two = (group.columns[1] for group in footer.row_groups)
+    one.encrypted_column_metadata, two.encrypted_column_metadata = (
+        two.encrypted_column_metadata,
+        one.encrypted_column_metadata,
+    )
+
+
+def exchange_groups(footer: tt.FileMetaData) -> None:
+    footer.row_groups.reverse()
+
+
+def renumber_groups(footer: tt.FileMetaData) -> None:
+    footer.row_groups.reverse()
+    for k, group in enumerate(footer.row_groups):
+        group.ordinal = k
+
+
+def drop_group(footer: tt.FileMetaData) -> None:
+    del footer.row_groups[0]
+    footer.num_rows = footer.row_groups[0].num_rows
+
+
+def falsify_statistics(footer: tt.FileMetaData) -> None:
+    chunk = footer.row_groups[0].columns[1]
+    chunk.encrypted_column_metadata = None
+    chunk.meta_data.statistics = tt.Statistics(min_value=b"y", max_value=b"z", null_count=0)
+
+
+def rename_column(footer: tt.FileMetaData) -> None:
+    footer.row_groups[0].columns[1].crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY.path_in_schema = ["c"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (exchange_metadata, "column metadata cannot be decrypted"),
+        (exchange_groups, "says that it is number 1"),
+        (renumber_groups, "column metadata cannot be decrypted"),
+        (drop_group, "says that it is number 1"),
+        (falsify_statistics, "lacks its encrypted metadata"),
+        (rename_column, "encryption is that of 'c'"),
+    ],
+)
+def test_encrypted_columns_in_a_footer_that_nobody_checks(change: Change, message: str) -> None:
+    """Who has a column's key alone cannot check the signature; the column's own modules are bound to their places."""
+    properties = EncryptionProperties(FOOTER, {"b": OTHER}, plaintext_footer=True)
+    data = stored(small(), properties, row_group_size=2)
+    size = int.from_bytes(data[-8:-4], "little")
+    body, footer = data[: -8 - size], data[-8 - size : -8]
+    meta, _ = deserialize(tt.FileMetaData, footer)
+    change(meta)
+    changed = serialize(meta) + footer[-28:]
+    altered = body + changed + len(changed).to_bytes(4, "little") + b"PAR1"
+    keys = DecryptionProperties(column_keys={"b": OTHER})
+    with pytest.warns(UnverifiedFooterWarning):
+        assert read(data, keys, columns=["b"]) == small().select(["b"])
+    with pytest.warns(UnverifiedFooterWarning), pytest.raises(ParquetError, match=message):
+        read(altered, keys, columns=["b"], filters=col("b") == "x")
+    with pytest.raises(EncryptionError, match="signature"):
+        read(altered, DecryptionProperties(FOOTER, {"b": OTHER}), columns=["b"])
 
 
 def test_encrypted_columns_beside_clear_ones() -> None:

@@ -15,7 +15,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 import xxhash
 from counting import CountingFile
-from encryption_by_hand import File
+from encryption_by_hand import Chunk, File, struct_at
 from encryption_tools import FOOTER, OTHER, THIRD, read, stored, table, written
 
 import pyparq
@@ -66,6 +66,11 @@ def test_every_module(algorithm: str, columns: str, plaintext_footer: bool, layo
         leaf = LEAVES[column]
         assert chunk.encrypted == (key_of(leaf, keys) is not None)
         if not chunk.encrypted:
+            assert_clear(data, chunk)
+            if leaf == "id":
+                header, end = struct_at(data, chunk.meta[14])
+                assert chunk.meta[15] == end - chunk.meta[14] + header[1]
+                assert in_filter(data[end : end + header[1]], int(ids[row_group * 1_000 + 7]))
             continue
         assert (3 in chunk.raw) == (plaintext_footer or columns == "uniform")
         pages = chunk.pages()
@@ -85,6 +90,19 @@ def test_every_module(algorithm: str, columns: str, plaintext_footer: bool, layo
     groups = file.footer[4]
     assert [group[7] for group in groups] == [0, 1, 2]  # ordinals
     assert groups[1][5] == groups[0][5] + groups[0][6] or layout == "row_group"
+
+
+def assert_clear(data: bytes, chunk: Chunk) -> None:
+    """A column without a key beside encrypted ones: any reader of plain files finds its structs where they are."""
+    header, _ = struct_at(data, chunk.meta[9])
+    assert header[1] == 0  # a data page
+    assert header[5][1] >= 200  # of so many values
+    index, end = struct_at(data, chunk.raw[4])
+    assert end == chunk.raw[4] + chunk.raw[5]
+    assert index[1][0][1] == chunk.meta[9]
+    index, end = struct_at(data, chunk.raw[6])
+    assert end == chunk.raw[6] + chunk.raw[7]
+    assert len(index[1]) == 5
 
 
 def snappy(body: bytes) -> bytes:
@@ -168,6 +186,41 @@ def test_no_value_in_the_clear(compression: str, algorithm: str, plaintext_foote
     assert b"hush-" not in data
     assert b"secret-" not in data
     assert (b"amount" in data) is plaintext_footer  # names are in the clear with the footer
+
+
+@pytest.mark.parametrize("layout", ["footer", "row_group"])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_no_trace_of_values(algorithm: str, plaintext_footer: bool, layout: str) -> None:
+    """Numbers, keys of nested columns, dictionary entries, what the user said of a column, Bloom filters: no module and
+    no part of the footer shows them."""
+    rows, first = 400, 0x1122334455667700
+    source = pa.table(
+        {
+            "open": np.arange(rows),
+            "number": first + np.arange(rows),
+            "kind": pa.array([f"needle-{k % 7}" for k in range(rows)]).dictionary_encode(),
+            "map": pa.array([[(f"needle-{k}", k)] for k in range(rows)], pa.map_(pa.string(), pa.int64())),
+            "list": pa.array([[{"s": f"needle-{k}"}] for k in range(rows)]),
+        }
+    )
+    options: dict[str, Any] = {
+        "compression": "none", "bloom_filters": True, "bloom_filter_layout": layout, "max_rows_per_page": 50,
+        "sort_by": ["number"], "column_key_value_metadata": {"kind": {"note": "needle"}},
+    }  # fmt: skip
+    keys = {"number": OTHER, "kind": THIRD, "map": OTHER, "list": THIRD}
+    traces = [b"needle", first.to_bytes(8, "little")[1:], first.to_bytes(8, "big")[:7]]
+    plain = stored(source, None, **options)
+    assert all(trace in plain for trace in traces[:2])
+    properties = EncryptionProperties(FOOTER, keys, algorithm=algorithm, plaintext_footer=plaintext_footer)
+    data = stored(source, properties, **options)
+    assert not any(trace in data for trace in traces)
+    assert read(data, DecryptionProperties(FOOTER, keys)).to_pydict() == source.to_pydict()
+    with pyparq.ParquetFile(plain) as file:
+        for name, shown in (("open", True), ("number", False), ("kind", False)):
+            filter_ = file.bloom_filter(0, name)
+            assert filter_ is not None
+            assert (filter_.bitset.tobytes() in data) == shown
 
 
 def test_plaintext_footer_says_little() -> None:

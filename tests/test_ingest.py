@@ -289,6 +289,26 @@ def test_dictionary_indices_are_checked() -> None:
         table(pa.table({"c": array}))
 
 
+def test_dictionary_indices_below_nulls_do_not_matter() -> None:
+    """pyarrow's builders leave index 0 there, also where the dictionary is empty."""
+    words = pa.dictionary(pa.int32(), pa.string())
+    struct = pa.struct([pa.field("w", words)])
+    for rows, type_ in (
+        ([None, {"w": None}], struct),
+        ([None, {"s": None}, {"s": {"w": None}}], pa.struct([pa.field("s", struct)])),
+        ([[None, {"w": None}], None], pa.list_(struct, 2)),
+        ([[None, {"w": None}], None, []], pa.list_(struct)),
+    ):
+        for first in range(len(rows)):
+            array = pa.array(rows, type_)[first:]
+            assert values(pa.table({"c": array})) == {"c": rows[first:]}
+    outside = pa.DictionaryArray.from_arrays(pa.array([7, 0], pa.int8()), pa.array(["x"]), safe=False)
+    below = pa.StructArray.from_arrays([outside], ["w"], mask=pa.array([True, False]))
+    assert values(pa.table({"c": below})) == {"c": [None, {"w": "x"}]}
+    with pytest.raises(DataError, match=r"dictionary indices.*column c"):
+        table(pa.table({"c": pa.StructArray.from_arrays([outside], ["w"])}))
+
+
 def frame() -> pl.DataFrame:
     return pl.DataFrame(
         {

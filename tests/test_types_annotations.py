@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +269,16 @@ ARROW_INPUT: dict[str, Any] = {
         [{"d": "q"}, None, {"d": None}, {"d": "z"}, {"d": "q"}, None],
         pa.struct([("d", pa.dictionary(pa.int8(), pa.string()))]),
     ),
+    "dictionary_of_structs": pa.DictionaryArray.from_arrays(
+        pa.array([2, 0, None, 1, 2, 0], pa.uint8()), pa.array([{"a": "x", "b": [1]}, None, {"a": None, "b": []}])
+    ),
+    "dictionary_of_lists": pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, None, 1, 2, 0], pa.int64()), pa.array([["x", None], [], None])
+    ),
+    "dictionary_of_dictionaries": pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, None, 1, 2, 0], pa.int16()), pa.array(["x", None, "y"]).dictionary_encode()
+    ),
+    "dictionary_of_decimals": pa.array([Decimal("1.5"), None] * 3).dictionary_encode(),
     "list_of_runs": pa.ListArray.from_arrays(
         [0, 2, 2, 3, 3, 3, 4],
         pa.RunEndEncodedArray.from_arrays(pa.array([3, 4], pa.int32()), pa.array([7, None])),
@@ -326,3 +337,24 @@ def test_time_units_and_zones() -> None:
             assert f"isAdjustedToUTC={str(zone is not None).lower()}" in logical(file)
             plain = pyparq.read_table(written(data)).to_arrow()
             assert plain["t"].type == pa.timestamp(stored, "UTC" if zone else None)
+
+
+CONVERTED: dict[str, str | None] = {
+    "string": "UTF8", "json": "JSON", "enum": "ENUM", "date": "DATE", "int8": "INT_8", "int16": "INT_16",
+    "int32": None, "int64": None, "uint8": "UINT_8", "uint16": "UINT_16", "uint32": "UINT_32", "uint64": "UINT_64",
+    "decimal(9, 2)": "DECIMAL", "decimal(40, 2)": "DECIMAL", "interval": "INTERVAL", "uuid": None, "float16": None,
+    "time[ms]": "TIME_MILLIS", "time[us]": "TIME_MICROS", "time[ns]": None,
+    "timestamp[ms]": "TIMESTAMP_MILLIS", "timestamp[us]": "TIMESTAMP_MICROS", "timestamp[ns]": None,
+    "timestamp[ms, UTC]": "TIMESTAMP_MILLIS", "timestamp[us, UTC]": "TIMESTAMP_MICROS", "timestamp[ns, UTC]": None,
+}  # fmt: skip
+"""The tables "forward compatibility" of LogicalTypes.md: local times too. (DuckDB 2.0 opens no file with BSON.)"""
+
+
+def test_converted_types_stand_beside_logical_ones(tmp_path: Path) -> None:
+    """As DuckDB reads the footer (pyarrow derives them from the logical types)."""
+    path = tmp_path / "f.parquet"
+    schema = pyparq.schema({type_: type_ for type_ in CONVERTED} | {"l": "list<int32>", "m": "map<string, int32>"})
+    pyparq.write_table(pyparq.Table(schema, []), path)
+    rows = duckdb.sql(f"select name, converted_type from parquet_schema('{path}')").fetchall()
+    assert {name: found for name, found in rows if name in CONVERTED} == CONVERTED
+    assert [found for name, found in rows if name in "lm"] == ["LIST", "MAP"]

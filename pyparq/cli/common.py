@@ -51,13 +51,20 @@ def decryption() -> Any:
     text, path, prefix = os.environ.get(KEYS), given.get("pyparq.keys"), given.get("pyparq.aad_prefix")
     if not text and path is None and prefix is None:
         return None
-    from pyparq.encryption.keyfile import decryption_from_json, load_keys
+    from pyparq.encryption.keyfile import KINDS, decryption_from_json, load_keys
+    from pyparq.errors import OptionError
 
     if path is not None:
+        if not os.path.exists(path) and path.lstrip().startswith(("{", "[", *KINDS)):
+            raise OptionError(
+                f"--keys takes the path of a key file: keys on the command line are seen by others ({KEYS})"
+            )
         return load_keys(path, aad_prefix=prefix)
     if text and text.lstrip().startswith("{"):
         return decryption_from_json(text, KEYS, aad_prefix=prefix)
     if text:
+        if not os.path.exists(text):  # not shown: it may be a key
+            raise OptionError(f"{KEYS} is neither the path of a key file nor JSON in braces")
         return load_keys(text, aad_prefix=prefix)
     return decryption_from_json("{}", "--aad-prefix", aad_prefix=prefix)
 

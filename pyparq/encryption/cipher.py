@@ -60,6 +60,8 @@ class _Counter:
 
 
 _counters: WeakValueDictionary[bytes, _Counter] = WeakValueDictionary()
+_kept: set[_Counter] = set()
+"""Those that outlive the objects that hold their keys."""
 _counters_lock = threading.Lock()
 
 
@@ -121,6 +123,11 @@ class DataKey:
     def invocations(self) -> int:
         """Encryptions made with this key in this process."""
         return self._counter.used
+
+    def count_on(self) -> None:
+        """Keep counting in this process when the key is let go of and given again: not for keys of one file."""
+        with _counters_lock:
+            _kept.add(self._counter)
 
     # ---- GCM
 

@@ -17,9 +17,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyparq.encryption.cipher import DataKey, check_key
+from pyparq.encryption.material import short
 from pyparq.encryption.properties import DecryptionProperties
 from pyparq.errors import EncryptionError, OptionError, near_matches
 
+KINDS = ("base64:", "hex:", "text:")
+"""What a key begins with."""
 _OPTIONS = ("aad_prefix", "check_footer_integrity", "allow_plaintext_files", "algorithm")
 _FIELDS = ("footer_key", "column_keys", "keys_by_metadata", "master_keys", *_OPTIONS)
 
@@ -84,7 +87,7 @@ class _MasterKeys:
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         if master_key_identifier not in self._keys:
-            raise EncryptionError(f"no master key {master_key_identifier!r} was given")
+            raise EncryptionError(f"no master key {short(master_key_identifier)} was given")
         try:
             wrapped = base64.b64decode(wrapped_key, validate=True)
         except binascii.Error:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from pyparq.encryption import material as km
 from pyparq.encryption.cipher import DataKey, check_key
@@ -27,12 +28,15 @@ from pyparq.encryption.properties import (
     ReadSibling,
     assign,
 )
-from pyparq.errors import EncryptionError, OptionError, ParquetError
+from pyparq.errors import EncryptionError, OptionError, ParquetError, near_matches
 
 T = TypeVar("T")
 KmsClientFactory = Callable[[KmsConnectionConfig], KmsClient]
 
 KEK_BYTES = KEK_ID_BYTES = 16
+
+_OPTIONS = ("aad_prefix", "check_footer_integrity", "allow_plaintext_files", "algorithm")
+"""Of :class:`DecryptionProperties`, those that are no keys: the properties made here are pickled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +66,17 @@ class EncryptionConfiguration:
     def __post_init__(self) -> None:
         if self.data_key_length_bits not in (128, 192, 256):
             raise OptionError(f"data_key_length_bits must be 128, 192 or 256, not {self.data_key_length_bits!r}")
+        if not isinstance(self.footer_key, str):
+            raise OptionError(f"footer_key must be the name of a master key, not {type(self.footer_key).__name__}")
+        if not isinstance(self.column_keys, Mapping):
+            raise OptionError("column_keys must map names of master keys to lists of columns")
         if self.uniform_encryption == bool(self.column_keys):
             raise OptionError("give column_keys or uniform_encryption=True, one of the two")
         for name, columns in self.column_keys.items():
-            if isinstance(columns, str):
-                raise OptionError(f"column_keys[{name!r}] must be a list of columns, not one name")
+            if not isinstance(name, str):
+                raise OptionError(f"column_keys: the name of a master key is text, not {type(name).__name__}")
+            if isinstance(columns, str) or not columns or not all(isinstance(column, str) for column in columns):
+                raise OptionError(f"column_keys[{name!r}] must be a list of columns, by name, at least one")
         names = [column for columns in self.column_keys.values() for column in columns]
         if len(set(names)) != len(names):
             raise OptionError("a column stands twice in column_keys")
@@ -80,7 +90,7 @@ class DecryptionConfiguration:
 
 
 class _Cache:
-    """Values that are kept for a while. Concurrent misses may both call ``make``."""
+    """Values that are kept for a while, and let go of then. Concurrent misses may both call ``make``."""
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, tuple[float, Any]] = {}
@@ -95,6 +105,9 @@ class _Cache:
             return value
         value = make()
         with self._lock:
+            old = [k for k, (made, _) in self._entries.items() if now - made >= lifetime.total_seconds()]
+            for k in old:
+                del self._entries[k]
             self._entries[key] = now, value
         return value
 
@@ -138,16 +151,24 @@ class CryptoFactory:
         decryption_config: DecryptionConfiguration | None = None,
         **options: Any,
     ) -> DecryptionProperties:
-        """Properties for reading; ``options`` are those of :class:`DecryptionProperties` but the keys."""
+        """Properties for reading; ``options`` are those of :class:`DecryptionProperties` but the keys.
+
+        The KMS is that of ``kms_connection_config``, whatever the file says of it: no file may send a reader's token
+        elsewhere. Raises :class:`OptionError`.
+        """
+        for name in options:
+            if name not in _OPTIONS:
+                raise OptionError(f"no option {name!r} beside a KMS{near_matches(name, _OPTIONS, 'options')}")
         config = decryption_config or DecryptionConfiguration()
         return KmsDecryptionProperties(self, kms_connection_config or KmsConnectionConfig(), config, options)
 
     # ---- what the properties ask
 
     def client(self, connection: KmsConnectionConfig) -> KmsClient:
-        key = connection.kms_instance_id, connection.kms_instance_url, connection.key_access_token
         return self._clients.get(
-            key, timedelta.max, lambda: _ask("making the KMS client", lambda: self._make_client(connection))
+            _where(connection),
+            timedelta.max,
+            lambda: _ask("making the KMS client", lambda: self._make_client(connection)),
         )
 
     def new_key(
@@ -155,18 +176,18 @@ class CryptoFactory:
     ) -> tuple[bytes, KeyMaterial]:
         """A new data key and how it is wrapped."""
         key = os.urandom(config.data_key_length_bits // 8)
-        where = connection.kms_instance_id, connection.kms_instance_url
+        instance = connection.kms_instance_id, connection.kms_instance_url
         if not config.double_wrapping:
             wrapped = _wrap(self.client(connection), key, master)
-            return key, KeyMaterial(is_footer, master, wrapped, None, None, *where)
+            return key, KeyMaterial(is_footer, master, wrapped, None, None, *instance)
         kek = self._write_keks.get(
-            (connection.key_access_token, *where, master),
+            (_where(connection), master),
             config.cache_lifetime,
             lambda: self._new_kek(connection, master),
         )
         wrapped_dek = base64.b64encode(kek.key.wrap(key, kek.id)).decode()
         kek_id = base64.b64encode(kek.id).decode()
-        return key, KeyMaterial(is_footer, master, wrapped_dek, kek_id, kek.wrapped, *where)
+        return key, KeyMaterial(is_footer, master, wrapped_dek, kek_id, kek.wrapped, *instance)
 
     def _new_kek(self, connection: KmsConnectionConfig, master: str) -> _Kek:
         key = os.urandom(KEK_BYTES)
@@ -180,11 +201,17 @@ class CryptoFactory:
         wrapped_kek = material.wrapped_kek
         kek_id = decode_base64(material.kek_id, "the id of a key encryption key")
         kek = self._read_keks.get(
-            (connection.key_access_token, material.master_key_id, wrapped_kek, kek_id),
+            (_where(connection), material.master_key_id, wrapped_kek, kek_id),
             lifetime,
             lambda: DataKey(_unwrap(client, wrapped_kek, material.master_key_id)),
         )
-        return kek.unwrap(decode_base64(material.wrapped_dek, "a wrapped data key"), kek_id)
+        try:
+            return kek.unwrap(decode_base64(material.wrapped_dek, "a wrapped data key"), kek_id)
+        except EncryptionError as error:
+            raise EncryptionError(
+                f"a data key cannot be unwrapped by its key encryption key (master key "
+                f"{km.short(material.master_key_id)}): {error.message}"
+            ) from None
 
 
 class KmsEncryptionProperties(EncryptionProperties):
@@ -282,20 +309,36 @@ class _Retriever:
         try:
             return self._external[reference]
         except KeyError:
-            raise EncryptionError(f"no key {reference!r} in {self._sibling!r}") from None
+            raise EncryptionError(f"no key {km.short(reference)} in {self._sibling!r}") from None
 
 
-def _ask(what: str, call: Callable[[], T]) -> T:
+def _where(connection: KmsConnectionConfig) -> Hashable:
+    """What tells one KMS, and one user of it, from others."""
+    custom = tuple(sorted((name, repr(value)) for name, value in connection.custom_kms_conf.items()))
+    return connection.kms_instance_id, connection.kms_instance_url, connection.key_access_token, custom
+
+
+def _ask(what: str, call: Callable[[], T], secret: bytes = b"") -> T:
+    """What ``call`` returns; what it raises as :class:`EncryptionError`, but for words that show ``secret``."""
     try:
         return call()
-    except ParquetError:
-        raise
     except Exception as error:
-        raise EncryptionError(f"{what} failed: {type(error).__name__}: {error}") from error
+        name = type(error).__name__
+        said = error.message if isinstance(error, ParquetError) else f"{name}: {error}"
+        if secret and _shows(f"{said}{error!r}", secret):
+            raise EncryptionError(f"{what} failed: {name}, with words that show the key") from None
+        raise EncryptionError(f"{what} failed: {said}") from error
+
+
+def _shows(text: str, secret: bytes) -> bool:
+    encoded = base64.b64encode(secret).rstrip(b"=")
+    forms = [secret.hex(), secret.hex().upper(), repr(secret)[2:-1], quote(secret), quote(encoded, safe="")]
+    forms += [encoded.decode(), base64.urlsafe_b64encode(secret).decode().rstrip("=")]
+    return any(form in text for form in forms)
 
 
 def _wrap(client: KmsClient, key: bytes, master: str) -> str:
-    wrapped = _ask(f"wrapping a key by master key {master!r}", lambda: client.wrap_key(key, master))
+    wrapped = _ask(f"wrapping a key by master key {master!r}", lambda: client.wrap_key(key, master), key)
     if not isinstance(wrapped, (str, bytes)):
         raise EncryptionError(f"the KMS wrapped a key as {type(wrapped).__name__}, which is not text")
     try:
@@ -305,8 +348,9 @@ def _wrap(client: KmsClient, key: bytes, master: str) -> str:
 
 
 def _unwrap(client: KmsClient, wrapped: str, master: str) -> bytes:
-    key = _ask(f"unwrapping a key by master key {master!r}", lambda: client.unwrap_key(wrapped, master))
+    named = km.short(master)
+    key = _ask(f"unwrapping a key by master key {named}", lambda: client.unwrap_key(wrapped, master))
     try:
-        return check_key(key, f"a key unwrapped by master key {master!r}")
+        return check_key(key, f"a key unwrapped by master key {named}")
     except OptionError as error:
         raise EncryptionError(error.message) from None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pyparq.encryption.cipher import DataKey, check_key
-from pyparq.encryption.material import DEFAULT_KMS
+from pyparq.encryption.material import DEFAULT_KMS, short
 from pyparq.errors import EncryptionError, OptionError
 
 
@@ -75,7 +75,7 @@ class LocalFileKms:
         try:
             return self._keys[name]
         except KeyError:
-            raise EncryptionError(f"no master key {name!r} in {self._path}") from None
+            raise EncryptionError(f"no master key {short(name)} in {self._path}") from None
 
     def __repr__(self) -> str:
         return f"<LocalFileKms (development only): {len(self._keys)} master keys in {self._path}>"

@@ -19,6 +19,10 @@ DEFAULT_KMS = "DEFAULT"
 """Instance name and address where none is configured, as parquet-java writes it."""
 
 
+_LONG = 100
+"""Characters of a name that messages show."""
+
+
 def column_reference(number: int) -> str:
     return f"columnKey{number}"
 
@@ -84,7 +88,7 @@ def parse_fields(text: str | bytes) -> dict[str, Any]:
     """The JSON object of key metadata or material, its type checked."""
     fields = _json_object(text, "key metadata")
     if fields.get("keyMaterialType") != TYPE:
-        raise EncryptionError(f"key material of type {fields.get('keyMaterialType')!r}; only {TYPE} is known")
+        raise EncryptionError(f"key material of type {short(fields.get('keyMaterialType'))}; only {TYPE} is known")
     return fields
 
 
@@ -107,6 +111,13 @@ def external_json(material: Mapping[str, str]) -> bytes:
     return json.dumps(dict(material), separators=(",", ":")).encode()
 
 
+def short(value: Any) -> str:
+    """What a file says, for a message: text, cut where it is long, or the kind of anything else."""
+    if not isinstance(value, str):
+        return f"({type(value).__name__})"
+    return repr(value) if len(value) <= _LONG else f"{value[:_LONG]!r}..."
+
+
 def describe(metadata: bytes | None) -> str:
     """Key metadata for a message: the master key or reference of key tools' material, else the bytes, shortened."""
     if metadata is None:
@@ -114,9 +125,9 @@ def describe(metadata: bytes | None) -> str:
     try:
         fields = parse_fields(metadata)
         if fields.get("masterKeyID"):
-            return f"master key {fields['masterKeyID']!r}"
+            return f"master key {short(fields['masterKeyID'])}"
         if fields.get("keyReference"):
-            return f"external key material {fields['keyReference']!r}"
+            return f"external key material {short(fields['keyReference'])}"
     except EncryptionError:
         pass
     shown = metadata[:40]

@@ -30,11 +30,8 @@ class EncryptionKey:
     metadata: bytes | None = None
 
     def __post_init__(self) -> None:
-        check_key(self.key, "a key")
-        if isinstance(self.metadata, str):
-            object.__setattr__(self, "metadata", self.metadata.encode())
-        elif self.metadata is not None and not isinstance(self.metadata, bytes):
-            raise OptionError(f"key metadata must be bytes or text, not {type(self.metadata).__name__}")
+        object.__setattr__(self, "key", check_key(self.key, "a key"))
+        object.__setattr__(self, "metadata", _as_bytes(self.metadata, "key metadata"))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("keys are not pickled")
@@ -65,12 +62,30 @@ def _held(given: Any, what: str) -> HeldKey:
     return HeldKey(DataKey(check_key(given, what)), None)
 
 
-def _prefix(given: Any) -> bytes | None:
+def _by_column(given: Any) -> dict[str, HeldKey]:
+    if not isinstance(given, Mapping):
+        raise OptionError("column_keys must map column names to keys")
+    for name in given:
+        if not isinstance(name, str):
+            raise OptionError(f"column_keys must map column names to keys; a name is text, not {type(name).__name__}")
+    return {name: _held(key, f"the key of column {name!r}") for name, key in given.items()}
+
+
+def _as_bytes(given: Any, what: str) -> bytes | None:
     if given is None or isinstance(given, bytes):
-        return given or None
-    if isinstance(given, str):
-        return given.encode() or None
-    raise OptionError(f"aad_prefix must be text or bytes, not {type(given).__name__}")
+        return given
+    if not isinstance(given, str):
+        raise OptionError(f"{what} must be text or bytes, not {type(given).__name__}")
+    try:
+        return given.encode()
+    except UnicodeEncodeError:
+        raise OptionError(f"{what} is text that UTF-8 cannot express") from None
+
+
+def _flag(given: Any, what: str) -> bool:
+    if not isinstance(given, bool):
+        raise OptionError(f"{what} must be True or False, not {given!r}")
+    return given
 
 
 def check_algorithm(name: Any) -> str:
@@ -120,21 +135,21 @@ class EncryptionProperties(_Secretive):
         complete_columns: bool = False,
     ) -> None:
         self._footer = _held(footer_key, "footer_key")
-        self._columns = None
-        if column_keys is not None:
-            if not isinstance(column_keys, Mapping):
-                raise OptionError("column_keys must map column names to keys")
-            self._columns = {name: _held(key, f"the key of column {name!r}") for name, key in column_keys.items()}
+        self._columns = None if column_keys is None else _by_column(column_keys)
         self._settle(algorithm, plaintext_footer, aad_prefix, store_aad_prefix, complete_columns)
+        if self._columns is not None and not self._columns and not self.complete_columns:
+            raise OptionError("column_keys names no column, so none would be encrypted: leave it out to encrypt all")
+        for held in (self._footer, *(self._columns or {}).values()):
+            held.key.count_on()
 
     def _settle(
         self, algorithm: str, plaintext_footer: bool, aad_prefix: str | bytes | None, store: bool, complete: bool
     ) -> None:
         self.algorithm = check_algorithm(algorithm)
-        self.plaintext_footer = bool(plaintext_footer)
-        self.aad_prefix = _prefix(aad_prefix)
-        self.store_aad_prefix = bool(store)
-        self.complete_columns = bool(complete)
+        self.plaintext_footer = _flag(plaintext_footer, "plaintext_footer")
+        self.aad_prefix = _as_bytes(aad_prefix, "aad_prefix") or None
+        self.store_aad_prefix = _flag(store, "store_aad_prefix")
+        self.complete_columns = _flag(complete, "complete_columns")
         if self.aad_prefix is None and not self.store_aad_prefix:
             raise OptionError("store_aad_prefix=False needs an aad_prefix")
 
@@ -192,16 +207,17 @@ class DecryptionProperties(_Secretive):
         algorithm: str | None = None,
     ) -> None:
         self._footer = None if footer_key is None else _held(footer_key, "footer_key").key
-        if column_keys is not None and not isinstance(column_keys, Mapping):
-            raise OptionError("column_keys must map column names to keys")
-        named = (column_keys or {}).items()
-        self._columns = {name: _held(key, f"the key of column {name!r}").key for name, key in named}
+        self._columns = {
+            name: held.key for name, held in _by_column({} if column_keys is None else column_keys).items()
+        }
         if key_retriever is not None and not callable(key_retriever):
             raise OptionError("key_retriever must be a function of the key metadata")
         self._retriever = key_retriever
-        self.aad_prefix = _prefix(aad_prefix)
+        self.aad_prefix = _as_bytes(aad_prefix, "aad_prefix") or None
+        if check_footer_integrity is not None:
+            _flag(check_footer_integrity, "check_footer_integrity")
         self.check_footer_integrity = check_footer_integrity
-        self.allow_plaintext_files = bool(allow_plaintext_files)
+        self.allow_plaintext_files = _flag(allow_plaintext_files, "allow_plaintext_files")
         self.algorithm = None if algorithm is None else check_algorithm(algorithm)
 
     def for_file(self, file_name: str, read_sibling: ReadSibling) -> DecryptionProperties:

@@ -284,6 +284,10 @@ class EncryptedFile:
         context = _Encrypted(key, self._file_aad, self.algorithm == AES_GCM_CTR_V1, row_group, column)
         stored = raw.encrypted_column_metadata
         if stored is None:
+            if self.plaintext_footer and not self._verified:
+                raise EncryptionError(
+                    "the column lacks its encrypted metadata, in a footer whose signature was not checked"
+                )
             return raw.meta_data, context
         try:
             return context.struct(tt.ColumnMetaData, memoryview(stored), 0, Module.COLUMN_METADATA)[0], context

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.columns import binary_column, list_column, null_column, pack_mask, ranges, take
-from pyparq.errors import DataError, UnsupportedError
+from pyparq.errors import DataError
 from pyparq.ingest.interval import intervals
 from pyparq.kernels import take_binary
 from pyparq.schema.extensions import FIELD_ID, LOGICAL_TYPE
@@ -22,6 +22,7 @@ from pyparq.table import Column
 
 _VIEWS = {"vu": "U", "vz": "Z"}
 Int64Array = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 _INLINE = 12  # bytes of a short string that its view holds itself
 _BLOCK = 1 << 15
 
@@ -65,13 +66,17 @@ def normal_type(type_: DataType) -> DataType:
     return DataType(type_.format, children)
 
 
-def normalize(column: Column, name: str) -> Column:
-    """The column in its plain layout (itself when it has it). ``name`` is for errors."""
+def normalize(column: Column, name: str, present: BoolArray | None = None) -> Column:
+    """The column in its plain layout (itself when it has it). ``name`` is for errors.
+
+    ``present`` tells the elements that the structs and fixed-size lists around it have: what stands below a null of
+    theirs may be anything, also an index into an empty dictionary (pyarrow's builders leave such).
+    """
     target = normal_type(column.type)
     if target is column.type:
         return column
     if column.type.dictionary is not None:
-        return _decoded(column, target, name)
+        return _decoded(column, target, name, present)
     if column.type.format in _VIEWS:
         return _from_views(column, target, name)
     if column.type.kind == "interval":
@@ -80,35 +85,44 @@ def normalize(column: Column, name: str) -> Column:
         return _from_runs(column, target, name)
     if column.type.kind == "list_view":
         return _from_list_views(column, target, name)
-    children = tuple(normalize(c, name) for c in column.children)
+    children = tuple(normalize(c, name, _present_below(column, c, present)) for c in column.children)
     return Column(
         target, column.length, column.validity, column.buffers, column.null_count, children, None, column.offset
     )
 
 
-def _decoded(column: Column, target: DataType, name: str) -> Column:
+def _present_below(column: Column, child: Column, present: BoolArray | None) -> BoolArray | None:
+    """Which elements of ``child`` stand below a struct or fixed-size list that is there; ``None`` when all do."""
+    if column.type.format != "+s" and not column.type.format.startswith("+w:"):
+        return None  # a list's items are what its offsets reach: nulls need not have any
+    size = 1 if column.type.format == "+s" else int(column.type.format[3:])
+    mask = _both(column.valid_mask(), present)
+    if mask is None and child.length == size * column.length:
+        return None
+    below = np.zeros(child.length, np.bool_)
+    first = size * column.offset
+    below[first : first + size * column.length] = True if mask is None else np.repeat(mask, size)
+    return below
+
+
+def _decoded(column: Column, target: DataType, name: str, present: BoolArray | None) -> Column:
     if column.dictionary is None:
         raise DataError("a dictionary-encoded column without its dictionary", column=name)
-    if target.is_nested:
-        raise UnsupportedError(f"a dictionary of {target}: decode it to a plain array first", column=name)
     values = normalize(column.dictionary, name)
     mask = column.valid_mask()
     index_type = DataType(column.type.format)
     rows = Column(index_type, column.length, None, column.buffers, 0, offset=column.offset).values().astype(np.int64)
-    if mask is not None:
-        rows[~mask] = 0
+    used = _both(mask, present)
+    if used is not None:
+        rows[~used] = 0
     if values.length == 0:
-        if column.length if mask is None else mask.any():
+        if column.length if used is None else used.any():
             raise DataError("dictionary indices into an empty dictionary", column=name)
         return null_column(target, column.length)
     if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= values.length):
         raise DataError(f"dictionary indices outside of 0 to {values.length - 1}", column=name)
     taken = take(values, rows)
-    known = taken.valid_mask()
-    if mask is not None and known is not None:
-        mask = mask & known
-    elif mask is None:
-        mask = known
+    mask = _both(mask, taken.valid_mask())
     if taken.type.is_binary_like:
         return binary_column(target, taken.offsets(), taken.buffers[1], mask)
     return with_mask(taken, mask)
@@ -143,7 +157,12 @@ def _from_list_views(column: Column, target: DataType, name: str) -> Column:
     return list_column(target, np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), taken, mask)
 
 
-def with_mask(column: Column, mask: npt.NDArray[np.bool_] | None) -> Column:
+def _both(a: BoolArray | None, b: BoolArray | None) -> BoolArray | None:
+    """Two masks as one; ``None`` stands for all."""
+    return b if a is None else a if b is None else a & b
+
+
+def with_mask(column: Column, mask: BoolArray | None) -> Column:
     """The same values under another validity (for a column that starts at offset 0)."""
     validity, nulls = pack_mask(mask)
     return Column(column.type, column.length, validity, column.buffers, nulls, column.children)

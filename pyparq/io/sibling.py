@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 
-from pyparq.errors import EncryptionError
+from pyparq.errors import EncryptionError, LimitError
 from pyparq.io.sink import open_sink
 from pyparq.io.source import open_source
+
+MAX_SIBLING = 64 << 20
+"""Bytes of a sibling that are read; a key's material takes some 400."""
 
 
 def base_name(name: str) -> str:
@@ -38,9 +41,11 @@ def write_sibling(name: str, sibling: str, data: bytes) -> None:
 
 
 def read_sibling(name: str, sibling: str) -> bytes:
-    """The bytes of ``sibling``. Raises ``OSError`` when it is not there."""
+    """The bytes of ``sibling``. Raises ``OSError`` when it is not there, :class:`LimitError` when it is too large."""
     source = open_source(sibling_path(name, sibling))
     try:
+        if source.size > MAX_SIBLING:
+            raise LimitError(f"{sibling!r} of {source.size} bytes: more than {MAX_SIBLING} are no key material")
         return bytes(source.read_ranges([(0, source.size)])[0])
     finally:
         source.close()

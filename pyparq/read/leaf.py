@@ -67,6 +67,8 @@ class DecodedLeaf:
         """Raise :class:`CorruptFileError` unless the repetition levels start as many rows as there are."""
         if self.rep_levels is None:
             return
+        if len(self.rep_levels) and self.rep_levels[0] != 0:
+            raise CorruptFileError(f"the first repetition level is {self.rep_levels[0]}: it goes on with no row")
         starts = int(np.count_nonzero(self.rep_levels == 0))
-        if starts != self.rows.count or (len(self.rep_levels) and self.rep_levels[0] != 0):
+        if starts != self.rows.count:
             raise CorruptFileError(f"repetition levels that start {starts} rows where there are {self.rows.count}")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from pyparq.encryption.reading import ChunkDecryption, FileDecryption
-from pyparq.errors import CorruptFileError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, EncryptionError, UnsupportedError, located
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
@@ -173,7 +173,10 @@ class OpenFile:
         if self.decryption.info is None:
             return row_group
         stated = self.footer.row_group(row_group).ordinal
-        return row_group if stated is None else int(stated)
+        if stated not in (None, row_group):
+            # In a footer that nobody vouches for, row groups could otherwise change places with their numbers.
+            raise EncryptionError(f"the row group in this place says that it is number {stated}")
+        return row_group
 
     @staticmethod
     def _check(meta: Any, node: Node, num_rows: int) -> None:

@@ -157,8 +157,30 @@ def _children(column: Column, type_: DataType, max_bytes: int) -> Column:
     if len(column.children) != len(type_.children):
         raise HintMismatch(f"{column.type} cannot be shown as {type_}")
     pairs = zip(column.children, type_.children, strict=True)
-    children = tuple(restore(child, field.type, max_bytes) for child, field in pairs)
+    children = tuple(restore(_field(column, child, f.type), f.type, max_bytes) for child, f in pairs)
     return _retyped(column, _with_types(type_, children), column.buffers, children)
+
+
+def _field(column: Column, child: Column, wanted: DataType) -> Column:
+    """A child; one that is to become a list of a fixed size is null where the struct around it is: a required list has
+    no items there, which says nothing against the hint."""
+    mask = column.valid_mask() if column.type.format == "+s" and _holds_fixed_list(wanted) else None
+    if mask is None:
+        return child
+    own, first = child.valid_mask(), child.offset + column.offset
+    present = np.zeros(child.offset + child.length, np.bool_)
+    present[first : first + column.length] = mask
+    if own is not None:
+        present[child.offset :] &= own
+    validity, nulls = np.packbits(present, bitorder="little"), child.length - int(np.count_nonzero(present))
+    return Column(child.type, child.length, validity, child.buffers, nulls, child.children, None, child.offset)
+
+
+def _holds_fixed_list(type_: DataType) -> bool:
+    """A list of a fixed size, or structs with one."""
+    return type_.format.startswith("+w:") or (
+        type_.format == "+s" and any(_holds_fixed_list(field.type) for field in type_.children)
+    )
 
 
 def _with_types(type_: DataType, children: tuple[Column, ...]) -> DataType:

@@ -232,8 +232,8 @@ def _annotate_time(logical: Any, leaf: LeafType) -> int | None:
         logical.TIME = tt.TimeType(isAdjustedToUTC=leaf.utc, unit=unit)
     else:
         logical.TIMESTAMP = tt.TimestampType(isAdjustedToUTC=leaf.utc, unit=unit)
-    # Converted types mean UTC; parquet-format asks writers not to set them for local times.
+    # They mean UTC, but LogicalTypes.md wants them beside local times too, for old readers that take these as local.
     for number, (kind, converted_unit, _) in _CONVERTED_TIMES.items():
-        if leaf.utc and kind == leaf.kind and converted_unit == leaf.unit:
+        if kind == leaf.kind and converted_unit == leaf.unit:
             return int(number)
     return None
