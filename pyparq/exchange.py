@@ -5,6 +5,7 @@ nanoarrow builds the structures of the Arrow C data interface and reads them; it
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,22 @@ from pyparq.schema.types import DataType, Field, Schema
 # ---- out ---------------------------------------------------------------------------------------------------------
 
 
+_KEPT = 16
+_kept: dict[tuple[Any, ...], tuple[tuple[Field, ...], Any]] = {}
+"""The last few schemas made. Their fields are kept too, so that the ids they are known by stay theirs."""
+
+
 def schema_to_nanoarrow(schema: Schema) -> Any:
-    """A struct CSchema with one child per field."""
-    root = Field("", DataType("+s", schema.fields), nullable=False, metadata=schema.metadata)
-    return _field_to_nanoarrow(root)
+    """A struct CSchema with one child per field. Not to be moved: others may have it too."""
+    key = tuple(map(id, schema.fields)), tuple(schema.metadata.items())
+    known = _kept.get(key)
+    if known is None:
+        root = Field("", DataType("+s", schema.fields), nullable=False, metadata=schema.metadata)
+        known = schema.fields, _field_to_nanoarrow(root)
+        if len(_kept) >= _KEPT:
+            _kept.clear()
+        _kept[key] = known
+    return known[1]
 
 
 def _field_to_nanoarrow(field: Field) -> Any:
@@ -43,37 +56,50 @@ def _field_to_nanoarrow(field: Field) -> Any:
 
 def batch_to_nanoarrow(columns: list[Column], num_rows: int, schema: Any) -> Any:
     """A struct CArray of ``schema`` (a CSchema) over the buffers of these columns."""
-    from nanoarrow.c_array import c_array_from_buffers
-
-    # Everything made here is moved into place: copies would be one more struct each to hold and release.
     children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(columns)]
-    return c_array_from_buffers(
-        schema, num_rows, [None], null_count=0, children=children, validation_level="none", move=True
-    )
+    return _array(schema, num_rows, 0, 0, [], children)
 
 
 def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
-    from nanoarrow.c_array import c_array_from_buffers
-
     children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(column.children)]
     buffers: list[Any] = [None if column.type.format == "n" else column.validity, *column.buffers]
     if column.type.format in ("n", "+r"):
         buffers = []
     elif column.type.format in ("vu", "vz"):
         buffers[-1] = None  # nanoarrow makes the list of sizes itself, and would write beyond its own by setting it
-    array = c_array_from_buffers(
-        schema,
-        column.length,
-        buffers,
-        null_count=column.null_count,
-        offset=column.offset,
-        children=children,
-        validation_level="none",
-        move=True,
-    )
+    array = _array(schema, column.length, column.offset, column.null_count, buffers, children)
     if column.dictionary is not None:
         move_dictionary(array, _column_to_nanoarrow(column.dictionary, schema.dictionary))
     return array
+
+
+def _array(schema: Any, length: int, offset: int, null_count: int, buffers: list[Any], children: list[Any]) -> Any:
+    """A CArray, as ``nanoarrow.c_array_from_buffers`` makes it of known parts. Everything is moved into place: copies
+    would be one more struct each to hold and release."""
+    allocate, cpu, buffer_of = _builders()
+    builder = allocate(cpu)
+    builder.init_from_schema(schema)
+    builder.ensure_buffers(len(buffers))  # string views have any number
+    for i, buffer in enumerate(buffers):
+        if buffer is not None:
+            builder.set_buffer(i, buffer_of(buffer), move=True)
+    for i, child in enumerate(children):
+        builder.set_child(i, child, move=True)
+    builder.set_length(length)
+    builder.set_offset(offset)
+    builder.set_null_count(null_count)
+    builder.resolve_null_count()
+    return builder.finish(validation_level="none")
+
+
+@cache
+def _builders() -> tuple[Any, Any, Any]:
+    """What a CArray is made by. Looked up once: to import takes as long as to make one."""
+    from nanoarrow._array import CArrayBuilder
+    from nanoarrow._buffer import CBuffer
+    from nanoarrow.device import DEVICE_CPU
+
+    return CArrayBuilder.allocate, DEVICE_CPU, CBuffer.from_pybuffer
 
 
 # ---- in ----------------------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ class Table:
         # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption). The schema moves
         # too, so it is another one than that which the arrays refer to.
         other = c_schema(schema.__arrow_c_schema__())
-        return CArrayStream.from_c_arrays(arrays, other, move=True).__arrow_c_stream__(None)
+        return CArrayStream.from_c_arrays(arrays, other, move=True, validate=False).__arrow_c_stream__(None)
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""

@@ -345,6 +345,15 @@ def rename_column(footer: tt.FileMetaData) -> None:
     footer.row_groups[0].columns[1].crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY.path_in_schema = ["c"]
 
 
+def rename_at_length(footer: tt.FileMetaData) -> None:
+    footer.row_groups[0].columns[1].crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY.path_in_schema = ["c" * 10_000]
+
+
+def prefix_at_length(footer: tt.FileMetaData) -> None:
+    assert footer.encryption_algorithm is not None
+    footer.encryption_algorithm.AES_GCM_V1.aad_prefix = b"p" * 10_000
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -354,6 +363,8 @@ def rename_column(footer: tt.FileMetaData) -> None:
         (drop_group, "says that it is number 1"),
         (falsify_statistics, "lacks its encrypted metadata"),
         (rename_column, "encryption is that of 'c'"),
+        (rename_at_length, r"encryption is that of 'c{100}'\.\.\."),
+        (prefix_at_length, "column metadata cannot be decrypted"),
     ],
 )
 def test_encrypted_columns_in_a_footer_that_nobody_checks(change: Change, message: str) -> None:
@@ -369,8 +380,12 @@ def test_encrypted_columns_in_a_footer_that_nobody_checks(change: Change, messag
     keys = DecryptionProperties(column_keys={"b": OTHER})
     with pytest.warns(UnverifiedFooterWarning):
         assert read(data, keys, columns=["b"]) == small().select(["b"])
-    with pytest.warns(UnverifiedFooterWarning), pytest.raises(ParquetError, match=message):
+    with pytest.warns(UnverifiedFooterWarning), pytest.raises(ParquetError, match=message) as caught:
         read(altered, keys, columns=["b"], filters=col("b") == "x")
+    assert len(str(caught.value)) < 500
+    with pytest.raises(EncryptionError) as caught:
+        read(altered, DecryptionProperties(column_keys={"b": OTHER}, aad_prefix="mine"), columns=["b"])
+    assert len(str(caught.value)) < 500
     with pytest.raises(EncryptionError, match="signature"):
         read(altered, DecryptionProperties(FOOTER, {"b": OTHER}), columns=["b"])
 

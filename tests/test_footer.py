@@ -79,7 +79,7 @@ def assembled(lazy: LazyFileMetaData) -> FileMetaData:
         group.columns = [lazy.column_chunk(i, j) for j in range(lazy.num_columns(i))]
         groups.append(group)
     meta, _ = deserialize(FileMetaData, serialize(lazy.meta))
-    meta.row_groups = groups
+    meta.row_groups, meta.schema = groups, lazy.schema()
     return meta
 
 
@@ -90,7 +90,7 @@ def test_pieces_add_up_to_the_whole(file: bytes) -> None:
     assert end == lazy.end == len(data)
     assert lazy.full() == whole
     assert serialize(whole) == data
-    assert lazy.meta.row_groups == []
+    assert lazy.meta.row_groups == lazy.meta.schema == []
     assert all(lazy.row_group(i).columns == [] for i in range(lazy.num_row_groups))
     assert assembled(lazy) == whole
     assert serialize(assembled(lazy)) == data

@@ -112,8 +112,8 @@ def external_json(material: Mapping[str, str]) -> bytes:
 
 
 def short(value: Any) -> str:
-    """What a file says, for a message: text, cut where it is long, or the kind of anything else."""
-    if not isinstance(value, str):
+    """What a file says, for a message: text or bytes, cut where they are long, or the kind of anything else."""
+    if not isinstance(value, (str, bytes)):
         return f"({type(value).__name__})"
     return repr(value) if len(value) <= _LONG else f"{value[:_LONG]!r}..."
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pyparq.encryption.aad import IS_PAGE, ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import GCM_OVERHEAD, LENGTH, SIGNATURE, DataKey, module_end, stated_length
-from pyparq.encryption.material import describe
+from pyparq.encryption.material import describe, short
 from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
@@ -303,7 +303,7 @@ class EncryptedFile:
                 )
             return self._footer_key
         if ".".join(own.path_in_schema) != name:
-            raise CorruptFileError(f"the column's encryption is that of {'.'.join(own.path_in_schema)!r}")
+            raise CorruptFileError(f"the column's encryption is that of {short('.'.join(own.path_in_schema))}")
         with self._lock:
             place = name, own.key_metadata
             if place not in self._column_keys:
@@ -332,7 +332,7 @@ def _aad_prefix(properties: DecryptionProperties | None, stored: Any) -> bytes:
     in_file: bytes | None = stored.aad_prefix or None
     if in_file is not None:
         if given not in (None, in_file):
-            raise EncryptionError(f"the file has the AAD prefix {in_file!r}, not {given!r}: it is another file")
+            raise EncryptionError(f"the file has the AAD prefix {short(in_file)}, not {given!r}: it is another file")
         return in_file
     if stored.supply_aad_prefix:
         if given is None and properties is not None:

@@ -4,9 +4,9 @@ A footer of 20 row groups x 5,000 columns has 11.5 MB and takes most of a second
 a query of one column needs 20 of its 100,000 column chunks. The native index notes where every row group and
 column chunk starts; each piece is then decoded by the generated code when it is asked for, and kept.
 
-The pieces are cut out so that what is decoded is itself a valid struct: FileMetaData with an empty list of
-row groups, RowGroup with an empty list of columns (compact protocol numbers fields by differences, which an
-empty list in place of a full one leaves as they are).
+The pieces are cut out so that what is decoded is itself a valid struct: FileMetaData with empty lists of schema
+elements and of row groups, RowGroup with an empty list of columns (compact protocol numbers fields by differences,
+which an empty list in place of a full one leaves as they are).
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from __future__ import annotations
 import zlib
 
 from pyparq.format.codec import Bytes, ThriftDecodeError, ThriftTruncatedError, deserialize
-from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup
+from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement
 from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_index_footer
 
 __all__ = ["LazyFileMetaData"]
 
 _EMPTY_LIST = b"\x0c"  # no elements, of type struct
+_SCHEMA_ALONE = b"\x15\x00\x19", b"\x16\x00\x19\x0c\x00"
+"""What stands around the list of schema elements in a FileMetaData of version 0 without rows and row groups."""
 
 
 class LazyFileMetaData:
@@ -31,17 +33,29 @@ class LazyFileMetaData:
     several threads.
     """
 
-    __slots__ = ("_chunk_starts", "_chunks", "_data", "_first_chunk", "_groups", "_row_groups", "end", "meta")
+    __slots__ = (
+        "_chunk_starts",
+        "_chunks",
+        "_data",
+        "_first_chunk",
+        "_groups",
+        "_row_groups",
+        "end",
+        "meta",
+        "schema_bytes",
+    )
 
     meta: FileMetaData
-    """Everything but the row groups (`meta.row_groups` is empty). Not to be changed."""
+    """Everything but the row groups and the schema (whose lists are empty). Not to be changed."""
+    schema_bytes: bytes
+    """The list of schema elements as it is stored."""
     end: int
     """Position behind the struct in the bytes."""
 
     def __init__(self, data: Bytes) -> None:
         view = memoryview(data).cast("B")
         try:
-            end, _, (start, stop), groups, first_chunk, chunk_starts = thrift_index_footer(view)
+            end, schema, row_groups, groups, first_chunk, chunk_starts = thrift_index_footer(view)
         except ThriftTruncated as error:
             raise ThriftTruncatedError(f"FileMetaData: {error}") from None
         except KernelError as error:
@@ -53,7 +67,16 @@ class LazyFileMetaData:
         self._chunk_starts = chunk_starts
         self._row_groups: dict[int, RowGroup] = {}
         self._chunks: dict[tuple[int, int], ColumnChunk] = {}
-        self.meta, _ = deserialize(FileMetaData, b"".join((view[:start], _EMPTY_LIST, view[stop:end])))
+        self.schema_bytes = bytes(view[schema[0] : schema[1]])
+        (first, behind), (second, rest) = sorted((schema, row_groups))
+        pieces = view[:first], _EMPTY_LIST, view[behind:second], _EMPTY_LIST, view[rest:end]
+        self.meta, _ = deserialize(FileMetaData, b"".join(pieces))
+
+    def schema(self) -> list[SchemaElement]:
+        """The schema elements, decoded anew at every call."""
+        before, after = _SCHEMA_ALONE
+        found: list[SchemaElement] = deserialize(FileMetaData, before + self.schema_bytes + after)[0].schema
+        return found
 
     @property
     def num_row_groups(self) -> int:

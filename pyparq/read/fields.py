@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyparq.errors import OptionError
 from pyparq.options import ReadOptions
@@ -13,8 +14,22 @@ from pyparq.schema.tree import Node, SchemaTree
 from pyparq.schema.types import Field, Physical, Schema
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of a result: its shape, the leaves it needs, and the Arrow field it becomes.
+
+    ``stored`` is the field by the file's own schema, ``field`` what it is returned as.
+    """
+
+    shape: Shape
+    stored: Field
+    leaves: tuple[Node, ...]
+    field: Field
+
+
 class FileFields:
-    """Fields of one file's columns. Everything is worked out when it is first asked for: files may be wide."""
+    """Fields of the columns of files with one schema. Everything is worked out when it is first asked for: files may be
+    wide. May be used from several threads: what two work out at once is the same."""
 
     def __init__(self, tree: SchemaTree, key_values: Mapping[bytes, bytes], options: ReadOptions) -> None:
         self._tree = tree
@@ -23,6 +38,7 @@ class FileFields:
         self._hints = Hints(key_values, len(tree.root.children), options.use_arrow_schema)
         self._places: dict[Node, int] | None = None
         self._dictionaries: dict[Node, frozenset[int]] = {}
+        self._whole: dict[Node, Output] = {}
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
@@ -32,13 +48,17 @@ class FileFields:
     @property
     def schema(self) -> Schema:
         """The schema of tables of all columns."""
-        found = []
-        for node in self._tree.root.children:
+        return Schema(tuple(self.whole(node).field for node in self._tree.root.children), self.metadata)
+
+    def whole(self, node: Node) -> Output:
+        """A top-level column with all its leaves."""
+        found = self._whole.get(node)
+        if found is None:
             shape = shape_of(node)
             stored = self.stored(shape, None)
-            if stored is not None:
-                found.append(self.result(stored, shape))
-        return Schema(tuple(found), self.metadata)
+            assert stored is not None, "a column without leaves"
+            found = self._whole[node] = Output(shape, stored, tuple(node.leaves()), self.result(stored, shape))
+        return found
 
     def stored(self, shape: Shape, columns: Collection[int] | None) -> Field | None:
         """The field by the file's own schema, reduced to the leaves in ``columns``."""

@@ -27,7 +27,7 @@ from pyparq.columns import (
     take,
 )
 from pyparq.errors import CorruptFileError, LimitError
-from pyparq.read.project import Output
+from pyparq.read.fields import Output
 from pyparq.read.restore import HintMismatch, restore_all, too_many, with_int32_indices
 from pyparq.schema.types import DataType, Schema
 from pyparq.table import Batch, Column, widen_columns

@@ -11,7 +11,8 @@ from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, 
 from pyparq.errors import OptionError
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_from_statistics
-from pyparq.read.open import Chunk, OpenFile, to_bytes
+from pyparq.read.open import Chunk, OpenFile
+from pyparq.read.schemas import to_bytes
 from pyparq.schema.tree import Node
 
 

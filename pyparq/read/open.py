@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from pyparq.encryption.reading import ChunkDecryption, FileDecryption
-from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, EncryptionError, UnsupportedError, located
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
@@ -17,11 +17,10 @@ from pyparq.io.fetch import Fetcher, IOCounts
 from pyparq.io.source import open_source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-from pyparq.read.fields import FileFields
 from pyparq.read.footer import MAGIC, read_footer
+from pyparq.read.schemas import schema_of
 from pyparq.schema.order import Order, order_of
-from pyparq.schema.tree import Node, SchemaTree, build_tree
-from pyparq.schema.types import LeafType, Physical
+from pyparq.schema.tree import Node, SchemaTree
 
 DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""
@@ -76,15 +75,11 @@ class OpenFile:
         self.footer = footer
         self.decryption = decryption
         self.options = options
-        self.tree: SchemaTree = build_tree(footer.meta.schema, options.limits.max_schema_depth)
-        if options.coerce_int96_timestamp_unit != "ns":
-            _coerce_int96(self.tree, options.coerce_int96_timestamp_unit)
-        _read_as_binary(self.tree, options.binary_columns)
-        self.key_values: dict[bytes, bytes] = {
-            to_bytes(pair.key): to_bytes(pair.value) for pair in footer.meta.key_value_metadata or []
-        }
+        shared = schema_of(footer, options)
+        self.tree: SchemaTree = shared.tree
+        self.key_values = dict(shared.key_values)
         """Key-value metadata of the file."""
-        self.fields = FileFields(self.tree, self.key_values, options)
+        self.fields = shared.fields
         self._chunks: dict[tuple[int, int], Chunk] = {}
         self._rows: dict[int, int] = {}
         counts = fetcher.counts
@@ -215,24 +210,6 @@ class OpenFile:
         self.fetcher.source.close()
 
 
-def _coerce_int96(tree: SchemaTree, unit: str) -> None:
-    for leaf in tree.leaves:
-        if leaf.element.type == Physical.INT96:
-            leaf.type = replace(leaf.type, unit=unit)
-
-
-def _read_as_binary(tree: SchemaTree, names: Sequence[str]) -> None:
-    """Take the annotation off text columns (a group's name stands for all text below it)."""
-    for name in names:
-        node = tree.find(name)
-        leaves = [leaf for leaf in node.leaves() if leaf.type.is_text]
-        if not leaves and any(leaf.type.kind != "binary" for leaf in node.leaves()):
-            what = node.type.kind if node.is_leaf else "a group without text"
-            raise OptionError(f"binary_columns is for text, not {what}", column=node.dotted)
-        for leaf in leaves:
-            leaf.type = LeafType(leaf.type.physical, "binary")
-
-
 def open_file(where: Any, options: ReadOptions) -> OpenFile:
     """Open ``where`` (see :func:`pyparq.io.source.open_source`) and read its footer.
 
@@ -249,9 +226,3 @@ def open_file(where: Any, options: ReadOptions) -> OpenFile:
         if source is not where:
             source.close()
         raise
-
-
-def to_bytes(value: str | bytes | None) -> bytes:
-    if value is None:
-        return b""
-    return value.encode() if isinstance(value, str) else bytes(value)

@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from pyparq.errors import OptionError
-from pyparq.read.fields import FileFields
+from pyparq.errors import OptionError, UnsupportedError
+from pyparq.read.fields import FileFields, Output
 from pyparq.schema.shape import Shape, shape_of
 from pyparq.schema.tree import Node, SchemaTree
-from pyparq.schema.types import Field
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One column of the result: its shape, the leaves it needs, and the Arrow field it becomes.
-
-    ``stored`` is the field by the file's own schema, ``field`` what it is returned as.
-    """
-
-    shape: Shape
-    stored: Field
-    leaves: tuple[Node, ...]
-    field: Field
 
 
 def project(tree: SchemaTree, columns: Sequence[str] | None, fields: FileFields) -> list[Output]:
     """The result's columns: all, or those named, in the order of the names (a repeated name counts once).
 
     A name is a top-level column or a dotted path into one; paths into one column give one column reduced to those
-    leaves. Raises :class:`ColumnNotFoundError` with near matches.
+    leaves. Raises :class:`ColumnNotFoundError` with near matches, and :class:`UnsupportedError` for a column with a
+    group without fields in it.
     """
     if columns is None:
-        return [_output(node, None, fields) for node in tree.root.children]
+        outputs = [fields.whole(node) for node in tree.root.children]
+    else:
+        outputs = [_output(node, leaves, fields) for node, leaves in _named(tree, columns).items()]
+    for output in outputs:
+        if output.shape.kind != "leaf":
+            _check_filled(output.shape)
+    return outputs
+
+
+def _check_filled(shape: Shape) -> None:
+    if shape.kind == "struct" and not shape.children:
+        raise UnsupportedError(
+            "a group without fields: nothing is stored that tells in which rows it is null; read the other columns",
+            column=shape.node.dotted,
+        )
+    for child in shape.children:
+        _check_filled(child)
+
+
+def _named(tree: SchemaTree, columns: Sequence[str]) -> dict[Node, set[int] | None]:
+    """The top-level nodes of the named columns, with the leaves wanted of each (``None``: all)."""
     if isinstance(columns, str):
         raise OptionError(f"columns must be a list of names; did you mean [{columns!r}]?")
     wanted: dict[Node, set[int] | None] = {}
@@ -46,16 +52,17 @@ def project(tree: SchemaTree, columns: Sequence[str] | None, fields: FileFields)
         leaves = {leaf.column for leaf in node.leaves()}
         before = wanted.get(top, set())
         wanted[top] = None if node is top or before is None else before | leaves
-    return [_output(node, leaves, fields) for node, leaves in wanted.items()]
+    return wanted
 
 
 def _output(node: Node, columns: set[int] | None, fields: FileFields) -> Output:
+    if columns is None:
+        return fields.whole(node)
     shape = shape_of(node)
-    if columns is not None and shape.kind != "leaf":
-        columns = columns | _whole_maps(shape, columns)
+    columns = columns | _whole_maps(shape, columns)
     stored = fields.stored(shape, columns)
     assert stored is not None, "a column without leaves"
-    leaves = tuple(leaf for leaf in node.leaves() if columns is None or leaf.column in columns)
+    leaves = tuple(leaf for leaf in node.leaves() if leaf.column in columns)
     return Output(shape, stored, leaves, fields.result(stored, shape))
 
 

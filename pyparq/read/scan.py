@@ -20,11 +20,12 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
+from pyparq.read.fields import Output
 from pyparq.read.fit import Stream, restore_batches
 from pyparq.read.leaf import DecodedLeaf, slot_level
 from pyparq.read.open import OpenFile
 from pyparq.read.plan import RowGroupPlan, ScanPlan
-from pyparq.read.project import Output, project
+from pyparq.read.project import project
 from pyparq.read.prune import Pruner, Selection, StageReport
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
 from pyparq.schema.types import Schema

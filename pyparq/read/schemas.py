@@ -1,0 +1,96 @@
+"""What a schema means, worked out once for all files that have it: the parts of a dataset, a file that is opened again.
+
+Known by the schema's stored bytes and all else that its meaning depends on, never by where a file lies.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pyparq.errors import OptionError
+from pyparq.format.footer import LazyFileMetaData
+from pyparq.options import ReadOptions
+from pyparq.read.fields import FileFields
+from pyparq.schema.tree import SchemaTree, build_tree
+from pyparq.schema.types import LeafType, Physical
+
+MOST_SCHEMAS = 32
+"""Schemas that are kept, those used last."""
+LARGEST = 16 << 10
+"""Stored bytes, key-value metadata included, up to which one is kept."""
+
+
+class FileSchema(NamedTuple):
+    """Shared by files: nothing in it may be changed."""
+
+    tree: SchemaTree
+    key_values: dict[bytes, bytes]
+    """Key-value metadata of the file."""
+    fields: FileFields
+
+
+_known: OrderedDict[tuple[Any, ...], FileSchema] = OrderedDict()
+_lock = threading.Lock()
+
+
+def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
+    """Tree and fields of a file as ``options`` ask for them.
+
+    Raises :class:`CorruptFileError` for a schema that is no tree, :class:`LimitError` for one that nests too deeply,
+    :class:`ColumnNotFoundError` and :class:`OptionError` for columns in ``options`` that are not there or do not fit.
+    """
+    pairs = [(to_bytes(pair.key), to_bytes(pair.value)) for pair in footer.meta.key_value_metadata or []]
+    if len(footer.schema_bytes) + sum(len(key) + len(value) for key, value in pairs) > LARGEST:
+        return _made(footer, dict(pairs), options)
+    key = (
+        footer.schema_bytes, tuple(pairs), options.limits.max_schema_depth, options.coerce_int96_timestamp_unit,
+        tuple(options.binary_columns), tuple(options.read_dictionary), options.use_arrow_schema,
+    )  # fmt: skip
+    with _lock:
+        known = _known.get(key)
+        if known is not None:
+            _known.move_to_end(key)
+            return known
+    made = _made(footer, dict(pairs), options)
+    with _lock:
+        _known[key] = made
+        if len(_known) > MOST_SCHEMAS:
+            _known.popitem(last=False)
+    return made
+
+
+def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: ReadOptions) -> FileSchema:
+    tree = build_tree(footer.schema(), options.limits.max_schema_depth)
+    if options.coerce_int96_timestamp_unit != "ns":
+        _coerce_int96(tree, options.coerce_int96_timestamp_unit)
+    _read_as_binary(tree, options.binary_columns)
+    return FileSchema(tree, key_values, FileFields(tree, key_values, options))
+
+
+def _coerce_int96(tree: SchemaTree, unit: str) -> None:
+    for leaf in tree.leaves:
+        if leaf.element.type == Physical.INT96:
+            leaf.type = replace(leaf.type, unit=unit)
+
+
+def _read_as_binary(tree: SchemaTree, names: Sequence[str]) -> None:
+    """Take the annotation off text columns (a group's name stands for all text below it)."""
+    for name in names:
+        node = tree.find(name)
+        leaves = [leaf for leaf in node.leaves() if leaf.type.is_text]
+        if not leaves and any(leaf.type.kind != "binary" for leaf in node.leaves()):
+            what = node.type.kind if node.is_leaf else "a group without text"
+            raise OptionError(f"binary_columns is for text, not {what}", column=node.dotted)
+        for leaf in leaves:
+            leaf.type = LeafType(leaf.type.physical, "binary")
+
+
+def to_bytes(value: str | bytes | None) -> bytes:
+    """A key or value of key-value metadata; what is absent is empty."""
+    if value is None:
+        return b""
+    return value.encode() if isinstance(value, str) else bytes(value)
