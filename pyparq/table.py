@@ -173,7 +173,7 @@ class Table:
         """A pandas DataFrame; :class:`UnsupportedError` where pandas is not installed.
 
         Converted by pyarrow, as pandas itself does it, or by the same rules (:mod:`pyparq.frame`) without pyarrow and
-        for types that it does not convert (lists of string views).
+        for what it does not convert (lists of string views; dates and times that Python's cannot be).
         ``pandas`` metadata, where the table has it, brings the index back; where it makes no sense it is ignored.
         ``options`` are those of ``pyarrow.Table.to_pandas`` and need pyarrow.
         """
@@ -185,7 +185,7 @@ class Table:
             return frame_of(self)
         try:
             return self._to_pandas_by_pyarrow(options)
-        except NotImplementedError:  # pyarrow's own error is one
+        except (NotImplementedError, ValueError):  # pyarrow's own errors are such; times beyond a day give the second
             if options:
                 raise
             return frame_of(self)

@@ -49,6 +49,25 @@ def test_as_pyarrow_has_it(rows: int) -> None:
     pd.testing.assert_frame_equal(frame_of(table), table.to_arrow().to_pandas())
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([-1, None, 86_400_000], pa.time32("ms")),
+        pa.array([2**62, None, 0], pa.time64("us")),
+        pa.array([2**31 - 1, None, 0], pa.date32()),
+    ],
+)
+def test_times_that_python_has_not(column: pa.Array) -> None:
+    """pyarrow refuses them; one bad value must not keep the others from being seen. (fastparquet writes such times for
+    missing ones.)"""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": column, "n": [1, 2, 3]}), sink)
+    frame = pyparq.read_table(sink.getvalue()).to_pandas()
+    assert frame["n"].tolist() == [1, 2, 3]
+    assert pd.isna(frame["x"][1])
+    assert frame["x"].notna().tolist() == [True, False, True]
+
+
 def test_lists_and_dictionaries() -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"l": [[1], [2], None], "d": ["b", None, "a"]}), sink)
