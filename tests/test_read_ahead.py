@@ -30,6 +30,7 @@ TABLE = pa.table(
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Thresholds low enough for small files, two CPUs wherever this runs; the windows that were shared out."""
     monkeypatch.setattr(columns, "THREADS_FROM", 1)
+    monkeypatch.setattr(columns, "TASK_FROM", 0)
     monkeypatch.setattr(columns, "cpu_count", lambda: 2)
     monkeypatch.setattr(ahead, "WINDOW", 60_000)
     windows: list[int] = []

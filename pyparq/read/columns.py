@@ -21,6 +21,8 @@ from pyparq.threads import cpu_count, map_tasks
 
 THREADS_FROM = 2 << 20
 """From this many stored bytes on, decoding is worth handing to threads."""
+TASK_FROM = 64 << 10
+"""Chunks of fewer stored bytes do not count for that: they are mostly Python, which one thread runs at a time."""
 TOGETHER = 1 << 20
 """Column reads below this many bytes are fetched in one step with their neighbours and decoded without threads."""
 
@@ -81,7 +83,8 @@ class ColumnReader:
                 data = fetched.get(k) or self.file.fetcher.fetch(read.ranges)
                 return self._decode(item, read, data, alone)
 
-        threads = self.options.use_threads and sum(r.num_bytes for r in reads) >= THREADS_FROM
+        large = sum(r.num_bytes for r in reads if r.num_bytes >= TASK_FROM)
+        threads = self.options.use_threads and large >= THREADS_FROM
         alone = threads and len(reads) == 1
         # The largest first: a long task that starts last would leave the other threads idle.
         order = sorted(range(len(reads)), key=lambda k: -reads[k].num_bytes) if threads else range(len(reads))

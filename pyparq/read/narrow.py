@@ -65,7 +65,7 @@ class Narrower:
         if parts.rep_levels is None:
             self.row += parts.num_levels
             entries = self._in(first, self.row)
-            if self._adjoin and len(entries):
+            if len(entries) and (self._adjoin or entries[-1] - entries[0] == len(entries) - 1):
                 return slice(int(entries[0]) - first, int(entries[-1]) - first + 1)
             return entries - first
         # The first entries may continue the row before, where pages do not begin with one.

@@ -28,6 +28,8 @@ from pyparq.write.sort import Rows, cut_groups, first_unsorted, sort_order
 
 _MIN_THREADED_BYTES = 1 << 20
 """Row groups smaller than this are encoded where they are: threads would cost more than they bring."""
+_MIN_TASK_BYTES = 24 << 10
+"""So are those with fewer bytes per column: these are mostly Python, which one thread runs at a time."""
 _IN_FLIGHT = 2
 """Row groups held encoded or half encoded: one being stored, one being encoded."""
 
@@ -84,7 +86,7 @@ class RowGroupEncoder:
             else:
                 _check_sorted(leaves, keys, first_row)
         size = sum(batch_bytes(b, 0, b.num_rows) for b in batches)
-        self._submit(num_rows, make, threaded=size >= _MIN_THREADED_BYTES)
+        self._submit(num_rows, make, size)
 
     def add_sorted(self, batches: list[Batch]) -> None:
         """All rows of the file, sorted together, in as many row groups as they take."""
@@ -104,7 +106,7 @@ class RowGroupEncoder:
             def picked(top: int, part: np.ndarray[tuple[int], np.dtype[np.int64]] = part) -> list[LeafData]:
                 return [rows.pick(part) for rows in rows_of[top]]
 
-            self._submit(stop - start, picked, threaded=int(sizes[part].sum()) >= _MIN_THREADED_BYTES)
+            self._submit(stop - start, picked, int(sizes[part].sum()))
 
     def settle(self) -> None:
         """Wait until every row group is stored."""
@@ -135,8 +137,8 @@ class RowGroupEncoder:
             found += [d for d in leaves_of(top) if d.node.column == node.column]
         return found
 
-    def _submit(self, num_rows: int, leaves_of: Leaves, threaded: bool) -> None:
-        """Start encoding a row group, after making room for it."""
+    def _submit(self, num_rows: int, leaves_of: Leaves, size: int) -> None:
+        """Start encoding a row group of about ``size`` bytes, after making room for it."""
         ordinal, tops = self._submitted, range(len(self._shapes))
         self._submitted += 1
         self._rows_before += num_rows
@@ -148,6 +150,7 @@ class RowGroupEncoder:
             finally:
                 self._choices.release(leaf.column for leaf in self._shapes[top].node.leaves())
 
+        threaded = size >= max(_MIN_THREADED_BYTES, _MIN_TASK_BYTES * len(tops))
         if threaded and self._options.use_threads and cpu_count() > 1:
             self._store(keep=_IN_FLIGHT - 1)
             self._running.append(_Running(num_rows, [pool().submit(encode, top) for top in tops]))
