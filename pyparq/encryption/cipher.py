@@ -38,7 +38,7 @@ _REFUSED = "it fails its authentication: another key or AAD, or altered bytes"
 
 _CTR_START = b"\x00\x00\x00\x01"
 _BLOCK = 16
-_LARGE = 24 << 10
+_LARGE = 64 << 10
 
 Buffer = npt.NDArray[np.uint8]
 
