@@ -11,13 +11,14 @@ import pytest
 
 import pyparq
 from pyparq import ParquetFile
-from pyparq.errors import ChecksumError
+from pyparq.errors import ChecksumError, CorruptFileError
 from pyparq.read import ahead, columns
 
 ROWS = 30_000
 TABLE = pa.table(
     {
         "number": pa.array(np.random.default_rng(3).integers(0, 1 << 60, ROWS)),
+        "holes": pa.array([None if 9_000 < n < 21_000 and n % 5 == 0 else n / 7 for n in range(ROWS)]),
         "few": pa.array([None if n % 7 == 0 else f"word {n % 50}" for n in range(ROWS)]),
         "many": [f"text {n * 7919 % 65537}" for n in range(ROWS)],
         "lists": [list(range(n % 4)) if n % 5 else None for n in range(ROWS)],
@@ -56,6 +57,26 @@ def test_each_column_alone(tmp_path: Path, codec: str, version: str, small_parts
     assert pa.table(pyparq.read_table(path, columns=["pairs.b"]))["pairs"].combine_chunks().field("b").to_pylist() == [
         pair["b"] for pair in TABLE["pairs"].to_pylist()
     ]
+
+
+def test_values_that_do_not_decode_are_told_with_their_page(tmp_path: Path) -> None:
+    """In either half: a delta page cut short, its CRC made right."""
+    path = tmp_path / "file.parquet"
+    pyparq.write_table(
+        TABLE.select(["number"]), path, data_page_size=9_000, row_group_size=ROWS, compression="none",
+        column_encoding={"number": "DELTA_BINARY_PACKED"}, write_page_checksum=False,
+    )  # fmt: skip
+    whole = path.read_bytes()
+    places = ParquetFile(path).page_locations(0, "number")
+    assert places is not None
+    for page in (1, len(places) - 2):
+        damaged = bytearray(whole)
+        end = int(places.offsets[page] + places.sizes[page])
+        header = int(places.offsets[page]) + whole[int(places.offsets[page]) : end].index(b"\x80\x01\x04")
+        damaged[header : header + 2] = b"\x01\x7f"  # blocks of one value, of 127 miniblocks
+        with pytest.raises(CorruptFileError, match="DELTA_BINARY_PACKED") as caught:
+            pyparq.read_table(bytes(damaged))
+        assert (caught.value.row_group, caught.value.column, caught.value.page) == (0, "number", page)
 
 
 def test_damage_is_told_with_its_page(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from pyparq.errors import CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError, leaf_slots
 from pyparq.options import ReadOptions
-from pyparq.read.ahead import OpenedPage, open_ahead
-from pyparq.read.builder import Builder, Valid, make_builder
+from pyparq.read.ahead import OpenedPage, Slots, open_ahead
+from pyparq.read.builder import Builder, FixedBuilder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
 from pyparq.read.narrow import Narrower, Places, decode_picked
@@ -87,22 +87,34 @@ class ChunkDecoder:
     def feed(self, pages: Iterable[StoredPage], ahead: bool = False) -> None:
         """Decode pages in order; a dictionary page among them becomes the dictionary. ``ahead``: with a second thread
         to open some of them."""
-        for page, parts in self._opened(pages, ahead):
+        for page, parts, placed in self._opened(pages, ahead):
             if page.ordinal == "dictionary":
                 if self.dictionary is None:
                     self.dictionary = decode_dictionary(page, self.chunk, self.options)
                     self.dictionary_decoded = 1
                 continue
             with located(row_group=self.chunk.row_group, column=self.chunk.name, page=page.ordinal):
-                self.feed_page(page, None, parts)
+                self.feed_page(page, None, parts, placed)
 
     def _opened(self, pages: Iterable[StoredPage], ahead: bool) -> Iterable[OpenedPage]:
         if ahead and self.narrower is None:
-            return open_ahead(pages, self.chunk, self.options)
-        return ((page, None) for page in pages)
+            return open_ahead(pages, self.chunk, self.options, self._room)
+        return ((page, None, False) for page in pages)
 
-    def feed_page(self, page: StoredPage, expected_rows: int | None = None, parts: PageParts | None = None) -> None:
-        """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it, ``parts`` the page opened."""
+    def _room(self, count: int) -> Slots | None:
+        """The next ``count`` slots, where every level is one."""
+        builder = self.builder
+        return builder.room(count) if isinstance(builder, FixedBuilder) and not self._keeps_levels else None
+
+    def feed_page(
+        self,
+        page: StoredPage,
+        expected_rows: int | None = None,
+        parts: PageParts | None = None,
+        placed: bool = False,
+    ) -> None:
+        """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it, ``parts`` the page opened,
+        ``placed`` says that its values are in the slots that :meth:`_room` gave for them."""
         count = num_levels_of(page)
         if self.num_levels + count > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
@@ -115,7 +127,10 @@ class ChunkDecoder:
             parts = open_page(page, self.chunk, self.options, self._buffers)
         if expected_rows is not None:
             _check_rows(parts, expected_rows)
-        if self.narrower is None:
+        if placed:
+            assert isinstance(self.builder, FixedBuilder)
+            self.builder.pass_over(count)
+        elif self.narrower is None:
             self._append(parts)
         else:
             self._append_picked(parts, *self.narrower.narrow(parts))
