@@ -183,3 +183,24 @@ class Scratch:
         if size > len(self._buffer):
             self._buffer = pool.take(max(size, 1 << 16))
         return self._buffer
+
+
+class Arena:
+    """As :class:`Scratch`, for several pages at a time: what was taken stays until :meth:`clear`."""
+
+    def __init__(self) -> None:
+        self._buffer = np.empty(0, np.uint8)
+        self._used = 0
+
+    def take(self, size: int) -> Bytes:
+        """At least ``size`` bytes."""
+        if self._used + size > len(self._buffer):
+            self._buffer = pool.take(max(size, 1 << 16))  # views keep the one before alive
+            self._used = 0
+        start = self._used
+        self._used += (size + 63) // 64 * 64
+        return self._buffer[start:]
+
+    def clear(self) -> None:
+        """Give all that was taken out again."""
+        self._used = 0

@@ -82,21 +82,23 @@ DECODERS: dict[str, tuple[Run, bytes]] = {
         lambda d: list(kernels.read_levels(d, N, 7, True)[0].tolist()),  # type: ignore[union-attr]
         reference.rle_literal(LEVELS, 3),
     ),
-    "gather_runs": (
-        decoder(lambda d, out, _: kernels.gather_runs(np.arange(700, dtype="<i4"), 4, d, N, None, out), N, np.int32, 0),
+    "gather_pages": (
+        decoder(
+            lambda d, out, _: kernels.gather_pages(np.arange(700, dtype="<i4"), 4, [(d, N, None)], out), N, np.int32, 0
+        ),
         b"\x0a" + reference.rle_run(7, 13, 10) + reference.rle_literal([v % 700 for v in INTS[:-13]], 10),
     ),
-    "gather_runs, nulls": (
+    "gather_pages, nulls": (
         decoder(
-            lambda d, out, _: kernels.gather_runs(np.arange(70, dtype="<i4"), 4, d, N // 3 * 2, TWO_OF_THREE, out),
+            lambda d, out, _: kernels.gather_pages(np.arange(70, dtype="<i4"), 4, [(d, N // 3 * 2, TWO_OF_THREE)], out),
             N // 3 * 3,
             np.int32,
             0,
         ),
         b"\x07" + reference.rle_run(7, 13, 7) + reference.rle_literal([v % 70 for v in INTS[: N // 3 * 2 - 13]], 7),
     ),
-    "ShortDictionary.gather_runs": (
-        decoder(lambda d, out, raw: SHORT.gather_runs(d, N, None, out, 0, raw), N + 1, np.int32, SHORT.room(N)),
+    "ShortDictionary.gather_pages": (
+        decoder(lambda d, out, raw: SHORT.gather_pages([(d, N, None)], out, 0, raw), N + 1, np.int32, SHORT.room(N)),
         b"\x02" + reference.rle_run(1, 13, 2) + reference.rle_literal([v % 3 for v in INTS[:-13]], 2),
     ),
     "bit_packed_decode_u8": (

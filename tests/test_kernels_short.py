@@ -87,7 +87,7 @@ def some_indices(rng: np.random.Generator, entries: int, count: int) -> list[int
 @pytest.mark.parametrize("nulls", [None, 0.0, 0.3, 1.0])
 @pytest.mark.parametrize("count", [0, 1, 7, 1023, 1024, 1025, 5003])
 @pytest.mark.parametrize("entries", [1, 2, 5, 300])
-def test_gather_runs(entries: int, count: int, nulls: float | None) -> None:
+def test_gather_pages(entries: int, count: int, nulls: float | None) -> None:
     rng = np.random.default_rng(count * 7 + entries)
     valid = None if nulls is None else (rng.random(count) >= nulls).astype(np.uint8)
     present = count if valid is None else int(valid.sum())
@@ -98,7 +98,7 @@ def test_gather_runs(entries: int, count: int, nulls: float | None) -> None:
     for width in (1, 3, 4, 8, 12, 16):
         dictionary = rng.integers(0, 256, entries * width, dtype=np.uint8)
         out = np.full(count * width + 8, 0x5A, np.uint8)
-        kernels.gather_runs(dictionary, width, data, present, valid, out[: count * width])
+        kernels.gather_pages(dictionary, width, [(data, present, valid)], out[: count * width])
         rows = dictionary.reshape(entries, width)
         expect = b"".join(bytes(width) if k is None else rows[k].tobytes() for k in places)
         assert out.tobytes() == expect + b"\x5a" * 8
@@ -108,7 +108,7 @@ def test_gather_runs(entries: int, count: int, nulls: float | None) -> None:
         room = short.room(present)
         whole = np.full(room + 64, 0x5A, np.uint8)
         offsets = np.empty(count + 1, np.int32)
-        total = short.gather_runs(data, present, valid, offsets, 1000, whole[:room])
+        total = short.gather_pages([(data, present, valid)], offsets, 1000, whole[:room])
         assert values_of(offsets - 1000, whole) == [b"" if k is None else strings[k] for k in places]
         assert total == offsets[-1] - 1000
         assert (whole[room:] == 0x5A).all()
@@ -129,49 +129,74 @@ def test_gather_runs(entries: int, count: int, nulls: float | None) -> None:
         b"\x02" + reference.rle_run(1, 20, 2)[:1],
     ],
 )
-def test_gather_runs_refuses(data: bytes) -> None:
+def test_gather_pages_refuses(data: bytes) -> None:
     fixed, short = np.arange(3, dtype=np.uint8), kernels.ShortDictionary(*binary([b"a", b"bc", b""]))
     valid = np.ones(30, np.uint8)
     valid[20:] = 0
     for present in (None, valid):
         slots = 20 if present is None else 30
         with pytest.raises(KernelError):
-            kernels.gather_runs(fixed, 1, data, 20, present, np.empty(slots, np.uint8))
+            kernels.gather_pages(fixed, 1, [(data, 20, present)], np.empty(slots, np.uint8))
         with pytest.raises(KernelError):
-            short.gather_runs(data, 20, present, np.empty(slots + 1, np.int32), 0, np.empty(1000, np.uint8))
+            short.gather_pages([(data, 20, present)], np.empty(slots + 1, np.int32), 0, np.empty(1000, np.uint8))
 
 
-def test_gather_runs_needs_what_fits() -> None:
+def test_gather_pages_needs_what_fits() -> None:
     data = b"\x01" + reference.rle_run(1, 20, 1)
     fixed, short = np.arange(2, dtype=np.uint8), kernels.ShortDictionary(*binary([b"a", b"bc"]))
     offsets, out = np.empty(21, np.int32), np.empty(1000, np.uint8)
     with pytest.raises(KernelError, match="due"):
-        kernels.gather_runs(fixed, 1, data, 20, None, out[:19])
-    with pytest.raises(KernelError, match="19 slots are present"):
-        kernels.gather_runs(fixed, 1, data, 20, np.ones(19, np.uint8), out[:19])
-    with pytest.raises(KernelError, match="19 slots are present"):
-        short.gather_runs(data, 20, np.ones(19, np.uint8), offsets[:20], 0, out)
+        kernels.gather_pages(fixed, 1, [(data, 20, None)], out[:19])
+    for ones, says in ((19, "more values than slots"), (21, "21 slots are present")):
+        with pytest.raises(KernelError, match=says):
+            kernels.gather_pages(fixed, 1, [(data, 20, np.ones(ones, np.uint8))], out[:ones])
+        with pytest.raises(KernelError, match=says):
+            short.gather_pages([(data, 20, np.ones(ones, np.uint8))], np.empty(ones + 1, np.int32), 0, out)
     with pytest.raises(KernelError, match="out_offsets"):
-        short.gather_runs(data, 20, None, offsets[:20], 0, out)
+        short.gather_pages([(data, 20, None)], offsets[:20], 0, out)
     with pytest.raises(KernelError, match="too small"):
-        short.gather_runs(data, 20, None, offsets, 0, out[: short.room(20) - 1])
+        short.gather_pages([(data, 20, None)], offsets, 0, out[: short.room(20) - 1])
     for count in (-1, 2**62):
         with pytest.raises(KernelError):
-            kernels.gather_runs(fixed, 8, data, count, None, out)
+            kernels.gather_pages(fixed, 8, [(data, count, None)], out)
         with pytest.raises(KernelError):
-            short.gather_runs(data, count, None, offsets, 0, out)
+            short.gather_pages([(data, count, None)], offsets, 0, out)
     # Without values there need be no index, and no entry.
     empty = kernels.ShortDictionary(*binary([]))
-    kernels.gather_runs(b"", 1, b"", 0, np.zeros(5, np.uint8), out[:5])
+    kernels.gather_pages(b"", 1, [(b"", 0, np.zeros(5, np.uint8))], out[:5])
     assert not out[:5].any()
-    assert empty.gather_runs(b"", 0, np.zeros(20, np.uint8), offsets, 7, out) == 0
+    assert empty.gather_pages([(b"", 0, np.zeros(20, np.uint8))], offsets, 7, out) == 0
     assert offsets.tolist() == [7] * 21
 
 
-def test_gather_runs_takes_a_last_group_without_its_padding() -> None:
+def test_gather_pages_of_several_pages() -> None:
+    rng = np.random.default_rng(5)
+    strings = [b"a", b"", b"the third", b"4"]
+    fixed, short = np.arange(4, dtype=np.uint16), kernels.ShortDictionary(*binary(strings))
+    pages, expect = [], []
+    for count, nulls in ((0, False), (1, False), (3000, True), (0, True), (20, False), (1500, True)):
+        slots = count + 500 * nulls
+        valid = rng.permutation(np.repeat([1, 0], [count, slots - count])).astype(np.uint8) if nulls else None
+        indices = some_indices(rng, 4, count)
+        pages.append((page_of(rng, indices, 2) if count else b"", count, valid))
+        picked = iter(indices)
+        expect += [next(picked) if valid is None or valid[i] else None for i in range(slots)]
+    out = np.empty(len(expect), np.uint16)
+    kernels.gather_pages(fixed.view(np.uint8), 2, pages, out.view(np.uint8))
+    assert out.tolist() == [k or 0 for k in expect]
+    offsets, data = np.empty(len(expect) + 1, np.int32), np.empty(short.room(len(expect)), np.uint8)
+    short.gather_pages(pages, offsets, 0, data)
+    assert values_of(offsets, data) == [b"" if k is None else strings[k] for k in expect]
+    kernels.gather_pages(fixed.view(np.uint8), 2, [], np.empty(0, np.uint8))
+    for bad in ([b""], [(b"", 0)], [(b"", 0, None, 0)], [(1, 0, None)], [(b"", 0, np.zeros(5))], [(b"", -1, None)]):
+        with pytest.raises(KernelError):
+            kernels.gather_pages(fixed.view(np.uint8), 2, bad, np.empty(0, np.uint8))
+
+
+def test_gather_pages_takes_a_last_group_without_its_padding() -> None:
     data = b"\x03" + reference.rle_literal([0, 1, 2, 3, 4, 5, 4, 3, 2, 1], 3)[: 1 + 3 + 1]
     out = np.empty(10, np.uint8)
-    kernels.gather_runs(np.arange(6, dtype=np.uint8), 1, data, 10, None, out)
+    kernels.gather_pages(np.arange(6, dtype=np.uint8), 1, [(data, 10, None)], out)
     assert out.tolist() == [0, 1, 2, 3, 4, 5, 4, 3, 2, 1]
     with pytest.raises(KernelError):
-        kernels.gather_runs(np.arange(6, dtype=np.uint8), 1, data, 11, None, np.empty(11, np.uint8))
+        kernels.gather_pages(np.arange(6, dtype=np.uint8), 1, [(data, 11, None)], np.empty(11, np.uint8))

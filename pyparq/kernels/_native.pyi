@@ -50,11 +50,12 @@ def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
 def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:
     """`out[i] = dictionary[indices[i]]` for checked int32 indices; `out` has len(indices) * width bytes."""
 
-def gather_runs(dictionary: Buffer, width: int, data: Buffer, count: int, valid: Buffer | None, out: Buffer) -> None:
-    """As `gather_fixed`, of `count` indices as a page has them: a byte with their bit width, then runs.
+IndexPage: TypeAlias = tuple[Any, int, Any]
+"""Dictionary indices as a page has them (a byte with their bit width, then runs), how many, and which slots they are
+for (None: as many slots as indices)."""
 
-    They go to the slots that are present; absent slots become zero bytes.
-    """
+def gather_pages(dictionary: Buffer, width: int, pages: list[IndexPage], out: Buffer) -> None:
+    """As `gather_fixed`, of the pages' indices, one page after another; absent slots become zero bytes."""
 
 def scatter_fixed(values: Buffer, width: int, valid: Buffer | None, out: Buffer) -> None:
     """Spread packed values over the slots that are present; absent slots become zero bytes."""
@@ -104,13 +105,8 @@ class ShortDictionary:
     def gather(self, indices: Buffer, out_offsets: Buffer, base: int, out_data: Buffer) -> int:
         """Offsets and bytes of the picked values in one pass; returns the bytes taken. May scribble behind them."""
 
-    def gather_runs(
-        self, data: Buffer, count: int, valid: Buffer | None, out_offsets: Buffer, base: int, out_data: Buffer
-    ) -> int:
-        """The same of `count` indices as a page has them: a byte with their bit width, then runs.
-
-        They go to the slots that are present; absent slots are empty.
-        """
+    def gather_pages(self, pages: list[IndexPage], out_offsets: Buffer, base: int, out_data: Buffer) -> int:
+        """The same of the pages' indices, one page after another; absent slots are empty."""
 
 def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data."""

@@ -21,6 +21,8 @@ from pyparq.schema.types import LeafType
 from pyparq.schema.values import BinaryValues, Values, count_of, empty_values
 
 Valid = npt.NDArray[np.uint8]
+IndexPage = tuple[Any, int, Valid | None]
+"""The value bytes of a dictionary-encoded page, how many values these are, and which slots are theirs."""
 _INT32_MAX = 0x7FFFFFFF
 _SPARE = 2 << 20
 
@@ -119,12 +121,13 @@ class FixedBuilder(_Builder):
         self._mark(None, count, count)
         return values
 
-    def append_runs(self, dictionary: Values, data: Any, present: int, valid: Valid | None, count: int) -> None:
-        """Decode a page of ``present`` dictionary indices."""
+    def append_pages(self, dictionary: Values, pages: list[IndexPage]) -> None:
+        """Decode pages of dictionary indices."""
         assert isinstance(dictionary, np.ndarray)
-        out = self._next(count)
-        kernels.gather_runs(as_bytes(dictionary), self._width, data, present, valid, as_bytes(out))
-        self._mark(valid, count, present)
+        out = self._next(sum(map(slots_of, pages)))
+        kernels.gather_pages(as_bytes(dictionary), self._width, pages, as_bytes(out))
+        for page in pages:
+            self._mark(page[2], slots_of(page), page[1])
 
     def append_indices(
         self, dictionary: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int
@@ -206,18 +209,41 @@ class BinaryBuilder(_Builder):
         self._used = int(offsets[-1])
         return BinaryValues(offsets, self._data)
 
-    def append_runs(self, dictionary: Values, data: Any, present: int, valid: Valid | None, count: int) -> None:
-        """Decode a page of ``present`` dictionary indices."""
+    def append_pages(self, dictionary: Values, pages: list[IndexPage]) -> None:
+        """Decode pages of dictionary indices."""
         assert isinstance(dictionary, BinaryValues)
-        short = self._short(dictionary, present)
-        if short is None or self._used + short.room(present) > _INT32_MAX:
-            self.append_indices(dictionary, rle.decode_indices(data, present, count_of(dictionary)), valid, count)
+        short = self._short(dictionary, sum(page[1] for page in pages))
+        if short is None:
+            self._append_long(dictionary, pages)
+            return
+        # Room is made for values of the greatest length: for few enough of them that most of it is there already.
+        first = 0
+        while first < len(pages):
+            after, values = first + 1, pages[first][1]
+            while after < len(pages) and short.room(values + pages[after][1]) <= _SPARE:
+                values += pages[after][1]
+                after += 1
+            self._append_short(short, dictionary, pages[first:after], values)
+            first = after
+
+    def _append_long(self, dictionary: BinaryValues, pages: list[IndexPage]) -> None:
+        for data, present, valid in pages:
+            indices = rle.decode_indices(data, present, count_of(dictionary))
+            self.append_indices(dictionary, indices, valid, present if valid is None else len(valid))
+
+    def _append_short(
+        self, short: kernels.ShortDictionary, dictionary: BinaryValues, pages: list[IndexPage], values: int
+    ) -> None:
+        room, count = short.room(values), sum(map(slots_of, pages))
+        if self._used + room > _INT32_MAX:
+            self._append_long(dictionary, pages)
             return
         self._reserve(count)
-        self._reserve_data(short.room(present))
+        self._reserve_data(room)
         offsets = self._offsets[self.length : self.length + count + 1]
-        self._used += short.gather_runs(data, present, valid, offsets, self._used, self._data[self._used :])
-        self._mark(valid, count, present)
+        self._used += short.gather_pages(pages, offsets, self._used, self._data[self._used :])
+        for page in pages:
+            self._mark(page[2], slots_of(page), page[1])
 
     def append_indices(
         self, dictionary: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int
@@ -280,6 +306,11 @@ def make_builder(leaf: LeafType, capacity: int, data_capacity: int, max_bytes: i
         # Room to spare costs nothing until it is touched, and saves a copy when the guess is short by a page.
         return BinaryBuilder(leaf, capacity, data_capacity + min(data_capacity, _SPARE), max_bytes)
     return FixedBuilder(leaf, capacity, max_bytes)
+
+
+def slots_of(page: IndexPage) -> int:
+    """Slots of a page, null ones included."""
+    return page[1] if page[2] is None else len(page[2])
 
 
 def _enlarged(array: npt.NDArray[Any], capacity: int, used: int) -> npt.NDArray[Any]:

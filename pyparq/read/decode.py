@@ -16,7 +16,7 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError, leaf_slots
 from pyparq.options import ReadOptions
 from pyparq.read.ahead import OpenedPage, Slots, open_ahead
-from pyparq.read.builder import Builder, FixedBuilder, Valid, make_builder
+from pyparq.read.builder import Builder, FixedBuilder, IndexPage, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
 from pyparq.read.narrow import Narrower, Places, decode_picked
@@ -24,6 +24,10 @@ from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageBuffers, PageParts, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8, to_column
 from pyparq.schema.values import BinaryValues, Values, count_of
+
+WAITING = 128 << 10
+"""Bytes of dictionary-encoded pages, opened, levels included, that are decoded by one call: threads that decode small
+pages one by one often wait for each other. More would not stay in a core's cache."""
 
 
 def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> Values:
@@ -61,6 +65,9 @@ class ChunkDecoder:
         self.pages_decoded = 0
         self.dictionary_decoded = 0
         self._buffers = PageBuffers()
+        self._waiting: list[tuple[int | str, IndexPage, int]] = []
+        """Ordinals of pages that are opened and not yet decoded, their indices, and the encoding."""
+        self._waiting_bytes = 0
         self._leaf = chunk.node.type
         self._checks_text = self._leaf.is_text
         self._slot_level = slot_level(chunk.node)
@@ -124,20 +131,24 @@ class ChunkDecoder:
         if self.narrower is not None and not planned and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
             return
         if parts is None:
+            if not self._waiting:
+                self._buffers.clear()
             parts = open_page(page, self.chunk, self.options, self._buffers)
         if expected_rows is not None:
             _check_rows(parts, expected_rows)
         if placed:
             assert isinstance(self.builder, FixedBuilder)
+            self._settle()
             self.builder.pass_over(count)
         elif self.narrower is None:
-            self._append(parts)
+            self._append(page.ordinal, parts)
         else:
             self._append_picked(parts, *self.narrower.narrow(parts))
         self.pages_decoded += 1
 
     def finish(self, rows: RowRanges) -> DecodedLeaf:
         """The decoded leaf; ``rows`` are those that the pages hold."""
+        self._settle()
         builder = self.builder
         column = builder.column() if isinstance(builder, DictionaryBuilder) else to_column(builder, self._leaf)
         leaf = DecodedLeaf(self.chunk.node, column, self._all_def_levels(), self._all_rep_levels(), rows)
@@ -173,20 +184,46 @@ class ChunkDecoder:
                 return
             values = decode_picked(parts, self._leaf, places)
         except KernelError as error:
-            raise _bad_values(parts, error) from error
+            raise _bad_values(parts.encoding, error) from error
         self._check_text(values)
         self.builder.append(values, valid, count)
 
-    def _append(self, parts: PageParts) -> None:
+    def _append(self, ordinal: int | str, parts: PageParts) -> None:
         count, valid = self._slots(parts)
+        if parts.encoding in DICTIONARY_ENCODINGS:
+            self._entries()
+            self._waiting.append((ordinal, (parts.data, parts.num_values, valid), parts.encoding))
+            self._waiting_bytes += len(parts.data) + (0 if valid is None else len(valid))
+            if self._waiting_bytes >= WAITING:
+                self._settle()
+            return
+        self._settle()
         try:
-            if parts.encoding in DICTIONARY_ENCODINGS:
-                self.builder.append_runs(self._entries(), parts.data, parts.num_values, valid, count)
-                return
             values = self.builder.append_encoded(parts.encoding, parts.data, parts.num_values, valid, count)
         except KernelError as error:
-            raise _bad_values(parts, error) from error
+            raise _bad_values(parts.encoding, error) from error
         self._check_text(values)
+
+    def _settle(self) -> None:
+        """Decode the pages that wait for it."""
+        if not self._waiting:
+            return
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        try:
+            self.builder.append_pages(self._entries(), [indices for _, indices, _ in waiting])
+        except KernelError:
+            self._find_fault(waiting)
+            raise
+
+    def _find_fault(self, waiting: list[tuple[int | str, IndexPage, int]]) -> None:
+        """Raise what is wrong with the first page of these that does not decode."""
+        for ordinal, indices, encoding in waiting:
+            try:
+                self.builder.append_pages(self._entries(), [indices])
+            except KernelError as error:
+                fault = _bad_values(encoding, error)
+                fault.locate(page=ordinal)
+                raise fault from error
 
     def _entries(self) -> Values:
         if self.dictionary is None:
@@ -210,8 +247,8 @@ class ChunkDecoder:
         return leaf_slots(levels, self._slot_level, maximum)
 
 
-def _bad_values(parts: PageParts, error: KernelError) -> CorruptFileError:
-    return CorruptFileError(f"bad {encoding_name(parts.encoding)} data: {error}")
+def _bad_values(encoding: int, error: KernelError) -> CorruptFileError:
+    return CorruptFileError(f"bad {encoding_name(encoding)} data: {error}")
 
 
 def _check_rows(parts: PageParts, expected: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.buffers import Scratch
+from pyparq.buffers import Arena
 from pyparq.compression import UNCOMPRESSED, decompress, most_output
 from pyparq.encodings import BIT_PACKED, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
 from pyparq.encryption.aad import Module
@@ -58,11 +58,17 @@ class PageParts:
 
 
 class PageBuffers:
-    """The buffers of one task: pages are decrypted into the one and decompressed into the other."""
+    """The buffers of one task: pages are decrypted into the one and decompressed into the other, and stay there until
+    they are cleared."""
 
     def __init__(self) -> None:
-        self.decrypted = Scratch()
-        self.decompressed = Scratch()
+        self.decrypted = Arena()
+        self.decompressed = Arena()
+
+    def clear(self) -> None:
+        """Nothing looks at the opened pages any more."""
+        self.decrypted.clear()
+        self.decompressed.clear()
 
 
 def read_header(

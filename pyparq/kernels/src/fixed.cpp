@@ -175,30 +175,40 @@ void pick(const uint8_t* dict, const uint32_t* indices, const uint8_t* valid, si
     }
 }
 
-void gather_runs(const RawIn& dict, int64_t width_, const RawIn& data, int64_t count_, const Valid& valid,
-                 const RawOut& out) {
-    const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
-    const size_t count = checked_count(count_, "count"), n = valid.none() ? count : valid.size;
-    if (out.size != checked_mul(n, width))
-        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are due");
-    NoGil nogil(out.size);
-    if (!valid.none()) check_present(valid, count);
+// The values of one page's indices, over its slots.
+void gather_page(const RawIn& dict, size_t width, size_t entries, const PageRuns& page, uint8_t* out) {
+    const size_t count = page.count, n = page.slots();
+    if (!page.valid.none()) check_present(page.valid, count);
     if (count == 0) {  // there may be no index at all, nor any entry
-        if (out.size > 0) std::memset(out.data, 0, out.size);
+        if (n > 0) std::memset(out, 0, n * width);
         return;
     }
-    IndexReader reader(data.data, data.size, entries);
+    IndexReader reader(page.data.data, page.data.size, entries);
     uint32_t indices[BLOCK + 1];
     by_width(width, [&](auto tag) {
         for (size_t from = 0; from < n; from += BLOCK) {
             const size_t m = std::min(BLOCK, n - from);
-            const uint8_t* present = valid.none() ? nullptr : valid.data + from;
+            const uint8_t* present = page.valid.none() ? nullptr : page.valid.data + from;
             const size_t values = present == nullptr ? m : count_set(present, m);
             reader.read(values, indices);
             indices[values] = 0;  // looked up for absent slots behind the last value
-            pick<decltype(tag)>(dict.data, indices, values == m ? nullptr : present, m, width, out.data + from * width);
+            pick<decltype(tag)>(dict.data, indices, values == m ? nullptr : present, m, width, out + from * width);
         }
     });
+}
+
+void gather_pages(const RawIn& dict, int64_t width_, const nb::list& pages_, const RawOut& out) {
+    const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
+    const std::vector<PageRuns> pages = page_runs(pages_);
+    const size_t n = total_slots(pages);
+    if (out.size != checked_mul(n, width))
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are due");
+    NoGil nogil(out.size);
+    uint8_t* at = out.data;
+    for (const PageRuns& page : pages) {
+        gather_page(dict, width, entries, page, at);
+        at += page.slots() * width;
+    }
 }
 
 template <class T>
@@ -277,7 +287,7 @@ void bind_fixed(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
     m.def("gather_fixed", &gather_fixed, "dictionary"_a, "width"_a, "indices"_a, "out"_a);
-    m.def("gather_runs", &gather_runs, "dictionary"_a, "width"_a, "data"_a, "count"_a, "valid"_a.none(), "out"_a);
+    m.def("gather_pages", &gather_pages, "dictionary"_a, "width"_a, "pages"_a, "out"_a);
     m.def("scatter_fixed", &scatter_fixed, "values"_a, "width"_a, "valid"_a.none(), "out"_a);
     m.def("compact_fixed", &compact_fixed, "values"_a, "width"_a, "valid"_a.none());
 }

@@ -137,30 +137,41 @@ class ShortDictionary {
         });
     }
 
-    int64_t gather_runs(const RawIn& data, int64_t count_, const Valid& valid, const OffsetsOut& out_offsets,
-                        int64_t base, const RawOut& out_data) const {
-        const size_t count = checked_count(count_, "count"), n = valid.none() ? count : valid.size;
+    int64_t gather_pages(const nb::list& pages_, const OffsetsOut& out_offsets, int64_t base,
+                         const RawOut& out_data) const {
+        const std::vector<PageRuns> pages = page_runs(pages_);
+        const size_t n = total_slots(pages);
+        size_t count = 0;
+        for (const PageRuns& page : pages) count += page.count;  // no more than slots, whose sum was checked
         NoGil nogil(n * 8);
-        if (!valid.none()) check_present(valid, count);
+        for (const PageRuns& page : pages)
+            if (!page.valid.none()) check_present(page.valid, page.count);
         return write(count, n, out_offsets, base, out_data, [&](const auto& entries, auto& at) {
-            if (count == 0) {  // there may be no index at all, nor any entry
-                std::fill_n(at.offsets, n, at.end);
-                return;
-            }
-            IndexReader reader(data.data, data.size, lengths_.size());
-            uint32_t indices[BLOCK];
-            for (size_t from = 0; from < n; from += BLOCK) {
-                const size_t m = std::min(BLOCK, n - from);
-                const uint8_t* present = valid.none() ? nullptr : valid.data + from;
-                const size_t values = present == nullptr ? m : count_set(present, m);
-                reader.read(values, indices);
-                if (values == m) entries.put(indices, m, at);
-                else entries.put_present(indices, values, present, m, at);
-            }
+            for (const PageRuns& page : pages) put_page(entries, page, at);
         });
     }
 
   private:
+    template <class E, class O>
+    void put_page(const E& entries, const PageRuns& page, Place<O>& at) const {
+        const size_t n = page.slots();
+        if (page.count == 0) {  // there may be no index at all, nor any entry
+            std::fill_n(at.offsets, n, at.end);
+            at.offsets += n;
+            return;
+        }
+        IndexReader reader(page.data.data, page.data.size, lengths_.size());
+        uint32_t indices[BLOCK];
+        for (size_t from = 0; from < n; from += BLOCK) {
+            const size_t m = std::min(BLOCK, n - from);
+            const uint8_t* present = page.valid.none() ? nullptr : page.valid.data + from;
+            const size_t values = present == nullptr ? m : count_set(present, m);
+            reader.read(values, indices);
+            if (values == m) entries.put(indices, m, at);
+            else entries.put_present(indices, values, present, m, at);
+        }
+    }
+
     // Calls f with the entries and the place of the first of `slots` values, of which `count` are present.
     template <class F>
     int64_t write(size_t count, size_t slots, const OffsetsOut& out_offsets, int64_t base, const RawOut& out_data,
@@ -200,6 +211,5 @@ void bind_gather_short(nb::module_& m) {
         .def(nb::init<const Offsets&, const RawIn&>(), "offsets"_a, "data"_a)
         .def("room", &ShortDictionary::room, "values"_a)
         .def("gather", &ShortDictionary::gather_indices, "indices"_a, "out_offsets"_a, "base"_a, "out_data"_a)
-        .def("gather_runs", &ShortDictionary::gather_runs, "data"_a, "count"_a, "valid"_a.none(), "out_offsets"_a,
-             "base"_a, "out_data"_a);
+        .def("gather_pages", &ShortDictionary::gather_pages, "pages"_a, "out_offsets"_a, "base"_a, "out_data"_a);
 }
