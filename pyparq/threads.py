@@ -48,6 +48,8 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool)
     """``[function(item) for item in items]``, on the pool when that can help. The first error is raised, after all
     tasks that had begun are done.
 
+    The caller takes part: where all workers have to be woken, a scheduler may put two on one processor for a while.
+
     Give the largest items first: half of the workers take from the front, half from the end. Small items are mostly
     Python, which only one thread can run at a time; large ones are mostly kernels and codecs, which run beside it.
     """
@@ -57,8 +59,9 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool)
     shared = _Shared(function, items)
     futures: list[Future[None]] = []
     try:
-        for k in range(workers):
+        for k in range(1, workers):
             futures.append(pool().submit(shared.work, k % 2 == 1))
+        shared.work(from_the_end=False)
         for future in futures:
             future.result()
     except BaseException:  # the caller was interrupted: tasks catch their own errors

@@ -77,11 +77,13 @@ def test_an_interrupted_caller_leaves_nothing_running() -> None:
     def task(number: int) -> None:
         started.append(number)
         running.append(number)
-        time.sleep(0.05)  # the caller waits by then
-        if number == 0:
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            time.sleep(0.05)
-        running.remove(number)
+        try:
+            time.sleep(0.05)  # the caller has a task of its own by then
+            if number == 0:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                time.sleep(0.05)
+        finally:
+            running.remove(number)
 
     with pytest.raises(KeyboardInterrupt):
         map_tasks(task, range(1000), True)
