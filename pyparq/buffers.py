@@ -13,7 +13,6 @@ import threading
 from collections import deque
 from contextlib import suppress
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,8 +142,9 @@ def memory_size() -> int:
     sizes = []
     with suppress(AttributeError, ValueError, OSError):  # not on every platform
         sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with suppress(OSError, ValueError):  # no such group, or "max"
-        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_bytes()))
+    # Not by pathlib, which takes longer to import than all else here. No such group, or "max":
+    with suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max", "rb") as file:
+        sizes.append(int(file.read()))
     return min(sizes, default=0)
 
 
