@@ -91,3 +91,17 @@ def test_damage_is_told_with_its_page(tmp_path: Path) -> None:
         with pytest.raises(ChecksumError) as caught:
             pyparq.read_table(bytes(damaged))
         assert (caught.value.row_group, caught.value.column, caught.value.page) == (0, "number", page)
+
+
+def test_a_dictionary_that_ends_within_a_chunk(tmp_path: Path, small_parts: list[int]) -> None:
+    """Pages that wait for each other have their slots before those that are decoded ahead."""
+    path = tmp_path / "file.parquet"
+    few = np.arange(60_000) * 7919 % 1000
+    table = pa.table({"n": pa.array(np.concatenate((few, np.arange(60_000) + (1 << 40))))})
+    pq.write_table(
+        table, path, compression="none", data_page_size=9_000, dictionary_pagesize_limit=20_000, write_batch_size=500
+    )
+    found = ParquetFile(path).pages(0, "n")
+    assert {page.encoding for page in found[1:]} == {"RLE_DICTIONARY", "PLAIN"}
+    assert pyparq.read_table(path).to_arrow() == table
+    assert len(small_parts) > 2

@@ -110,6 +110,7 @@ class ChunkDecoder:
 
     def _room(self, count: int) -> Slots | None:
         """The next ``count`` slots, where every level is one."""
+        self._settle()  # those that wait have slots before these
         builder = self.builder
         return builder.room(count) if isinstance(builder, FixedBuilder) and not self._keeps_levels else None
 
