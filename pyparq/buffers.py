@@ -185,6 +185,10 @@ class Scratch:
         return self._buffer
 
 
+_MOST_AHEAD = 4 << 20
+"""Bytes that an arena takes at most before it is asked for them."""
+
+
 class Arena:
     """As :class:`Scratch`, for several pages at a time: what was taken stays until :meth:`clear`."""
 
@@ -195,7 +199,8 @@ class Arena:
     def take(self, size: int) -> Bytes:
         """At least ``size`` bytes."""
         if self._used + size > len(self._buffer):
-            self._buffer = pool.take(max(size, 1 << 16))  # views keep the one before alive
+            # Views keep the one before alive. This one has room for more, which is where the next will go.
+            self._buffer = pool.take(max(size, min(2 * len(self._buffer), _MOST_AHEAD), 1 << 16))
             self._used = 0
         start = self._used
         self._used += (size + 63) // 64 * 64

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pyparq.buffers import Scratch, pool
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
+from pyparq.snappy_start import inflate_start
 
 UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
 """Numbers of ``CompressionCodec`` in parquet.thrift."""
@@ -72,13 +73,26 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | None = None) -> An
     return target
 
 
+def decompress_start(codec: int, data: Any, size: int, wanted: int, out: Bytes, spare: Scratch) -> Any:
+    """As :func:`decompress`, where only the first ``wanted`` bytes are needed: the rest may be missing.
+
+    A stream that is bad behind them may pass for a good one. ``spare`` has room for what this takes."""
+    start = inflate_start(data, size, wanted, out, spare) if codec == SNAPPY else None
+    return decompress(codec, data, size, out) if start is None else start
+
+
 _MOST_PER_BYTE = {UNCOMPRESSED: 1, SNAPPY: 22, GZIP: 1032, LZ4_RAW: 255, ZSTD: 1 << 15}
 """Output bytes that one stored byte can stand for: the formats' longest match for its shortest code."""
 
 
 def most_output(codec: int, stored: int) -> int:
     """No stream of ``stored`` bytes inflates to more than this. Brotli has no such bound worth naming."""
-    return stored * _MOST_PER_BYTE.get(codec, 1 << 31) + 64
+    return stored * most_per_byte(codec) + 64
+
+
+def most_per_byte(codec: int) -> int:
+    """As :func:`most_output`, for each byte."""
+    return _MOST_PER_BYTE.get(codec, 1 << 31)
 
 
 def _unreadable(codec: int) -> str:

@@ -21,6 +21,7 @@ LAYERS = [
     ["kernels"],
     ["format"],
     ["schema"],
+    ["snappy_start"],
     ["compression", "encryption"],
     ["encodings"],
     ["index"],

@@ -8,7 +8,7 @@
   argument that is not the buffer it asks for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,6 +45,63 @@ def rle_encode_u8(values: Buffer, bit_width: int) -> bytes:
 
 def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
     """Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error."""
+
+# --- few rows of some pages ---
+SparsePage: TypeAlias = tuple[Any, Any, int]
+"""A page of a leaf outside of lists: the bytes of its values, those of its definition levels without a length (None
+where nothing can be null), and how many rows it has. What lies behind the last wanted row need not be there."""
+
+def open_pages(
+    stored: Sequence[Any],
+    at: int,
+    wanted: Buffer,
+    rows: Buffer,
+    terms: tuple[int, int, int, int, int, int, int],
+    window: int,
+    inflate: Callable[[Any, int, int], Any],
+    crc32: Callable[[Any], int] | None,
+) -> list[tuple[Any, Any, int, int]]:
+    """(values, levels, number of rows, encoding) of whole pages in the clear, from page `at` on, up to the first that
+    is not of the usual kind (or is damaged), or until `window` bytes are inflated.
+
+    Only the first `wanted[k]` of the `rows[k]` values (int64) of a page are needed. `terms`: the maximum definition
+    level, the chunk's inflated size, limits.max_page, .expansion_floor, .max_expansion, .max_values_per_byte, and what
+    a byte inflates to at most. `inflate(stored, size, wanted)` gives the first `wanted` bytes at least of `size`.
+    """
+
+def pick_fixed(
+    pages: list[SparsePage], rows: Buffer, starts: Buffer, maximum: int, width: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None]:
+    """The bytes of the wanted rows' values, nulls left out, and their levels (None where all are `maximum`).
+
+    `rows` (int64) are those of all pages, one page after another, in each ascending and counted from its first;
+    those of page k, at least one, stand from `starts[k]` (int64) to `starts[k + 1]`.
+    """
+
+def pick_indices(
+    pages: list[SparsePage], rows: Buffer, starts: Buffer, maximum: int, limit: int
+) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
+    """As `pick_fixed`, of pages of dictionary indices (a byte with their bit width, then runs) below `limit`."""
+
+def pick_plain_binary(
+    pages: list[SparsePage], rows: Buffer, starts: Buffer, maximum: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8] | None]:
+    """As `pick_fixed`, of length-prefixed values: their offsets and bytes, and the levels."""
+
+def pick_places(
+    pages: list[SparsePage], rows: Buffer, starts: Buffer, maximum: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+    """Which of its values the wanted rows of each page have, and their levels; the pages' data is not looked at."""
+
+# --- files ---
+pread_ranges: Callable[[int, Buffer, Buffer, Buffer], int] | None
+"""`(fd, offsets, lengths, out)`: read ranges (int64) of an open file one after another into `out`; returns the bytes
+that came before its end, raises OSError as the system does. None where the system has no positioned reads."""
+
+# --- Snappy ---
+def snappy_head(block: Buffer, size: int, limit: int, out: Buffer) -> int:
+    """Copy as much of a Snappy block as fits into uint8 `out`, behind a preamble that states `limit` bytes instead of
+    `size`; returns the bytes written, 0 where the block states another size."""
 
 # --- fixed width ---
 def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:

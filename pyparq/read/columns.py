@@ -11,11 +11,11 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.read.decode import ChunkDecoder
 from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
-from pyparq.read.narrow import PAYS_FROM
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header, walk_pages
 from pyparq.read.plan import ColumnRead, plan_column
 from pyparq.read.prune import Selection
+from pyparq.read.sparse import PAYS_FROM
 from pyparq.schema.tree import Node
 from pyparq.threads import cpu_count, map_tasks
 
@@ -75,7 +75,9 @@ class ColumnReader:
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
         """Decode all that is wanted, in order; large chunks on threads of their own."""
         reads = self.plan(wanted)
-        fetched = self._fetch_small(reads)
+        large = sum(r.num_bytes for r in reads if r.num_bytes >= TASK_FROM)
+        threads = self.options.use_threads and large >= THREADS_FROM
+        fetched = self._fetch_small(reads, threads)
 
         def run(k: int) -> DecodedLeaf:
             read, item = reads[k], wanted[k]
@@ -83,19 +85,19 @@ class ColumnReader:
                 data = fetched.get(k) or self.file.fetcher.fetch(read.ranges)
                 return self._decode(item, read, data, alone)
 
-        large = sum(r.num_bytes for r in reads if r.num_bytes >= TASK_FROM)
-        threads = self.options.use_threads and large >= THREADS_FROM
         alone = threads and len(reads) == 1
         # The largest first: a long task that starts last would leave the other threads idle.
         order = sorted(range(len(reads)), key=lambda k: -reads[k].num_bytes) if threads else range(len(reads))
         done = dict(zip(order, map_tasks(run, list(order), threads), strict=True))
         return [done[k] for k in range(len(reads))]
 
-    def _fetch_small(self, reads: Sequence[ColumnRead]) -> dict[int, list[memoryview]]:
+    def _fetch_small(self, reads: Sequence[ColumnRead], threads: bool) -> dict[int, list[memoryview]]:
         """The bytes of all small reads in one step, by their place in ``reads``; merged within row groups."""
         groups: dict[int, list[int]] = {}
+        # Single pages of a local file hardly merge with other columns': each thread may as well read its own.
+        apart = threads and self.file.fetcher.source.is_local
         for k, read in enumerate(reads):
-            if read.num_bytes < TOGETHER:
+            if read.num_bytes < TOGETHER and not (apart and read.pages is not None and read.num_bytes >= TASK_FROM):
                 groups.setdefault(read.row_group, []).append(k)
         found = self.file.fetcher.fetch_groups([[r for k in part for r in reads[k].ranges] for part in groups.values()])
         fetched: dict[int, list[memoryview]] = {}
@@ -117,10 +119,9 @@ class ColumnReader:
         )
         if read.pages is None:
             decoder.feed(walk_pages(data[0], chunk, self.options), ahead=alone and cpu_count() > 1)
-            if decoder.narrower is not None:
-                decoder.narrower.check_end(chunk.num_rows)
+            decoder.check_end()
         else:
-            self._feed_pages(decoder, item, read, data)
+            self._feed_pages(decoder, read, data)
         if decoder.dictionary is not None:
             item.selection.dictionaries.setdefault(read.column, decoder.dictionary)
         with self._lock:
@@ -129,18 +130,23 @@ class ColumnReader:
             self.counts.column_chunks += 1
         return decoder.finish(rows)
 
-    def _feed_pages(self, decoder: ChunkDecoder, item: Wanted, read: ColumnRead, data: list[memoryview]) -> None:
-        chunk, parts = decoder.chunk, iter(data)
+    def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> None:
+        stored, pages = iter(data), read.pages or ()
         if read.dictionary is not None:
-            header, body, _ = read_header(next(parts), 0, chunk, self.options, "dictionary")
+            header, body, _ = read_header(next(stored), 0, decoder.chunk, self.options, "dictionary")
             if header.type == DICTIONARY_PAGE:
                 decoder.feed([StoredPage(header, body, "dictionary")])
-        for page, stored in zip(read.pages or (), parts, strict=True):
+        parts, k = list(stored), 0
+        while k < len(pages):
+            k += decoder.feed_many(pages[k:], parts[k:])
+            if k == len(pages):
+                return
+            page = pages[k]
             with located(row_group=read.row_group, column=read.name, page=page.ordinal):
-                if decoder.narrower is not None:
-                    decoder.narrower.row = page.first_row
-                header, body, _ = read_header(stored, 0, chunk, self.options, page.ordinal)
+                decoder.row = page.first_row
+                header, body, _ = read_header(parts[k], 0, decoder.chunk, self.options, page.ordinal)
                 decoder.feed_page(StoredPage(header, body, page.ordinal), page.num_rows)
+            k += 1
 
 
 def _slots_in(chunk: Chunk, num_rows: int) -> int:

@@ -6,7 +6,8 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -19,11 +20,13 @@ from pyparq.read.ahead import OpenedPage, Slots, open_ahead
 from pyparq.read.builder import Builder, FixedBuilder, IndexPage, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
-from pyparq.read.narrow import Narrower, Places, decode_picked
+from pyparq.read.narrow import Int64Array, Narrower, decode_at
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageBuffers, PageParts, StoredPage, num_levels_of, open_dictionary, open_page
 from pyparq.read.physical import check_utf8, to_column
-from pyparq.schema.values import BinaryValues, Values, count_of
+from pyparq.read.plan import PageRead
+from pyparq.read.sparse import Picked, SparseRows
+from pyparq.schema.values import BinaryValues, Values, concat_values, count_of
 
 WAITING = 128 << 10
 """Bytes of dictionary-encoded pages, opened, levels included, that are decoded by one call: threads that decode small
@@ -75,7 +78,11 @@ class ChunkDecoder:
         self._def_levels: list[Levels | None] = []
         self._rep_levels: list[Levels] = []
         self.num_levels = 0
-        self.narrower = None if only is None else Narrower(chunk.node, only)
+        self.row = 0
+        """The next row to start, where only some are kept; whoever skips pages sets it."""
+        nested = chunk.node.max_rep > 0
+        self._narrower = None if only is None or not nested else Narrower(chunk.node.max_def, only)
+        self._sparse = None if only is None or nested else SparseRows(chunk, options, only)
         make = DictionaryBuilder if keep_dictionary else make_builder
         self.builder: Builder | DictionaryBuilder = make(
             self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column
@@ -104,7 +111,7 @@ class ChunkDecoder:
                 self.feed_page(page, None, parts, placed)
 
     def _opened(self, pages: Iterable[StoredPage], ahead: bool) -> Iterable[OpenedPage]:
-        if ahead and self.narrower is None:
+        if ahead and self._narrower is None and self._sparse is None:
             return open_ahead(pages, self.chunk, self.options, self._room)
         return ((page, None, False) for page in pages)
 
@@ -127,9 +134,8 @@ class ChunkDecoder:
         if self.num_levels + count > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
         self.num_levels += count
-        # Where a value is a row, a page without wanted rows need not even be decompressed. Pages of a plan hold some.
-        planned = expected_rows is not None
-        if self.narrower is not None and not planned and self.chunk.node.max_rep == 0 and self.narrower.skips(count):
+        if self._sparse is not None:
+            self._feed_sparse(page, count, expected_rows, self._sparse)
             return
         if parts is None:
             if not self._waiting:
@@ -141,15 +147,44 @@ class ChunkDecoder:
             assert isinstance(self.builder, FixedBuilder)
             self._settle()
             self.builder.pass_over(count)
-        elif self.narrower is None:
-            self._append(page.ordinal, parts)
+        elif self._narrower is not None:
+            self._append_narrowed(parts, *self._narrower.narrow(parts, self.row))
+            self.row += _rows_of(parts)
         else:
-            self._append_picked(parts, *self.narrower.narrow(parts))
+            self._append(page.ordinal, parts)
         self.pages_decoded += 1
+
+    def feed_many(self, pages: Sequence[PageRead], stored: Sequence[memoryview]) -> int:
+        """Decode the first of these pages of a plan together, as far as :class:`SparseRows` can; how many they are."""
+        if self._sparse is None:
+            return 0
+        count = self._sparse.take_many(pages, stored, self._num_entries())
+        self.num_levels += sum(page.num_rows for page in pages[:count])
+        self.pages_decoded += count
+        return count
+
+    def _feed_sparse(self, page: StoredPage, count: int, expected_rows: int | None, sparse: SparseRows) -> None:
+        """Decode the wanted rows of a page. Pages of a plan hold some, others may not even have to be opened."""
+        if expected_rows is not None and count != expected_rows:
+            raise _wrong_rows(count, expected_rows)
+        if sparse.take(page, self.row, count, self._num_entries()):
+            self.pages_decoded += 1
+        self.row += count
+
+    def _num_entries(self) -> int | None:
+        return None if self.dictionary is None else count_of(self.dictionary)
+
+    def check_end(self) -> None:
+        """After the last page of a whole chunk of which some rows were kept: :class:`CorruptFileError` unless all rows
+        came by."""
+        if self.row != self.chunk.num_rows and not (self._narrower is None and self._sparse is None):
+            raise CorruptFileError(f"{self.row} rows in the pages of a row group of {self.chunk.num_rows}")
 
     def finish(self, rows: RowRanges) -> DecodedLeaf:
         """The decoded leaf; ``rows`` are those that the pages hold."""
         self._settle()
+        if self._sparse is not None:
+            self._append_picked(self._sparse)
         builder = self.builder
         column = builder.column() if isinstance(builder, DictionaryBuilder) else to_column(builder, self._leaf)
         leaf = DecodedLeaf(self.chunk.node, column, self._all_def_levels(), self._all_rep_levels(), rows)
@@ -174,7 +209,7 @@ class ChunkDecoder:
             return self._place_levels(parts)
         return parts.num_levels, parts.def_levels  # the levels of a flat column are its validity
 
-    def _append_picked(self, parts: PageParts, narrowed: PageParts, places: Places) -> None:
+    def _append_narrowed(self, parts: PageParts, narrowed: PageParts, places: Int64Array) -> None:
         """Some of a page's values, with the levels of ``narrowed``."""
         count, valid = self._slots(narrowed)
         try:
@@ -183,11 +218,27 @@ class ChunkDecoder:
                 indices = rle.decode_indices(parts.data, parts.num_values, count_of(entries))
                 self.builder.append_indices(entries, indices[places], valid, count)
                 return
-            values = decode_picked(parts, self._leaf, places)
+            values = decode_at(parts.encoding, parts.data, parts.num_values, self._leaf, places)
         except KernelError as error:
             raise _bad_values(parts.encoding, error) from error
         self._check_text(values)
         self.builder.append(values, valid, count)
+
+    def _append_picked(self, sparse: SparseRows) -> None:
+        """What was picked, pages of a kind together."""
+        sparse.settle(self._num_entries())
+        for is_indices, group in groupby(sparse.picked, lambda picked: picked.is_indices):
+            pages = list(group)
+            levels = _joined_levels(pages, self.chunk.node.max_def)
+            num_rows = sum(page.num_rows for page in pages)
+            count, valid = self._slots(PageParts(num_rows, None, levels, 0, 0, b""))
+            if is_indices:
+                indices = np.concatenate([page.values for page in pages if isinstance(page.values, np.ndarray)])
+                self.builder.append_indices(self._entries(), indices, valid, count)
+            else:
+                values = concat_values([page.values for page in pages], self._leaf)
+                self._check_text(values)
+                self.builder.append(values, valid, count)
 
     def _append(self, ordinal: int | str, parts: PageParts) -> None:
         count, valid = self._slots(parts)
@@ -252,12 +303,28 @@ def _bad_values(encoding: int, error: KernelError) -> CorruptFileError:
     return CorruptFileError(f"bad {encoding_name(encoding)} data: {error}")
 
 
+def _joined_levels(pages: list[Picked], maximum: int) -> Levels | None:
+    """The definition levels of all pages, ``None`` where all are the maximum."""
+    if all(page.def_levels is None for page in pages):
+        return None
+    return np.concatenate(
+        [np.full(p.num_rows, maximum, np.uint8) if p.def_levels is None else p.def_levels for p in pages]
+    )
+
+
+def _rows_of(parts: PageParts) -> int:
+    """Rows that start in a page."""
+    return parts.num_levels if parts.rep_levels is None else int(np.count_nonzero(parts.rep_levels == 0))
+
+
 def _check_rows(parts: PageParts, expected: int) -> None:
     """A page read by its OffsetIndex must hold the rows that this says, from the start of the first one."""
-    rows = parts.num_levels
-    if parts.rep_levels is not None:
-        rows = int(np.count_nonzero(parts.rep_levels == 0))
-        if rows and parts.rep_levels[0] != 0:
-            raise CorruptFileError("a page that starts within a row")
+    rows = _rows_of(parts)
+    if rows and parts.rep_levels is not None and parts.rep_levels[0] != 0:
+        raise CorruptFileError("a page that starts within a row")
     if rows != expected:
-        raise CorruptFileError(f"a page of {rows} rows, its OffsetIndex says {expected}")
+        raise _wrong_rows(rows, expected)
+
+
+def _wrong_rows(rows: int, expected: int) -> CorruptFileError:
+    return CorruptFileError(f"a page of {rows} rows, its OffsetIndex says {expected}")

@@ -9,15 +9,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.buffers import Arena
-from pyparq.compression import UNCOMPRESSED, decompress, most_output
-from pyparq.encodings import BIT_PACKED, PLAIN, PLAIN_DICTIONARY, encoding_name, rle
+from pyparq.buffers import Arena, Scratch
+from pyparq.compression import UNCOMPRESSED, decompress, decompress_start, most_output
+from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, PLAIN_DICTIONARY, RLE, encoding_name, rle
 from pyparq.encryption.aad import Module
 from pyparq.errors import ChecksumError, CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pyparq.format.codec import ThriftDecodeError
@@ -28,6 +28,7 @@ from pyparq.read.open import Chunk
 from pyparq.schema.tree import Node
 
 Levels = npt.NDArray[np.uint8]
+DataHeader = DataPageHeader | DataPageHeaderV2
 
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
 
@@ -40,6 +41,20 @@ class StoredPage:
     body: memoryview
     ordinal: int | str
     """Data pages count from 0; ``"dictionary"`` for the dictionary page."""
+
+
+class PageBody(NamedTuple):
+    """A data page inflated: levels and values told apart, still encoded."""
+
+    num_levels: int
+    rep_levels: Any
+    """Their bytes without a length, ``None`` when nothing repeats."""
+    rep_encoding: int
+    def_levels: Any
+    """As ``rep_levels``; ``None`` when nothing can be null."""
+    def_encoding: int
+    encoding: int
+    data: memoryview
 
 
 @dataclass(slots=True)
@@ -64,6 +79,7 @@ class PageBuffers:
     def __init__(self) -> None:
         self.decrypted = Arena()
         self.decompressed = Arena()
+        self.spare = Scratch()
 
     def clear(self) -> None:
         """Nothing looks at the opened pages any more."""
@@ -129,7 +145,7 @@ def walk_pages(data: memoryview, chunk: Chunk, options: ReadOptions) -> Iterator
         raise CorruptFileError(f"{chunk.meta.num_values} values are declared, the pages hold {seen}")
 
 
-def _data_header(page: StoredPage) -> DataPageHeader | DataPageHeaderV2:
+def _data_header(page: StoredPage) -> DataHeader:
     header = page.header
     inner = header.data_page_header_v2 if header.type == DATA_PAGE_V2 else header.data_page_header
     if inner is None:
@@ -176,87 +192,122 @@ def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tup
 
 def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, buffers: PageBuffers) -> PageParts:
     """CRC, decompression and levels of a data page."""
-    check_crc(page, chunk, options)
-    # Before anything is allocated per value. Runs hold any number of values, but a page that claims this many lies.
-    count, size, header = num_levels_of(page), page.header.uncompressed_page_size, _data_header(page)
-    if count > (size + 64) * options.limits.max_values_per_byte:
-        raise LimitError(f"{count} values in a page of {size} bytes: beyond limits.max_values_per_byte")
+    header = check_page(page, chunk, options)
+    inflated = inflate_page(page, header, chunk, buffers)
+    count, rep, rep_encoding, defs, def_encoding, encoding, data = split_page(header, chunk.node, inflated)
+    node, present = chunk.node, count
+    rep_levels, def_levels = None, None
     try:
-        if isinstance(header, DataPageHeaderV2):
-            return _open_v2(page, header, chunk, buffers)
-        return _open_v1(page, header, chunk, buffers)
+        if rep is not None:
+            rep_levels, _ = read_levels(rep, rep_encoding, count, node.max_rep, True)
+        if defs is not None:
+            def_levels, present = read_levels(defs, def_encoding, count, node.max_def, False)
     except KernelError as error:
         raise CorruptFileError(f"bad levels: {error}") from error
+    if present == count and rep is None:
+        def_levels = None
+    return PageParts(count, rep_levels, def_levels, present, encoding, data)
 
 
-def _open_v1(page: StoredPage, header: DataPageHeader, chunk: Chunk, buffers: PageBuffers) -> PageParts:
-    node = chunk.node
-    size = page.header.uncompressed_page_size
-    buffer = None if chunk.meta.codec == UNCOMPRESSED else buffers.decompressed.take(size)
-    body = chunk.crypto.open(Module.DATA_PAGE, page.body, _number(page), buffers.decrypted)
-    data = memoryview(decompress(chunk.meta.codec, body, size, buffer))
+def check_page(page: StoredPage, chunk: Chunk, options: ReadOptions) -> DataHeader:
+    """What the header says of the data, held against the stored bytes and the limits before anything is allocated."""
+    check_crc(page, chunk, options)
+    header, size = _data_header(page), page.header.uncompressed_page_size
     count = header.num_values
+    if count < 0:
+        raise CorruptFileError(f"a page of {count} values")
+    # Runs hold any number of values, but a page that claims this many lies.
+    if count > (size + 64) * options.limits.max_values_per_byte:
+        raise LimitError(f"{count} values in a page of {size} bytes: beyond limits.max_values_per_byte")
+    if isinstance(header, DataPageHeaderV2):
+        rep_size, def_size = header.repetition_levels_byte_length, header.definition_levels_byte_length
+        if rep_size < 0 or def_size < 0 or rep_size + def_size > min(len(page.body), size):
+            raise CorruptFileError(f"levels of {rep_size} + {def_size} bytes in a page of {len(page.body)}")
+        if chunk.node.max_rep == 0 and header.num_rows != count:
+            raise CorruptFileError(f"{header.num_rows} rows in a page of {count} values")
+    return header
+
+
+Inflated = tuple[Any, Any]
+"""The levels of a v2 page, and its values; ``None`` and all the bytes of a v1 page."""
+
+
+def inflate_page(
+    page: StoredPage, header: DataHeader, chunk: Chunk, buffers: PageBuffers, first: int | None = None
+) -> Inflated:
+    """Decrypt and decompress a page that has been checked.
+
+    ``first``: only so many of its values are needed, nulls included. The page's bytes may then end some way behind
+    them, and even before, where values differ in size: whoever finds this out, by a :class:`CorruptFileError` or
+    :class:`KernelError` here or later, has to inflate all of it.
+    """
+    codec, size = chunk.meta.codec, page.header.uncompressed_page_size
+    levels, number = None, page.ordinal if isinstance(page.ordinal, int) else -1
+    if isinstance(header, DataPageHeaderV2):
+        end = header.repetition_levels_byte_length + header.definition_levels_byte_length
+        levels, stored = chunk.crypto.open_page_v2(page.body, end, number, buffers.decrypted)
+        size -= end
+        if header.is_compressed is False or (len(stored) == 0 and size == 0):  # writers leave empty payloads alone
+            codec = UNCOMPRESSED
+    else:
+        stored = chunk.crypto.open(Module.DATA_PAGE, page.body, number, buffers.decrypted)
+    if codec == UNCOMPRESSED:
+        return levels, decompress(codec, stored, size)
+    out = buffers.decompressed.take(size)
+    if first is not None and first < header.num_values:
+        wanted = _share(size, header.num_values, first, header.encoding)
+        return levels, decompress_start(codec, stored, size, wanted, out, buffers.spare)
+    return levels, decompress(codec, stored, size, out)
+
+
+def _share(size: int, count: int, first: int, encoding: int) -> int:
+    """Bytes that the first so many of ``count`` values may need, of a page of ``size``: a guess with some to spare."""
+    if encoding != PLAIN and encoding not in DICTIONARY_ENCODINGS:
+        return size  # the others begin with what all of their values have in common, or a part of each
+    return size * first // count + size // 32 + 256
+
+
+def split_page(header: DataHeader, node: Node, inflated: Inflated) -> PageBody:
+    """Levels and values told apart."""
+    levels, values = inflated
+    data = memoryview(values)
+    rep, defs = None, None
+    if isinstance(header, DataPageHeaderV2):
+        rep_size = header.repetition_levels_byte_length
+        if node.max_rep:
+            rep = levels[:rep_size]
+        if node.max_def:
+            defs = levels[rep_size : rep_size + header.definition_levels_byte_length]
+        return PageBody(header.num_values, rep, RLE, defs, RLE, header.encoding, data)
+    count, encoding, def_encoding, rep_encoding, _ = header
     at = 0
-    rep, levels, present = None, None, count
     if node.max_rep:
-        rep, at, _ = _levels_v1(data, at, count, node.max_rep, header.repetition_level_encoding, True)
+        rep, at = _stored_levels_v1(data, at, count, node.max_rep, rep_encoding)
     if node.max_def:
-        levels, at, present = _levels_v1(data, at, count, node.max_def, header.definition_level_encoding, False)
-    return _parts(node, count, rep, levels, present, header.encoding, data[at:])
+        defs, at = _stored_levels_v1(data, at, count, node.max_def, def_encoding)
+    return PageBody(count, rep, rep_encoding, defs, def_encoding, encoding, data[at:])
 
 
-def _levels_v1(
-    data: memoryview, at: int, count: int, maximum: int, encoding: int, always: bool
-) -> tuple[Levels | None, int, int]:
-    """(levels, where they end, how many are the maximum), as :func:`pyparq.kernels.read_levels` has it."""
+def _stored_levels_v1(data: memoryview, at: int, count: int, maximum: int, encoding: int) -> tuple[memoryview, int]:
+    """(the levels' bytes, where they end)."""
     if encoding == BIT_PACKED:
-        levels = np.empty(count, np.uint8)
-        used = kernels.bit_packed_decode_u8(data[at:], rle.bit_width(maximum), count, levels)
-        if count and levels.max() > maximum:
-            raise CorruptFileError(f"a level of {levels.max()} where {maximum} is the maximum")
-        return levels, at + used, int(np.count_nonzero(levels == maximum))
-    if len(data) - at < 4:
-        raise CorruptFileError("the page ends before its levels")
-    size = int.from_bytes(data[at : at + 4], "little")
-    at += 4
+        size = (count * rle.bit_width(maximum) + 7) // 8
+    else:
+        if len(data) - at < 4:
+            raise CorruptFileError("the page ends before its levels")
+        size = int.from_bytes(data[at : at + 4], "little")
+        at += 4
     if size > len(data) - at:
         raise CorruptFileError(f"levels of {size} bytes, the page has {len(data) - at} left")
-    found, most = kernels.read_levels(data[at : at + size], count, maximum, always)
-    return found, at + size, most
+    return data[at : at + size], at + size
 
 
-def _open_v2(page: StoredPage, header: DataPageHeaderV2, chunk: Chunk, buffers: PageBuffers) -> PageParts:
-    node = chunk.node
-    rep_size, def_size = header.repetition_levels_byte_length, header.definition_levels_byte_length
-    size = page.header.uncompressed_page_size
-    if rep_size < 0 or def_size < 0 or rep_size + def_size > min(len(page.body), size):
-        raise CorruptFileError(f"levels of {rep_size} + {def_size} bytes in a page of {len(page.body)}")
-    count = header.num_values
-    levels_end = rep_size + def_size
-    head, stored = chunk.crypto.open_page_v2(page.body, levels_end, _number(page), buffers.decrypted)
-    rep, levels, present = None, None, count
-    if node.max_rep:
-        rep, _ = kernels.read_levels(head[:rep_size], count, node.max_rep, True)
-    if node.max_def:
-        levels, present = kernels.read_levels(head[rep_size:levels_end], count, node.max_def, False)
-    size -= levels_end
-    compressed = header.is_compressed is not False and chunk.meta.codec != UNCOMPRESSED
-    if compressed and len(stored) == 0 and size == 0:
-        compressed = False  # writers leave empty payloads alone
-    codec = chunk.meta.codec if compressed else UNCOMPRESSED
-    data = decompress(codec, stored, size, buffers.decompressed.take(size) if compressed else None)
-    if node.max_rep == 0 and header.num_rows != count:
-        raise CorruptFileError(f"{header.num_rows} rows in a page of {count} values")
-    return _parts(node, count, rep, levels, present, header.encoding, memoryview(data))
-
-
-def _number(page: StoredPage) -> int:
-    return page.ordinal if isinstance(page.ordinal, int) else -1
-
-
-def _parts(
-    node: Node, count: int, rep: Levels | None, levels: Levels | None, present: int, encoding: int, data: memoryview
-) -> PageParts:
-    if present == count and node.max_rep == 0:
-        levels = None
-    return PageParts(count, rep, levels, present, encoding, data)
+def read_levels(stored: Any, encoding: int, count: int, maximum: int, always: bool) -> tuple[Levels | None, int]:
+    """The levels and how many of them are the maximum, as :func:`pyparq.kernels.read_levels` has it."""
+    if encoding != BIT_PACKED:
+        return kernels.read_levels(stored, count, maximum, always)
+    levels = np.empty(count, np.uint8)
+    kernels.bit_packed_decode_u8(stored, rle.bit_width(maximum), count, levels)
+    if count and levels.max() > maximum:
+        raise CorruptFileError(f"a level of {levels.max()} where {maximum} is the maximum")
+    return levels, int(np.count_nonzero(levels == maximum))

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pyparq.index.page_index import PageLocations
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.io.source import Range
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
 
 
-@dataclass(frozen=True, slots=True)
-class PageRead:
+class PageRead(NamedTuple):
     """One data page: its ordinal, where it lies, and the rows it holds."""
 
     ordinal: int
@@ -125,7 +126,7 @@ def plan_column(
     needed = rows.pages(first_rows)
     if len(needed) == len(first_rows) and not has_dictionary:
         return _whole(chunk)
-    pages = tuple(_page(locations, k, chunk.num_rows) for k in needed.tolist())
+    pages = _pages(locations, needed, chunk.num_rows)
     head = int(locations.offsets[0]) - chunk.start
     dictionary = (chunk.start, head) if head > 0 and pages and not has_dictionary else None
     return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, _held(pages))
@@ -142,10 +143,11 @@ def _held(pages: Sequence[PageRead]) -> tuple[tuple[int, int], ...]:
     return tuple(held)
 
 
-def _page(locations: PageLocations, k: int, num_rows: int) -> PageRead:
-    first_row = int(locations.first_rows[k])
-    end = int(locations.first_rows[k + 1]) if k + 1 < len(locations) else num_rows
-    return PageRead(k, int(locations.offsets[k]), int(locations.sizes[k]), first_row, end - first_row)
+def _pages(locations: PageLocations, needed: Int64Array, num_rows: int) -> tuple[PageRead, ...]:
+    first_rows = locations.first_rows
+    counts = np.append(first_rows[1:], num_rows) - first_rows
+    columns = (needed, locations.offsets[needed], locations.sizes[needed], first_rows[needed], counts[needed])
+    return tuple(map(PageRead._make, zip(*(column.tolist() for column in columns), strict=True)))
 
 
 def _whole(chunk: Chunk) -> ColumnRead:

@@ -64,7 +64,11 @@ NB_MODULE(_native, m) {
     bind_delta(m);
     bind_split(m);
     bind_levels(m);
+    bind_open_pages(m);
     bind_page_index(m);
+    bind_pread(m);
+    bind_snappy_head(m);
+    bind_sparse(m);
     bind_thrift_footer(m);
     bind_thrift_rules(m);
 }

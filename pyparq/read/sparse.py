@@ -1,0 +1,239 @@
+"""Few rows of a leaf outside of lists: where a level is a row, it is known beforehand which are wanted, and a page is
+inflated and decoded no further than these need."""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import encodings, kernels
+from pyparq.compression import decompress, decompress_start, most_per_byte
+from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, RLE, encoding_name, rle
+from pyparq.errors import CorruptFileError, ParquetError, located
+from pyparq.index.row_ranges import RowRanges
+from pyparq.kernels import KernelError
+from pyparq.options import ReadOptions
+from pyparq.read.open import Chunk
+from pyparq.read.pages import (
+    DataHeader,
+    Levels,
+    PageBody,
+    PageBuffers,
+    StoredPage,
+    check_page,
+    inflate_page,
+    read_levels,
+    split_page,
+)
+from pyparq.read.plan import PageRead
+from pyparq.schema.types import Physical
+from pyparq.schema.values import BinaryValues, Values, from_plain_bytes
+
+Int64Array = npt.NDArray[np.int64]
+SparsePage = tuple[Any, Any, int]
+"""Bytes of a page's values and of its definition levels, and how many rows it has."""
+Opened = tuple[Any, Any, int, int]
+"""The same, and the encoding."""
+
+PAYS_FROM = 4
+"""Rows that the pages hold per row that is wanted, from which on picking page by page is the quicker way."""
+
+WINDOW = 1 << 20
+"""Inflated bytes of the pages that lie open at once. They are worked on in steps, each for all of them: inflating one
+leaves little in the caches of what the other steps need."""
+
+
+class WantedPage(NamedTuple):
+    """A page and its rows that are wanted: those from ``start`` to ``stop`` among all that are."""
+
+    page: StoredPage
+    header: DataHeader
+    first_row: int
+    start: int
+    stop: int
+
+
+@dataclass(slots=True)
+class Picked:
+    """What the wanted rows of some pages hold."""
+
+    num_rows: int
+    def_levels: Levels | None
+    """``None`` where no value is null."""
+    is_indices: bool
+    """``values`` are int32 indices into the dictionary."""
+    values: Values
+    """Those that are present."""
+
+
+class SparseRows:
+    """Takes the pages of one chunk, and picks the wanted rows of them."""
+
+    def __init__(self, chunk: Chunk, options: ReadOptions, rows: RowRanges) -> None:
+        self._chunk = chunk
+        self._leaf = chunk.node.type
+        self._options = options
+        self._wanted = rows.rows()
+        self._items = memoryview(self._wanted)  # type: ignore[arg-type]
+        """The same as Python numbers."""
+        self._buffers = PageBuffers()
+        self._pages: list[WantedPage] = []
+        self._size = 0
+        self._opens_many = not chunk.crypto.encrypted
+        self.picked: list[Picked] = []
+
+    def take_many(self, pages: Sequence[PageRead], stored: Sequence[memoryview], entries: int | None) -> int:
+        """Pick the wanted rows of pages that a plan names, up to the first that is in any way special; returns how many
+        these are. Whatever there is to say of that one, :meth:`take` says.
+
+        Each of them has such rows. Those with indices know of so many ``entries`` in their dictionary."""
+        if not self._opens_many:
+            return 0
+        self.settle(entries)
+        first_rows = np.array([page.first_row for page in pages], np.int64)
+        counts = np.array([page.num_rows for page in pages], np.int64)
+        edges = np.append(self._wanted.searchsorted(first_rows), self._wanted.searchsorted(first_rows[-1] + counts[-1]))
+        firsts = self._wanted[edges[1:] - 1] - first_rows + 1
+        done = 0
+        while done < len(pages):
+            self._buffers.clear()
+            try:
+                opened = self._open_many(stored, done, firsts, counts)
+                last = done + len(opened)
+                self.picked += self._pick(opened, first_rows[done:last], edges[done : last + 1], entries)
+            except (ParquetError, KernelError):  # one was not inflated far enough, or something is wrong with one
+                self._opens_many = False
+                return done
+            if last == done:
+                break
+            done = last
+        return done
+
+    def _open_many(self, stored: Sequence[memoryview], at: int, firsts: Int64Array, counts: Int64Array) -> list[Opened]:
+        limits, meta = self._options.limits, self._chunk.meta
+        terms = (
+            self._chunk.node.max_def, meta.total_uncompressed_size, limits.max_page, limits.expansion_floor,
+            limits.max_expansion, limits.max_values_per_byte, most_per_byte(meta.codec),
+        )  # fmt: skip
+        crc32 = zlib.crc32 if self._options.verify_checksums else None
+        buffers, codec = self._buffers, meta.codec
+
+        def inflate(data: memoryview, size: int, wanted: int) -> Any:
+            out = buffers.decompressed.take(size)
+            if wanted < size:
+                return decompress_start(codec, data, size, wanted, out, buffers.spare)
+            return decompress(codec, data, size, out)
+
+        return kernels.open_pages(stored, at, firsts, counts, terms, WINDOW, inflate, crc32)
+
+    def take(self, page: StoredPage, first_row: int, num_rows: int, entries: int | None) -> bool:
+        """Whether any of the page's rows are wanted. They are picked when enough pages have come, and by
+        :meth:`settle`."""
+        start = bisect_left(self._items, first_row)
+        stop = bisect_left(self._items, first_row + num_rows, start)
+        if start == stop:
+            return False
+        header = check_page(page, self._chunk, self._options)
+        self._pages.append(WantedPage(page, header, first_row, start, stop))
+        self._size += page.header.uncompressed_page_size
+        if self._size >= WINDOW:
+            self.settle(entries)
+        return True
+
+    def settle(self, entries: int | None) -> None:
+        """Pick the wanted rows of the pages that have been taken one by one."""
+        pages, self._pages, self._size = self._pages, [], 0
+        if not pages:
+            return
+        try:
+            self.picked += self._open_and_pick(pages, entries, True)
+        except (ParquetError, KernelError):  # as above
+            for wanted in pages:
+                with located(page=wanted.page.ordinal):
+                    self.picked += self._open_and_pick([wanted], entries, False)
+
+    def _open_and_pick(self, pages: list[WantedPage], entries: int | None, in_part: bool) -> list[Picked]:
+        """``in_part``: inflate no more of a page than its rows seem to need."""
+        chunk, buffers, inflated = self._chunk, self._buffers, []
+        buffers.clear()
+        for page, header, first_row, _, stop in pages:
+            first = self._items[stop - 1] - first_row + 1 if in_part else None
+            inflated.append(inflate_page(page, header, chunk, buffers, first))
+        opened = [self._opened(split_page(pages[k].header, chunk.node, found)) for k, found in enumerate(inflated)]
+        first_rows = np.array([page.first_row for page in pages], np.int64)
+        edges = np.array([page.start for page in pages] + [pages[-1].stop], np.int64)
+        return self._pick(opened, first_rows, edges, entries)
+
+    def _pick(
+        self, opened: list[Opened], first_rows: Int64Array, edges: Int64Array, entries: int | None
+    ) -> list[Picked]:
+        """From pages one after another; the wanted rows of page ``k`` are those from ``edges[k]`` to
+        ``edges[k + 1]``."""
+        picked = []
+        for encoding, group in groupby(range(len(opened)), lambda k: opened[k][3]):
+            some = list(group)
+            begin, end = some[0], some[-1] + 1
+            starts = edges[begin : end + 1]
+            rows = self._wanted[starts[0] : starts[-1]] - np.repeat(first_rows[begin:end], np.diff(starts))
+            pages, starts = [opened[k][:3] for k in some], starts - starts[0]
+            try:
+                if encoding in DICTIONARY_ENCODINGS:
+                    picked.append(self._indices(pages, rows, starts, entries))
+                elif encoding == PLAIN and self._leaf.physical != Physical.BOOLEAN:
+                    picked.append(self._plain(pages, rows, starts))
+                else:
+                    parts = zip(pages, np.split(rows, starts[1:-1]), strict=True)
+                    picked += [self._from_whole(encoding, page, own) for page, own in parts]
+            except KernelError as error:
+                raise CorruptFileError(f"bad {encoding_name(encoding)} data: {error}") from error
+        return picked
+
+    def _opened(self, body: PageBody) -> Opened:
+        """As the kernels take it."""
+        levels = body.def_levels
+        if levels is not None and body.def_encoding == BIT_PACKED:
+            try:
+                found, _ = read_levels(levels, BIT_PACKED, body.num_levels, self._chunk.node.max_def, True)
+            except KernelError as error:
+                raise CorruptFileError(f"bad levels: {error}") from error
+            assert found is not None
+            levels = rle.encode_levels(found, self._chunk.node.max_def)
+        return body.data, levels, body.num_levels, body.encoding
+
+    def _indices(self, pages: list[SparsePage], rows: Int64Array, starts: Int64Array, entries: int | None) -> Picked:
+        if entries is None:
+            raise CorruptFileError("a dictionary-encoded page without a dictionary page")
+        indices, levels = kernels.pick_indices(pages, rows, starts, self._chunk.node.max_def, entries)
+        return Picked(len(rows), levels, True, indices)
+
+    def _plain(self, pages: list[SparsePage], rows: Int64Array, starts: Int64Array) -> Picked:
+        maximum, leaf = self._chunk.node.max_def, self._leaf
+        if leaf.is_binary:
+            offsets, data, levels = kernels.pick_plain_binary(pages, rows, starts, maximum)
+            return Picked(len(rows), levels, False, BinaryValues(offsets, data))
+        found, levels = kernels.pick_fixed(pages, rows, starts, maximum, leaf.width)
+        return Picked(len(rows), levels, False, from_plain_bytes(found, len(found) // leaf.width, leaf))
+
+    def _from_whole(self, encoding: int, page: SparsePage, rows: Int64Array) -> Picked:
+        """From a page whose values have to be decoded all."""
+        data, levels, count = page
+        maximum = self._chunk.node.max_def
+        present = count if levels is None else read_levels(levels, RLE, count, maximum, False)[1]
+        values = encodings.decode(encoding, data, present, self._leaf)
+        places, found = kernels.pick_places([page], rows, np.array([0, len(rows)], np.int64), maximum)
+        return Picked(len(rows), found, False, pick(values, places))
+
+
+def pick(values: Values, places: Int64Array) -> Values:
+    """The values at ``places``."""
+    if isinstance(values, BinaryValues):
+        return BinaryValues(*kernels.take_binary(np.ascontiguousarray(values.offsets), values.data, places))
+    picked: npt.NDArray[Any] = values[places]
+    return picked
