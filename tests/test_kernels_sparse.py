@@ -157,7 +157,7 @@ def test_any_bytes() -> None:
 # ---- pages opened one after another
 
 
-TERMS = (1, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 22)
+TERMS = (1, 0, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 22)
 
 
 def page_v1(rows: list[Row], **changes: Any) -> bytes:
@@ -172,7 +172,7 @@ def page_v1(rows: list[Row], **changes: Any) -> bytes:
 
 
 def opened(pages: list[bytes], firsts: list[int], counts: list[int], window: int = 1 << 20) -> list[Any]:
-    def inflate(data: Any, size: int, wanted: int) -> Any:
+    def inflate(data: Any, size: int, wanted: int, page: int) -> Any:
         asked.append((size, wanted))
         return cramjam.snappy.decompress_raw(data)
 
@@ -188,7 +188,7 @@ def test_pages_are_opened_up_to_the_first_odd_one() -> None:
     rows: list[Row] = [k % 40 if k % 3 else None for k in range(3000)]
     good = page_v1(rows)
     found = opened([good, good], [5, 3000], [3000, 3000])
-    assert [page[2:] for page in found] == [(3000, 0)] * 2
+    assert [page[2:] for page in found] == [(3000, 0, None)] * 2
     assert bytes(found[0][0]) == fixed_data(rows)
     assert bytes(found[0][1]) == levels_of(rows, 1)
     assert len(opened([good, good, good], [5] * 3, [3000] * 3, window=1)) == 1
@@ -208,7 +208,7 @@ def test_checksums_are_compared() -> None:
     ones = np.array([40, 40], np.int64)
 
     def run(crc: int) -> int:
-        def inflate(data: Any, size: int, wanted: int) -> Any:
+        def inflate(data: Any, size: int, wanted: int, page: int) -> Any:
             return cramjam.snappy.decompress_raw(data)
 
         return len(kernels.open_pages(pages, 0, ones, ones, TERMS, 1 << 20, inflate, lambda data: crc))
@@ -218,7 +218,7 @@ def test_checksums_are_compared() -> None:
 
 
 def test_errors_of_the_codec_come_through() -> None:
-    def inflate(data: Any, size: int, wanted: int) -> Any:
+    def inflate(data: Any, size: int, wanted: int, page: int) -> Any:
         raise InterruptedError("stop")
 
     ones = np.array([40], np.int64)
@@ -237,7 +237,7 @@ def test_damaged_pages() -> None:
             found = opened([bytes(damaged)], [5], [300])
         except cramjam.DecompressionError:
             continue
-        for data, levels, count, _ in found:
+        for data, levels, count, _, _ in found:
             assert count == 300
             wanted, starts = np.array([7, 299], np.int64), np.array([0, 2], np.int64)
             try:

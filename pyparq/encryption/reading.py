@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -52,6 +53,10 @@ class ChunkDecryption(Protocol):
     def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
         """As :meth:`struct`, for what a scan reads most of."""
 
+    def unseal_header(self, data: memoryview) -> Callable[[int, int], tuple[bytes, int]] | None:
+        """What gives the bytes of the data page header stored at ``data[at]``, of page ``page``, and where they end in
+        there; ``None`` where they are in the clear."""
+
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
         """(levels, values) of a v2 data page with so many bytes of levels."""
 
@@ -71,6 +76,9 @@ class _Clear:
 
     def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
         return read_page_header(data, at)
+
+    def unseal_header(self, data: memoryview) -> None:
+        return None
 
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
         return stored[:levels], stored[levels:]
@@ -108,6 +116,14 @@ class _Encrypted:
     def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
         plain, end = self._module_at(data, at, module, page)
         return read_page_header(plain)[0], end
+
+    def unseal_header(self, data: memoryview) -> Callable[[int, int], tuple[bytes, int]]:
+        key, aad = self._key, self._aad
+
+        def unseal(at: int, page: int) -> tuple[bytes, int]:
+            return key.open_at(data, at, aad.of(Module.DATA_PAGE_HEADER, page))
+
+        return unseal
 
     def _module_at(self, data: memoryview, at: int, module: Module, page: int) -> tuple[bytes, int]:
         try:

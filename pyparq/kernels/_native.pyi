@@ -51,23 +51,43 @@ SparsePage: TypeAlias = tuple[Any, Any, int]
 """A page of a leaf outside of lists: the bytes of its values, those of its definition levels without a length (None
 where nothing can be null), and how many rows it has. What lies behind the last wanted row need not be there."""
 
+OpenedPage: TypeAlias = tuple[Any, Any, int, int, Any]
+"""A page's values, its definition levels without a length (or None), how many levels, the encoding of the values, and
+its repetition levels (or None)."""
+
 def open_pages(
     stored: Sequence[Any],
     at: int,
     wanted: Buffer,
     rows: Buffer,
-    terms: tuple[int, int, int, int, int, int, int],
+    terms: tuple[int, ...],
     window: int,
-    inflate: Callable[[Any, int, int], Any],
+    inflate: Callable[[Any, int, int, int], Any],
     crc32: Callable[[Any], int] | None,
-) -> list[tuple[Any, Any, int, int]]:
-    """(values, levels, number of rows, encoding) of whole pages in the clear, from page `at` on, up to the first that
-    is not of the usual kind (or is damaged), or until `window` bytes are inflated.
+) -> list[OpenedPage]:
+    """Whole pages in the clear of a leaf outside of lists, from page `at` on, up to the first that is not of the usual
+    kind (or is damaged), or until `window` bytes are inflated.
 
-    Only the first `wanted[k]` of the `rows[k]` values (int64) of a page are needed. `terms`: the maximum definition
-    level, the chunk's inflated size, limits.max_page, .expansion_floor, .max_expansion, .max_values_per_byte, and what
-    a byte inflates to at most. `inflate(stored, size, wanted)` gives the first `wanted` bytes at least of `size`.
+    Only the first `wanted[k]` of the `rows[k]` values (int64) of a page are needed. `terms`: the maximum definition and
+    repetition level, the chunk's inflated size, limits.max_page, .expansion_floor, .max_expansion,
+    .max_values_per_byte, and what a byte inflates to at most. `inflate(stored, size, wanted, page)` gives the first
+    `wanted` bytes at least of `size`.
     """
+
+def open_run(
+    data: Any,
+    at: int,
+    page: int,
+    values: int,
+    terms: tuple[int, ...],
+    window: int,
+    inflate: Callable[[Any, int, int, int], Any],
+    crc32: Callable[[Any], int] | None,
+    unseal: Callable[[int, int], tuple[bytes, int]] | None,
+) -> tuple[list[OpenedPage], int]:
+    """As `open_pages`, of pages of any leaf that follow each other in `data` from `at` on, the first of them number
+    `page`, with no more than `values` values; and where they end. `unseal(at, page)` gives the bytes of an encrypted
+    header and where it ends in `data`."""
 
 def pick_fixed(
     pages: list[SparsePage], rows: Buffer, starts: Buffer, maximum: int, width: int

@@ -118,7 +118,10 @@ class ColumnReader:
             chunk, self.options, _slots_in(chunk, rows.count), known, kept, item.rows if sparse else None
         )
         if read.pages is None:
-            decoder.feed(walk_pages(data[0], chunk, self.options), ahead=alone and cpu_count() > 1)
+            if alone and cpu_count() > 1:
+                decoder.feed(walk_pages(data[0], chunk, self.options), ahead=True)
+            else:
+                decoder.feed_chunk(data[0])
             decoder.check_end()
         else:
             self._feed_pages(decoder, read, data)

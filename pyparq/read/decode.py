@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 
 from pyparq.encodings import DICTIONARY_ENCODINGS, encoding_name, plain, rle
-from pyparq.errors import CorruptFileError, located
+from pyparq.errors import CorruptFileError, ParquetError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError, leaf_slots
 from pyparq.options import ReadOptions
@@ -20,9 +20,20 @@ from pyparq.read.ahead import OpenedPage, Slots, open_ahead
 from pyparq.read.builder import Builder, FixedBuilder, IndexPage, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
+from pyparq.read.many import Together
 from pyparq.read.narrow import Int64Array, Narrower, decode_at
 from pyparq.read.open import Chunk
-from pyparq.read.pages import Levels, PageBuffers, PageParts, StoredPage, num_levels_of, open_dictionary, open_page
+from pyparq.read.pages import (
+    Levels,
+    PageBuffers,
+    PageParts,
+    PageWalk,
+    StoredPage,
+    decode_levels,
+    num_levels_of,
+    open_dictionary,
+    open_page,
+)
 from pyparq.read.physical import check_utf8, to_column
 from pyparq.read.plan import PageRead
 from pyparq.read.sparse import Picked, SparseRows
@@ -110,8 +121,49 @@ class ChunkDecoder:
             with located(row_group=self.chunk.row_group, column=self.chunk.name, page=page.ordinal):
                 self.feed_page(page, None, parts, placed)
 
+    def feed_chunk(self, data: memoryview) -> None:
+        """Decode all pages of a whole column chunk."""
+        walk = PageWalk(data, self.chunk, self.options)
+        together = Together(self.chunk, self.options, self._buffers) if self._keeps_all else None
+        while True:
+            # A dictionary page is special; where it must be the first, nobody need find that out.
+            if together is not None and (walk.at or self.chunk.first_page == 0) and not self._feed_next(walk, together):
+                together = None
+            page = walk.next_page()
+            if page is None:
+                return
+            self.feed([page])
+
+    def _feed_next(self, walk: PageWalk, together: Together) -> bool:
+        """Decode pages as long as they can be opened together; whether those behind the next may be tried again."""
+        fed = False
+        while True:
+            if not self._waiting:
+                self._buffers.clear()
+            try:
+                opened = together.next(walk, WAITING)
+            except ParquetError:  # what it is, and where, is said when it happens again
+                return False
+            if not opened:
+                return fed or walk.ordinal == 0
+            fed = True
+            for ordinal, body in enumerate(opened, walk.ordinal - len(opened)):
+                with located(row_group=self.chunk.row_group, column=self.chunk.name, page=ordinal):
+                    self._count(body.num_levels)
+                    self._append(ordinal, decode_levels(body, self.chunk.node))
+                    self.pages_decoded += 1
+
+    @property
+    def _keeps_all(self) -> bool:
+        return self._narrower is None and self._sparse is None
+
+    def _count(self, levels: int) -> None:
+        if self.num_levels + levels > self.chunk.meta.num_values:
+            raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
+        self.num_levels += levels
+
     def _opened(self, pages: Iterable[StoredPage], ahead: bool) -> Iterable[OpenedPage]:
-        if ahead and self._narrower is None and self._sparse is None:
+        if ahead and self._keeps_all:
             return open_ahead(pages, self.chunk, self.options, self._room)
         return ((page, None, False) for page in pages)
 
@@ -131,9 +183,7 @@ class ChunkDecoder:
         """Decode one data page; ``expected_rows`` is what the OffsetIndex says of it, ``parts`` the page opened,
         ``placed`` says that its values are in the slots that :meth:`_room` gave for them."""
         count = num_levels_of(page)
-        if self.num_levels + count > self.chunk.meta.num_values:
-            raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
-        self.num_levels += count
+        self._count(count)
         if self._sparse is not None:
             self._feed_sparse(page, count, expected_rows, self._sparse)
             return
@@ -159,7 +209,7 @@ class ChunkDecoder:
         if self._sparse is None:
             return 0
         count = self._sparse.take_many(pages, stored, self._num_entries())
-        self.num_levels += sum(page.num_rows for page in pages[:count])
+        self._count(sum(page.num_rows for page in pages[:count]))
         self.pages_decoded += count
         return count
 
@@ -177,7 +227,7 @@ class ChunkDecoder:
     def check_end(self) -> None:
         """After the last page of a whole chunk of which some rows were kept: :class:`CorruptFileError` unless all rows
         came by."""
-        if self.row != self.chunk.num_rows and not (self._narrower is None and self._sparse is None):
+        if self.row != self.chunk.num_rows and not self._keeps_all:
             raise CorruptFileError(f"{self.row} rows in the pages of a row group of {self.chunk.num_rows}")
 
     def finish(self, rows: RowRanges) -> DecodedLeaf:

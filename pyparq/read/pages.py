@@ -19,7 +19,7 @@ from pyparq.buffers import Arena, Scratch
 from pyparq.compression import UNCOMPRESSED, decompress, decompress_start, most_output
 from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, PLAIN_DICTIONARY, RLE, encoding_name, rle
 from pyparq.encryption.aad import Module
-from pyparq.errors import ChecksumError, CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pyparq.errors import ChecksumError, CorruptFileError, LimitError, UnsupportedError, located
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.page_header import DataPageHeader, DataPageHeaderV2, PageHeader
 from pyparq.kernels import KernelError
@@ -120,29 +120,60 @@ def read_header(
 
 def walk_pages(data: memoryview, chunk: Chunk, options: ReadOptions) -> Iterator[StoredPage]:
     """All pages of a whole column chunk in order, dictionary page included."""
-    at, ordinal, seen, has_dictionary = 0, 0, 0, False
-    while seen < chunk.meta.num_values:
-        if at >= len(data):
-            raise CorruptFileError(f"{chunk.meta.num_values} values are declared, the pages end after {seen}")
-        try:
-            header, body, at = read_header(data, at, chunk, options, ordinal if at else chunk.first_page)
-            if header.type == DICTIONARY_PAGE:
-                if seen or has_dictionary:
-                    raise CorruptFileError("a dictionary page that is not the first page of its column chunk")
-                has_dictionary = True
-                yield StoredPage(header, body, "dictionary")
-                continue
-            if header.type not in (DATA_PAGE, DATA_PAGE_V2):
-                continue  # index pages, and kinds from the future, are passed over as the format asks
-            page = StoredPage(header, body, ordinal)
-            seen += num_levels_of(page)
-        except ParquetError as error:
-            error.locate(page=ordinal)
-            raise
+    walk = PageWalk(data, chunk, options)
+    while (page := walk.next_page()) is not None:
         yield page
-        ordinal += 1
-    if seen > chunk.meta.num_values:
-        raise CorruptFileError(f"{chunk.meta.num_values} values are declared, the pages hold {seen}")
+
+
+class PageWalk:
+    """Walks the pages of a whole column chunk in order, dictionary page included."""
+
+    def __init__(self, data: memoryview, chunk: Chunk, options: ReadOptions) -> None:
+        self.data = data
+        self.at = 0
+        """Where the next page starts."""
+        self.ordinal = 0
+        """Of the next data page."""
+        self._chunk = chunk
+        self._options = options
+        self._seen = 0
+        self._has_dictionary = False
+
+    @property
+    def left(self) -> int:
+        """Values that are still to come."""
+        declared: int = self._chunk.meta.num_values
+        return declared - self._seen
+
+    def next_page(self) -> StoredPage | None:
+        """The next page; ``None`` behind the last. Index pages, and kinds from the future, are passed over as the
+        format asks."""
+        while self.left > 0:
+            if self.at >= len(self.data):
+                declared = self._chunk.meta.num_values
+                raise CorruptFileError(f"{declared} values are declared, the pages end after {self._seen}")
+            with located(page=self.ordinal):
+                number = self.ordinal if self.at else self._chunk.first_page
+                header, body, self.at = read_header(self.data, self.at, self._chunk, self._options, number)
+                if header.type == DICTIONARY_PAGE:
+                    if self._seen or self._has_dictionary:
+                        raise CorruptFileError("a dictionary page that is not the first page of its column chunk")
+                    self._has_dictionary = True
+                    return StoredPage(header, body, "dictionary")
+                if header.type not in (DATA_PAGE, DATA_PAGE_V2):
+                    continue
+                page = StoredPage(header, body, self.ordinal)
+                self.passed(num_levels_of(page), 1)
+                return page
+        if self.left < 0:
+            declared = self._chunk.meta.num_values
+            raise CorruptFileError(f"{declared} values are declared, the pages hold {self._seen}")
+        return None
+
+    def passed(self, values: int, pages: int) -> None:
+        """So many values and data pages have come by."""
+        self._seen += values
+        self.ordinal += pages
 
 
 def _data_header(page: StoredPage) -> DataHeader:
@@ -194,8 +225,13 @@ def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, buffers: Pag
     """CRC, decompression and levels of a data page."""
     header = check_page(page, chunk, options)
     inflated = inflate_page(page, header, chunk, buffers)
-    count, rep, rep_encoding, defs, def_encoding, encoding, data = split_page(header, chunk.node, inflated)
-    node, present = chunk.node, count
+    return decode_levels(split_page(header, chunk.node, inflated), chunk.node)
+
+
+def decode_levels(body: PageBody, node: Node) -> PageParts:
+    """The levels of a page spelled out."""
+    count, rep, rep_encoding, defs, def_encoding, encoding, data = body
+    present = count
     rep_levels, def_levels = None, None
     try:
         if rep is not None:
@@ -264,7 +300,7 @@ def _share(size: int, count: int, first: int, encoding: int) -> int:
     """Bytes that the first so many of ``count`` values may need, of a page of ``size``: a guess with some to spare."""
     if encoding != PLAIN and encoding not in DICTIONARY_ENCODINGS:
         return size  # the others begin with what all of their values have in common, or a part of each
-    return size * first // count + size // 32 + 256
+    return size * first // count + size // 64 + 256
 
 
 def split_page(header: DataHeader, node: Node, inflated: Inflated) -> PageBody:

@@ -3,7 +3,6 @@ inflated and decoded no further than these need."""
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import encodings, kernels
-from pyparq.compression import decompress, decompress_start, most_per_byte
 from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, RLE, encoding_name, rle
 from pyparq.errors import CorruptFileError, ParquetError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.read.many import Opened, Together
 from pyparq.read.open import Chunk
 from pyparq.read.pages import (
     DataHeader,
@@ -39,8 +38,6 @@ from pyparq.schema.values import BinaryValues, Values, from_plain_bytes
 Int64Array = npt.NDArray[np.int64]
 SparsePage = tuple[Any, Any, int]
 """Bytes of a page's values and of its definition levels, and how many rows it has."""
-Opened = tuple[Any, Any, int, int]
-"""The same, and the encoding."""
 
 PAYS_FROM = 4
 """Rows that the pages hold per row that is wanted, from which on picking page by page is the quicker way."""
@@ -84,9 +81,10 @@ class SparseRows:
         self._items = memoryview(self._wanted)  # type: ignore[arg-type]
         """The same as Python numbers."""
         self._buffers = PageBuffers()
+        self._in_part = self._leaf.physical != Physical.BOOLEAN  # a byte may hold eight of them, or any number
         self._pages: list[WantedPage] = []
         self._size = 0
-        self._opens_many = not chunk.crypto.encrypted
+        self._together: Together | None = Together(chunk, options, self._buffers)
         self.picked: list[Picked] = []
 
     def take_many(self, pages: Sequence[PageRead], stored: Sequence[memoryview], entries: int | None) -> int:
@@ -94,44 +92,27 @@ class SparseRows:
         these are. Whatever there is to say of that one, :meth:`take` says.
 
         Each of them has such rows. Those with indices know of so many ``entries`` in their dictionary."""
-        if not self._opens_many:
+        if self._together is None:
             return 0
         self.settle(entries)
         first_rows = np.array([page.first_row for page in pages], np.int64)
         counts = np.array([page.num_rows for page in pages], np.int64)
         edges = np.append(self._wanted.searchsorted(first_rows), self._wanted.searchsorted(first_rows[-1] + counts[-1]))
-        firsts = self._wanted[edges[1:] - 1] - first_rows + 1
+        firsts = self._wanted[edges[1:] - 1] - first_rows + 1 if self._in_part else counts
         done = 0
         while done < len(pages):
             self._buffers.clear()
             try:
-                opened = self._open_many(stored, done, firsts, counts)
+                opened = self._together.planned(stored, done, firsts, counts, WINDOW)
                 last = done + len(opened)
                 self.picked += self._pick(opened, first_rows[done:last], edges[done : last + 1], entries)
             except (ParquetError, KernelError):  # one was not inflated far enough, or something is wrong with one
-                self._opens_many = False
+                self._together = None
                 return done
             if last == done:
                 break
             done = last
         return done
-
-    def _open_many(self, stored: Sequence[memoryview], at: int, firsts: Int64Array, counts: Int64Array) -> list[Opened]:
-        limits, meta = self._options.limits, self._chunk.meta
-        terms = (
-            self._chunk.node.max_def, meta.total_uncompressed_size, limits.max_page, limits.expansion_floor,
-            limits.max_expansion, limits.max_values_per_byte, most_per_byte(meta.codec),
-        )  # fmt: skip
-        crc32 = zlib.crc32 if self._options.verify_checksums else None
-        buffers, codec = self._buffers, meta.codec
-
-        def inflate(data: memoryview, size: int, wanted: int) -> Any:
-            out = buffers.decompressed.take(size)
-            if wanted < size:
-                return decompress_start(codec, data, size, wanted, out, buffers.spare)
-            return decompress(codec, data, size, out)
-
-        return kernels.open_pages(stored, at, firsts, counts, terms, WINDOW, inflate, crc32)
 
     def take(self, page: StoredPage, first_row: int, num_rows: int, entries: int | None) -> bool:
         """Whether any of the page's rows are wanted. They are picked when enough pages have come, and by
@@ -153,7 +134,7 @@ class SparseRows:
         if not pages:
             return
         try:
-            self.picked += self._open_and_pick(pages, entries, True)
+            self.picked += self._open_and_pick(pages, entries, self._in_part)
         except (ParquetError, KernelError):  # as above
             for wanted in pages:
                 with located(page=wanted.page.ordinal):
@@ -205,7 +186,7 @@ class SparseRows:
                 raise CorruptFileError(f"bad levels: {error}") from error
             assert found is not None
             levels = rle.encode_levels(found, self._chunk.node.max_def)
-        return body.data, levels, body.num_levels, body.encoding
+        return body.data, levels, body.num_levels, body.encoding, None
 
     def _indices(self, pages: list[SparsePage], rows: Int64Array, starts: Int64Array, entries: int | None) -> Picked:
         if entries is None:

@@ -1,6 +1,9 @@
-// Opens pages one after another, as pyparq/read/pages.py does, as far as they are of the usual kind: what that has to say of
-// the others is said there. Of a page of which few rows are wanted, little else takes any time.
+// Opens pages one after another, as pyparq/read/pages.py does, as far as they are of the usual kind: what there is to say of
+// the others is said there. Small pages, and those of which few rows are wanted, take little time beside that.
 #include "thrift_wire.hpp"
+
+#include <algorithm>
+#include <iterator>
 
 namespace pyparq {
 namespace {
@@ -9,7 +12,7 @@ constexpr int64_t kPlain = 0, kPlainDictionary = 2, kRle = 3, kRleDictionary = 8
 
 struct Head {
     int64_t type = -1, size = -1, stored = -1, crc = 0;
-    bool has_crc = false, has_data = false;
+    bool has_crc = false, has_data = false, v2 = false;
     int64_t count = -1, encoding = -1, rows = -1, def = -1, rep = -1;  // levels: encodings in v1, byte lengths in v2
     bool compressed = true;
 };
@@ -29,11 +32,13 @@ bool read_fields(Cursor& c, int depth, Take&& take) {
 }
 
 bool read_data_head(Cursor& c, bool v2, Head& head) {
+    head.v2 = v2;
     int64_t* const v1_fields[] = {&head.count, &head.encoding, &head.def, &head.rep};
-    int64_t nulls = -1;
+    constexpr int64_t kMissing = std::numeric_limits<int64_t>::min();
+    int64_t nulls = kMissing;
     int64_t* const v2_fields[] = {&head.count, &nulls, &head.rows, &head.encoding, &head.def, &head.rep};
     head.has_data = true;
-    return read_fields(c, 2, [&](int32_t id, uint8_t type) {
+    const bool fine = read_fields(c, 2, [&](int32_t id, uint8_t type) {
         if (v2 && id == 7 && (type == kTrue || type == kFalse)) {
             head.compressed = type == kTrue;
             return true;
@@ -42,6 +47,7 @@ bool read_data_head(Cursor& c, bool v2, Head& head) {
         *(v2 ? v2_fields[id - 1] : v1_fields[id - 1]) = c.number(32);
         return true;
     });
+    return fine && (!v2 || nulls != kMissing);
 }
 
 // False for a header that is not that of a data page, or in any way odd.
@@ -55,24 +61,34 @@ bool read_head(Cursor& c, Head& head) {
         }
         if (type != kStruct || (id != 5 && id != 8)) return false;
         if (head.has_data || !read_data_head(c, id == 8, head)) c.fail("odd");
-        if (id == 8 ? head.rows < 0 : head.rows != -1) c.fail("odd");
         return true;
     });
-    const bool v2 = head.rows >= 0;
-    return fine && head.has_data && head.type == (v2 ? 3 : 0) && head.size >= 0 && head.stored >= 0 && head.count >= 0 &&
-           head.encoding >= 0 && head.def >= 0 && head.rep >= 0;
+    return fine && head.has_data && head.type == (head.v2 ? 3 : 0) && head.size >= 0 && head.stored >= 0 &&
+           head.count >= 0 && head.encoding >= 0 && head.def >= 0 && head.rep >= 0 && (!head.v2 || head.rows >= 0);
 }
 
 // What a column chunk and the options allow.
 struct Terms {
-    int64_t max_def, chunk_size, max_page, expansion_floor, max_expansion, max_values_per_byte, most_per_byte;
+    int64_t max_def, max_rep, chunk_size, max_page, expansion_floor, max_expansion, max_values_per_byte, most_per_byte;
 
+    explicit Terms(const nb::tuple& given) {
+        int64_t* const fields[] = {&max_def,         &max_rep,       &chunk_size,          &max_page,
+                                   &expansion_floor, &max_expansion, &max_values_per_byte, &most_per_byte};
+        if (nb::len(given) != std::size(fields)) fail("eight terms are due");
+        for (size_t k = 0; k < std::size(fields); ++k) *fields[k] = nb::cast<int64_t>(given[k]);
+    }
     bool allow(const Head& head) const {
         const auto times = [](int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
+        const auto size = static_cast<double>(head.size);
         return head.size <= chunk_size && head.size <= max_page &&
-               (head.size <= expansion_floor || static_cast<double>(head.size) <= times(head.stored, max_expansion)) &&
-               static_cast<double>(head.size) <= times(head.stored, most_per_byte) + 64 &&
+               (head.size <= expansion_floor || size <= times(head.stored, max_expansion)) &&
+               size <= times(head.stored, most_per_byte) + 64 &&
                static_cast<double>(head.count) <= times(head.size + 64, max_values_per_byte);
+    }
+    bool allow_levels(const Head& head) const {
+        if (!head.v2) return (max_def == 0 || head.def == kRle) && (max_rep == 0 || head.rep == kRle);
+        if (max_rep == 0 && (head.rows != head.count || head.rep != 0)) return false;
+        return (max_def > 0 || head.def == 0) && head.def + head.rep <= std::min(head.stored, head.size);
     }
 };
 
@@ -80,32 +96,91 @@ nb::object part(const nb::object& view, size_t from, size_t to) {
     return view[nb::slice(nb::int_(from), nb::int_(to), nb::int_(1))];
 }
 
-// (values, levels or None, count, encoding) of an inflated page; an invalid object where its levels do not fit.
-nb::object split(const Head& head, const nb::object& levels, const nb::object& values, int64_t max_def) {
-    nb::object data = nb::steal(PyMemoryView_FromObject(values.ptr()));
-    if (!data.is_valid()) throw nb::python_error();
-    nb::object defs = nb::none();
-    if (max_def > 0 && head.rows >= 0) {
-        defs = levels;
-    } else if (max_def > 0) {
-        RawIn bytes;
-        if (!bytes.load(values.ptr()) || bytes.size < 4) return {};
-        const size_t size = load<uint32_t>(bytes.data);
-        if (size > bytes.size - 4) return {};
-        defs = part(data, 4, 4 + size);
-        data = part(data, 4 + size, bytes.size);
+// Levels behind their length, as v1 pages have them: moves `at` behind them; false where they do not fit.
+bool take_levels(const RawIn& bytes, const nb::object& view, size_t& at, nb::object& levels) {
+    if (bytes.size - at < 4) return false;
+    const size_t size = load<uint32_t>(bytes.data + at);
+    at += 4;
+    if (size > bytes.size - at) return false;
+    levels = part(view, at, at + size);
+    at += size;
+    return true;
+}
+
+class Opener {
+  public:
+    Opener(const nb::tuple& terms, const nb::object& inflate, const nb::object& crc32)
+        : terms_(terms), inflate_(inflate), crc32_(crc32) {}
+
+    // The page whose body stands at `start` of `view`, of which the first `wanted` values are needed (-1: all):
+    // (values, definition levels or None, count, encoding, repetition levels or None); an invalid object for an odd one.
+    nb::object open(const Head& head, const nb::object& view, size_t start, size_t end, int64_t wanted, int64_t page) const {
+        const size_t size = static_cast<size_t>(head.stored);
+        if (size > end - start || !terms_.allow(head) || !terms_.allow_levels(head)) return {};
+        nb::object body = part(view, start, start + size), levels;
+        if (head.has_crc && !crc32_.is_none() &&
+            nb::cast<uint32_t>(crc32_(body)) != static_cast<uint32_t>(head.crc))
+            return {};
+        int64_t room = head.size;
+        if (head.v2) {
+            const auto before = static_cast<size_t>(head.rep + head.def);
+            levels = part(body, 0, before);
+            body = part(body, before, size);
+            room -= head.rep + head.def;
+            if (room == 0) return {};
+            if (!head.compressed) {
+                if (static_cast<size_t>(room) != size - before) return {};
+                return split(head, levels, body);
+            }
+        }
+        return split(head, levels, inflate_(body, room, needed(head, room, wanted), page));
     }
-    return nb::make_tuple(data, defs, head.count, head.encoding);
+
+  private:
+    // As _share in pyparq/read/pages.py.
+    static int64_t needed(const Head& head, int64_t room, int64_t wanted) {
+        const bool plain = head.encoding == kPlain || head.encoding == kPlainDictionary || head.encoding == kRleDictionary;
+        if (!plain || wanted < 0 || wanted >= head.count) return room;
+        return std::min(room, room * wanted / head.count + room / 64 + 256);
+    }
+
+    nb::object split(const Head& head, const nb::object& levels, const nb::object& values) const {
+        nb::object data = nb::steal(PyMemoryView_FromObject(values.ptr()));
+        if (!data.is_valid()) throw nb::python_error();
+        nb::object rep = nb::none(), def = nb::none();
+        if (head.v2) {
+            const auto middle = static_cast<size_t>(head.rep);
+            if (terms_.max_rep > 0) rep = part(levels, 0, middle);
+            if (terms_.max_def > 0) def = part(levels, middle, middle + static_cast<size_t>(head.def));
+        } else if (terms_.max_def > 0) {
+            RawIn bytes;
+            size_t at = 0;
+            if (!bytes.load(values.ptr())) return {};
+            if (terms_.max_rep > 0 && !take_levels(bytes, data, at, rep)) return {};
+            if (!take_levels(bytes, data, at, def)) return {};
+            data = part(data, at, bytes.size);
+        }
+        return nb::make_tuple(data, def, head.count, head.encoding, rep);
+    }
+
+    Terms terms_;
+    const nb::object &inflate_, &crc32_;
+};
+
+// The header at `c`; false for one that is not of the usual kind.
+bool usual_head(Cursor& c, Head& head) {
+    try {
+        return read_head(c, head);
+    } catch (const KernelError&) {
+        return false;
+    }
 }
 
 // `stored`: whole pages of a leaf outside of lists; from page `at` on, up to the first that is not of the usual kind, or
 // until `window` bytes are inflated. Of page k only the first wanted[k] of rows[k] values are needed.
 nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& wanted, const In<int64_t>& rows,
-                    const nb::tuple& terms_, int64_t window, const nb::object& inflate, const nb::object& crc32) {
-    if (nb::len(terms_) != 7) fail("seven terms are due");
-    int64_t term[7];
-    for (size_t k = 0; k < 7; ++k) term[k] = nb::cast<int64_t>(terms_[k]);
-    const Terms terms{term[0], term[1], term[2], term[3], term[4], term[5], term[6]};
+                    const nb::tuple& terms, int64_t window, const nb::object& inflate, const nb::object& crc32) {
+    const Opener opener(terms, inflate, crc32);
     const size_t pages = nb::len(stored);
     if (wanted.size != pages || rows.size != pages) fail("a number per page is due");
     nb::list found;
@@ -113,40 +188,51 @@ nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& wa
         const nb::object page = stored[at];
         RawIn bytes;
         if (!bytes.load(page.ptr())) fail("a page must be bytes-like");
-        Cursor c{bytes.data, bytes.data, bytes.data + bytes.size};
+        Cursor c = cursor(bytes, 0);
         Head head;
-        try {
-            if (!read_head(c, head)) break;
-        } catch (const KernelError&) {
-            break;
-        }
-        const size_t start = static_cast<size_t>(c.at()), size = static_cast<size_t>(head.stored);
-        const bool v2 = head.rows >= 0, plain = head.encoding == kPlain;
-        const bool indices = head.encoding == kRleDictionary || head.encoding == kPlainDictionary;
-        if (size > bytes.size - start || !terms.allow(head) || head.count != rows.data[at]) break;
-        if (v2 ? head.rows != head.count || head.rep != 0 || head.def > std::min(head.stored, head.size) ||
-                     (terms.max_def == 0 && head.def != 0)
-               : terms.max_def > 0 && head.def != kRle)
-            break;
-        nb::object body = part(page, start, start + size), levels;
-        if (head.has_crc && !crc32.is_none() &&
-            nb::cast<uint32_t>(crc32(body)) != static_cast<uint32_t>(head.crc)) break;
-        int64_t room = head.size;
-        if (v2) {
-            levels = part(body, 0, static_cast<size_t>(head.def));
-            body = part(body, static_cast<size_t>(head.def), size);
-            room -= head.def;
-            if (room == 0 || !head.compressed) break;
-        }
-        const int64_t first = wanted.data[at];
-        const bool some = (plain || indices) && first >= 0 && first < head.count;
-        const int64_t need = some ? room * first / head.count + room / 32 + 256 : room;
-        nb::object opened = split(head, levels, inflate(body, room, std::min(need, room)), terms.max_def);
+        if (!usual_head(c, head) || head.count != rows.data[at]) break;
+        nb::object opened = opener.open(head, page, static_cast<size_t>(c.at()), bytes.size, wanted.data[at],
+                                        static_cast<int64_t>(at));
         if (!opened.is_valid()) break;
         found.append(std::move(opened));
         inflated += head.size;
     }
     return found;
+}
+
+// The same for pages that follow each other in `data`, whole, from `at` on, the first of them number `page`; no more than
+// `values` values. `unseal(at, page)` gives the bytes of an encrypted header and where they end. Returns the pages and
+// where they end.
+nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t values, const nb::tuple& terms, int64_t window,
+                   const nb::object& inflate, const nb::object& crc32, const nb::object& unseal) {
+    const Opener opener(terms, inflate, crc32);
+    RawIn bytes;
+    if (!bytes.load(data.ptr())) fail("data must be bytes-like");
+    nb::list found;
+    for (int64_t inflated = 0; inflated < window && values > 0 && static_cast<uint64_t>(at) < bytes.size; ++page) {
+        Head head;
+        size_t start;
+        if (unseal.is_none()) {
+            Cursor c = cursor(bytes, at);
+            if (!usual_head(c, head)) break;
+            start = static_cast<size_t>(c.at());
+        } else {
+            const nb::tuple header = nb::cast<nb::tuple>(unseal(at, page));
+            RawIn plain;
+            if (nb::len(header) != 2 || !plain.load(nb::object(header[0]).ptr())) fail("no header");
+            Cursor c = cursor(plain, 0);
+            start = nb::cast<size_t>(header[1]);
+            if (!usual_head(c, head) || head.v2 || start > bytes.size) break;
+        }
+        if (head.count > values) break;
+        nb::object opened = opener.open(head, data, start, bytes.size, -1, page);
+        if (!opened.is_valid()) break;
+        found.append(std::move(opened));
+        at = static_cast<int64_t>(start) + head.stored;
+        values -= head.count;
+        inflated += head.size;
+    }
+    return nb::make_tuple(found, at);
 }
 
 }  // namespace
@@ -157,4 +243,6 @@ void bind_open_pages(nb::module_& m) {
     using namespace nb::literals;
     m.def("open_pages", &open_pages, "stored"_a, "at"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a, "inflate"_a,
           "crc32"_a.none());
+    m.def("open_run", &open_run, "data"_a, "at"_a, "page"_a, "values"_a, "terms"_a, "window"_a, "inflate"_a,
+          "crc32"_a.none(), "unseal"_a.none());
 }

@@ -1,0 +1,73 @@
+"""Pages that are opened together by one native loop, as far as they are of the usual kind.
+
+Page by page, what Python has to do takes as long as inflating a small one, and keeps other threads waiting. All others
+are opened by ``pages.py``, which says what is wrong with one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyparq import kernels
+from pyparq.compression import UNCOMPRESSED, decompress, decompress_start, most_per_byte
+from pyparq.encodings import RLE
+from pyparq.encryption.aad import Module
+from pyparq.index.row_ranges import Int64Array
+from pyparq.options import ReadOptions
+from pyparq.read.open import Chunk
+from pyparq.read.pages import PageBody, PageBuffers, PageWalk
+
+Opened = tuple[Any, Any, int, int, Any]
+"""Bytes of a page's values and of its definition levels, how many levels it has, the encoding of its values, and the
+bytes of its repetition levels; ``None`` where there are no levels of a kind."""
+
+
+class Together:
+    """Opens pages of one chunk into ``buffers``."""
+
+    def __init__(self, chunk: Chunk, options: ReadOptions, buffers: PageBuffers) -> None:
+        limits, meta = options.limits, chunk.meta
+        self._terms = (
+            chunk.node.max_def, chunk.node.max_rep, meta.total_uncompressed_size, limits.max_page,
+            limits.expansion_floor, limits.max_expansion, limits.max_values_per_byte, most_per_byte(meta.codec),
+        )  # fmt: skip
+        self._crc32 = zlib.crc32 if options.verify_checksums and not chunk.crypto.authenticates_pages else None
+        self._inflate = _inflate(chunk, buffers)
+        self._crypto = chunk.crypto
+
+    def planned(
+        self, stored: Sequence[memoryview], at: int, wanted: Int64Array, rows: Int64Array, window: int
+    ) -> list[Opened]:
+        """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it; none where the
+        chunk is encrypted."""
+        if self._crypto.encrypted:
+            return []
+        return kernels.open_pages(stored, at, wanted, rows, self._terms, window, self._inflate, self._crc32)
+
+    def next(self, walk: PageWalk, window: int) -> list[PageBody]:
+        """The next pages of a whole chunk, until ``window`` bytes are inflated; none where the next one is special."""
+        found, end = kernels.open_run(
+            walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._inflate, self._crc32,
+            self._crypto.unseal_header(walk.data),
+        )  # fmt: skip
+        walk.at = end
+        walk.passed(sum(page[2] for page in found), len(found))
+        return [PageBody(count, rep, RLE, defs, RLE, encoding, data) for data, defs, count, encoding, rep in found]
+
+
+def _inflate(chunk: Chunk, buffers: PageBuffers) -> Callable[[memoryview, int, int, int], Any]:
+    codec, crypto = chunk.meta.codec, chunk.crypto
+
+    def inflate(stored: memoryview, size: int, wanted: int, page: int) -> Any:
+        if crypto.encrypted:
+            stored = crypto.open(Module.DATA_PAGE, stored, page, buffers.decrypted)
+        if codec == UNCOMPRESSED:
+            return decompress(codec, stored, size)
+        out = buffers.decompressed.take(size)
+        if wanted < size:
+            return decompress_start(codec, stored, size, wanted, out, buffers.spare)
+        return decompress(codec, stored, size, out)
+
+    return inflate
