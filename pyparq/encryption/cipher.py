@@ -10,7 +10,9 @@ import hmac
 import os
 import threading
 from collections.abc import Sequence
+from functools import cache
 from struct import Struct
+from time import perf_counter_ns
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
@@ -193,10 +195,10 @@ class DataKey:
         """Encrypt or decrypt, which is the same. ``out`` has room for a tag more; what comes to stand there is none.
 
         GCM encrypts its plaintext by CTR too, with counters from 2 on, and its tag over nothing is the block of counter
-        1 itself (NIST SP 800-38D, 7.1). OpenSSL runs it at twice the speed of CTR where the processor has wide AES; one
-        more call makes that worth while for large pages only.
+        1 itself (NIST SP 800-38D, 7.1). OpenSSL runs it at twice the speed of CTR where the processor has wide AES, at
+        half of it elsewhere; one more call makes that worth while for large pages only.
         """
-        if self._gcm.encrypt_into is None or len(data) < _LARGE:
+        if self._gcm.encrypt_into is None or len(data) < _LARGE or not _gcm_is_quicker():
             self._run_context(nonce, data, out[: len(data)])
             return
         first = int.from_bytes(self._gcm.encrypt(nonce, b"", None), "little")
@@ -273,6 +275,23 @@ class DataKey:
             into[at : at + len(part)] = part
             at += len(part)
         return out, into, nonce, into[:at]  # encrypted where they stand
+
+
+@cache
+def _gcm_is_quicker() -> bool:
+    """Whether this processor runs GCM faster than CTR. Takes a third of a millisecond, once."""
+    key = DataKey(os.urandom(16))
+    nonce, data, out = bytes(NONCE), memoryview(bytes(_LARGE)), np.empty(_LARGE + TAG, np.uint8).data
+    took: dict[bool, list[int]] = {True: [], False: []}
+    for _ in range(4):
+        for by_gcm, times in took.items():
+            start = perf_counter_ns()
+            if by_gcm:
+                key._gcm.encrypt_into(nonce, data, None, out)
+            else:
+                key._run_context(nonce, data, out[:_LARGE])
+            times.append(perf_counter_ns() - start)
+    return min(took[True]) < min(took[False])
 
 
 _invalid_tag: type[Exception] = Exception
