@@ -12,7 +12,7 @@ from pyparq.read.decode import ChunkDecoder
 from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import Chunk, OpenFile
-from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header, walk_pages
+from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, StoredPage, read_header, walk_pages
 from pyparq.read.plan import ColumnRead, plan_column
 from pyparq.read.prune import Selection
 from pyparq.read.sparse import PAYS_FROM
@@ -53,6 +53,8 @@ class ColumnReader:
         self.options = file.options
         self.counts = ScanCounts()
         self._lock = threading.Lock()
+        self._buffers: list[PageBuffers] = []
+        """Those that no chunk needs now: the next finds them in the caches."""
 
     def plan(self, wanted: Sequence[Wanted]) -> list[ColumnRead]:
         """The pages to read, after fetching the OffsetIndexes that this takes (all in one step)."""
@@ -108,14 +110,16 @@ class ColumnReader:
 
     def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool) -> DecodedLeaf:
         chunk = self.file.chunk(read.row_group, item.node)
-        rows = read.row_ranges(chunk.num_rows)
-        sparse = item.rows.count * PAYS_FROM <= rows.count
-        if sparse:
-            rows = item.rows
+        sparse = item.rows.count * PAYS_FROM <= sum(end - start for start, end in read.rows)
+        rows = item.rows if sparse else read.row_ranges(chunk.num_rows)
         known = item.selection.dictionaries.get(read.column)
         kept = self.file.fields.is_dictionary(item.node)
+        try:
+            buffers = self._buffers.pop()
+        except IndexError:
+            buffers = PageBuffers()
         decoder = ChunkDecoder(
-            chunk, self.options, _slots_in(chunk, rows.count), known, kept, item.rows if sparse else None
+            chunk, self.options, _slots_in(chunk, rows.count), known, kept, item.rows if sparse else None, buffers
         )
         if read.pages is None:
             if alone and cpu_count() > 1:
@@ -131,7 +135,9 @@ class ColumnReader:
             self.counts.data_pages += decoder.pages_decoded
             self.counts.dictionary_pages += decoder.dictionary_decoded
             self.counts.column_chunks += 1
-        return decoder.finish(rows)
+        leaf = decoder.finish(rows)
+        self._buffers.append(buffers)
+        return leaf
 
     def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> None:
         stored, pages = iter(data), read.pages or ()

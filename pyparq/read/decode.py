@@ -71,14 +71,16 @@ class ChunkDecoder:
         dictionary: Values | None = None,
         keep_dictionary: bool = False,
         only: RowRanges | None = None,
+        buffers: PageBuffers | None = None,
     ) -> None:
-        """``num_slots`` is how many elements to expect, a guess; ``only`` the rows to keep of those in the pages."""
+        """``num_slots`` is how many elements to expect, a guess; ``only`` the rows to keep of those in the pages.
+        ``buffers`` may be used again after :meth:`finish`."""
         self.chunk = chunk
         self.options = options
         self.dictionary = dictionary
         self.pages_decoded = 0
         self.dictionary_decoded = 0
-        self._buffers = PageBuffers()
+        self._buffers = PageBuffers() if buffers is None else buffers
         self._waiting: list[tuple[int | str, IndexPage, int]] = []
         """Ordinals of pages that are opened and not yet decoded, their indices, and the encoding."""
         self._waiting_bytes = 0
@@ -93,7 +95,7 @@ class ChunkDecoder:
         """The next row to start, where only some are kept; whoever skips pages sets it."""
         nested = chunk.node.max_rep > 0
         self._narrower = None if only is None or not nested else Narrower(chunk.node.max_def, only)
-        self._sparse = None if only is None or nested else SparseRows(chunk, options, only)
+        self._sparse = None if only is None or nested else SparseRows(chunk, options, only, self._buffers)
         make = DictionaryBuilder if keep_dictionary else make_builder
         self.builder: Builder | DictionaryBuilder = make(
             self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column

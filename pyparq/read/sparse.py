@@ -73,14 +73,14 @@ class Picked:
 class SparseRows:
     """Takes the pages of one chunk, and picks the wanted rows of them."""
 
-    def __init__(self, chunk: Chunk, options: ReadOptions, rows: RowRanges) -> None:
+    def __init__(self, chunk: Chunk, options: ReadOptions, rows: RowRanges, buffers: PageBuffers) -> None:
         self._chunk = chunk
         self._leaf = chunk.node.type
         self._options = options
         self._wanted = rows.rows()
         self._items = memoryview(self._wanted)  # type: ignore[arg-type]
         """The same as Python numbers."""
-        self._buffers = PageBuffers()
+        self._buffers = buffers
         self._in_part = self._leaf.physical != Physical.BOOLEAN  # a byte may hold eight of them, or any number
         self._pages: list[WantedPage] = []
         self._size = 0
