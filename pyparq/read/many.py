@@ -18,6 +18,7 @@ from pyparq.index.row_ranges import Int64Array
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
 from pyparq.read.pages import PageBody, PageBuffers, PageWalk
+from pyparq.snappy_start import PAYS_FROM
 
 Opened = tuple[Any, Any, int, int, Any]
 """Bytes of a page's values and of its definition levels, how many levels it has, the encoding of its values, and the
@@ -66,7 +67,7 @@ def _inflate(chunk: Chunk, buffers: PageBuffers) -> Callable[[memoryview, int, i
         if codec == UNCOMPRESSED:
             return decompress(codec, stored, size)
         out = buffers.decompressed.take(size)
-        if wanted < size:
+        if wanted < size and size >= PAYS_FROM:
             return decompress_start(codec, stored, size, wanted, out, buffers.spare)
         return decompress(codec, stored, size, out)
 
