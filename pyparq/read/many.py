@@ -41,10 +41,7 @@ class Together:
     def planned(
         self, stored: Sequence[memoryview], at: int, wanted: Int64Array, rows: Int64Array, window: int
     ) -> list[Opened]:
-        """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it; none where the
-        chunk is encrypted."""
-        if self._crypto.encrypted:
-            return []
+        """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it; of a chunk in the clear."""
         return kernels.open_pages(stored, at, wanted, rows, self._terms, window, self._inflate, self._crc32)
 
     def next(self, walk: PageWalk, window: int) -> list[PageBody]:

@@ -47,6 +47,10 @@ WINDOW = 1 << 20
 leaves little in the caches of what the other steps need."""
 
 
+MISSES = 3
+"""Times that no page could be opened together, after which nobody tries any more."""
+
+
 class WantedPage(NamedTuple):
     """A page and its rows that are wanted: those from ``start`` to ``stop`` among all that are."""
 
@@ -84,7 +88,9 @@ class SparseRows:
         self._in_part = self._leaf.physical != Physical.BOOLEAN  # a byte may hold eight of them, or any number
         self._pages: list[WantedPage] = []
         self._size = 0
-        self._together: Together | None = Together(chunk, options, self._buffers)
+        clear = not chunk.crypto.encrypted
+        self._together = Together(chunk, options, self._buffers) if clear else None
+        self._misses = 0
         self.picked: list[Picked] = []
 
     def take_many(self, pages: Sequence[PageRead], stored: Sequence[memoryview], entries: int | None) -> int:
@@ -112,6 +118,9 @@ class SparseRows:
             if last == done:
                 break
             done = last
+        self._misses += done == 0
+        if self._misses == MISSES:
+            self._together = None
         return done
 
     def take(self, page: StoredPage, first_row: int, num_rows: int, entries: int | None) -> bool:
