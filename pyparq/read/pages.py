@@ -291,16 +291,18 @@ def inflate_page(
         return levels, decompress(codec, stored, size)
     out = buffers.decompressed.take(size)
     if first is not None and first < header.num_values:
-        wanted = _share(size, header.num_values, first, header.encoding)
+        wanted = _share(header, size, first, chunk.node.max_def)
         return levels, decompress_start(codec, stored, size, wanted, out, buffers.spare)
     return levels, decompress(codec, stored, size, out)
 
 
-def _share(size: int, count: int, first: int, encoding: int) -> int:
-    """Bytes that the first so many of ``count`` values may need, of a page of ``size``: a guess with some to spare."""
-    if encoding != PLAIN and encoding not in DICTIONARY_ENCODINGS:
+def _share(header: DataHeader, size: int, first: int, max_def: int) -> int:
+    """Bytes that the first so many values of a page of ``size`` may need: a guess with some to spare."""
+    if header.encoding != PLAIN and header.encoding not in DICTIONARY_ENCODINGS:
         return size  # the others begin with what all of their values have in common, or a part of each
-    return size * first // count + size // 64 + 256
+    # Levels stand before the values in v1 pages, those of all rows.
+    levels = 0 if isinstance(header, DataPageHeaderV2) else header.num_values * rle.bit_width(max_def) // 8
+    return size * first // header.num_values + levels + size // 64 + 256
 
 
 def split_page(header: DataHeader, node: Node, inflated: Inflated) -> PageBody:

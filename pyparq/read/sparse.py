@@ -61,6 +61,18 @@ class WantedPage(NamedTuple):
     stop: int
 
 
+class PlannedPages(NamedTuple):
+    """Pages of a plan, a number of each in every array."""
+
+    stored: Sequence[memoryview]
+    first_rows: Int64Array
+    num_rows: Int64Array
+    needed: Int64Array
+    """Rows from the first to the last that is wanted."""
+    edges: Int64Array
+    """Where the wanted rows start among all that are, and the end of the last page's."""
+
+
 @dataclass(slots=True)
 class Picked:
     """What the wanted rows of some pages hold."""
@@ -98,30 +110,40 @@ class SparseRows:
         these are. Whatever there is to say of that one, :meth:`take` says.
 
         Each of them has such rows. Those with indices know of so many ``entries`` in their dictionary."""
-        if self._together is None:
+        together = self._together
+        if together is None:
             return 0
         self.settle(entries)
         first_rows = np.array([page.first_row for page in pages], np.int64)
         counts = np.array([page.num_rows for page in pages], np.int64)
         edges = np.append(self._wanted.searchsorted(first_rows), self._wanted.searchsorted(first_rows[-1] + counts[-1]))
         firsts = self._wanted[edges[1:] - 1] - first_rows + 1 if self._in_part else counts
-        done = 0
+        planned, done = PlannedPages(stored, first_rows, counts, firsts, edges), 0
         while done < len(pages):
-            self._buffers.clear()
-            try:
-                opened = self._together.planned(stored, done, firsts, counts, WINDOW)
-                last = done + len(opened)
-                self.picked += self._pick(opened, first_rows[done:last], edges[done : last + 1], entries)
-            except (ParquetError, KernelError):  # one was not inflated far enough, or something is wrong with one
+            picked = self._pick_together(together, planned, done, entries)
+            if picked is None:
                 self._together = None
-                return done
-            if last == done:
+            if not picked:
                 break
-            done = last
+            done += picked
         self._misses += done == 0
         if self._misses == MISSES:
             self._together = None
         return done
+
+    def _pick_together(self, together: Together, planned: PlannedPages, at: int, entries: int | None) -> int | None:
+        """Pick from pages of a plan from page ``at`` on; of how many, or ``None`` where something is wrong with one."""
+        stored, first_rows, counts, firsts, edges = planned
+        for needed in (firsts, counts):  # all of their values, where those of the rows did not lie where they seemed to
+            self._buffers.clear()
+            try:
+                opened = together.planned(stored, at, needed, counts, WINDOW)
+                end = at + len(opened)
+                self.picked += self._pick(opened, first_rows[at:end], edges[at : end + 1], entries)
+            except (ParquetError, KernelError):
+                continue
+            return len(opened)
+        return None
 
     def take(self, page: StoredPage, first_row: int, num_rows: int, entries: int | None) -> bool:
         """Whether any of the page's rows are wanted. They are picked when enough pages have come, and by

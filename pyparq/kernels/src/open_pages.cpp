@@ -138,10 +138,12 @@ class Opener {
 
   private:
     // As _share in pyparq/read/pages.py.
-    static int64_t needed(const Head& head, int64_t room, int64_t wanted) {
+    int64_t needed(const Head& head, int64_t room, int64_t wanted) const {
         const bool plain = head.encoding == kPlain || head.encoding == kPlainDictionary || head.encoding == kRleDictionary;
         if (!plain || wanted < 0 || wanted >= head.count) return room;
-        return std::min(room, room * wanted / head.count + room / 64 + 256);
+        const int bits = std::bit_width(static_cast<uint64_t>(terms_.max_def));
+        const int64_t levels = head.v2 ? 0 : head.count * bits / 8;
+        return std::min(room, room * wanted / head.count + levels + room / 64 + 256);
     }
 
     nb::object split(const Head& head, const nb::object& levels, const nb::object& values) const {
