@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.kernels import Arena
+
 Bytes = npt.NDArray[np.uint8]
 
 SMALLEST = 32 << 10
@@ -185,27 +187,6 @@ class Scratch:
         return self._buffer
 
 
-_MOST_AHEAD = 4 << 20
-"""Bytes that an arena takes at most before it is asked for them."""
-
-
-class Arena:
-    """As :class:`Scratch`, for several pages at a time: what was taken stays until :meth:`clear`."""
-
-    def __init__(self) -> None:
-        self._buffer = np.empty(0, np.uint8)
-        self._used = 0
-
-    def take(self, size: int) -> Bytes:
-        """At least ``size`` bytes."""
-        if self._used + size > len(self._buffer):
-            # Views keep the one before alive. This one has room for more, which is where the next will go.
-            self._buffer = pool.take(max(size, min(2 * len(self._buffer), _MOST_AHEAD), 1 << 16))
-            self._used = 0
-        start = self._used
-        self._used += (size + 63) // 64 * 64
-        return self._buffer[start:]
-
-    def clear(self) -> None:
-        """Give all that was taken out again."""
-        self._used = 0
+def new_arena() -> Arena:
+    """Memory for several pages at a time, from what is kept: what is taken of it stays until it is cleared."""
+    return Arena(pool.take)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pyparq.buffers import Scratch, pool
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
-from pyparq.snappy_start import inflate_start
+from pyparq.kernels import Arena, snappy_start
 
 UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
 """Numbers of ``CompressionCodec`` in parquet.thrift."""
@@ -46,7 +46,7 @@ def codec_number(name: str | None) -> int:
 # ---- decompression -----------------------------------------------------------------------------------------------
 
 
-def decompress(codec: int, data: Any, size: int, out: Bytes | None = None) -> Any:
+def decompress(codec: int, data: Any, size: int, out: Bytes | memoryview | None = None) -> Any:
     """The ``size`` bytes that ``data`` inflates to, in ``out[:size]`` when given (uncompressed data: ``data`` itself).
 
     Raises :class:`CorruptFileError` when the stream is bad or yields another size, :class:`UnsupportedError` for a
@@ -58,9 +58,8 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | None = None) -> An
         return data
     if size == 0:
         return b""
-    decoder = _DECODERS.get(codec)
-    if decoder is None:
-        raise UnsupportedError(_unreadable(codec))
+    decoder = library_decoder(codec)
+    assert decoder is not None
     target = pool.take(size) if out is None else out[:size]
     try:
         written = decoder(data, target)
@@ -73,12 +72,24 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | None = None) -> An
     return target
 
 
-def decompress_start(codec: int, data: Any, size: int, wanted: int, out: Bytes, spare: Scratch) -> Any:
+def decompress_start(codec: int, data: Any, size: int, wanted: int, out: memoryview, spare: Arena) -> Any:
     """As :func:`decompress`, where only the first ``wanted`` bytes are needed: the rest may be missing.
 
-    A stream that is bad behind them may pass for a good one. ``spare`` has room for what this takes."""
-    start = inflate_start(data, size, wanted, out, spare) if codec == SNAPPY else None
-    return decompress(codec, data, size, out) if start is None else start
+    A stream that is bad behind them may pass for a good one. ``spare`` is cleared, and has room for what this takes."""
+    found = snappy_start(_DECODERS[codec], data, size, wanted, out, spare) if codec == SNAPPY else 0
+    return out[:found] if found else decompress(codec, data, size, out)
+
+
+def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
+    """The ``decode(stored, out)`` behind :func:`decompress`, ``None`` where nothing is compressed.
+
+    An error of any kind, or another number of bytes than are due, means that something is wrong with the stream. Raises
+    :class:`UnsupportedError` for a codec that no library here reads."""
+    if codec == UNCOMPRESSED:
+        return None
+    if codec not in _DECODERS:
+        raise UnsupportedError(_unreadable(codec))
+    return _DECODERS[codec]
 
 
 _MOST_PER_BYTE = {UNCOMPRESSED: 1, SNAPPY: 22, GZIP: 1032, LZ4_RAW: 255, ZSTD: 1 << 15}
@@ -101,23 +112,11 @@ def _unreadable(codec: int) -> str:
     return f"unknown compression codec {codec}; a newer pyparq may read it"
 
 
-def _snappy_into(data: Any, out: Bytes) -> int:
-    return int(cramjam.snappy.decompress_raw_into(data, out))
-
-
-def _zstd_into(data: Any, out: Bytes) -> int:
-    return int(cramjam.zstd.decompress_into(data, out))
-
-
-def _brotli_into(data: Any, out: Bytes) -> int:
-    return int(cramjam.brotli.decompress_into(data, out))
-
-
-def _lz4_raw_into(data: Any, out: Bytes) -> int:
+def _lz4_raw_into(data: Any, out: Any) -> int:
     return int(cramjam.lz4.decompress_block_into(data, out, output_len=len(out)))
 
 
-def _gzip_into(data: Any, out: Bytes) -> int:
+def _gzip_into(data: Any, out: Any) -> int:
     """All members one after another (a GZIP page may hold several)."""
     at, rest = 0, bytes(data)
     while rest and at < len(out):
@@ -133,7 +132,7 @@ def _gzip_into(data: Any, out: Bytes) -> int:
     return at
 
 
-def _lz4_into(data: Any, out: Bytes) -> int:
+def _lz4_into(data: Any, out: Any) -> int:
     """Codec LZ4 is deprecated and ambiguous: Hadoop's framing, or a raw block under the same id."""
     view = memoryview(data)
     try:
@@ -143,7 +142,7 @@ def _lz4_into(data: Any, out: Bytes) -> int:
     return written if written == len(out) else _lz4_raw_into(view, out)
 
 
-def _hadoop_lz4_into(view: memoryview, out: Bytes) -> int:
+def _hadoop_lz4_into(view: memoryview, out: Any) -> int:
     """Frames of a big-endian uncompressed size and, until that many bytes are there, LZ4 blocks each behind its
     big-endian stored size (Hadoop cuts what does not fit its buffer, so a large page has several in one frame)."""
     at, written = 0, 0
@@ -163,12 +162,12 @@ def _hadoop_lz4_into(view: memoryview, out: Bytes) -> int:
     return written
 
 
-_DECODERS: dict[int, Callable[[Any, Bytes], int]] = {
-    SNAPPY: _snappy_into,
+_DECODERS: dict[int, Callable[[Any, Any], int]] = {
+    SNAPPY: cramjam.snappy.decompress_raw_into,
     GZIP: _gzip_into,
-    BROTLI: _brotli_into,
+    BROTLI: cramjam.brotli.decompress_into,
     LZ4: _lz4_into,
-    ZSTD: _zstd_into,
+    ZSTD: cramjam.zstd.decompress_into,
     LZ4_RAW: _lz4_raw_into,
 }
 

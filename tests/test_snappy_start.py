@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import cramjam
 import numpy as np
 import pytest
 import snappy
 
-from pyparq.buffers import Scratch
-from pyparq.snappy_start import PAYS_FROM, inflate_start
+from pyparq.buffers import new_arena
+from pyparq.kernels import SNAPPY_START_PAYS_FROM, Arena, snappy_start
+
+
+def inflate_start(block: Any, size: int, wanted: int, out: Any, spare: Arena) -> Any:
+    found = snappy_start(cramjam.snappy.decompress_raw_into, block, size, wanted, out, spare)
+    return out[:found] if found else None
 
 
 def samples() -> dict[str, bytes]:
@@ -28,7 +34,7 @@ def samples() -> dict[str, bytes]:
 @pytest.mark.parametrize("name", samples())
 def test_beginnings(name: str) -> None:
     data = samples()[name]
-    block, spare = snappy.compress(data), Scratch()
+    block, spare = snappy.compress(data), new_arena()
     rng, found = random.Random(name), 0
     for wanted in [0, 1, 63, 64, 65, *(rng.randrange(len(data) * 7 // 8) for _ in range(200))]:
         out = np.full(len(data), 0x5A, np.uint8)
@@ -43,18 +49,18 @@ def test_beginnings(name: str) -> None:
 
 
 def test_where_it_does_not_pay() -> None:
-    data, spare = samples()["ascending"], Scratch()
+    data, spare = samples()["ascending"], new_arena()
     out = np.empty(len(data), np.uint8)
     block = snappy.compress(data)
     assert inflate_start(block, len(data), len(data) - 10, out, spare) is None
-    small = data[: PAYS_FROM - 8]
+    small = data[: SNAPPY_START_PAYS_FROM - 8]
     assert inflate_start(snappy.compress(small), len(small), 10, out, spare) is None
     noise = np.random.default_rng(2).integers(0, 256, 100_000).astype(np.uint8).tobytes()
     assert inflate_start(snappy.compress(noise), len(noise), 10, np.empty(len(noise), np.uint8), spare) is None
 
 
 def test_blocks_that_are_none() -> None:
-    data, spare = samples()["ascending"], Scratch()
+    data, spare = samples()["ascending"], new_arena()
     block, out = snappy.compress(data), np.empty(len(data), np.uint8)
     for bad in (b"", b"\x80", b"\x80" * 9, b"\xff\xff\xff\xff\xff\xff", b"\x05" + block[3:], block[:3], block[:40]):
         assert inflate_start(bad, len(data), 1000, out, spare) is None
@@ -63,7 +69,7 @@ def test_blocks_that_are_none() -> None:
 
 def test_damage() -> None:
     """Before the end of what is given it may change that, or is noticed; behind it nobody looks."""
-    data, rng, spare = samples()["words"], random.Random(8), Scratch()
+    data, rng, spare = samples()["words"], random.Random(8), new_arena()
     block = snappy.compress(data)
     for _ in range(400):
         damaged = bytearray(block)

@@ -74,7 +74,7 @@ def _reads(scan: Any) -> list[dict[str, Any]]:
             "column": read.name,
             "step": step,
             "pages": None if read.pages is None else [page.ordinal for page in read.pages],
-            "rows": sum(stop - start for start, stop in read.rows),
+            "rows": read.num_rows,
             "bytes": read.num_bytes,
         }
         for group in scan.plan().row_groups

@@ -146,7 +146,7 @@ class DataKey:
             into[:] = self._gcm.encrypt(nonce, body, aad)
         return out
 
-    def open(self, stored: Any, aad: bytes, out: Buffer | None = None) -> memoryview:
+    def open(self, stored: Any, aad: bytes, out: memoryview | None = None) -> memoryview:
         """The plaintext of a whole stored GCM module, in ``out`` when that is given (at least as large).
 
         Raises :class:`EncryptionError` when it is damaged, was moved, or belongs to another key.
@@ -164,12 +164,12 @@ class DataKey:
         except _invalid_tag:
             raise EncryptionError(_REFUSED) from None
 
-    def _opened(self, nonce: bytes, body: Any, aad: bytes, out: Buffer | None) -> memoryview:
+    def _opened(self, nonce: bytes, body: Any, aad: bytes, out: memoryview | None) -> memoryview:
         size = len(body) - TAG
         try:
             if self._gcm.decrypt_into is None:
                 return memoryview(self._gcm.decrypt(nonce, body, aad))
-            target = (np.empty(size, np.uint8) if out is None else out).data[:size]
+            target = (np.empty(size, np.uint8).data if out is None else out)[:size]
             self._gcm.decrypt_into(nonce, body, aad, target)
         except _invalid_tag:
             raise EncryptionError(_REFUSED) from None
@@ -183,11 +183,11 @@ class DataKey:
         self._run_ctr(nonce, body, into)
         return out[: len(out) - TAG]
 
-    def open_ctr(self, stored: Any, out: Buffer | None = None) -> memoryview:
+    def open_ctr(self, stored: Any, out: memoryview | None = None) -> memoryview:
         """The bytes of a whole stored CTR module, in ``out`` when that is given (at least as large as the module)."""
         nonce, body = _unframed(stored, CTR_OVERHEAD)
         size = len(body)
-        target = (np.empty(size + TAG, np.uint8) if out is None else out).data[: size + TAG]
+        target = (np.empty(size + TAG, np.uint8).data if out is None else out)[: size + TAG]
         self._run_ctr(nonce, body, target)
         return target[:size]
 

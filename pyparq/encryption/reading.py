@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from pyparq.encryption.aad import IS_PAGE, ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import GCM_OVERHEAD, LENGTH, SIGNATURE, DataKey, module_end, stated_length
 from pyparq.encryption.material import describe, short
@@ -24,15 +21,9 @@ from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, Un
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize
 from pyparq.format.page_header import PageHeader, read_page_header
+from pyparq.kernels import Arena
 
 T = TypeVar("T")
-Buffer = npt.NDArray[np.uint8]
-
-
-class Buffers(Protocol):
-    """Where plaintext may go: a buffer of at least ``size`` bytes, used again for the next page."""
-
-    def take(self, size: int) -> Buffer: ...
 
 
 class ChunkDecryption(Protocol):
@@ -44,7 +35,7 @@ class ChunkDecryption(Protocol):
     overhead: int
     """Bytes that a module other than a page takes beside its plaintext."""
 
-    def open(self, module: Module, stored: Any, page: int = -1, out: Buffers | None = None) -> memoryview:
+    def open(self, module: Module, stored: Any, page: int = -1, out: Arena | None = None) -> memoryview:
         """Plaintext of a whole stored module; in ``out``, where it had to be decrypted and ``out`` is given."""
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
@@ -57,7 +48,7 @@ class ChunkDecryption(Protocol):
         """What gives the bytes of the data page header stored at ``data[at]``, of page ``page``, and where they end in
         there; ``None`` where they are in the clear."""
 
-    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
+    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
         """(levels, values) of a v2 data page with so many bytes of levels."""
 
 
@@ -68,7 +59,7 @@ class _Clear:
     authenticates_pages = False
     overhead = 0
 
-    def open(self, module: Module, stored: Any, page: int = -1, out: Buffers | None = None) -> memoryview:
+    def open(self, module: Module, stored: Any, page: int = -1, out: Arena | None = None) -> memoryview:
         return memoryview(stored)
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
@@ -80,7 +71,7 @@ class _Clear:
     def unseal_header(self, data: memoryview) -> None:
         return None
 
-    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
+    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
         return stored[:levels], stored[levels:]
 
 
@@ -99,7 +90,7 @@ class _Encrypted:
         self._ctr = ctr
         self.authenticates_pages = not ctr
 
-    def open(self, module: Module, stored: Any, page: int = -1, out: Buffers | None = None) -> memoryview:
+    def open(self, module: Module, stored: Any, page: int = -1, out: Arena | None = None) -> memoryview:
         target = None if out is None else out.take(len(stored))
         try:
             if self._ctr and IS_PAGE[module]:
@@ -131,7 +122,7 @@ class _Encrypted:
         except EncryptionError as error:
             raise _explained(error, module) from None
 
-    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Buffers) -> tuple[memoryview, memoryview]:
+    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
         # The specification encrypts the whole body, as Arrow C++ does; parquet-java leaves the levels in the clear.
         if stated_length(stored, 0) == len(stored) - LENGTH:
             try:

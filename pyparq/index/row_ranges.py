@@ -179,6 +179,8 @@ class RowRanges:
         """The row numbers, ascending, int64."""
         if len(self.starts) == 1:
             return np.arange(self.starts[0], self.ends[0], dtype=np.int64)
+        if self.count == len(self.starts):  # each is a row
+            return self.starts
         return self._at(np.arange(self.count, dtype=np.int64))
 
     def _at(self, positions: Int64Array) -> Int64Array:

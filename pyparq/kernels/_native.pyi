@@ -47,13 +47,14 @@ def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
     """Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error."""
 
 # --- few rows of some pages ---
-SparsePage: TypeAlias = tuple[Any, Any, int]
-"""A page of a leaf outside of lists: the bytes of its values, those of its definition levels without a length (None
-where nothing can be null), and how many rows it has. What lies behind the last wanted row need not be there."""
-
 OpenedPage: TypeAlias = tuple[Any, Any, int, int, Any]
 """A page's values, its definition levels without a length (or None), how many levels, the encoding of the values, and
 its repetition levels (or None)."""
+
+Inflater: TypeAlias = tuple[Callable[[Any, Any], int] | None, bool, Arena, Arena, Callable[[Any, int], Any] | None]
+"""How pages are inflated: `decode(stored, out)` of a codec's library, which returns the bytes it wrote (None where
+nothing is compressed); whether that reads Snappy blocks, of which the beginning can be had alone; arenas for what is
+inflated and for passing use; `decrypt(stored, page)` (None where nothing is encrypted)."""
 
 def open_pages(
     stored: Sequence[Any],
@@ -62,7 +63,7 @@ def open_pages(
     rows: Buffer,
     terms: tuple[int, ...],
     window: int,
-    inflate: Callable[[Any, int, int, int], Any],
+    inflater: Inflater,
     crc32: Callable[[Any], int] | None,
 ) -> list[OpenedPage]:
     """Whole pages in the clear of a leaf outside of lists, from page `at` on, up to the first that is not of the usual
@@ -70,8 +71,7 @@ def open_pages(
 
     Only the first `wanted[k]` of the `rows[k]` values (int64) of a page are needed. `terms`: the maximum definition and
     repetition level, the chunk's inflated size, limits.max_page, .expansion_floor, .max_expansion,
-    .max_values_per_byte, and what a byte inflates to at most. `inflate(stored, size, wanted, page)` gives the first
-    `wanted` bytes at least of `size`.
+    .max_values_per_byte, and what a byte inflates to at most.
     """
 
 def open_run(
@@ -81,7 +81,7 @@ def open_run(
     values: int,
     terms: tuple[int, ...],
     window: int,
-    inflate: Callable[[Any, int, int, int], Any],
+    inflater: Inflater,
     crc32: Callable[[Any], int] | None,
     unseal: Callable[[int, int], tuple[bytes, int]] | None,
 ) -> tuple[list[OpenedPage], int]:
@@ -90,26 +90,27 @@ def open_run(
     header and where it ends in `data`."""
 
 def pick_fixed(
-    pages: list[SparsePage], rows: Buffer, starts: Buffer, maximum: int, width: int
+    pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int, width: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None]:
     """The bytes of the wanted rows' values, nulls left out, and their levels (None where all are `maximum`).
 
-    `rows` (int64) are those of all pages, one page after another, in each ascending and counted from its first;
-    those of page k, at least one, stand from `starts[k]` (int64) to `starts[k + 1]`.
+    `rows` (int64) are ascending within a page; those of page k, at least one, stand from `starts[k]` (int64) to
+    `starts[k + 1]`, and its first row is number `firsts[k]` (int64). The pages are those of a leaf outside of lists;
+    what lies behind the last wanted row of one need not be there.
     """
 
 def pick_indices(
-    pages: list[SparsePage], rows: Buffer, starts: Buffer, maximum: int, limit: int
+    pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int, limit: int
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
     """As `pick_fixed`, of pages of dictionary indices (a byte with their bit width, then runs) below `limit`."""
 
 def pick_plain_binary(
-    pages: list[SparsePage], rows: Buffer, starts: Buffer, maximum: int
+    pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8] | None]:
     """As `pick_fixed`, of length-prefixed values: their offsets and bytes, and the levels."""
 
 def pick_places(
-    pages: list[SparsePage], rows: Buffer, starts: Buffer, maximum: int
+    pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
     """Which of its values the wanted rows of each page have, and their levels; the pages' data is not looked at."""
 
@@ -119,9 +120,25 @@ pread_ranges: Callable[[int, Buffer, Buffer, Buffer], int] | None
 that came before its end, raises OSError as the system does. None where the system has no positioned reads."""
 
 # --- Snappy ---
-def snappy_head(block: Buffer, size: int, limit: int, out: Buffer) -> int:
-    """Copy as much of a Snappy block as fits into uint8 `out`, behind a preamble that states `limit` bytes instead of
-    `size`; returns the bytes written, 0 where the block states another size."""
+class Arena:
+    """Gives out parts of one buffer. `more(size)` gives such a buffer, of at least so many bytes."""
+
+    def __init__(self, more: Callable[[int], Any]) -> None: ...
+    def take(self, size: int) -> memoryview:
+        """`size` bytes, until they are cleared."""
+
+    def clear(self) -> None:
+        """All that was taken may be given out again."""
+
+SNAPPY_START_PAYS_FROM: int
+"""Bytes of a Snappy block below which inflating all of it is as quick."""
+
+def snappy_start(
+    decode: Callable[[Any, Any], int], block: Buffer, size: int, wanted: int, out: Any, spare: Arena
+) -> int:
+    """Inflate the first `wanted` of the `size` bytes of a Snappy block, or some more, to `out`, which has room for all
+    of them; returns how many, 0 where they cannot be had for less than all. `decode(block, out)` is the library's
+    call; `spare` is cleared and a part of the block goes there."""
 
 # --- fixed width ---
 def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:

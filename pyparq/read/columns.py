@@ -77,9 +77,9 @@ class ColumnReader:
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
         """Decode all that is wanted, in order; large chunks on threads of their own."""
         reads = self.plan(wanted)
-        large = sum(r.num_bytes for r in reads if r.num_bytes >= TASK_FROM)
-        threads = self.options.use_threads and large >= THREADS_FROM
-        fetched = self._fetch_small(reads, threads)
+        sizes = [read.num_bytes for read in reads]
+        threads = self.options.use_threads and sum(n for n in sizes if n >= TASK_FROM) >= THREADS_FROM
+        fetched = self._fetch_small(reads, sizes, threads)
 
         def run(k: int) -> DecodedLeaf:
             read, item = reads[k], wanted[k]
@@ -89,17 +89,19 @@ class ColumnReader:
 
         alone = threads and len(reads) == 1
         # The largest first: a long task that starts last would leave the other threads idle.
-        order = sorted(range(len(reads)), key=lambda k: -reads[k].num_bytes) if threads else range(len(reads))
+        order = sorted(range(len(reads)), key=lambda k: -sizes[k]) if threads else range(len(reads))
         done = dict(zip(order, map_tasks(run, list(order), threads), strict=True))
         return [done[k] for k in range(len(reads))]
 
-    def _fetch_small(self, reads: Sequence[ColumnRead], threads: bool) -> dict[int, list[memoryview]]:
+    def _fetch_small(
+        self, reads: Sequence[ColumnRead], sizes: Sequence[int], threads: bool
+    ) -> dict[int, list[memoryview]]:
         """The bytes of all small reads in one step, by their place in ``reads``; merged within row groups."""
         groups: dict[int, list[int]] = {}
         # Single pages of a local file hardly merge with other columns': each thread may as well read its own.
         apart = threads and self.file.fetcher.source.is_local
-        for k, read in enumerate(reads):
-            if read.num_bytes < TOGETHER and not (apart and read.pages is not None and read.num_bytes >= TASK_FROM):
+        for k, (read, size) in enumerate(zip(reads, sizes, strict=True)):
+            if size < TOGETHER and not (apart and read.pages is not None and size >= TASK_FROM):
                 groups.setdefault(read.row_group, []).append(k)
         found = self.file.fetcher.fetch_groups([[r for k in part for r in reads[k].ranges] for part in groups.values()])
         fetched: dict[int, list[memoryview]] = {}
@@ -110,7 +112,7 @@ class ColumnReader:
 
     def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool) -> DecodedLeaf:
         chunk = self.file.chunk(read.row_group, item.node)
-        sparse = item.rows.count * PAYS_FROM <= sum(end - start for start, end in read.rows)
+        sparse = item.rows.count * PAYS_FROM <= read.num_rows
         rows = item.rows if sparse else read.row_ranges(chunk.num_rows)
         known = item.selection.dictionaries.get(read.column)
         kept = self.file.fields.is_dictionary(item.node)

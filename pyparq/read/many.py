@@ -11,18 +11,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyparq import kernels
-from pyparq.compression import UNCOMPRESSED, decompress, decompress_start, most_per_byte
+from pyparq.compression import SNAPPY, library_decoder, most_per_byte
 from pyparq.encodings import RLE
 from pyparq.encryption.aad import Module
 from pyparq.index.row_ranges import Int64Array
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
 from pyparq.read.pages import PageBody, PageBuffers, PageWalk
-from pyparq.snappy_start import PAYS_FROM
 
 Opened = tuple[Any, Any, int, int, Any]
 """Bytes of a page's values and of its definition levels, how many levels it has, the encoding of its values, and the
 bytes of its repetition levels; ``None`` where there are no levels of a kind."""
+
+Decoder = Callable[[Any, Any], int]
+Decrypter = Callable[[memoryview, int], memoryview]
+Inflater = tuple[Decoder | None, bool, kernels.Arena, kernels.Arena, Decrypter | None]
+"""As :func:`pyparq.kernels.open_pages` has it."""
 
 
 class Together:
@@ -35,19 +39,19 @@ class Together:
             limits.expansion_floor, limits.max_expansion, limits.max_values_per_byte, most_per_byte(meta.codec),
         )  # fmt: skip
         self._crc32 = zlib.crc32 if options.verify_checksums and not chunk.crypto.authenticates_pages else None
-        self._inflate = _inflate(chunk, buffers)
+        self._inflater = _inflater(chunk, buffers)
         self._crypto = chunk.crypto
 
     def planned(
         self, stored: Sequence[memoryview], at: int, wanted: Int64Array, rows: Int64Array, window: int
     ) -> list[Opened]:
         """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it; of a chunk in the clear."""
-        return kernels.open_pages(stored, at, wanted, rows, self._terms, window, self._inflate, self._crc32)
+        return kernels.open_pages(stored, at, wanted, rows, self._terms, window, self._inflater, self._crc32)
 
     def next(self, walk: PageWalk, window: int) -> list[PageBody]:
         """The next pages of a whole chunk, until ``window`` bytes are inflated; none where the next one is special."""
         found, end = kernels.open_run(
-            walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._inflate, self._crc32,
+            walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._inflater, self._crc32,
             self._crypto.unseal_header(walk.data),
         )  # fmt: skip
         walk.at = end
@@ -55,17 +59,11 @@ class Together:
         return [PageBody(count, rep, RLE, defs, RLE, encoding, data) for data, defs, count, encoding, rep in found]
 
 
-def _inflate(chunk: Chunk, buffers: PageBuffers) -> Callable[[memoryview, int, int, int], Any]:
+def _inflater(chunk: Chunk, buffers: PageBuffers) -> Inflater:
     codec, crypto = chunk.meta.codec, chunk.crypto
 
-    def inflate(stored: memoryview, size: int, wanted: int, page: int) -> Any:
-        if crypto.encrypted:
-            stored = crypto.open(Module.DATA_PAGE, stored, page, buffers.decrypted)
-        if codec == UNCOMPRESSED:
-            return decompress(codec, stored, size)
-        out = buffers.decompressed.take(size)
-        if wanted < size and size >= PAYS_FROM:
-            return decompress_start(codec, stored, size, wanted, out, buffers.spare)
-        return decompress(codec, stored, size, out)
+    def decrypt(stored: memoryview, page: int) -> memoryview:
+        return crypto.open(Module.DATA_PAGE, stored, page, buffers.decrypted)
 
-    return inflate
+    opener = decrypt if crypto.encrypted else None
+    return library_decoder(codec), codec == SNAPPY, buffers.decompressed, buffers.spare, opener

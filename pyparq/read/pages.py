@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.buffers import Arena, Scratch
+from pyparq.buffers import new_arena
 from pyparq.compression import UNCOMPRESSED, decompress, decompress_start, most_output
 from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, PLAIN_DICTIONARY, RLE, encoding_name, rle
 from pyparq.encryption.aad import Module
@@ -77,9 +77,9 @@ class PageBuffers:
     they are cleared."""
 
     def __init__(self) -> None:
-        self.decrypted = Arena()
-        self.decompressed = Arena()
-        self.spare = Scratch()
+        self.decrypted = new_arena()
+        self.decompressed = new_arena()
+        self.spare = new_arena()
 
     def clear(self) -> None:
         """Nothing looks at the opened pages any more."""

@@ -5,7 +5,6 @@ A :class:`ColumnRead` is a plain value: it can be printed, pickled, sent to anot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -40,8 +39,8 @@ class ColumnRead:
     """Bytes before the first data page, when pages are read one by one and the dictionary is not known yet."""
     whole: Range | None
     """The whole chunk, when ``pages`` is ``None``."""
-    rows: tuple[tuple[int, int], ...]
-    """Row ranges that the pages hold."""
+    num_rows: int
+    """Rows that the pages hold."""
 
     @property
     def ranges(self) -> list[Range]:
@@ -49,11 +48,24 @@ class ColumnRead:
         if self.whole is not None:
             return [self.whole]
         first = [] if self.dictionary is None else [self.dictionary]
-        return first + [(p.offset, p.size) for p in self.pages or ()]
+        return first + [page[1:3] for page in self.pages or ()]
 
     @property
     def num_bytes(self) -> int:
         return sum(length for _, length in self.ranges)
+
+    @property
+    def rows(self) -> tuple[tuple[int, int], ...]:
+        """Row ranges that the pages hold, joined where pages adjoin."""
+        if self.pages is None:
+            return ((0, self.num_rows),) if self.num_rows else ()
+        held: list[tuple[int, int]] = []
+        for page in self.pages:
+            start, end = page.first_row, page.first_row + page.num_rows
+            if held and held[-1][1] == start:
+                start = held.pop()[0]
+            held.append((start, end))
+        return tuple(held)
 
     def row_ranges(self, num_rows: int) -> RowRanges:
         return RowRanges.of(self.rows, num_rows)
@@ -129,27 +141,18 @@ def plan_column(
     pages = _pages(locations, needed, chunk.num_rows)
     head = int(locations.offsets[0]) - chunk.start
     dictionary = (chunk.start, head) if head > 0 and pages and not has_dictionary else None
-    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, _held(pages))
-
-
-def _held(pages: Sequence[PageRead]) -> tuple[tuple[int, int], ...]:
-    """The row ranges that the pages hold, joined where pages adjoin."""
-    held: list[tuple[int, int]] = []
-    for page in pages:
-        start, end = page.first_row, page.first_row + page.num_rows
-        if held and held[-1][1] == start:
-            start = held.pop()[0]
-        held.append((start, end))
-    return tuple(held)
+    held = sum(page.num_rows for page in pages)
+    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, held)
 
 
 def _pages(locations: PageLocations, needed: Int64Array, num_rows: int) -> tuple[PageRead, ...]:
     first_rows = locations.first_rows
-    counts = np.append(first_rows[1:], num_rows) - first_rows
-    columns = (needed, locations.offsets[needed], locations.sizes[needed], first_rows[needed], counts[needed])
+    starts = first_rows[needed]
+    ends = np.append(first_rows, num_rows)[needed + 1]
+    columns = (needed, locations.offsets[needed], locations.sizes[needed], starts, ends - starts)
     return tuple(map(PageRead._make, zip(*(column.tolist() for column in columns), strict=True)))
 
 
 def _whole(chunk: Chunk) -> ColumnRead:
-    rows = ((0, chunk.num_rows),) if chunk.num_rows else ()
-    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, None, None, (chunk.start, chunk.size), rows)
+    whole = chunk.start, chunk.size
+    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, None, None, whole, chunk.num_rows)

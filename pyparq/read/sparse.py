@@ -36,9 +36,6 @@ from pyparq.schema.types import Physical
 from pyparq.schema.values import BinaryValues, Values, from_plain_bytes
 
 Int64Array = npt.NDArray[np.int64]
-SparsePage = tuple[Any, Any, int]
-"""Bytes of a page's values and of its definition levels, and how many rows it has."""
-
 PAYS_FROM = 4
 """Rows that the pages hold per row that is wanted, from which on picking page by page is the quicker way."""
 
@@ -114,9 +111,9 @@ class SparseRows:
         if together is None:
             return 0
         self.settle(entries)
-        first_rows = np.array([page.first_row for page in pages], np.int64)
         counts = np.array([page.num_rows for page in pages], np.int64)
-        edges = np.append(self._wanted.searchsorted(first_rows), self._wanted.searchsorted(first_rows[-1] + counts[-1]))
+        limits = np.array([page.first_row for page in pages] + [pages[-1].first_row + pages[-1].num_rows], np.int64)
+        edges, first_rows = self._wanted.searchsorted(limits), limits[:-1]
         firsts = self._wanted[edges[1:] - 1] - first_rows + 1 if self._in_part else counts
         planned, done = PlannedPages(stored, first_rows, counts, firsts, edges), 0
         while done < len(pages):
@@ -188,21 +185,21 @@ class SparseRows:
     ) -> list[Picked]:
         """From pages one after another; the wanted rows of page ``k`` are those from ``edges[k]`` to
         ``edges[k + 1]``."""
-        picked = []
-        for encoding, group in groupby(range(len(opened)), lambda k: opened[k][3]):
-            some = list(group)
-            begin, end = some[0], some[-1] + 1
-            starts = edges[begin : end + 1]
-            rows = self._wanted[starts[0] : starts[-1]] - np.repeat(first_rows[begin:end], np.diff(starts))
-            pages, starts = [opened[k][:3] for k in some], starts - starts[0]
+        picked, begin = [], 0
+        for encoding, group in groupby(opened, lambda page: page[3]):
+            pages = list(group)
+            end = begin + len(pages)
+            starts, firsts, begin = edges[begin : end + 1], first_rows[begin:end], end
             try:
                 if encoding in DICTIONARY_ENCODINGS:
-                    picked.append(self._indices(pages, rows, starts, entries))
+                    picked.append(self._indices(pages, starts, firsts, entries))
                 elif encoding == PLAIN and self._leaf.physical != Physical.BOOLEAN:
-                    picked.append(self._plain(pages, rows, starts))
+                    picked.append(self._plain(pages, starts, firsts))
                 else:
-                    parts = zip(pages, np.split(rows, starts[1:-1]), strict=True)
-                    picked += [self._from_whole(encoding, page, own) for page, own in parts]
+                    picked += [
+                        self._from_whole(encoding, page, starts[k : k + 2], firsts[k : k + 1])
+                        for k, page in enumerate(pages)
+                    ]
             except KernelError as error:
                 raise CorruptFileError(f"bad {encoding_name(encoding)} data: {error}") from error
         return picked
@@ -219,28 +216,28 @@ class SparseRows:
             levels = rle.encode_levels(found, self._chunk.node.max_def)
         return body.data, levels, body.num_levels, body.encoding, None
 
-    def _indices(self, pages: list[SparsePage], rows: Int64Array, starts: Int64Array, entries: int | None) -> Picked:
+    def _indices(self, pages: list[Opened], starts: Int64Array, firsts: Int64Array, entries: int | None) -> Picked:
         if entries is None:
             raise CorruptFileError("a dictionary-encoded page without a dictionary page")
-        indices, levels = kernels.pick_indices(pages, rows, starts, self._chunk.node.max_def, entries)
-        return Picked(len(rows), levels, True, indices)
+        indices, levels = kernels.pick_indices(pages, self._wanted, starts, firsts, self._chunk.node.max_def, entries)
+        return Picked(int(starts[-1] - starts[0]), levels, True, indices)
 
-    def _plain(self, pages: list[SparsePage], rows: Int64Array, starts: Int64Array) -> Picked:
-        maximum, leaf = self._chunk.node.max_def, self._leaf
+    def _plain(self, pages: list[Opened], starts: Int64Array, firsts: Int64Array) -> Picked:
+        maximum, leaf, count = self._chunk.node.max_def, self._leaf, int(starts[-1] - starts[0])
         if leaf.is_binary:
-            offsets, data, levels = kernels.pick_plain_binary(pages, rows, starts, maximum)
-            return Picked(len(rows), levels, False, BinaryValues(offsets, data))
-        found, levels = kernels.pick_fixed(pages, rows, starts, maximum, leaf.width)
-        return Picked(len(rows), levels, False, from_plain_bytes(found, len(found) // leaf.width, leaf))
+            offsets, data, levels = kernels.pick_plain_binary(pages, self._wanted, starts, firsts, maximum)
+            return Picked(count, levels, False, BinaryValues(offsets, data))
+        found, levels = kernels.pick_fixed(pages, self._wanted, starts, firsts, maximum, leaf.width)
+        return Picked(count, levels, False, from_plain_bytes(found, len(found) // leaf.width, leaf))
 
-    def _from_whole(self, encoding: int, page: SparsePage, rows: Int64Array) -> Picked:
+    def _from_whole(self, encoding: int, page: Opened, starts: Int64Array, firsts: Int64Array) -> Picked:
         """From a page whose values have to be decoded all."""
-        data, levels, count = page
+        data, levels, count = page[:3]
         maximum = self._chunk.node.max_def
         present = count if levels is None else read_levels(levels, RLE, count, maximum, False)[1]
         values = encodings.decode(encoding, data, present, self._leaf)
-        places, found = kernels.pick_places([page], rows, np.array([0, len(rows)], np.int64), maximum)
-        return Picked(len(rows), found, False, pick(values, places))
+        places, found = kernels.pick_places([page], self._wanted, starts, firsts, maximum)
+        return Picked(int(starts[1] - starts[0]), found, False, pick(values, places))
 
 
 def pick(values: Values, places: Int64Array) -> Values:

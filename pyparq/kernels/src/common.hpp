@@ -330,7 +330,7 @@ void bind_levels(nb::module_& m);
 void bind_open_pages(nb::module_& m);
 void bind_page_index(nb::module_& m);
 void bind_pread(nb::module_& m);
-void bind_snappy_head(nb::module_& m);
+void bind_snappy_start(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_thrift_footer(nb::module_& m);
 void bind_thrift_rules(nb::module_& m);

@@ -67,7 +67,7 @@ NB_MODULE(_native, m) {
     bind_open_pages(m);
     bind_page_index(m);
     bind_pread(m);
-    bind_snappy_head(m);
+    bind_snappy_start(m);
     bind_sparse(m);
     bind_thrift_footer(m);
     bind_thrift_rules(m);

@@ -1,5 +1,6 @@
 // Opens pages one after another, as pyparq/read/pages.py does, as far as they are of the usual kind: what there is to say of
 // the others is said there. Small pages, and those of which few rows are wanted, take little time beside that.
+#include "inflate.hpp"
 #include "thrift_wire.hpp"
 
 #include <algorithm>
@@ -92,10 +93,6 @@ struct Terms {
     }
 };
 
-nb::object part(const nb::object& view, size_t from, size_t to) {
-    return view[nb::slice(nb::int_(from), nb::int_(to), nb::int_(1))];
-}
-
 // Levels behind their length, as v1 pages have them: moves `at` behind them; false where they do not fit.
 bool take_levels(const RawIn& bytes, const nb::object& view, size_t& at, nb::object& levels) {
     if (bytes.size - at < 4) return false;
@@ -109,8 +106,8 @@ bool take_levels(const RawIn& bytes, const nb::object& view, size_t& at, nb::obj
 
 class Opener {
   public:
-    Opener(const nb::tuple& terms, const nb::object& inflate, const nb::object& crc32)
-        : terms_(terms), inflate_(inflate), crc32_(crc32) {}
+    Opener(const nb::tuple& terms, const nb::tuple& inflater, const nb::object& crc32)
+        : terms_(terms), inflater_(inflater), crc32_(crc32) {}
 
     // The page whose body stands at `start` of `view`, of which the first `wanted` values are needed (-1: all):
     // (values, definition levels or None, count, encoding, repetition levels or None); an invalid object for an odd one.
@@ -133,7 +130,9 @@ class Opener {
                 return split(head, levels, body);
             }
         }
-        return split(head, levels, inflate_(body, room, needed(head, room, wanted), page));
+        const int64_t first = needed(head, room, wanted);
+        body = inflater_.inflate(body, static_cast<size_t>(room), static_cast<size_t>(first), page);
+        return body.is_valid() ? split(head, levels, body) : body;
     }
 
   private:
@@ -166,7 +165,8 @@ class Opener {
     }
 
     Terms terms_;
-    const nb::object &inflate_, &crc32_;
+    Inflater inflater_;
+    const nb::object& crc32_;
 };
 
 // The header at `c`; false for one that is not of the usual kind.
@@ -181,8 +181,8 @@ bool usual_head(Cursor& c, Head& head) {
 // `stored`: whole pages of a leaf outside of lists; from page `at` on, up to the first that is not of the usual kind, or
 // until `window` bytes are inflated. Of page k only the first wanted[k] of rows[k] values are needed.
 nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& wanted, const In<int64_t>& rows,
-                    const nb::tuple& terms, int64_t window, const nb::object& inflate, const nb::object& crc32) {
-    const Opener opener(terms, inflate, crc32);
+                    const nb::tuple& terms, int64_t window, const nb::tuple& inflater, const nb::object& crc32) {
+    const Opener opener(terms, inflater, crc32);
     const size_t pages = nb::len(stored);
     if (wanted.size != pages || rows.size != pages) fail("a number per page is due");
     nb::list found;
@@ -206,8 +206,8 @@ nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& wa
 // `values` values. `unseal(at, page)` gives the bytes of an encrypted header and where they end. Returns the pages and
 // where they end.
 nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t values, const nb::tuple& terms, int64_t window,
-                   const nb::object& inflate, const nb::object& crc32, const nb::object& unseal) {
-    const Opener opener(terms, inflate, crc32);
+                   const nb::tuple& inflater, const nb::object& crc32, const nb::object& unseal) {
+    const Opener opener(terms, inflater, crc32);
     RawIn bytes;
     if (!bytes.load(data.ptr())) fail("data must be bytes-like");
     nb::list found;
@@ -243,8 +243,8 @@ nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t val
 void bind_open_pages(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    m.def("open_pages", &open_pages, "stored"_a, "at"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a, "inflate"_a,
+    m.def("open_pages", &open_pages, "stored"_a, "at"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a, "inflater"_a,
           "crc32"_a.none());
-    m.def("open_run", &open_run, "data"_a, "at"_a, "page"_a, "values"_a, "terms"_a, "window"_a, "inflate"_a,
+    m.def("open_run", &open_run, "data"_a, "at"_a, "page"_a, "values"_a, "terms"_a, "window"_a, "inflater"_a,
           "crc32"_a.none(), "unseal"_a.none());
 }

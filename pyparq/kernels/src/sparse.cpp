@@ -6,6 +6,7 @@ namespace pyparq {
 namespace {
 
 constexpr size_t kBlock = 1024;
+using Ints = In<int64_t>;
 
 struct Window {
     size_t start, stop;
@@ -121,15 +122,23 @@ struct Page {
 
 struct Pages {
     std::vector<Page> pages;
-    size_t rows = 0;   // wanted of all
-    size_t bytes = 0;  // of all
+    std::vector<int64_t> wanted;  // row numbers within the pages
+    size_t rows = 0;              // wanted of all
+    size_t bytes = 0;             // of all
 
-    // `pages`: tuples (data, levels or None, number of rows); `starts`: where the rows of each start among `rows`.
-    Pages(const nb::list& list, const In<int64_t>& wanted, const In<int64_t>& starts) : pages(nb::len(list)) {
-        if (starts.size != pages.size() + 1) fail("a start per page, and the end, are due");
+    // `list`: tuples (data, levels or None, number of rows, ...); `starts`: where the rows of each start among `among`,
+    // and the last page's end; `firsts`: the row that each page starts with.
+    Pages(const nb::list& list, const Ints& among, const Ints& starts, const Ints& firsts)
+        : pages(nb::len(list)) {
+        if (starts.size != pages.size() + 1 || firsts.size != pages.size())
+            fail("a start and a first row per page, and the end, are due");
+        if (pages.empty()) return;
+        const int64_t base = starts.data[0], end = starts.data[pages.size()];
+        if (base < 0 || end < base || static_cast<uint64_t>(end) > among.size) fail("rows beyond those that there are");
+        wanted.resize(static_cast<size_t>(end - base));
         for (size_t k = 0; k < pages.size(); ++k) {
             PyObject* const item = PyList_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(k));
-            if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) != 3) fail("a page must be (data, levels, count)");
+            if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) < 3) fail("a page must be (data, levels, count)");
             Page& page = pages[k];
             if (!page.data.load(PyTuple_GET_ITEM(item, 0))) fail("a page's data must be bytes-like");
             PyObject* const levels = PyTuple_GET_ITEM(item, 1);
@@ -138,12 +147,17 @@ struct Pages {
             const long long count = PyLong_AsLongLong(PyTuple_GET_ITEM(item, 2));
             if (count == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
             page.count = checked_count(count, "count");
-            const int64_t from = starts.data[k], to = starts.data[k + 1];
-            if (from < 0 || to <= from || static_cast<uint64_t>(to) > wanted.size) fail("a page without rows, or beyond them");
-            page.rows = wanted.data + from;
+            const int64_t from = starts.data[k], to = starts.data[k + 1], first = firsts.data[k];
+            if (from < base || to <= from || to > end) fail("a page without rows, or beyond them");
+            if (first < 0) fail("a negative row: " + str(first));
+            int64_t* const own = wanted.data() + (from - base);
+            page.rows = own;
             page.num_rows = static_cast<size_t>(to - from);
-            for (size_t i = 0; i < page.num_rows; ++i)
-                if (page.rows[i] < (i == 0 ? 0 : page.rows[i - 1] + 1)) fail("rows must ascend");
+            for (size_t i = 0; i < page.num_rows; ++i) {
+                const int64_t row = among.data[static_cast<size_t>(from) + i];
+                if (row < first || (i > 0 && row - first <= own[i - 1])) fail("rows must ascend");
+                own[i] = row - first;
+            }
             if (static_cast<uint64_t>(page.rows[page.num_rows - 1]) >= page.count)
                 fail("row " + str(page.rows[page.num_rows - 1]) + " of a page of " + str(page.count) + " rows");
             rows += page.num_rows;
@@ -208,9 +222,9 @@ nb::object levels_or_none(const Fresh<uint8_t>& levels, size_t present) {
     return present == levels.size ? nb::none() : levels.object;
 }
 
-nb::object pick_fixed(const nb::list& list, const In<int64_t>& rows, const In<int64_t>& starts, int64_t maximum,
-                      int64_t width_) {
-    const Pages pages(list, rows, starts);
+nb::object pick_fixed(const nb::list& list, const Ints& rows, const Ints& starts, const Ints& firsts,
+                      int64_t maximum, int64_t width_) {
+    const Pages pages(list, rows, starts, firsts);
     const size_t width = checked_value_width(width_);
     Fresh<uint8_t> levels(pages.rows), values(checked_mul(pages.rows, width));
     Placer placer(maximum);
@@ -234,10 +248,10 @@ nb::object pick_fixed(const nb::list& list, const In<int64_t>& rows, const In<in
     return nb::make_tuple(first_items(values.object, values.size, present * width), levels_or_none(levels, present));
 }
 
-nb::object pick_indices(const nb::list& list, const In<int64_t>& rows, const In<int64_t>& starts, int64_t maximum,
-                        int64_t limit) {
+nb::object pick_indices(const nb::list& list, const Ints& rows, const Ints& starts, const Ints& firsts,
+                        int64_t maximum, int64_t limit) {
     if (limit < 0 || limit > int64_t{1} << 31) fail("limit is not in 0..2^31: " + str(limit));
-    const Pages pages(list, rows, starts);
+    const Pages pages(list, rows, starts, firsts);
     Fresh<uint8_t> levels(pages.rows);
     Fresh<int32_t> indices(pages.rows);
     Placer placer(maximum);
@@ -265,8 +279,9 @@ nb::object pick_indices(const nb::list& list, const In<int64_t>& rows, const In<
 }
 
 // Length-prefixed values: where each starts only the lengths before it tell.
-nb::object pick_plain_binary(const nb::list& list, const In<int64_t>& rows, const In<int64_t>& starts, int64_t maximum) {
-    const Pages pages(list, rows, starts);
+nb::object pick_plain_binary(const nb::list& list, const Ints& rows, const Ints& starts, const Ints& firsts,
+                             int64_t maximum) {
+    const Pages pages(list, rows, starts, firsts);
     Fresh<uint8_t> levels(pages.rows);
     std::vector<int64_t> offsets{0};
     std::vector<uint8_t> values;
@@ -305,8 +320,9 @@ nb::object pick_plain_binary(const nb::list& list, const In<int64_t>& rows, cons
 }
 
 // Of pages whose values are decoded elsewhere: which of its values the rows of each have.
-nb::object pick_places(const nb::list& list, const In<int64_t>& rows, const In<int64_t>& starts, int64_t maximum) {
-    const Pages pages(list, rows, starts);
+nb::object pick_places(const nb::list& list, const Ints& rows, const Ints& starts, const Ints& firsts,
+                       int64_t maximum) {
+    const Pages pages(list, rows, starts, firsts);
     Fresh<uint8_t> levels(pages.rows);
     Fresh<int64_t> places(pages.rows);
     Placer placer(maximum);
@@ -325,8 +341,8 @@ nb::object pick_places(const nb::list& list, const In<int64_t>& rows, const In<i
 void bind_sparse(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    m.def("pick_fixed", &pick_fixed, "pages"_a, "rows"_a, "starts"_a, "maximum"_a, "width"_a);
-    m.def("pick_indices", &pick_indices, "pages"_a, "rows"_a, "starts"_a, "maximum"_a, "limit"_a);
-    m.def("pick_plain_binary", &pick_plain_binary, "pages"_a, "rows"_a, "starts"_a, "maximum"_a);
-    m.def("pick_places", &pick_places, "pages"_a, "rows"_a, "starts"_a, "maximum"_a);
+    m.def("pick_fixed", &pick_fixed, "pages"_a, "rows"_a, "starts"_a, "firsts"_a, "maximum"_a, "width"_a);
+    m.def("pick_indices", &pick_indices, "pages"_a, "rows"_a, "starts"_a, "firsts"_a, "maximum"_a, "limit"_a);
+    m.def("pick_plain_binary", &pick_plain_binary, "pages"_a, "rows"_a, "starts"_a, "firsts"_a, "maximum"_a);
+    m.def("pick_places", &pick_places, "pages"_a, "rows"_a, "starts"_a, "firsts"_a, "maximum"_a);
 }
