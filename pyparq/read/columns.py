@@ -13,7 +13,7 @@ from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, StoredPage, read_header, walk_pages
-from pyparq.read.plan import ColumnRead, plan_column
+from pyparq.read.plan import ColumnRead, Needed, plan_column
 from pyparq.read.prune import Selection
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schema.tree import Node
@@ -64,14 +64,17 @@ class ColumnReader:
             if not w.rows.is_all and w.node.column not in w.selection.locations and self.options.use_page_index
         ]
         found = read_locations(self.file, missing) if missing else {}
-        reads = []
+        reads: list[ColumnRead] = []
+        needed: Needed | None = None
         for w in wanted:
             group, column = w.selection.row_group, w.node.column
             if column not in w.selection.locations and not w.rows.is_all:
                 w.selection.locations[column] = found.get((group, column))
             locations = w.selection.locations.get(column) if self.options.use_page_index else None
             known = column in w.selection.dictionaries
-            reads.append(plan_column(self.file.chunk(group, w.node), w.rows, locations, has_dictionary=known))
+            chunk = self.file.chunk(group, w.node)
+            read, needed = plan_column(chunk, w.rows, locations, has_dictionary=known, last=needed)
+            reads.append(read)
         return reads
 
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:

@@ -125,32 +125,55 @@ class ScanPlan:
         return "\n".join(lines)
 
 
+class Needed:
+    """The pages that hold any of some rows: found once for columns that are cut into pages alike, as most are."""
+
+    def __init__(self, rows: RowRanges, first_rows: Int64Array) -> None:
+        """Page ``k`` starts at ``first_rows[k]``."""
+        self.rows = rows
+        self.first_rows = first_rows
+        self.pages = rows.pages(first_rows)
+        ends = np.append(first_rows, rows.num_rows)[self.pages + 1]
+        self._starts = first_rows[self.pages].tolist()
+        self._counts = (ends - first_rows[self.pages]).tolist()
+        self.num_rows = sum(self._counts)
+        """Rows that these pages hold."""
+
+    def fits(self, rows: RowRanges, first_rows: Int64Array) -> bool:
+        """Whether these are the pages for others too."""
+        return rows is self.rows and np.array_equal(first_rows, self.first_rows)
+
+    def reads(self, locations: PageLocations) -> tuple[PageRead, ...]:
+        """What to read of a column chunk."""
+        offsets, sizes = locations.offsets[self.pages].tolist(), locations.sizes[self.pages].tolist()
+        found = zip(self.pages.tolist(), offsets, sizes, self._starts, self._counts, strict=True)
+        return tuple(map(PageRead._make, found))
+
+
 def plan_column(
-    chunk: Chunk, rows: RowRanges, locations: PageLocations | None, *, has_dictionary: bool = False
-) -> ColumnRead:
+    chunk: Chunk,
+    rows: RowRanges,
+    locations: PageLocations | None,
+    *,
+    has_dictionary: bool = False,
+    last: Needed | None = None,
+) -> tuple[ColumnRead, Needed | None]:
     """The pages of ``chunk`` that hold any of ``rows``; the whole chunk when that is all, or nothing tells pages apart.
 
-    ``has_dictionary``: the dictionary is decoded already and need not be read again.
+    ``has_dictionary``: the dictionary is decoded already and need not be read again. ``last`` is what the plan of the
+    column before came with.
     """
     if locations is None or len(locations) == 0 or rows.is_all:
-        return _whole(chunk)
+        return _whole(chunk), last
     first_rows = locations.first_rows
-    needed = rows.pages(first_rows)
-    if len(needed) == len(first_rows) and not has_dictionary:
-        return _whole(chunk)
-    pages = _pages(locations, needed, chunk.num_rows)
+    needed = last if last is not None and last.fits(rows, first_rows) else Needed(rows, first_rows)
+    if len(needed.pages) == len(first_rows) and not has_dictionary:
+        return _whole(chunk), needed
+    pages = needed.reads(locations)
     head = int(locations.offsets[0]) - chunk.start
     dictionary = (chunk.start, head) if head > 0 and pages and not has_dictionary else None
-    held = sum(page.num_rows for page in pages)
-    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, held)
-
-
-def _pages(locations: PageLocations, needed: Int64Array, num_rows: int) -> tuple[PageRead, ...]:
-    first_rows = locations.first_rows
-    starts = first_rows[needed]
-    ends = np.append(first_rows, num_rows)[needed + 1]
-    columns = (needed, locations.offsets[needed], locations.sizes[needed], starts, ends - starts)
-    return tuple(map(PageRead._make, zip(*(column.tolist() for column in columns), strict=True)))
+    read = ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, needed.num_rows)
+    return read, needed
 
 
 def _whole(chunk: Chunk) -> ColumnRead:

@@ -75,19 +75,24 @@ inline size_t snappy_start(const nb::object& decode, const nb::object& stored, s
     if (size < kStartPaysFrom || size >> 32 != 0 || block.size > size / 32 * 31 || wanted > size) return 0;
     const size_t limit = wanted + kLongestCopy;
     if (limit > size / 16 * 15) return 0;
-    // No compressor stores its input in more than this (snappy.cc, MaxCompressedLength); where one did, all is inflated.
-    const size_t enough = limit + limit / 6 + 64;
-    spare.clear();
-    const nb::object room = spare.take(enough);
-    RawOut head;
-    if (!head.load(room.ptr())) fail("no room for a part of the block");
-    const size_t length = write_head(block, size, limit, head.data, head.size);
-    if (length == 0) return 0;
-    const Decoded found = decode_into(decode, part(room, 0, length), part(out, 0, limit));
-    if (found.written >= 0) return static_cast<size_t>(found.written) == limit ? limit : 0;
-    const int64_t missing = bytes_missing(found.said);
-    if (missing < 0 || static_cast<uint64_t>(missing) > limit - wanted) return 0;
-    return limit - static_cast<size_t>(missing);
+    // Most blocks shrink alike all over, and no compressor stores its input in more than the second (snappy.cc,
+    // MaxCompressedLength); where one did, all is inflated.
+    const size_t likely = block.size * limit / size * 17 / 16 + 1024, enough = limit + limit / 6 + 64;
+    const nb::object target = part(out, 0, limit);
+    for (const size_t most : {std::min(likely, enough), enough}) {
+        spare.clear();
+        const nb::object room = spare.take(most);
+        RawOut head;
+        if (!head.load(room.ptr())) fail("no room for a part of the block");
+        const size_t length = write_head(block, size, limit, head.data, head.size);
+        if (length == 0) return 0;
+        const Decoded found = decode_into(decode, part(room, 0, length), target);
+        if (found.written >= 0) return static_cast<size_t>(found.written) == limit ? limit : 0;
+        const int64_t missing = bytes_missing(found.said);
+        if (missing >= 0 && static_cast<uint64_t>(missing) <= limit - wanted) return limit - static_cast<size_t>(missing);
+        if (length < most || most == enough) return 0;
+    }
+    return 0;
 }
 
 }  // namespace pyparq
