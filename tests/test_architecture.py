@@ -15,13 +15,13 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "buffers", "cdata", "errors", "threads"],
+    ["_version", "cdata", "errors", "threads"],
     ["limits"],
     ["options"],
     ["kernels"],
+    ["buffers"],
     ["format"],
     ["schema"],
-    ["snappy_start"],
     ["compression", "encryption"],
     ["encodings"],
     ["index"],

@@ -310,21 +310,24 @@ def test_rows_by_number(algorithm: str, plaintext_footer: bool, version: str) ->
 
 
 def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyparq.encryption.cipher import DataKey
+    from pyparq.encryption import cipher
 
     data = written(table(), EncryptionProperties(FOOTER))
     opened: list[int] = []
 
-    def counting(real: Any) -> Any:
-        def count(self: DataKey, *arguments: Any) -> Any:
-            (aad,) = (a for a in arguments if type(a) is bytes)
-            opened.append(aad[8])
-            return real(self, *arguments)
+    class Counting(cipher._Gcm):
+        def __init__(self, key: bytes) -> None:
+            super().__init__(key)
+            self.decrypt, self.decrypt_into = self.counting(self.decrypt), self.counting(self.decrypt_into)
 
-        return count
+        def counting(self, real: Any) -> Any:
+            def count(nonce: bytes, sealed: Any, aad: bytes, *out: Any) -> Any:
+                opened.append(aad[8])
+                return real(nonce, sealed, aad, *out)
 
-    for name in ("open", "open_at"):
-        monkeypatch.setattr(DataKey, name, counting(getattr(DataKey, name)))
+            return count
+
+    monkeypatch.setattr(cipher, "_Gcm", Counting)
     found = read(data, DecryptionProperties(FOOTER), columns=["amount"], filters=col("id") == 2_468)
     assert found.num_rows == 1
     # footer; Bloom filter and indexes of the filter column in the one row group that statistics leave; page locations

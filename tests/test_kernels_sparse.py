@@ -180,13 +180,12 @@ def page_v1(rows: list[Row], **changes: Any) -> bytes:
 
 
 def inflater(decode: Any = cramjam.snappy.decompress_raw_into) -> Any:
-    return decode, True, new_arena(), new_arena(), None
+    return kernels.Inflater(decode, True, new_arena(), new_arena(), None)
 
 
 def opened(pages: list[bytes], firsts: list[int], counts: list[int], window: int = 1 << 20) -> list[Any]:
-    return kernels.open_pages(
-        pages, 0, np.array(firsts, np.int64), np.array(counts, np.int64), TERMS, window, inflater(), None
-    )
+    ordinals, wanted, rows = np.arange(len(pages)), np.array(firsts, np.int64), np.array(counts, np.int64)
+    return kernels.open_pages(pages, 0, ordinals, wanted, rows, TERMS, window, inflater(), None)
 
 
 def test_pages_are_opened_up_to_the_first_odd_one() -> None:
@@ -213,7 +212,7 @@ def test_checksums_are_compared() -> None:
     ones = np.array([40, 40], np.int64)
 
     def run(crc: int) -> int:
-        return len(kernels.open_pages(pages, 0, ones, ones, TERMS, 1 << 20, inflater(), lambda data: crc))
+        return len(kernels.open_pages(pages, 0, ones, ones, ones, TERMS, 1 << 20, inflater(), lambda data: crc))
 
     assert run(7) == 1
     assert run(8) == 0
@@ -226,7 +225,7 @@ def test_what_a_codec_makes_of_a_page() -> None:
                 raise result("stop")
             return len(out) + int(result)
 
-        return kernels.open_pages([page], 0, ones, ones, TERMS, 1 << 20, inflater(decode), None)
+        return kernels.open_pages([page], 0, ones, ones, ones, TERMS, 1 << 20, inflater(decode), None)
 
     page, ones = page_v1(list(range(40))), np.array([40], np.int64)
     assert run(1) == run(-1) == run(OSError) == []

@@ -49,6 +49,10 @@ class ChunkAad:
         ordinals = _ordinal("row group", row_group) + _ordinal("column", column)
         self._of = [file_aad + bytes((module,)) + ordinals for module in Module]
 
+    def before(self, module: Module) -> bytes:
+        """What :meth:`of` gives, up to the page's number."""
+        return self._of[module]
+
     def of(self, module: Module, page: int = -1) -> bytes:
         """``page`` (data pages counted from 0) is part of it for data pages and their headers only."""
         aad = self._of[module]

@@ -41,6 +41,7 @@ _REFUSED = "it fails its authentication: another key or AAD, or altered bytes"
 _CTR_START = b"\x00\x00\x00\x01"
 _BLOCK = 16
 _LARGE = 64 << 10
+_ANY = 1 << 31
 
 Buffer = npt.NDArray[np.uint8]
 
@@ -228,6 +229,18 @@ class DataKey:
         from cryptography.hazmat.primitives.ciphers.modes import CTR
 
         return Cipher(self._aes, CTR(nonce + _CTR_START)).encryptor()
+
+    def calls(self, ctr: bool) -> tuple[tuple[Any, Any, Any, Any], int]:
+        """The library's calls that open pages on this thread, as :class:`pyparq.kernels.Unsealer` takes them, and the
+        stored bytes of a body up to which these are the quickest way; -1 where the library is too old for them."""
+        decrypt, into = self._gcm.decrypt, self._gcm.decrypt_into
+        if not ctr:
+            return (decrypt, into, None, None), _ANY if into is not None else -1
+        context = self._new_ctr(bytes(NONCE))
+        if not hasattr(context, "reset_nonce"):
+            return (decrypt, None, None, None), -1
+        by_gcm = self._gcm.encrypt_into is not None and _gcm_is_quicker()
+        return (decrypt, None, context.reset_nonce, context.update_into), _LARGE if by_gcm else _ANY
 
     # ---- the footer's signature (Encryption.md, 5.5), and keys wrapped by keys
 

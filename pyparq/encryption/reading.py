@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -21,7 +20,7 @@ from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, Un
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize
 from pyparq.format.page_header import PageHeader, read_page_header
-from pyparq.kernels import Arena
+from pyparq.kernels import Arena, Unsealer
 
 T = TypeVar("T")
 
@@ -44,9 +43,9 @@ class ChunkDecryption(Protocol):
     def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
         """As :meth:`struct`, for what a scan reads most of."""
 
-    def unseal_header(self, data: memoryview) -> Callable[[int, int], tuple[bytes, int]] | None:
-        """What gives the bytes of the data page header stored at ``data[at]``, of page ``page``, and where they end in
-        there; ``None`` where they are in the clear."""
+    def unsealer(self, out: Arena) -> Unsealer | None:
+        """What opens data pages and their headers in a native loop, on this thread; ``None`` where they are in the
+        clear."""
 
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
         """(levels, values) of a v2 data page with so many bytes of levels."""
@@ -68,7 +67,7 @@ class _Clear:
     def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
         return read_page_header(data, at)
 
-    def unseal_header(self, data: memoryview) -> None:
+    def unsealer(self, out: Arena) -> None:
         return None
 
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
@@ -108,13 +107,14 @@ class _Encrypted:
         plain, end = self._module_at(data, at, module, page)
         return read_page_header(plain)[0], end
 
-    def unseal_header(self, data: memoryview) -> Callable[[int, int], tuple[bytes, int]]:
-        key, aad = self._key, self._aad
+    def unsealer(self, out: Arena) -> Unsealer:
+        calls, most = self._key.calls(self._ctr)
+        header_aad, page_aad = self._aad.before(Module.DATA_PAGE_HEADER), self._aad.before(Module.DATA_PAGE)
 
-        def unseal(at: int, page: int) -> tuple[bytes, int]:
-            return key.open_at(data, at, aad.of(Module.DATA_PAGE_HEADER, page))
+        def otherwise(stored: memoryview, page: int) -> memoryview:
+            return self.open(Module.DATA_PAGE, stored, page, out)
 
-        return unseal
+        return Unsealer(*calls, header_aad, page_aad, out, most, otherwise)
 
     def _module_at(self, data: memoryview, at: int, module: Module, page: int) -> tuple[bytes, int]:
         try:

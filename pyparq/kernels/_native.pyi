@@ -51,14 +51,44 @@ OpenedPage: TypeAlias = tuple[Any, Any, int, int, Any]
 """A page's values, its definition levels without a length (or None), how many levels, the encoding of the values, and
 its repetition levels (or None)."""
 
-Inflater: TypeAlias = tuple[Callable[[Any, Any], int] | None, bool, Arena, Arena, Callable[[Any, int], Any] | None]
-"""How pages are inflated: `decode(stored, out)` of a codec's library, which returns the bytes it wrote (None where
-nothing is compressed); whether that reads Snappy blocks, of which the beginning can be had alone; arenas for what is
-inflated and for passing use; `decrypt(stored, page)` (None where nothing is encrypted)."""
+class Unsealer:
+    """Opens the modules of the data pages of an encrypted column chunk, by a library."""
+
+    def __init__(
+        self,
+        decrypt: Callable[[bytes, Any, bytes], bytes],
+        decrypt_into: Callable[[bytes, Any, bytes, Any], Any] | None,
+        reset_nonce: Callable[[bytes], Any] | None,
+        update_into: Callable[[Any, Any], Any] | None,
+        header_aad: bytes,
+        page_aad: bytes,
+        out: Arena,
+        most: int,
+        otherwise: Callable[[Any, int], Any],
+    ) -> None:
+        """`decrypt(nonce, sealed, aad)` of AES-GCM for headers; `decrypt_into(nonce, sealed, aad, out)` of it for
+        bodies, or `reset_nonce(counter)` and `update_into(sealed, out)` of AES-CTR. The AADs are those of a page up to
+        its number. Bodies of more than `most` bytes, stored, go to `otherwise(stored, page)`."""
+
+class Inflater:
+    """Decrypts and inflates pages of a column chunk."""
+
+    def __init__(
+        self,
+        decode: Callable[[Any, Any], int] | None,
+        starts: bool,
+        out: Arena,
+        spare: Arena,
+        unsealer: Unsealer | None,
+    ) -> None:
+        """`decode(stored, out)` of a codec's library returns the bytes it wrote (None where nothing is compressed);
+        `starts`: it reads Snappy blocks, of which the beginning can be had alone. `spare` is for passing use;
+        `unsealer` is None where nothing is encrypted."""
 
 def open_pages(
     stored: Sequence[Any],
     at: int,
+    ordinals: Buffer,
     wanted: Buffer,
     rows: Buffer,
     terms: tuple[int, ...],
@@ -66,10 +96,11 @@ def open_pages(
     inflater: Inflater,
     crc32: Callable[[Any], int] | None,
 ) -> list[OpenedPage]:
-    """Whole pages in the clear of a leaf outside of lists, from page `at` on, up to the first that is not of the usual
-    kind (or is damaged), or until `window` bytes are inflated.
+    """Whole pages of a leaf outside of lists, from page `at` on, up to the first that is not of the usual kind (or is
+    damaged), or until `window` bytes are inflated.
 
-    Only the first `wanted[k]` of the `rows[k]` values (int64) of a page are needed. `terms`: the maximum definition and
+    Page k of these is number `ordinals[k]` of the chunk; only the first `wanted[k]` of its `rows[k]` values (all int64)
+    are needed. `terms`: the maximum definition and
     repetition level, the chunk's inflated size, limits.max_page, .expansion_floor, .max_expansion,
     .max_values_per_byte, and what a byte inflates to at most.
     """
@@ -83,11 +114,9 @@ def open_run(
     window: int,
     inflater: Inflater,
     crc32: Callable[[Any], int] | None,
-    unseal: Callable[[int, int], tuple[bytes, int]] | None,
 ) -> tuple[list[OpenedPage], int]:
     """As `open_pages`, of pages of any leaf that follow each other in `data` from `at` on, the first of them number
-    `page`, with no more than `values` values; and where they end. `unseal(at, page)` gives the bytes of an encrypted
-    header and where it ends in `data`."""
+    `page`, with no more than `values` values; and where they end."""
 
 def pick_fixed(
     pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int, width: int

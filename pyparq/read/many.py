@@ -7,13 +7,12 @@ are opened by ``pages.py``, which says what is wrong with one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyparq import kernels
 from pyparq.compression import SNAPPY, library_decoder, most_per_byte
 from pyparq.encodings import RLE
-from pyparq.encryption.aad import Module
 from pyparq.index.row_ranges import Int64Array
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
@@ -22,11 +21,6 @@ from pyparq.read.pages import PageBody, PageBuffers, PageWalk
 Opened = tuple[Any, Any, int, int, Any]
 """Bytes of a page's values and of its definition levels, how many levels it has, the encoding of its values, and the
 bytes of its repetition levels; ``None`` where there are no levels of a kind."""
-
-Decoder = Callable[[Any, Any], int]
-Decrypter = Callable[[memoryview, int], memoryview]
-Inflater = tuple[Decoder | None, bool, kernels.Arena, kernels.Arena, Decrypter | None]
-"""As :func:`pyparq.kernels.open_pages` has it."""
 
 
 class Together:
@@ -39,31 +33,29 @@ class Together:
             limits.expansion_floor, limits.max_expansion, limits.max_values_per_byte, most_per_byte(meta.codec),
         )  # fmt: skip
         self._crc32 = zlib.crc32 if options.verify_checksums and not chunk.crypto.authenticates_pages else None
-        self._inflater = _inflater(chunk, buffers)
-        self._crypto = chunk.crypto
+        codec = meta.codec
+        self._inflater = kernels.Inflater(
+            library_decoder(codec), codec == SNAPPY, buffers.decompressed, buffers.spare,
+            chunk.crypto.unsealer(buffers.decrypted),
+        )  # fmt: skip
 
     def planned(
-        self, stored: Sequence[memoryview], at: int, wanted: Int64Array, rows: Int64Array, window: int
+        self,
+        stored: Sequence[memoryview],
+        at: int,
+        ordinals: Int64Array,
+        wanted: Int64Array,
+        rows: Int64Array,
+        window: int,
     ) -> list[Opened]:
-        """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it; of a chunk in the clear."""
-        return kernels.open_pages(stored, at, wanted, rows, self._terms, window, self._inflater, self._crc32)
+        """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it."""
+        return kernels.open_pages(stored, at, ordinals, wanted, rows, self._terms, window, self._inflater, self._crc32)
 
     def next(self, walk: PageWalk, window: int) -> list[PageBody]:
         """The next pages of a whole chunk, until ``window`` bytes are inflated; none where the next one is special."""
         found, end = kernels.open_run(
             walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._inflater, self._crc32,
-            self._crypto.unseal_header(walk.data),
         )  # fmt: skip
         walk.at = end
         walk.passed(sum(page[2] for page in found), len(found))
         return [PageBody(count, rep, RLE, defs, RLE, encoding, data) for data, defs, count, encoding, rep in found]
-
-
-def _inflater(chunk: Chunk, buffers: PageBuffers) -> Inflater:
-    codec, crypto = chunk.meta.codec, chunk.crypto
-
-    def decrypt(stored: memoryview, page: int) -> memoryview:
-        return crypto.open(Module.DATA_PAGE, stored, page, buffers.decrypted)
-
-    opener = decrypt if crypto.encrypted else None
-    return library_decoder(codec), codec == SNAPPY, buffers.decompressed, buffers.spare, opener

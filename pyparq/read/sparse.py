@@ -62,6 +62,7 @@ class PlannedPages(NamedTuple):
     """Pages of a plan, a number of each in every array."""
 
     stored: Sequence[memoryview]
+    ordinals: Int64Array
     first_rows: Int64Array
     num_rows: Int64Array
     needed: Int64Array
@@ -97,8 +98,7 @@ class SparseRows:
         self._in_part = self._leaf.physical != Physical.BOOLEAN  # a byte may hold eight of them, or any number
         self._pages: list[WantedPage] = []
         self._size = 0
-        clear = not chunk.crypto.encrypted
-        self._together = Together(chunk, options, self._buffers) if clear else None
+        self._together: Together | None = Together(chunk, options, self._buffers)
         self._misses = 0
         self.picked: list[Picked] = []
 
@@ -113,9 +113,10 @@ class SparseRows:
         self.settle(entries)
         counts = np.array([page.num_rows for page in pages], np.int64)
         limits = np.array([page.first_row for page in pages] + [pages[-1].first_row + pages[-1].num_rows], np.int64)
+        ordinals = np.array([page.ordinal for page in pages], np.int64)
         edges, first_rows = self._wanted.searchsorted(limits), limits[:-1]
         firsts = self._wanted[edges[1:] - 1] - first_rows + 1 if self._in_part else counts
-        planned, done = PlannedPages(stored, first_rows, counts, firsts, edges), 0
+        planned, done = PlannedPages(stored, ordinals, first_rows, counts, firsts, edges), 0
         while done < len(pages):
             picked = self._pick_together(together, planned, done, entries)
             if picked is None:
@@ -130,11 +131,11 @@ class SparseRows:
 
     def _pick_together(self, together: Together, planned: PlannedPages, at: int, entries: int | None) -> int | None:
         """Pick from pages of a plan from page ``at`` on; of how many, or ``None`` where something is wrong with one."""
-        stored, first_rows, counts, firsts, edges = planned
+        stored, ordinals, first_rows, counts, firsts, edges = planned
         for needed in (firsts, counts):  # all of their values, where those of the rows did not lie where they seemed to
             self._buffers.clear()
             try:
-                opened = together.planned(stored, at, needed, counts, WINDOW)
+                opened = together.planned(stored, at, ordinals, needed, counts, WINDOW)
                 end = at + len(opened)
                 self.picked += self._pick(opened, first_rows[at:end], edges[at : end + 1], entries)
             except (ParquetError, KernelError):

@@ -1,24 +1,85 @@
-// How the pages of one column chunk are decrypted and inflated.
+// How the pages of one column chunk are decrypted and inflated: by libraries, whose calls come from Python.
 #pragma once
 #include "snappy_start.hpp"
 
 namespace pyparq {
 
+// What it takes to open the modules of an encrypted column chunk (Encryption.md, 4.4 and 5.1).
+class Unsealer {
+  public:
+    // `decrypt(nonce, sealed, aad)` and `decrypt_into(nonce, sealed, aad, out)` of AES-GCM, or for the bodies of pages
+    // `reset_nonce(counter)` and `update_into(sealed, out)` of AES-CTR instead of the latter (None where it is not); the
+    // AADs of headers and bodies up to the page's number; modules of more than `most` bytes go to `otherwise(stored, page)`.
+    Unsealer(nb::object decrypt, nb::object decrypt_into, nb::object reset_nonce, nb::object update_into,
+             const nb::bytes& header_aad, const nb::bytes& page_aad, Arena* out, int64_t most, nb::object otherwise)
+        : decrypt_(std::move(decrypt)), decrypt_into_(std::move(decrypt_into)), reset_nonce_(std::move(reset_nonce)),
+          update_into_(std::move(update_into)), header_aad_(header_aad.c_str(), header_aad.size()),
+          page_aad_(page_aad.c_str(), page_aad.size()), out_(out), most_(most), otherwise_(std::move(otherwise)) {}
+
+    // The header of page `page` at `at`, and where its module ends; an invalid object where something is wrong.
+    nb::object header(const RawIn& bytes, const nb::object& view, size_t at, int64_t page, size_t& end) const {
+        const size_t left = bytes.size - at;
+        if (left < kFrame || !counted(page)) return {};
+        const size_t length = load<uint32_t>(bytes.data + at);
+        if (length < kFrame - kLength || length > left - kLength) return {};
+        end = at + kLength + length;
+        return call(decrypt_, nonce(bytes, at), part(view, at + kFrame, end), aad(header_aad_, page));
+    }
+
+    // The body of page `page`, an invalid object where something is wrong.
+    nb::object body(const nb::object& stored, int64_t page) const {
+        RawIn bytes;
+        if (!bytes.load(stored.ptr())) fail("a module must be bytes-like");
+        if (static_cast<int64_t>(bytes.size) > most_) return otherwise_(stored, page);
+        const bool ctr = !reset_nonce_.is_none();
+        const size_t overhead = ctr ? kFrame : kFrame + kTag;
+        if (bytes.size < overhead || load<uint32_t>(bytes.data) != bytes.size - kLength || !counted(page)) return {};
+        const nb::object sealed = part(stored, kFrame, bytes.size), out = out_->take(bytes.size - overhead);
+        if (!ctr) return call(decrypt_into_, nonce(bytes, 0), sealed, aad(page_aad_, page), out).is_valid() ? out : nb::object();
+        if (bytes.size == overhead) return out;
+        std::string counter(reinterpret_cast<const char*>(bytes.data) + kLength, kNonce);
+        counter.append("\0\0\0\1", 4);
+        if (!call(reset_nonce_, nb::bytes(counter.data(), counter.size())).is_valid()) return {};
+        return call(update_into_, sealed, out).is_valid() ? out : nb::object();
+    }
+
+  private:
+    static constexpr size_t kLength = 4, kNonce = 12, kTag = 16, kFrame = kLength + kNonce;
+
+    static nb::bytes nonce(const RawIn& bytes, size_t at) { return nb::bytes(bytes.data + at + kLength, kNonce); }
+    static bool counted(int64_t page) { return page >= 0 && page <= 0x7fff; }
+    static nb::bytes aad(const std::string& before, int64_t page) {
+        const std::string whole = before + static_cast<char>(page & 255) + static_cast<char>(page >> 8);
+        return nb::bytes(whole.data(), whole.size());
+    }
+    // What `function` returns, an invalid object where it raises an Exception.
+    template <class... Args>
+    static nb::object call(const nb::object& function, const Args&... args) {
+        PyObject* const given[] = {args.ptr()...};
+        nb::object result = nb::steal(PyObject_Vectorcall(function.ptr(), given, sizeof...(args), nullptr));
+        if (!result.is_valid()) clear_exception();
+        return result;
+    }
+
+    nb::object decrypt_, decrypt_into_, reset_nonce_, update_into_;
+    std::string header_aad_, page_aad_;
+    Arena* out_;
+    int64_t most_;
+    nb::object otherwise_;
+};
+
 class Inflater {
   public:
-    // (`decode(stored, out)` of a library or None where nothing is compressed, whether the beginning of a block can be had
-    // as that of a Snappy block, an arena for what is inflated, one for passing use, `decrypt(stored, page)` or None).
-    explicit Inflater(const nb::tuple& given) {
-        if (nb::len(given) != 5) fail("an inflater has five parts");
-        decode_ = given[0], starts_ = nb::cast<bool>(given[1]), decrypt_ = given[4];
-        out_ = nb::cast<Arena*>(given[2]), spare_ = nb::cast<Arena*>(given[3]);
-    }
+    // `decode(stored, out)` of a codec's library, None where nothing is compressed; whether that reads Snappy blocks, of
+    // which the beginning can be had alone.
+    Inflater(nb::object decode, bool starts, Arena* out, Arena* spare, Unsealer* unsealer)
+        : unsealer(unsealer), decode_(std::move(decode)), starts_(starts), out_(out), spare_(spare) {}
 
     // The `size` bytes that the body of page `page` holds, or the first `wanted` of them and more; an invalid object where
     // something is wrong with it.
     nb::object inflate(nb::object stored, size_t size, size_t wanted, int64_t page) const {
-        if (!decrypt_.is_none()) stored = decrypt_(stored, page);
-        if (size == 0) return {};
+        if (unsealer != nullptr) stored = unsealer->body(stored, page);
+        if (size == 0 || !stored.is_valid()) return {};
         if (decode_.is_none()) return nb::len(stored) == size ? stored : nb::object();
         const nb::object out = out_->take(size);
         if (starts_ && wanted < size) {
@@ -28,10 +89,12 @@ class Inflater {
         return decode_into(decode_, stored, out).written == static_cast<int64_t>(size) ? out : nb::object();
     }
 
+    Unsealer* const unsealer;  // null where nothing is encrypted
+
   private:
-    nb::object decode_, decrypt_;
-    bool starts_ = false;
-    Arena *out_ = nullptr, *spare_ = nullptr;  // kept by the tuple
+    nb::object decode_;
+    bool starts_;
+    Arena *out_, *spare_;
 };
 
 }  // namespace pyparq

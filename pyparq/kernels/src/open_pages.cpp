@@ -106,7 +106,7 @@ bool take_levels(const RawIn& bytes, const nb::object& view, size_t& at, nb::obj
 
 class Opener {
   public:
-    Opener(const nb::tuple& terms, const nb::tuple& inflater, const nb::object& crc32)
+    Opener(const nb::tuple& terms, const Inflater& inflater, const nb::object& crc32)
         : terms_(terms), inflater_(inflater), crc32_(crc32) {}
 
     // The page whose body stands at `start` of `view`, of which the first `wanted` values are needed (-1: all):
@@ -165,36 +165,46 @@ class Opener {
     }
 
     Terms terms_;
-    Inflater inflater_;
+    const Inflater& inflater_;
     const nb::object& crc32_;
 };
 
-// The header at `c`; false for one that is not of the usual kind.
-bool usual_head(Cursor& c, Head& head) {
+// The header of page `page` at `at`, and where it ends in `bytes`; false for one that is not of the usual kind.
+bool usual_head(const RawIn& bytes, const nb::object& view, size_t at, int64_t page, const Unsealer* unsealer, Head& head,
+                size_t& end) {
+    RawIn plain;
+    if (unsealer != nullptr) {
+        const nb::object header = unsealer->header(bytes, view, at, page, end);
+        if (!header.is_valid() || !plain.load(header.ptr())) return false;
+    }
+    Cursor c = unsealer != nullptr ? cursor(plain, 0) : cursor(bytes, static_cast<int64_t>(at));
     try {
-        return read_head(c, head);
+        if (!read_head(c, head)) return false;
     } catch (const KernelError&) {
         return false;
     }
+    if (unsealer == nullptr) end = static_cast<size_t>(c.at());
+    return unsealer == nullptr || !head.v2;  // of v2 pages there are two framings
 }
 
 // `stored`: whole pages of a leaf outside of lists; from page `at` on, up to the first that is not of the usual kind, or
-// until `window` bytes are inflated. Of page k only the first wanted[k] of rows[k] values are needed.
-nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& wanted, const In<int64_t>& rows,
-                    const nb::tuple& terms, int64_t window, const nb::tuple& inflater, const nb::object& crc32) {
+// until `window` bytes are inflated. Page k is number ordinals[k]; only the first wanted[k] of its rows[k] values are needed.
+nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& ordinals, const In<int64_t>& wanted,
+                    const In<int64_t>& rows, const nb::tuple& terms, int64_t window, const Inflater& inflater,
+                    const nb::object& crc32) {
     const Opener opener(terms, inflater, crc32);
     const size_t pages = nb::len(stored);
-    if (wanted.size != pages || rows.size != pages) fail("a number per page is due");
+    if (ordinals.size != pages || wanted.size != pages || rows.size != pages) fail("a number per page is due");
     nb::list found;
     for (int64_t inflated = 0; at < pages && inflated < window; ++at) {
         const nb::object page = stored[at];
         RawIn bytes;
         if (!bytes.load(page.ptr())) fail("a page must be bytes-like");
-        Cursor c = cursor(bytes, 0);
         Head head;
-        if (!usual_head(c, head) || head.count != rows.data[at]) break;
-        nb::object opened = opener.open(head, page, static_cast<size_t>(c.at()), bytes.size, wanted.data[at],
-                                        static_cast<int64_t>(at));
+        size_t start = 0;
+        const int64_t number = ordinals.data[at];
+        if (!usual_head(bytes, page, 0, number, inflater.unsealer, head, start) || head.count != rows.data[at]) break;
+        nb::object opened = opener.open(head, page, start, bytes.size, wanted.data[at], number);
         if (!opened.is_valid()) break;
         found.append(std::move(opened));
         inflated += head.size;
@@ -203,29 +213,17 @@ nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& wa
 }
 
 // The same for pages that follow each other in `data`, whole, from `at` on, the first of them number `page`; no more than
-// `values` values. `unseal(at, page)` gives the bytes of an encrypted header and where they end. Returns the pages and
-// where they end.
+// `values` values. Returns the pages and where they end.
 nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t values, const nb::tuple& terms, int64_t window,
-                   const nb::tuple& inflater, const nb::object& crc32, const nb::object& unseal) {
+                   const Inflater& inflater, const nb::object& crc32) {
     const Opener opener(terms, inflater, crc32);
     RawIn bytes;
     if (!bytes.load(data.ptr())) fail("data must be bytes-like");
     nb::list found;
     for (int64_t inflated = 0; inflated < window && values > 0 && static_cast<uint64_t>(at) < bytes.size; ++page) {
         Head head;
-        size_t start;
-        if (unseal.is_none()) {
-            Cursor c = cursor(bytes, at);
-            if (!usual_head(c, head)) break;
-            start = static_cast<size_t>(c.at());
-        } else {
-            const nb::tuple header = nb::cast<nb::tuple>(unseal(at, page));
-            RawIn plain;
-            if (nb::len(header) != 2 || !plain.load(nb::object(header[0]).ptr())) fail("no header");
-            Cursor c = cursor(plain, 0);
-            start = nb::cast<size_t>(header[1]);
-            if (!usual_head(c, head) || head.v2 || start > bytes.size) break;
-        }
+        size_t start = 0;
+        if (!usual_head(bytes, data, static_cast<size_t>(at), page, inflater.unsealer, head, start)) break;
         if (head.count > values) break;
         nb::object opened = opener.open(head, data, start, bytes.size, -1, page);
         if (!opened.is_valid()) break;
@@ -243,8 +241,15 @@ nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t val
 void bind_open_pages(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    m.def("open_pages", &open_pages, "stored"_a, "at"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a, "inflater"_a,
-          "crc32"_a.none());
+    nb::class_<Unsealer>(m, "Unsealer")
+        .def(nb::init<nb::object, nb::object, nb::object, nb::object, nb::bytes, nb::bytes, Arena*, int64_t, nb::object>(),
+             "decrypt"_a, "decrypt_into"_a.none(), "reset_nonce"_a.none(), "update_into"_a.none(), "header_aad"_a,
+             "page_aad"_a, "out"_a, "most"_a, "otherwise"_a, nb::keep_alive<1, 8>());
+    nb::class_<Inflater>(m, "Inflater")
+        .def(nb::init<nb::object, bool, Arena*, Arena*, Unsealer*>(), "decode"_a.none(), "starts"_a, "out"_a, "spare"_a,
+             "unsealer"_a.none(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
+    m.def("open_pages", &open_pages, "stored"_a, "at"_a, "ordinals"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a,
+          "inflater"_a, "crc32"_a.none());
     m.def("open_run", &open_run, "data"_a, "at"_a, "page"_a, "values"_a, "terms"_a, "window"_a, "inflater"_a,
-          "crc32"_a.none(), "unseal"_a.none());
+          "crc32"_a.none());
 }

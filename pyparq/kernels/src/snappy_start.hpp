@@ -19,12 +19,18 @@ struct Decoded {
     std::string said;      // of what is wrong
 };
 
+// Clears an Exception and returns it; anything else, such as an interrupt, goes on.
+inline nb::python_error clear_exception() {
+    nb::python_error error;
+    if (!error.matches(PyExc_Exception)) throw error;
+    return error;
+}
+
 inline Decoded decode_into(const nb::object& decode, const nb::object& stored, const nb::object& out) {
     PyObject* const given[] = {stored.ptr(), out.ptr()};
     const nb::object result = nb::steal(PyObject_Vectorcall(decode.ptr(), given, 2, nullptr));
     if (result.is_valid()) return {nb::cast<int64_t>(result), {}};
-    nb::python_error error;
-    if (!error.matches(PyExc_Exception)) throw error;  // an interrupt
+    const nb::python_error error = clear_exception();
     const nb::object text = nb::steal(PyObject_Str(error.value().ptr()));
     if (!text.is_valid()) throw nb::python_error();
     Py_ssize_t size = 0;
