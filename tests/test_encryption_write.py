@@ -315,7 +315,7 @@ def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatc
     data = written(table(), EncryptionProperties(FOOTER))
     opened: list[int] = []
 
-    class Counting(cipher._Gcm):
+    class Counting(cipher._Ciphers):
         def __init__(self, key: bytes) -> None:
             super().__init__(key)
             self.decrypt, self.decrypt_into = self.counting(self.decrypt), self.counting(self.decrypt_into)
@@ -327,7 +327,7 @@ def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatc
 
             return count
 
-    monkeypatch.setattr(cipher, "_Gcm", Counting)
+    monkeypatch.setattr(cipher, "_Ciphers", Counting)
     found = read(data, DecryptionProperties(FOOTER), columns=["amount"], filters=col("id") == 2_468)
     assert found.num_rows == 1
     # footer; Bloom filter and indexes of the filter column in the one row group that statistics leave; page locations

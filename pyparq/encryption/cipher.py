@@ -87,8 +87,8 @@ def check_key(key: Any, what: str) -> bytes:
     return data
 
 
-class _Gcm(threading.local):
-    """AES-GCM under one key. Each thread has its own: two that share one wait for each other."""
+class _Ciphers(threading.local):
+    """What the library keeps for one key. Each thread has its own: two that share one wait for each other."""
 
     def __init__(self, key: bytes) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -98,12 +98,14 @@ class _Gcm(threading.local):
         self.decrypt = cipher.decrypt
         self.encrypt_into: Any = getattr(cipher, "encrypt_into", None)  # since cryptography 47
         self.decrypt_into: Any = getattr(cipher, "decrypt_into", None)
+        self.ctr: Any = None
+        """A context of AES-CTR that can begin anew: making one costs more than a small page."""
 
 
 class DataKey:
     """An AES key of 16, 24 or 32 bytes, ready for use from several threads. Never printed, never pickled."""
 
-    __slots__ = ("_aes", "_counter", "_ctrs", "_gcm")
+    __slots__ = ("_aes", "_ciphers", "_counter")
 
     def __init__(self, key: bytes) -> None:
         # Takes 7 ms: not for those who never encrypt.
@@ -111,9 +113,8 @@ class DataKey:
 
         checked = check_key(key, "the key")
         _import_invalid_tag()
-        self._gcm = _Gcm(checked)
+        self._ciphers = _Ciphers(checked)
         self._aes = AES(checked)
-        self._ctrs: list[Any] = []
         self._counter = _counter_of(checked)
 
     def __repr__(self) -> str:
@@ -138,13 +139,13 @@ class DataKey:
         """The stored GCM module of the bytes in ``parts``, one after another."""
         if len(parts) == 1 and type(parts[0]) is bytes and len(parts[0]) <= _SMALL:
             nonce, data = self._counter.nonce(), parts[0]
-            sealed: bytes = _FRAME.pack(len(data) + NONCE + TAG, nonce) + self._gcm.encrypt(nonce, data, aad)
+            sealed: bytes = _FRAME.pack(len(data) + NONCE + TAG, nonce) + self._ciphers.encrypt(nonce, data, aad)
             return sealed
         out, into, nonce, body = self._framed(parts, GCM_OVERHEAD)
-        if self._gcm.encrypt_into is not None:
-            self._gcm.encrypt_into(nonce, body, aad, into)
+        if self._ciphers.encrypt_into is not None:
+            self._ciphers.encrypt_into(nonce, body, aad, into)
         else:
-            into[:] = self._gcm.encrypt(nonce, body, aad)
+            into[:] = self._ciphers.encrypt(nonce, body, aad)
         return out
 
     def open(self, stored: Any, aad: bytes, out: memoryview | None = None) -> memoryview:
@@ -161,17 +162,17 @@ class DataKey:
         _, nonce = _FRAME.unpack_from(data, at)
         try:
             # What is too short for a tag is refused there like what has a wrong one.
-            return self._gcm.decrypt(nonce, data[at + _FRAME.size : end], aad), end
+            return self._ciphers.decrypt(nonce, data[at + _FRAME.size : end], aad), end
         except _invalid_tag:
             raise EncryptionError(_REFUSED) from None
 
     def _opened(self, nonce: bytes, body: Any, aad: bytes, out: memoryview | None) -> memoryview:
         size = len(body) - TAG
         try:
-            if self._gcm.decrypt_into is None:
-                return memoryview(self._gcm.decrypt(nonce, body, aad))
+            if self._ciphers.decrypt_into is None:
+                return memoryview(self._ciphers.decrypt(nonce, body, aad))
             target = (np.empty(size, np.uint8).data if out is None else out)[:size]
-            self._gcm.decrypt_into(nonce, body, aad, target)
+            self._ciphers.decrypt_into(nonce, body, aad, target)
         except _invalid_tag:
             raise EncryptionError(_REFUSED) from None
         return target
@@ -199,30 +200,34 @@ class DataKey:
         1 itself (NIST SP 800-38D, 7.1). OpenSSL runs it at twice the speed of CTR where the processor has wide AES, at
         half of it elsewhere; one more call makes that worth while for large pages only.
         """
-        if self._gcm.encrypt_into is None or len(data) < _LARGE or not _gcm_is_quicker():
+        if self._ciphers.encrypt_into is None or len(data) < _LARGE or not _gcm_is_quicker():
             self._run_context(nonce, data, out[: len(data)])
             return
-        first = int.from_bytes(self._gcm.encrypt(nonce, b"", None), "little")
+        first = int.from_bytes(self._ciphers.encrypt(nonce, b"", None), "little")
         start = (int.from_bytes(data[:_BLOCK], "little") ^ first).to_bytes(_BLOCK, "little")
-        self._gcm.encrypt_into(nonce, data[_BLOCK:], None, out[_BLOCK:])
+        self._ciphers.encrypt_into(nonce, data[_BLOCK:], None, out[_BLOCK:])
         out[:_BLOCK] = start
 
     def _run_context(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
         """The same by a CTR context."""
         if not len(data):
             return
-        # Making a context costs more than a small page: they are kept, one per thread that is busy at a time.
-        try:
-            context = self._ctrs.pop()
-            context.reset_nonce(nonce + _CTR_START)
-        except IndexError:
-            context = self._new_ctr(nonce)
+        context = self._ctr_at(nonce)
         try:
             context.update_into(data, out)
         except ValueError:  # older releases of cryptography want room for one block more
             out[:] = context.update(data)
+
+    def _ctr_at(self, nonce: bytes) -> Any:
+        """A context that begins with ``nonce``: this thread's, where the library can reset one."""
+        ciphers = self._ciphers
+        if ciphers.ctr is not None:
+            ciphers.ctr.reset_nonce(nonce + _CTR_START)
+            return ciphers.ctr
+        context = self._new_ctr(nonce)
         if hasattr(context, "reset_nonce"):
-            self._ctrs.append(context)
+            ciphers.ctr = context
+        return context
 
     def _new_ctr(self, nonce: bytes) -> Any:
         from cryptography.hazmat.primitives.ciphers import Cipher
@@ -233,13 +238,13 @@ class DataKey:
     def calls(self, ctr: bool) -> tuple[tuple[Any, Any, Any, Any], int]:
         """The library's calls that open pages on this thread, as :class:`pyparq.kernels.Unsealer` takes them, and the
         stored bytes of a body up to which these are the quickest way; -1 where the library is too old for them."""
-        decrypt, into = self._gcm.decrypt, self._gcm.decrypt_into
+        decrypt, into = self._ciphers.decrypt, self._ciphers.decrypt_into
         if not ctr:
             return (decrypt, into, None, None), _ANY if into is not None else -1
-        context = self._new_ctr(bytes(NONCE))
+        context = self._ctr_at(bytes(NONCE))
         if not hasattr(context, "reset_nonce"):
             return (decrypt, None, None, None), -1
-        by_gcm = self._gcm.encrypt_into is not None and _gcm_is_quicker()
+        by_gcm = self._ciphers.encrypt_into is not None and _gcm_is_quicker()
         return (decrypt, None, context.reset_nonce, context.update_into), _LARGE if by_gcm else _ANY
 
     # ---- the footer's signature (Encryption.md, 5.5), and keys wrapped by keys
@@ -247,17 +252,17 @@ class DataKey:
     def sign(self, data: Any, aad: bytes) -> bytes:
         """Nonce and tag over ``data``: 28 bytes."""
         nonce = self._counter.nonce()
-        return nonce + self._gcm.encrypt(nonce, bytes(data), aad)[-TAG:]
+        return nonce + self._ciphers.encrypt(nonce, bytes(data), aad)[-TAG:]
 
     def verify(self, data: Any, signature: Any, aad: bytes) -> bool:
         """Whether ``signature`` was made by this key over ``data``."""
         nonce, tag = bytes(signature[:NONCE]), bytes(signature[NONCE:])
-        return hmac.compare_digest(self._gcm.encrypt(nonce, bytes(data), aad)[-TAG:], tag)
+        return hmac.compare_digest(self._ciphers.encrypt(nonce, bytes(data), aad)[-TAG:], tag)
 
     def wrap(self, secret: bytes, aad: bytes) -> bytes:
         """Nonce, ciphertext and tag of a short secret, as key tools keep it."""
         nonce = self._counter.nonce()
-        return nonce + self._gcm.encrypt(nonce, secret, aad)
+        return nonce + self._ciphers.encrypt(nonce, secret, aad)
 
     def unwrap(self, wrapped: bytes, aad: bytes) -> bytes:
         """The secret in what :meth:`wrap` made; :class:`EncryptionError` for another key or damaged bytes."""
@@ -300,7 +305,7 @@ def _gcm_is_quicker() -> bool:
         for by_gcm, times in took.items():
             start = perf_counter_ns()
             if by_gcm:
-                key._gcm.encrypt_into(nonce, data, None, out)
+                key._ciphers.encrypt_into(nonce, data, None, out)
             else:
                 key._run_context(nonce, data, out[:_LARGE])
             times.append(perf_counter_ns() - start)
