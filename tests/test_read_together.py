@@ -13,6 +13,7 @@ import pytest
 
 import pyparq
 from pyparq import DecryptionProperties, EncryptionProperties
+from pyparq.encryption import cipher
 from pyparq.errors import ParquetError
 from pyparq.read import many
 
@@ -109,3 +110,75 @@ def test_damage_has_the_same_outcome(name: str) -> None:
             pairs.append((together, outcome(bytes(damaged), options)))
     assert [a for a, _ in pairs] == [b for _, b in pairs]
     assert any(isinstance(a, tuple) for a, _ in pairs)
+
+
+SOME = [3, 4, 5, 401, 1_999, 2_000, 2_999]
+
+
+def taken(data: bytes, options: dict[str, Any]) -> Any:
+    try:
+        with pyparq.ParquetFile(data, **options) as file:
+            return file.take(SOME).to_pydict()
+    except ParquetError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_few_rows_of_the_pages_of_a_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, options = FILES[name]
+    opened = []
+    found = many.Together.planned
+
+    def counted(self: many.Together, *arguments: Any) -> Any:
+        pages = found(self, *arguments)
+        opened.extend(pages)
+        return pages
+
+    monkeypatch.setattr(many.Together, "planned", counted)
+    with_index = pyparq.ParquetFile(data, **options).page_locations(0, "n") is not None
+    assert taken(data, options) == TABLE.take(pa.array(SOME)).to_pydict()
+    # Those of a list are opened one by one, and so are all where nothing says where they lie.
+    assert len(opened) == (0 if not with_index or name == "GCM, v2" else 3 * 5)
+
+
+@pytest.mark.parametrize("name", ["CTR", "GCM", "indexed"])
+def test_damage_of_planned_pages_has_the_same_outcome(name: str) -> None:
+    data, options = FILES.get(name) or (ours(), PLAIN)
+    rng = random.Random(name)
+    pairs = []
+    for _ in range(80):
+        damaged = bytearray(data)
+        damaged[rng.randrange(4, len(data) * 8 // 10)] ^= 1 << rng.randrange(8)
+        with pytest.MonkeyPatch.context() as patch:
+            together = taken(bytes(damaged), options)
+            patch.setattr(many.Together, "planned", lambda self, *arguments: [])
+            pairs.append((together, taken(bytes(damaged), options)))
+    assert [a for a, _ in pairs] == [b for _, b in pairs]
+    assert any(isinstance(a, tuple) for a, _ in pairs)
+
+
+@pytest.mark.parametrize("name", ["CTR", "GCM"])
+@pytest.mark.parametrize("age", ["no decrypt_into", "no reset_nonce", "GCM is quicker"])
+def test_other_ways_to_open_a_body(name: str, age: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with older releases of ``cryptography``, and on processors that run GCM quicker than CTR."""
+    data, options = FILES[name]
+
+    class Older(cipher._Ciphers):
+        def __init__(self, key: bytes) -> None:
+            super().__init__(key)
+            self.decrypt_into = None
+
+    class NoReset:
+        def __init__(self, context: Any) -> None:
+            self.update, self.update_into = context.update, context.update_into
+
+    new = cipher.DataKey._new_ctr
+    if age == "no decrypt_into":
+        monkeypatch.setattr(cipher, "_Ciphers", Older)
+    elif age == "no reset_nonce":
+        monkeypatch.setattr(cipher.DataKey, "_new_ctr", lambda self, nonce: NoReset(new(self, nonce)))
+    else:
+        monkeypatch.setattr(cipher, "_gcm_is_quicker", lambda: True)
+        monkeypatch.setattr(cipher, "_LARGE", 500)
+    assert pyparq.read_table(data, **options).to_arrow().equals(TABLE)
+    assert taken(data, options) == TABLE.take(pa.array(SOME)).to_pydict()
