@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.buffers import pool
 from pyparq.columns import list_items, slice_column
 from pyparq.errors import DataError
-from pyparq.kernels import LIVE_SLOT, expand_lists, settle_slots
+from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots
 from pyparq.schema.shape import Shape, shapes
 from pyparq.schema.tree import Node, SchemaTree
 from pyparq.schema.types import Schema
@@ -155,15 +156,23 @@ def _refuse_null(present: Mask, shape: Shape, slots: _Slots) -> None:
 
 def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, slots: _Slots) -> _Slots:
     """One slot per list item; an empty list keeps one slot, which ends here."""
-    starts = _pick(offsets[:-1], slots.elements).astype(np.int64)
-    lengths = _pick(offsets[1:], slots.elements).astype(np.int64) - starts
-    if len(lengths) and (int(lengths.min()) < 0 or int(starts.min()) < 0 or int((starts + lengths).max()) > num_items):
-        raise DataError("list offsets go down or beyond the items", column=shape.node.dotted)
-    reps, defs, live, items, first = expand_lists(
-        slots.count, slots.reps, slots.defs, starts, lengths, num_items, shape.item_rep, shape.def_level
-    )
+    starts, ends = (_as_int64(_pick(part, slots.elements)) for part in (offsets[:-1], offsets[1:]))
+    lengths = np.subtract(ends, starts, out=ends)
+    try:
+        reps, defs, live, items, first = expand_lists(
+            slots.count, slots.reps, slots.defs, starts, lengths, num_items, shape.item_rep, shape.def_level
+        )
+    except KernelError as error:
+        raise DataError(f"list offsets go down or beyond the items: {error}", column=shape.node.dotted) from error
     elements = range(first, first + live) if items is None else items
     return _Slots(len(reps), reps, defs, elements, slots.first_row)
+
+
+def _as_int64(values: npt.NDArray[np.generic]) -> Int64Array:
+    """A copy, in memory that is used again."""
+    out = pool.take(8 * len(values)).view(np.int64)
+    out[:] = values
+    return out
 
 
 def _leaf(column: Column, shape: Shape, slots: _Slots, num_rows: int) -> LeafData:
