@@ -257,3 +257,14 @@ def test_list_offsets_beyond_the_items_are_refused() -> None:
         lying = Column(column.type, 2, None, (np.array(bad, np.int32),), 0, column.children)
         with pytest.raises(DataError, match="list offsets"):
             shred_batch(Batch([lying], 2), found, tree)
+
+
+@pytest.mark.parametrize("offsets", [[0, 5, 2, 3], [0, 2, 1, 3]])
+@pytest.mark.parametrize("large", [False, True])
+def test_offsets_that_no_list_has(offsets: list[int], large: bool) -> None:
+    """As a C data interface may hand them over: nobody has looked at them."""
+    buffers = [None, pa.py_buffer(np.array(offsets, np.int64 if large else np.int32))]
+    kind = pa.large_list(pa.int64()) if large else pa.list_(pa.int64())
+    lists = pa.Array.from_buffers(kind, 3, buffers, children=[pa.array([1, 2, 3])])
+    with pytest.raises(DataError, match=r"offsets go down or beyond the items.*column l"):
+        pyparq.write_table(pa.table({"l": lists}), io.BytesIO())
