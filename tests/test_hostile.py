@@ -370,8 +370,16 @@ def test_changed_codec_and_encoding_are_named() -> None:
     chunk = piece.meta.row_groups[0].columns[0].meta_data
     for codec, said in ((3, "LZO.*rewrite"), (11, "codec 11.*newer pyparq"), (-1, "codec -1")):
         chunk.codec = codec
-        with pytest.raises(pyparq.errors.UnsupportedError, match=f"{said}.*column n"):
+        with pytest.raises(pyparq.errors.UnsupportedError, match=f"{said}.*column n, page 0"):
             pyparq.read_table(piece.with_footer(piece.meta))
+        for version in ("1.0", "2.0"):
+            nothing = Workpiece(to_bytes(pa.table({"n": pa.nulls(3, pa.int64())}), data_page_version=version))
+            nothing.meta.row_groups[0].columns[0].meta_data.codec = codec
+            if version == "2.0":  # the page has levels only, and these are not compressed
+                assert pyparq.read_table(nothing.with_footer(nothing.meta)).to_pydict() == {"n": [None] * 3}
+            else:
+                with pytest.raises(pyparq.errors.UnsupportedError, match=f"{said}.*column n, page 0"):
+                    pyparq.read_table(nothing.with_footer(nothing.meta))
     raw = bytes(8 * 3)
     for encoding, said in ((4, "BIT_PACKED"), (1, "encoding 1"), (10, "encoding 10"), (77, "encoding 77")):
         data = hand_made(REQUIRED_INT, 3, [(data_page(3, encoding, len(raw)), raw)])

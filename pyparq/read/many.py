@@ -13,6 +13,7 @@ from typing import Any
 from pyparq import kernels
 from pyparq.compression import SNAPPY, library_decoder, most_per_byte
 from pyparq.encodings import RLE
+from pyparq.errors import UnsupportedError
 from pyparq.index.row_ranges import Int64Array
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
@@ -33,9 +34,12 @@ class Together:
             limits.expansion_floor, limits.max_expansion, limits.max_values_per_byte, most_per_byte(meta.codec),
         )  # fmt: skip
         self._crc32 = zlib.crc32 if options.verify_checksums and not chunk.crypto.authenticates_pages else None
-        codec = meta.codec
+        try:
+            decode = library_decoder(meta.codec)
+        except UnsupportedError:
+            decode = _no_decoder
         self._inflater = kernels.Inflater(
-            library_decoder(codec), codec == SNAPPY, buffers.decompressed, buffers.spare,
+            decode, meta.codec == SNAPPY, buffers.decompressed, buffers.spare,
             chunk.crypto.unsealer(buffers.decrypted),
         )  # fmt: skip
 
@@ -59,3 +63,8 @@ class Together:
         walk.at = end
         walk.passed(sum(page[2] for page in found), len(found))
         return [PageBody(count, rep, RLE, defs, RLE, encoding, data) for data, defs, count, encoding, rep in found]
+
+
+def _no_decoder(stored: Any, out: Any) -> int:
+    """Of a codec that no library reads: pages of nothing, or stored as they are, can be read all the same."""
+    return -1
