@@ -42,6 +42,7 @@ _CTR_START = b"\x00\x00\x00\x01"
 _BLOCK = 16
 _LARGE = 64 << 10
 _ANY = 1 << 31
+"""No body has more bytes."""
 
 Buffer = npt.NDArray[np.uint8]
 
@@ -237,15 +238,14 @@ class DataKey:
 
     def calls(self, ctr: bool) -> tuple[tuple[Any, Any, Any, Any], int]:
         """The library's calls that open pages on this thread, as :class:`pyparq.kernels.Unsealer` takes them, and the
-        stored bytes of a body up to which these are the quickest way; -1 where the library is too old for them."""
+        stored bytes of a body up to which these are used; -1 where the library is too old for them."""
         decrypt, into = self._ciphers.decrypt, self._ciphers.decrypt_into
         if not ctr:
             return (decrypt, into, None, None), _ANY if into is not None else -1
         context = self._ctr_at(bytes(NONCE))
         if not hasattr(context, "reset_nonce"):
             return (decrypt, None, None, None), -1
-        by_gcm = self._ciphers.encrypt_into is not None and _gcm_is_quicker()
-        return (decrypt, None, context.reset_nonce, context.update_into), _LARGE if by_gcm else _ANY
+        return (decrypt, None, context.reset_nonce, context.update_into), _LARGE  # beyond: see _run_ctr
 
     # ---- the footer's signature (Encryption.md, 5.5), and keys wrapped by keys
 

@@ -100,9 +100,8 @@ def open_pages(
     damaged), or until `window` bytes are inflated.
 
     Page k of these is number `ordinals[k]` of the chunk; only the first `wanted[k]` of its `rows[k]` values (all int64)
-    are needed. `terms`: the maximum definition and
-    repetition level, the chunk's inflated size, limits.max_page, .expansion_floor, .max_expansion,
-    .max_values_per_byte, and what a byte inflates to at most.
+    are needed. `terms`: the maximum definition and repetition level, the chunk's inflated size, limits.max_page,
+    .expansion_floor, .max_expansion, .max_values_per_byte, and what a byte inflates to at most.
     """
 
 def open_run(
