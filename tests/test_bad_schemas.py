@@ -4,6 +4,7 @@ made by hand. A typed error, or the plain reading of what is there; what pyarrow
 from __future__ import annotations
 
 import io
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from handmade import BIT_PACKED, OPTIONAL, REPEATED, REQUIRED, Column, Page, group, int32, leaf, make
+from hostile_structs import Workpiece
 
 import pyparq
-from pyparq.errors import CorruptFileError, LimitError, ParquetError, SchemaError
+from pyparq.errors import CorruptFileError, CorruptIndexWarning, LimitError, ParquetError, SchemaError
 from pyparq.format import ttypes as tt
 
 pytest_plugins = ("spark_session",)
@@ -101,6 +103,29 @@ def test_a_leaf_that_is_bad_spoils_only_itself() -> None:
     assert read(data, columns=["x"]).to_pydict() == {"x": [1, 2, 3]}
     with pytest.raises(SchemaError, match=r"precision 12 does not fit INT32.*column y"):
         read(data)
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("page_version", ["1.0", "2.0"])
+@pytest.mark.parametrize("width", [1, 7, 9, 16])
+def test_a_width_that_the_values_do_not_have(width: int, page_version: str, dictionary: bool) -> None:
+    """Nothing but the schema says how wide the values of FIXED_LEN_BYTE_ARRAY are."""
+    values = pa.array([b"%08d" % (k * k) for k in range(1_000)], pa.binary(8))
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.table({"x": values}), sink, use_dictionary=dictionary, data_page_version=page_version, compression="NONE",
+        max_rows_per_page=100, store_schema=False, write_page_index=True,
+    )  # fmt: skip
+    piece = Workpiece(sink.getvalue())
+    assert read(piece.with_footer(piece.meta))["x"].to_pylist() == values.to_pylist()
+    piece.meta.schema[1].type_length = width
+    data = piece.with_footer(piece.meta)
+    few = [{"rows": [17]}, {"rows": list(range(0, 1_000, 90))}, {"limit": 1}] if width < 8 or dictionary else []
+    for options in ({}, *few):
+        with pytest.raises(CorruptFileError, match="column x"):
+            read(data, use_page_index=False, **options)
+        with pytest.warns(CorruptIndexWarning) if options else nullcontext(), pytest.raises(CorruptFileError):
+            read(data, **options)
 
 
 @pytest.mark.parametrize("columns", [None, ["a"], ["b"]])

@@ -41,7 +41,9 @@ def _decode_fixed(data: Any, count: int, leaf: LeafType) -> npt.NDArray[Any]:
         if len(data) * 8 < count:
             raise CorruptFileError(f"{count} PLAIN booleans in {len(data)} bytes")
         return np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little")
-    if len(data) < count * leaf.width:
+    needed = count * leaf.width
+    # The width of a FIXED_LEN_BYTE_ARRAY stands in the schema alone: nothing else would show one that is too small.
+    if len(data) < needed or (len(data) > needed and leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY):
         raise CorruptFileError(f"{count} PLAIN values of {leaf.width} bytes in {len(data)} bytes")
     return from_plain_bytes(data, count, leaf)
 

@@ -228,6 +228,9 @@ class SparseRows:
         if leaf.is_binary:
             offsets, data, levels = kernels.pick_plain_binary(pages, self._wanted, starts, firsts, maximum)
             return Picked(count, levels, False, BinaryValues(offsets, data))
+        # As in plain.py; of a page inflated in part it cannot be seen that the values are not that wide.
+        if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY and any(len(p[0]) > p[2] * leaf.width for p in pages):
+            raise CorruptFileError(f"a page of more bytes than its values of {leaf.width} bytes can have")
         found, levels = kernels.pick_fixed(pages, self._wanted, starts, firsts, maximum, leaf.width)
         return Picked(count, levels, False, from_plain_bytes(found, len(found) // leaf.width, leaf))
 
