@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -244,7 +245,17 @@ def test_a_forked_child_leaves_its_parents_file_alone(tmp_path: Path) -> None:
         "os.wait()\n"
         "writer.close()\n"
     )
-    import subprocess
-
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "t.parquet")], check=True)
     assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {"a": [1]}
+
+
+def test_what_others_never_let_go_of_is_not_reported_at_exit() -> None:
+    """Such as pyarrow's key tools, of whatever they can reach."""
+    code = (
+        "import ctypes, pyparq\n"
+        "from pyparq import kernels\n"
+        "kept = kernels.Arena(bytearray)\n"
+        "ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert (found.stdout, found.stderr) == ("", "")
