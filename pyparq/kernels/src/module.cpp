@@ -52,11 +52,9 @@ nb::object first_items(nb::object array, size_t have, size_t n) {
 
 NB_MODULE(_native, m) {
     m.doc() = "C++ kernels of pyparq: buffers in, buffers out, nothing else";
-#ifndef PYPARQ_SANITIZE
-    // Whoever else in the process keeps an object for ever (pyarrow's key tools do) would make nanobind accuse these kernels
-    // at exit, on a page of standard error.
+    // Where somebody else in the process never lets go of what he can reach (pyarrow's key tools), nanobind would accuse
+    // these kernels at exit, in thirty lines.
     nb::set_leak_warnings(false);
-#endif
     nb::exception<pyparq::KernelError>(m, "KernelError", PyExc_ValueError);
     pyparq::numpy = pyparq::load_numpy();
     bind_rle(m);
