@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import NoReturn
@@ -12,6 +13,12 @@ from hypothesis import HealthCheck, settings
 # Nothing fails because a machine was busy: neither a slow example nor slow drawing is an error.
 settings.register_profile("pyparq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pyparq")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are objects that stay: each garbage collection would walk through them all."""
+    gc.collect()
+    gc.freeze()
 
 
 def absent(reason: str) -> NoReturn:
