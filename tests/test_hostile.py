@@ -119,6 +119,20 @@ def test_all_changed_structs(tmp_path: Path, options: dict[str, Any]) -> None:
     must_hold(run_job(tmp_path, subjects=[subject], structs=True, first=0, count=total), total)
 
 
+def test_pages_that_are_said_to_hold_nothing(tmp_path: Path) -> None:
+    """The first that is inflated: there is no memory for pages yet."""
+    file = Path(struct_subject(tmp_path)["path"]).read_bytes()
+    found = [
+        data
+        for what, data in Workpiece(file).mutations()
+        if what.startswith("page header") and what.endswith("uncompressed_page_size = 0")
+    ]
+    assert len(found) >= len(STRUCT_COLUMNS)
+    for data in found:
+        with pytest.raises(CorruptFileError):
+            pyparq.read_table(data, use_threads=False)
+
+
 # ---- bombs: consistent claims that cost nothing to make
 
 

@@ -142,6 +142,10 @@ def test_arenas_give_out_each_byte_once() -> None:
     assert bytes(taken[6][:10]) == b"0123456789"  # from the beginning of the last and largest buffer
 
 
+def test_arenas_give_out_nothing_first() -> None:
+    assert bytes(Arena(fresh).take(0)) == b""
+
+
 def test_arenas_keep_what_is_looked_at() -> None:
     class Kept(np.ndarray[Any, Any]):
         pass

@@ -19,7 +19,7 @@ class Arena {
 
     // A writable memoryview of `size` bytes.
     nb::object take(size_t size) {
-        if (size > room_ - used_) grow(size);
+        if (size > room_ - used_ || view_.is_none()) grow(size);
         const size_t start = used_;
         used_ = std::min(room_, start + (size + 63) / 64 * 64);
         return part(view_, start, start + size);
