@@ -6,6 +6,8 @@ import io
 import random
 from typing import Any
 
+import handmade
+import hostile_files
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +17,7 @@ import pyparq
 from pyparq import DecryptionProperties, EncryptionProperties
 from pyparq.encryption import cipher
 from pyparq.errors import ParquetError
-from pyparq.read import many
+from pyparq.read import decode, many
 
 ROWS = 3000
 KEY = b"0123456789abcdef"
@@ -110,6 +112,44 @@ def test_damage_has_the_same_outcome(name: str) -> None:
             pairs.append((together, outcome(bytes(damaged), options)))
     assert [a for a, _ in pairs] == [b for _, b in pairs]
     assert any(isinstance(a, tuple) for a, _ in pairs)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_damaged_levels_have_the_same_outcome(version: str) -> None:
+    data = from_pyarrow(compression="none", data_page_version=version, write_page_checksum=True)
+    rng = random.Random(version)
+    pairs = []
+    for start, _ in hostile_files.regions(data)["body"]:
+        for at in rng.sample(range(start, start + 16), 4):  # levels, and in version 1 their lengths
+            damaged = bytearray(data)
+            damaged[at] ^= 1 << rng.randrange(8)
+            with pytest.MonkeyPatch.context() as patch:
+                together = outcome(bytes(damaged), {"verify_checksums": False})
+                patch.setattr(many.Together, "next", lambda self, walk, window: [])
+                pairs.append((together, outcome(bytes(damaged), {"verify_checksums": False})))
+    assert [a for a, _ in pairs] == [b for _, b in pairs]
+    assert any(isinstance(a, tuple) and "levels" in a[1] for a, _ in pairs)
+
+
+def test_levels_of_tiny_pages_take_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    nulls = 1 << 16
+    page = handmade.Page(nulls, b"", definition=b"\x80\x80\x08\0")  # one run
+    file = handmade.make(
+        [handmade.group("root", None, 1), handmade.leaf("x", handmade.OPTIONAL)],
+        [handmade.Column([page] * 20, max_def=1)], 20 * nulls,
+    )  # fmt: skip
+    monkeypatch.setattr(decode, "WAITING", 100_000)
+    opened = []
+    found = many.Together.next
+
+    def counted(self: many.Together, walk: Any, window: int) -> Any:
+        pages = found(self, walk, window)
+        opened.append(len(pages))
+        return pages
+
+    monkeypatch.setattr(many.Together, "next", counted)
+    assert pyparq.read_table(file).to_arrow()["x"].null_count == 20 * nulls
+    assert (sum(opened), max(opened)) == (20, 2)
 
 
 SOME = [3, 4, 5, 401, 1_999, 2_000, 2_999]

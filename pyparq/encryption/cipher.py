@@ -201,13 +201,16 @@ class DataKey:
         1 itself (NIST SP 800-38D, 7.1). OpenSSL runs it at twice the speed of CTR where the processor has wide AES, at
         half of it elsewhere; one more call makes that worth while for large pages only.
         """
-        if self._ciphers.encrypt_into is None or len(data) < _LARGE or not _gcm_is_quicker():
+        if len(data) < _LARGE or not self._large_by_gcm():
             self._run_context(nonce, data, out[: len(data)])
             return
         first = int.from_bytes(self._ciphers.encrypt(nonce, b"", None), "little")
         start = (int.from_bytes(data[:_BLOCK], "little") ^ first).to_bytes(_BLOCK, "little")
         self._ciphers.encrypt_into(nonce, data[_BLOCK:], None, out[_BLOCK:])
         out[:_BLOCK] = start
+
+    def _large_by_gcm(self) -> bool:
+        return self._ciphers.encrypt_into is not None and _gcm_is_quicker()
 
     def _run_context(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
         """The same by a CTR context."""
@@ -245,7 +248,7 @@ class DataKey:
         context = self._ctr_at(bytes(NONCE))
         if not hasattr(context, "reset_nonce"):
             return (decrypt, None, None, None), -1
-        return (decrypt, None, context.reset_nonce, context.update_into), _LARGE  # beyond: see _run_ctr
+        return (decrypt, None, context.reset_nonce, context.update_into), _LARGE if self._large_by_gcm() else _ANY
 
     # ---- the footer's signature (Encryption.md, 5.5), and keys wrapped by keys
 

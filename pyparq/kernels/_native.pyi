@@ -51,6 +51,10 @@ OpenedPage: TypeAlias = tuple[Any, Any, int, int, Any]
 """A page's values, its definition levels without a length (or None), how many levels, the encoding of the values, and
 its repetition levels (or None)."""
 
+SpelledPage: TypeAlias = tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None, int, int, Any]
+"""How many levels a page has, its repetition levels (None where nothing repeats), its definition levels (None where all
+values are present), how many values are, their encoding and their bytes."""
+
 class Unsealer:
     """Opens the modules of the data pages of an encrypted column chunk, by a library."""
 
@@ -113,9 +117,10 @@ def open_run(
     window: int,
     inflater: Inflater,
     crc32: Callable[[Any], int] | None,
-) -> tuple[list[OpenedPage], int]:
+) -> tuple[list[SpelledPage], int]:
     """As `open_pages`, of pages of any leaf that follow each other in `data` from `at` on, the first of them number
-    `page`, with no more than `values` values; and where they end."""
+    `page`, with no more than `values` values, until `window` bytes of values and levels are there; and where they
+    end."""
 
 def pick_fixed(
     pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int, width: int

@@ -29,7 +29,6 @@ from pyparq.read.pages import (
     PageParts,
     PageWalk,
     StoredPage,
-    decode_levels,
     num_levels_of,
     open_dictionary,
     open_page,
@@ -149,11 +148,16 @@ class ChunkDecoder:
             if not opened:
                 return fed or walk.ordinal == 0
             fed = True
-            for ordinal, body in enumerate(opened, walk.ordinal - len(opened)):
-                with located(row_group=self.chunk.row_group, column=self.chunk.name, page=ordinal):
-                    self._count(body.num_levels)
-                    self._append(ordinal, decode_levels(body, self.chunk.node))
-                    self.pages_decoded += 1
+            ordinal = walk.ordinal - len(opened)
+            try:
+                for parts in opened:
+                    self._count(parts.num_levels)
+                    self._append(ordinal, parts)
+                    ordinal += 1
+            except ParquetError as error:  # a context per page would take as long as its Python does
+                error.locate(row_group=self.chunk.row_group, column=self.chunk.name, page=ordinal)
+                raise
+            self.pages_decoded += len(opened)
 
     @property
     def _keeps_all(self) -> bool:

@@ -12,12 +12,11 @@ from typing import Any
 
 from pyparq import kernels
 from pyparq.compression import SNAPPY, library_decoder, most_per_byte
-from pyparq.encodings import RLE
 from pyparq.errors import UnsupportedError
 from pyparq.index.row_ranges import Int64Array
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
-from pyparq.read.pages import PageBody, PageBuffers, PageWalk
+from pyparq.read.pages import PageBuffers, PageParts, PageWalk
 
 Opened = tuple[Any, Any, int, int, Any]
 """Bytes of a page's values and of its definition levels, how many levels it has, the encoding of its values, and the
@@ -55,14 +54,15 @@ class Together:
         """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it."""
         return kernels.open_pages(stored, at, ordinals, wanted, rows, self._terms, window, self._inflater, self._crc32)
 
-    def next(self, walk: PageWalk, window: int) -> list[PageBody]:
-        """The next pages of a whole chunk, until ``window`` bytes are inflated; none where the next one is special."""
+    def next(self, walk: PageWalk, window: int) -> list[PageParts]:
+        """The next pages of a whole chunk, until ``window`` bytes of values and levels are there; none where the next
+        one is special."""
         found, end = kernels.open_run(
             walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._inflater, self._crc32,
         )  # fmt: skip
         walk.at = end
-        walk.passed(sum(page[2] for page in found), len(found))
-        return [PageBody(count, rep, RLE, defs, RLE, encoding, data) for data, defs, count, encoding, rep in found]
+        walk.passed(sum(page[0] for page in found), len(found))
+        return [PageParts(*page) for page in found]
 
 
 def _no_decoder(stored: Any, out: Any) -> int:

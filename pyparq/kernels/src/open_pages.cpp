@@ -1,6 +1,7 @@
 // Opens pages one after another, as pyparq/read/pages.py does, as far as they are of the usual kind: what there is to say of
 // the others is said there. Small pages, and those of which few rows are wanted, take little time beside that.
 #include "inflate.hpp"
+#include "levels.hpp"
 #include "thrift_wire.hpp"
 
 #include <algorithm>
@@ -93,46 +94,92 @@ struct Terms {
     }
 };
 
+// Where bytes stand that an object holds.
+struct Span {
+    size_t from = 0, to = 0;
+    size_t size() const { return to - from; }
+};
+
 // Levels behind their length, as v1 pages have them: moves `at` behind them; false where they do not fit.
-bool take_levels(const RawIn& bytes, const nb::object& view, size_t& at, nb::object& levels) {
+bool take_levels(const RawIn& bytes, size_t& at, Span& levels) {
     if (bytes.size - at < 4) return false;
     const size_t size = load<uint32_t>(bytes.data + at);
     at += 4;
     if (size > bytes.size - at) return false;
-    levels = part(view, at, at + size);
+    levels = {at, at + size};
     at += size;
     return true;
 }
+
+// A page whose levels and values are told apart.
+struct Opened {
+    nb::object values, levels;  // what holds the bytes of either: the same in v1
+    Span rep, def;
+    size_t start = 0;  // of the values
+    int64_t count = 0, encoding = 0;
+};
 
 class Opener {
   public:
     Opener(const nb::tuple& terms, const Inflater& inflater, const nb::object& crc32)
         : terms_(terms), inflater_(inflater), crc32_(crc32) {}
 
-    // The page whose body stands at `start` of `view`, of which the first `wanted` values are needed (-1: all):
-    // (values, definition levels or None, count, encoding, repetition levels or None); an invalid object for an odd one.
-    nb::object open(const Head& head, const nb::object& view, size_t start, size_t end, int64_t wanted, int64_t page) const {
+    // The page whose body stands at `start` of `view`, of which the first `wanted` values are needed (-1: all); false for
+    // an odd one.
+    bool open(const Head& head, const nb::object& view, size_t start, size_t end, int64_t wanted, int64_t page,
+              Opened& opened) const {
         const size_t size = static_cast<size_t>(head.stored);
-        if (size > end - start || !terms_.allow(head) || !terms_.allow_levels(head)) return {};
-        nb::object body = part(view, start, start + size), levels;
+        if (size > end - start || !terms_.allow(head) || !terms_.allow_levels(head)) return false;
+        nb::object body = part(view, start, start + size);
         if (head.has_crc && !crc32_.is_none() &&
             nb::cast<uint32_t>(crc32_(body)) != static_cast<uint32_t>(head.crc))
-            return {};
+            return false;
+        opened = {{}, {}, {}, {}, 0, head.count, head.encoding};
         int64_t room = head.size;
         if (head.v2) {
-            const auto before = static_cast<size_t>(head.rep + head.def);
-            levels = part(body, 0, before);
+            const auto middle = static_cast<size_t>(head.rep), before = middle + static_cast<size_t>(head.def);
+            opened.levels = body, opened.rep = {0, middle}, opened.def = {middle, before};
             body = part(body, before, size);
             room -= head.rep + head.def;
-            if (room == 0) return {};
+            if (room == 0) return false;
             if (!head.compressed) {
-                if (static_cast<size_t>(room) != size - before) return {};
-                return split(head, levels, body);
+                opened.values = body;
+                return static_cast<size_t>(room) == size - before;
             }
         }
         const int64_t first = needed(head, room, wanted);
-        body = inflater_.inflate(body, static_cast<size_t>(room), static_cast<size_t>(first), page);
-        return body.is_valid() ? split(head, levels, body) : body;
+        opened.values = inflater_.inflate(body, static_cast<size_t>(room), static_cast<size_t>(first), page);
+        return opened.values.is_valid() && (head.v2 || split(opened));
+    }
+
+    // (values, definition levels or None, count, encoding, repetition levels or None), all of them bytes.
+    nb::object stored(const Opened& page) const {
+        const auto levels = [&](int64_t maximum, const Span& span) {
+            return maximum > 0 ? part(page.levels, span.from, span.to) : nb::none();
+        };
+        return nb::make_tuple(data(page), levels(terms_.max_def, page.def), page.count, page.encoding,
+                              levels(terms_.max_rep, page.rep));
+    }
+
+    // (count, repetition levels or None, definition levels or None, values present, encoding, values), the levels spelled
+    // out as by decode_levels in pyparq/read/pages.py. `memory`: bytes of levels.
+    nb::object spelled(const Opened& page, int64_t& memory) const {
+        nb::object rep = nb::none(), def = nb::none();
+        auto present = static_cast<size_t>(page.count);
+        if (terms_.max_def > 0) {
+            RawIn bytes;
+            if (!bytes.load(page.levels.ptr())) fail("levels must be bytes-like");
+            const auto read = [&](const Span& span, int64_t maximum, bool always) {
+                Levels found = read_levels(bytes.data + span.from, span.size(), page.count, maximum, always);
+                if (!found.levels.is_none()) memory += page.count;
+                return found;
+            };
+            if (terms_.max_rep > 0) rep = read(page.rep, terms_.max_rep, true).levels;
+            Levels found = read(page.def, terms_.max_def, false);
+            if (found.most < present || !rep.is_none()) def = std::move(found.levels);
+            present = found.most;
+        }
+        return nb::make_tuple(page.count, rep, def, present, page.encoding, data(page));
     }
 
   private:
@@ -145,23 +192,20 @@ class Opener {
         return std::min(room, room * wanted / head.count + levels + room / 64 + 256);
     }
 
-    nb::object split(const Head& head, const nb::object& levels, const nb::object& values) const {
-        nb::object data = nb::steal(PyMemoryView_FromObject(values.ptr()));
-        if (!data.is_valid()) throw nb::python_error();
-        nb::object rep = nb::none(), def = nb::none();
-        if (head.v2) {
-            const auto middle = static_cast<size_t>(head.rep);
-            if (terms_.max_rep > 0) rep = part(levels, 0, middle);
-            if (terms_.max_def > 0) def = part(levels, middle, middle + static_cast<size_t>(head.def));
-        } else if (terms_.max_def > 0) {
-            RawIn bytes;
-            size_t at = 0;
-            if (!bytes.load(values.ptr())) return {};
-            if (terms_.max_rep > 0 && !take_levels(bytes, data, at, rep)) return {};
-            if (!take_levels(bytes, data, at, def)) return {};
-            data = part(data, at, bytes.size);
-        }
-        return nb::make_tuple(data, def, head.count, head.encoding, rep);
+    // Finds the levels of a v1 page.
+    bool split(Opened& page) const {
+        if (terms_.max_def == 0) return true;
+        RawIn bytes;
+        if (!bytes.load(page.values.ptr())) return false;
+        page.levels = page.values;
+        return (terms_.max_rep == 0 || take_levels(bytes, page.start, page.rep)) && take_levels(bytes, page.start, page.def);
+    }
+
+    // The bytes of the values.
+    static nb::object data(const Opened& page) {
+        nb::object view = nb::steal(PyMemoryView_FromObject(page.values.ptr()));
+        if (!view.is_valid()) throw nb::python_error();
+        return page.start == 0 ? view : part(view, page.start, static_cast<size_t>(nb::len(view)));
     }
 
     Terms terms_;
@@ -170,11 +214,10 @@ class Opener {
 };
 
 // The header of page `page` at `at`, and where it ends in `bytes`; false for one that is not of the usual kind.
-bool usual_head(const RawIn& bytes, const nb::object& view, size_t at, int64_t page, const Unsealer* unsealer, Head& head,
-                size_t& end) {
+bool usual_head(const RawIn& bytes, size_t at, int64_t page, const Unsealer* unsealer, Head& head, size_t& end) {
     RawIn plain;
     if (unsealer != nullptr) {
-        const nb::object header = unsealer->header(bytes, view, at, page, end);
+        const nb::object header = unsealer->header(bytes, at, page, end);
         if (!header.is_valid() || !plain.load(header.ptr())) return false;
     }
     Cursor c = unsealer != nullptr ? cursor(plain, 0) : cursor(bytes, static_cast<int64_t>(at));
@@ -196,6 +239,7 @@ nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& or
     const size_t pages = nb::len(stored);
     if (ordinals.size != pages || wanted.size != pages || rows.size != pages) fail("a number per page is due");
     nb::list found;
+    Opened opened;
     for (int64_t inflated = 0; at < pages && inflated < window; ++at) {
         const nb::object page = stored[at];
         RawIn bytes;
@@ -203,31 +247,34 @@ nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& or
         Head head;
         size_t start = 0;
         const int64_t number = ordinals.data[at];
-        if (!usual_head(bytes, page, 0, number, inflater.unsealer, head, start) || head.count != rows.data[at]) break;
-        nb::object opened = opener.open(head, page, start, bytes.size, wanted.data[at], number);
-        if (!opened.is_valid()) break;
-        found.append(std::move(opened));
+        if (!usual_head(bytes, 0, number, inflater.unsealer, head, start) || head.count != rows.data[at]) break;
+        if (!opener.open(head, page, start, bytes.size, wanted.data[at], number, opened)) break;
+        found.append(opener.stored(opened));
         inflated += head.size;
     }
     return found;
 }
 
 // The same for pages that follow each other in `data`, whole, from `at` on, the first of them number `page`; no more than
-// `values` values. Returns the pages and where they end.
+// `values` values. Returns the pages, their levels spelled out, and where they end.
 nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t values, const nb::tuple& terms, int64_t window,
                    const Inflater& inflater, const nb::object& crc32) {
     const Opener opener(terms, inflater, crc32);
     RawIn bytes;
     if (!bytes.load(data.ptr())) fail("data must be bytes-like");
     nb::list found;
+    Opened opened;
     for (int64_t inflated = 0; inflated < window && values > 0 && static_cast<uint64_t>(at) < bytes.size; ++page) {
         Head head;
         size_t start = 0;
-        if (!usual_head(bytes, data, static_cast<size_t>(at), page, inflater.unsealer, head, start)) break;
+        if (!usual_head(bytes, static_cast<size_t>(at), page, inflater.unsealer, head, start)) break;
         if (head.count > values) break;
-        nb::object opened = opener.open(head, data, start, bytes.size, -1, page);
-        if (!opened.is_valid()) break;
-        found.append(std::move(opened));
+        if (!opener.open(head, data, start, bytes.size, -1, page, opened)) break;
+        try {
+            found.append(opener.spelled(opened, inflated));
+        } catch (const KernelError&) {
+            break;
+        }
         at = static_cast<int64_t>(start) + head.stored;
         values -= head.count;
         inflated += head.size;

@@ -1,5 +1,6 @@
 // The RLE / bit-packed hybrid, both ways, and the deprecated BIT_PACKED levels.
 #include "hybrid.hpp"
+#include "levels.hpp"
 #include "values.hpp"
 
 namespace pyparq {
@@ -104,27 +105,16 @@ size_t rle_decode_i32(const RawIn& data, int64_t bit_width, int64_t count, const
 }
 
 // Does one run hold all the n values?
-bool is_one_run(const RawIn& data, unsigned w, size_t n, uint32_t value) {
-    if (data.size < 2 || n == 0) return false;
+bool is_one_run(const uint8_t* data, size_t size, size_t n, uint32_t value) {
+    if (size < 2 || n == 0) return false;
     size_t pos = 0;
-    const uint64_t header = read_run_header(data.data, data.size, pos);
-    return (header & 1) == 0 && header >> 1 >= n && pos < data.size && data.data[pos] == value;
+    const uint64_t header = read_run_header(data, size, pos);
+    return (header & 1) == 0 && header >> 1 >= n && pos < size && data[pos] == value;
 }
 
-nb::object read_levels(const RawIn& data, int64_t count, int64_t maximum_, bool always) {
-    if (maximum_ < 1 || maximum_ > 255) fail("level out of range: " + str(maximum_));
-    const uint8_t maximum = static_cast<uint8_t>(maximum_);
-    const unsigned w = static_cast<unsigned>(std::bit_width(unsigned{maximum}));
-    const size_t n = checked_count(count, "count");
-    if (!always && is_one_run(data, w, n, maximum)) return nb::make_tuple(nb::none(), n);
-    Fresh<uint8_t> levels(n);
-    size_t most;
-    {
-        NoGil nogil(n);
-        decode_hybrid(data.data, data.size, w, n, levels.data, maximum);
-        most = count_equal(levels.data, n, maximum);
-    }
-    return nb::make_tuple(levels.object, most);
+nb::object levels_and_most(const RawIn& data, int64_t count, int64_t maximum, bool always) {
+    Levels found = read_levels(data.data, data.size, count, maximum, always);
+    return nb::make_tuple(found.levels, found.most);
 }
 
 // Levels before format 2: most significant bit first, no runs.
@@ -279,13 +269,29 @@ nb::object rle_encode_i32(const In<int32_t>& values, int64_t bit_width) {
 }
 
 }  // namespace
+
+Levels read_levels(const uint8_t* data, size_t size, int64_t count, int64_t maximum_, bool always) {
+    if (maximum_ < 1 || maximum_ > 255) fail("level out of range: " + str(maximum_));
+    const uint8_t maximum = static_cast<uint8_t>(maximum_);
+    const size_t n = checked_count(count, "count");
+    if (!always && is_one_run(data, size, n, maximum)) return {nb::none(), n};
+    Fresh<uint8_t> levels(n);
+    size_t most;
+    {
+        NoGil nogil(n);
+        decode_hybrid(data, size, static_cast<unsigned>(std::bit_width(unsigned{maximum})), n, levels.data, maximum);
+        most = count_equal(levels.data, n, maximum);
+    }
+    return {std::move(levels.object), most};
+}
+
 }  // namespace pyparq
 
 void bind_rle(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
     m.def("rle_decode_u8", &rle_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a, "max_value"_a = -1);
-    m.def("read_levels", &read_levels, "data"_a, "count"_a, "maximum"_a, "always"_a);
+    m.def("read_levels", &levels_and_most, "data"_a, "count"_a, "maximum"_a, "always"_a);
     m.def("rle_decode_i32", &rle_decode_i32, "data"_a, "bit_width"_a, "count"_a, "out"_a, "limit"_a);
     m.def("bit_packed_decode_u8", &bit_packed_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a);
     m.def("rle_encode_u8", &rle_encode_u8, "values"_a, "bit_width"_a);
