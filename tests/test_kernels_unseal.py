@@ -65,7 +65,7 @@ def unsealer(seal: Any, most: int = 1 << 31, otherwise: Any = nowhere) -> kernel
 def run(data: bytes, first: int, opener: kernels.Unsealer) -> tuple[list[bytes], int]:
     inflater = kernels.Inflater(None, False, Arena(fresh), Arena(fresh), opener)
     found, end = kernels.open_run(data, 0, first, 1_000, TERMS, 1 << 20, inflater, None)
-    return [bytes(values) for values, *_ in found], end
+    return [bytes(values) for *_, values in found], end
 
 
 def fresh(size: int) -> Any:

@@ -80,14 +80,14 @@ class Inflater:
     def __init__(
         self,
         decode: Callable[[Any, Any], int] | None,
-        starts: bool,
+        snappy: bool,
         out: Arena,
         spare: Arena,
         unsealer: Unsealer | None,
     ) -> None:
         """`decode(stored, out)` of a codec's library returns the bytes it wrote (None where nothing is compressed);
-        `starts`: it reads Snappy blocks, of which the beginning can be had alone. `spare` is for passing use;
-        `unsealer` is None where nothing is encrypted."""
+        `snappy`: it reads Snappy blocks, of which the beginning can be had alone, and those of one literal without it.
+        `spare` is for passing use; `unsealer` is None where nothing is encrypted."""
 
 def open_pages(
     stored: Sequence[Any],

@@ -71,10 +71,10 @@ class Unsealer {
 
 class Inflater {
   public:
-    // `decode(stored, out)` of a codec's library, None where nothing is compressed; whether that reads Snappy blocks, of
-    // which the beginning can be had alone.
-    Inflater(nb::object decode, bool starts, Arena* out, Arena* spare, Unsealer* unsealer)
-        : unsealer(unsealer), decode_(std::move(decode)), starts_(starts), out_(out), spare_(spare) {}
+    // `decode(stored, out)` of a codec's library, None where nothing is compressed; whether that reads Snappy blocks, which
+    // can be looked into.
+    Inflater(nb::object decode, bool snappy, Arena* out, Arena* spare, Unsealer* unsealer)
+        : unsealer(unsealer), decode_(std::move(decode)), snappy_(snappy), out_(out), spare_(spare) {}
 
     // The `size` bytes that the body of page `page` holds, or the first `wanted` of them and more; an invalid object where
     // something is wrong with it.
@@ -82,8 +82,13 @@ class Inflater {
         if (unsealer != nullptr) stored = unsealer->body(stored, page);
         if (size == 0 || !stored.is_valid()) return {};
         if (decode_.is_none()) return nb::len(stored) == size ? stored : nb::object();
+        if (snappy_) {
+            RawIn block;
+            if (!block.load(stored.ptr())) fail("a block must be bytes-like");
+            if (const size_t at = one_literal(block, size); at > 0) return part(stored, at, at + size);
+        }
         const nb::object out = out_->take(size);
-        if (starts_ && wanted < size) {
+        if (snappy_ && wanted < size) {
             const size_t found = snappy_start(decode_, stored, size, wanted, out, *spare_);
             if (found > 0) return part(out, 0, found);
         }
@@ -94,7 +99,7 @@ class Inflater {
 
   private:
     nb::object decode_;
-    bool starts_;
+    bool snappy_;
     Arena *out_, *spare_;
 };
 

@@ -293,7 +293,7 @@ void bind_open_pages(nb::module_& m) {
              "decrypt"_a, "decrypt_into"_a.none(), "reset_nonce"_a.none(), "update_into"_a.none(), "header_aad"_a,
              "page_aad"_a, "out"_a, "most"_a, "otherwise"_a, nb::keep_alive<1, 8>());
     nb::class_<Inflater>(m, "Inflater")
-        .def(nb::init<nb::object, bool, Arena*, Arena*, Unsealer*>(), "decode"_a.none(), "starts"_a, "out"_a, "spare"_a,
+        .def(nb::init<nb::object, bool, Arena*, Arena*, Unsealer*>(), "decode"_a.none(), "snappy"_a, "out"_a, "spare"_a,
              "unsealer"_a.none(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
     m.def("open_pages", &open_pages, "stored"_a, "at"_a, "ordinals"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a,
           "inflater"_a, "crc32"_a.none());

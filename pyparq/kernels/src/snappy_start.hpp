@@ -50,19 +50,35 @@ inline int64_t bytes_missing(std::string_view said) {
     return error == std::errc{} && end < last && *end == ')' ? missing : -1;
 }
 
+// Moves `at` behind the preamble of `block`; false where that does not state `size` bytes.
+inline bool pass_preamble(const RawIn& block, size_t size, size_t& at) {
+    uint64_t stated = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        if (at >= block.size || shift > 28) return false;
+        const uint8_t byte = block.data[at++];
+        stated |= uint64_t{byte & 127u} << shift;
+        if (byte < 128) return stated == size;
+    }
+}
+
+// Where the `size` bytes of a block begin that holds nothing but them, as one literal; 0 of any other. Pages of up to 64 KiB
+// that do not shrink are such blocks, and to open one by the library takes longer than its bytes are worth.
+inline size_t one_literal(const RawIn& block, size_t size) {
+    size_t at = 0;
+    if (size == 0 || !pass_preamble(block, size, at) || at >= block.size || (block.data[at] & 3) != 0) return 0;
+    const size_t code = block.data[at++] >> 2, bytes = code < 60 ? 0 : code - 59;  // of the length, where that is long
+    if (bytes > block.size - at) return 0;
+    uint64_t stated = 0;
+    std::memcpy(&stated, block.data + at, bytes);
+    at += bytes;
+    return (bytes == 0 ? code : stated) + 1 == size && block.size - at == size ? at : 0;
+}
+
 // Writes as much of `block` to `out` as fits behind a preamble that states `limit` bytes (below 2^32); returns how many
 // bytes these are, 0 where the block does not state `size`.
 inline size_t write_head(const RawIn& block, size_t size, uint64_t limit, uint8_t* out, size_t room) {
-    uint64_t stated = 0;
-    size_t at = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        if (at >= block.size || shift > 28) return 0;
-        const uint8_t byte = block.data[at++];
-        stated |= uint64_t{byte & 127u} << shift;
-        if (byte < 128) break;
-    }
-    if (stated != size) return 0;
-    size_t used = 0;
+    size_t at = 0, used = 0;
+    if (!pass_preamble(block, size, at)) return 0;
     for (; limit > 127; limit >>= 7) out[used++] = static_cast<uint8_t>(limit | 128);
     out[used++] = static_cast<uint8_t>(limit);
     const size_t n = std::min(block.size - at, room - used);
