@@ -203,9 +203,7 @@ class Opener {
 
     // The bytes of the values.
     static nb::object data(const Opened& page) {
-        nb::object view = nb::steal(PyMemoryView_FromObject(page.values.ptr()));
-        if (!view.is_valid()) throw nb::python_error();
-        return page.start == 0 ? view : part(view, page.start, static_cast<size_t>(nb::len(view)));
+        return page.start == 0 ? page.values : part(page.values, page.start, nb::len(page.values));
     }
 
     Terms terms_;
