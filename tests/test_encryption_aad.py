@@ -6,6 +6,8 @@ import copy
 import gc
 import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -244,3 +246,30 @@ def test_keys_do_not_show() -> None:
         pickle.dumps(key)
     with pytest.raises(TypeError):
         copy.copy(key)
+
+
+FORKING = """
+import os
+from pyparq.encryption.cipher import DataKey
+
+key = DataKey(bytes(16))
+
+def nonces():
+    return [bytes(key.seal([b""], b""))[4:16] for _ in range(150)]
+
+drawn = nonces()
+reading, writing = os.pipe()
+if os.fork() == 0:
+    os.write(writing, b"".join(nonces()))
+    os._exit(0)
+drawn += nonces()
+child = os.read(reading, 150 * 12)
+drawn += [child[at : at + 12] for at in range(0, len(child), 12)]
+print(len(drawn), len(set(drawn)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_no_nonce_twice_and_none_of_a_parent_in_its_child() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["450", "450"]

@@ -27,6 +27,9 @@ CTR_OVERHEAD = LENGTH + NONCE
 SIGNATURE = NONCE + TAG
 """Bytes of a footer signature."""
 
+_NONCES = 64
+"""Drawn at a time."""
+
 MAX_INVOCATIONS = 1 << 32
 """Encryptions under one key (Encryption.md, 4.1.4)."""
 
@@ -53,6 +56,9 @@ class _Counter:
     def __init__(self) -> None:
         self.used = 0
         self._lock = threading.Lock()
+        self._nonces: list[bytes] = []
+        self._process = 0
+        """Whose nonces these are: a forked child must not use those that its parent will."""
 
     def nonce(self) -> bytes:
         """A nonce for one more encryption."""
@@ -60,7 +66,12 @@ class _Counter:
             if self.used >= MAX_INVOCATIONS:
                 raise EncryptionError(f"the key has made {self.used} encryptions, the most it may: take a new key")
             self.used += 1
-        return os.urandom(NONCE)
+            if not self._nonces or self._process != os.getpid():
+                # Asking the system gives up the GIL: to do so for each of many small pages kept threads waiting.
+                drawn = os.urandom(NONCE * _NONCES)
+                self._nonces = [drawn[at : at + NONCE] for at in range(0, len(drawn), NONCE)]
+                self._process = os.getpid()
+            return self._nonces.pop()
 
 
 _counters: WeakValueDictionary[bytes, _Counter] = WeakValueDictionary()
