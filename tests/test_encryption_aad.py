@@ -210,10 +210,10 @@ def test_counts_outlive_what_holds_a_key() -> None:
         del held, key
         gc.collect()
     assert DataKey(raw).invocations == DataKey(raw[::-1]).invocations == 3
-    before = len(cipher._counters)
+    before = len(cipher._nonces)
     DataKey(os.urandom(16)).seal([b"a"], b"")
     gc.collect()
-    assert len(cipher._counters) == before
+    assert len(cipher._nonces) == before
 
 
 def test_invocation_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -321,6 +321,9 @@ def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatc
             self.decrypt, self.decrypt_into = self.counting(self.decrypt), self.counting(self.decrypt_into)
 
         def counting(self, real: Any) -> Any:
+            if real is None:  # an older release of cryptography
+                return None
+
             def count(nonce: bytes, sealed: Any, aad: bytes, *out: Any) -> Any:
                 opened.append(aad[8])
                 return real(nonce, sealed, aad, *out)
@@ -486,6 +489,28 @@ def test_invocations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(EncryptionError, match="take a new key"):
         pyparq.write_table(table(), path, encryption=EncryptionProperties(b"a key used often"), max_rows_per_page=50)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_pages_are_sealed_natively(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python seals what there is one of in a chunk, and all where the library is too old for the kernel."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    from pyparq.encryption import writing
+
+    by_python: list[int] = []
+    seal = writing._Encrypted.seal
+
+    def counting(self: Any, module: Any, parts: list[Any], page: int = -1) -> list[Any]:
+        by_python.append(int(module))
+        return seal(self, module, parts, page)
+
+    monkeypatch.setattr(writing._Encrypted, "seal", counting)
+    properties = EncryptionProperties(FOOTER, algorithm=algorithm)
+    data = written(table(), properties, bloom_filters=["shuffled"])
+    assert read(data, DecryptionProperties(FOOTER)).num_rows == table().num_rows
+    pages = {2, 3, 4, 5} if not hasattr(AESGCM, "encrypt_into") else set()
+    assert set(by_python) == {6, 7, 8, 9} | pages
 
 
 # ---- what a lookup reads

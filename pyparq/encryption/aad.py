@@ -33,6 +33,8 @@ class Module(IntEnum):
 # By number: hashing a member of an enum takes longer than encrypting a header.
 IS_PAGE = [module in (Module.DATA_PAGE, Module.DICTIONARY_PAGE) for module in Module]
 """Whether AES_GCM_CTR_V1 leaves a module without authentication."""
+OF_PAGES = tuple(Module)[2:6]
+"""The modules that pages consist of."""
 _COUNTS_PAGES = [module in (Module.DATA_PAGE, Module.DATA_PAGE_HEADER) for module in Module]
 
 

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from struct import Struct
 from time import perf_counter_ns
@@ -20,15 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import EncryptionError, OptionError
+from pyparq.kernels import Nonces, Sealer
 
 LENGTH, NONCE, TAG = 4, 12, 16
 GCM_OVERHEAD = LENGTH + NONCE + TAG
 CTR_OVERHEAD = LENGTH + NONCE
 SIGNATURE = NONCE + TAG
 """Bytes of a footer signature."""
-
-_NONCES = 64
-"""Drawn at a time."""
 
 MAX_INVOCATIONS = 1 << 32
 """Encryptions under one key (Encryption.md, 4.1.4)."""
@@ -50,43 +48,20 @@ _ANY = 1 << 31
 Buffer = npt.NDArray[np.uint8]
 
 
-class _Counter:
-    """Encryptions made with one key in this process, by whichever objects hold it."""
-
-    def __init__(self) -> None:
-        self.used = 0
-        self._lock = threading.Lock()
-        self._nonces: list[bytes] = []
-        self._process = 0
-        """Whose nonces these are: a forked child must not use those that its parent will."""
-
-    def nonce(self) -> bytes:
-        """A nonce for one more encryption."""
-        with self._lock:
-            if self.used >= MAX_INVOCATIONS:
-                raise EncryptionError(f"the key has made {self.used} encryptions, the most it may: take a new key")
-            self.used += 1
-            if not self._nonces or self._process != os.getpid():
-                # Asking the system gives up the GIL: to do so for each of many small pages kept threads waiting.
-                drawn = os.urandom(NONCE * _NONCES)
-                self._nonces = [drawn[at : at + NONCE] for at in range(0, len(drawn), NONCE)]
-                self._process = os.getpid()
-            return self._nonces.pop()
-
-
-_counters: WeakValueDictionary[bytes, _Counter] = WeakValueDictionary()
-_kept: set[_Counter] = set()
+_nonces: WeakValueDictionary[bytes, Nonces] = WeakValueDictionary()
+"""By the hash of a key: what counts its encryptions in this process, by whichever objects hold it."""
+_kept: set[Nonces] = set()
 """Those that outlive the objects that hold their keys."""
-_counters_lock = threading.Lock()
+_nonces_lock = threading.Lock()
 
 
-def _counter_of(key: bytes) -> _Counter:
+def _nonces_of(key: bytes) -> Nonces:
     name = hashlib.sha256(key).digest()
-    with _counters_lock:
-        counter = _counters.get(name)
-        if counter is None:
-            counter = _counters[name] = _Counter()
-        return counter
+    with _nonces_lock:
+        nonces = _nonces.get(name)
+        if nonces is None:
+            nonces = _nonces[name] = Nonces(os.urandom)
+        return nonces
 
 
 def check_key(key: Any, what: str) -> bytes:
@@ -117,7 +92,7 @@ class _Ciphers(threading.local):
 class DataKey:
     """An AES key of 16, 24 or 32 bytes, ready for use from several threads. Never printed, never pickled."""
 
-    __slots__ = ("_aes", "_ciphers", "_counter")
+    __slots__ = ("_aes", "_ciphers", "_nonces")
 
     def __init__(self, key: bytes) -> None:
         # Takes 7 ms: not for those who never encrypt.
@@ -127,7 +102,7 @@ class DataKey:
         _import_invalid_tag()
         self._ciphers = _Ciphers(checked)
         self._aes = AES(checked)
-        self._counter = _counter_of(checked)
+        self._nonces = _nonces_of(checked)
 
     def __repr__(self) -> str:
         return f"<AES key of {self._aes.key_size} bits>"
@@ -138,19 +113,26 @@ class DataKey:
     @property
     def invocations(self) -> int:
         """Encryptions made with this key in this process."""
-        return self._counter.used
+        return self._nonces.used
 
     def count_on(self) -> None:
         """Keep counting in this process when the key is let go of and given again: not for keys of one file."""
-        with _counters_lock:
-            _kept.add(self._counter)
+        with _nonces_lock:
+            _kept.add(self._nonces)
+
+    def _nonce(self) -> bytes:
+        """A nonce for one more encryption."""
+        nonce = self._nonces.take(MAX_INVOCATIONS)
+        if nonce is None:
+            raise EncryptionError(f"the key has made {self.invocations} encryptions, the most it may: take a new key")
+        return nonce
 
     # ---- GCM
 
     def seal(self, parts: Sequence[Any], aad: bytes) -> Buffer | bytes:
         """The stored GCM module of the bytes in ``parts``, one after another."""
         if len(parts) == 1 and type(parts[0]) is bytes and len(parts[0]) <= _SMALL:
-            nonce, data = self._counter.nonce(), parts[0]
+            nonce, data = self._nonce(), parts[0]
             sealed: bytes = _FRAME.pack(len(data) + NONCE + TAG, nonce) + self._ciphers.encrypt(nonce, data, aad)
             return sealed
         out, into, nonce, body = self._framed(parts, GCM_OVERHEAD)
@@ -250,22 +232,37 @@ class DataKey:
 
         return Cipher(self._aes, CTR(nonce + _CTR_START)).encryptor()
 
+    # ---- many pages
+
     def calls(self, ctr: bool) -> tuple[tuple[Any, Any, Any, Any], int]:
         """The library's calls that open pages on this thread, as :class:`pyparq.kernels.Unsealer` takes them, and the
         stored bytes of a body up to which these are used; -1 where the library is too old for them."""
         decrypt, into = self._ciphers.decrypt, self._ciphers.decrypt_into
         if not ctr:
             return (decrypt, into, None, None), _ANY if into is not None else -1
+        reset, update, most = self._ctr_calls()
+        return (decrypt, None, reset, update), most
+
+    def sealer(self, ctr: bool, aads: Sequence[bytes], otherwise: Callable[[Any, list[Any], int], list[Any]]) -> Sealer:
+        """What seals the pages of a column chunk on this thread; ``aads`` and ``otherwise`` as it takes them."""
+        into = self._ciphers.encrypt_into
+        reset, update, most = self._ctr_calls() if ctr else (None, None, _ANY)
+        if into is None:
+            most = -1
+        return Sealer(self._nonces, MAX_INVOCATIONS, into, reset, update, aads, most, otherwise)
+
+    def _ctr_calls(self) -> tuple[Any, Any, int]:
+        """``reset_nonce`` and ``update_into`` of this thread's context, and for how many bytes they are used, or -1."""
         context = self._ctr_at(bytes(NONCE))
         if not hasattr(context, "reset_nonce"):
-            return (decrypt, None, None, None), -1
-        return (decrypt, None, context.reset_nonce, context.update_into), _LARGE if self._large_by_gcm() else _ANY
+            return None, None, -1
+        return context.reset_nonce, context.update_into, _LARGE if self._large_by_gcm() else _ANY
 
     # ---- the footer's signature (Encryption.md, 5.5), and keys wrapped by keys
 
     def sign(self, data: Any, aad: bytes) -> bytes:
         """Nonce and tag over ``data``: 28 bytes."""
-        nonce = self._counter.nonce()
+        nonce = self._nonce()
         return nonce + self._ciphers.encrypt(nonce, bytes(data), aad)[-TAG:]
 
     def verify(self, data: Any, signature: Any, aad: bytes) -> bool:
@@ -275,7 +272,7 @@ class DataKey:
 
     def wrap(self, secret: bytes, aad: bytes) -> bytes:
         """Nonce, ciphertext and tag of a short secret, as key tools keep it."""
-        nonce = self._counter.nonce()
+        nonce = self._nonce()
         return nonce + self._ciphers.encrypt(nonce, secret, aad)
 
     def unwrap(self, wrapped: bytes, aad: bytes) -> bytes:
@@ -296,7 +293,7 @@ class DataKey:
         length = size + overhead - LENGTH
         if length >= 1 << 31:
             raise EncryptionError(f"a module of {size} bytes: readers take the length as 31 bits")
-        out, nonce = np.empty(size + overhead + spare, np.uint8), self._counter.nonce()
+        out, nonce = np.empty(size + overhead + spare, np.uint8), self._nonce()
         view = out.data
         _FRAME.pack_into(view, 0, length, nonce)
         into = view[_FRAME.size :]

@@ -74,6 +74,39 @@ class Unsealer:
         bodies, or `reset_nonce(counter)` and `update_into(sealed, out)` of AES-CTR. The AADs are those of a page up to
         its number. Bodies of more than `most` bytes, stored, go to `otherwise(stored, page)`."""
 
+class Nonces:
+    """Nonces of one key, each given once in this process, and counted."""
+
+    used: int
+
+    def __init__(self, random: Callable[[int], bytes]) -> None:
+        """`random(size)` gives so many bytes that nobody can guess."""
+
+    def take(self, most: int) -> bytes | None:
+        """A nonce for one more encryption; None where `most` were given."""
+
+class Sealer:
+    """Encrypts the pages of a column chunk, on one thread, by a library."""
+
+    def __init__(
+        self,
+        nonces: Nonces,
+        invocations: int,
+        encrypt_into: Callable[[bytes, Any, bytes, Any], Any] | None,
+        reset_nonce: Callable[[bytes], Any] | None,
+        update_into: Callable[[Any, Any], Any] | None,
+        aads: Sequence[bytes],
+        most: int,
+        otherwise: Callable[[int, list[Any], int], list[Any]],
+    ) -> None:
+        """The key's nonces, of which it may use `invocations` in all. `encrypt_into(nonce, text, aad, out)` of AES-GCM;
+        for bodies under AES_GCM_CTR_V1 `reset_nonce(counter)` and `update_into(text, out)` of AES-CTR. `aads` of the
+        modules 2 to 5, up to the page's number. Modules of more than `most` bytes, and all where something is not usual
+        or the library raises, go to `otherwise(module, parts, page)`."""
+
+    def seal(self, module: int, parts: list[Any], page: int) -> list[Any]:
+        """The stored form of the bytes in `parts`, one after another; `page` counts data pages."""
+
 class Inflater:
     """Decrypts and inflates pages of a column chunk."""
 

@@ -13,7 +13,7 @@ from typing import Any
 from pyparq import compression, encodings
 from pyparq.buffers import Scratch
 from pyparq.encryption.aad import Module
-from pyparq.encryption.writing import ChunkEncryption
+from pyparq.encryption.writing import ChunkEncryption, Seal
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
@@ -40,8 +40,10 @@ class PageWriter:
     sizes: list[int] = field(default_factory=list)
     """Stored bytes of each data page, header included."""
     _scratch: Scratch | None = None
+    _seal: Seal = field(init=False)
 
     def __post_init__(self) -> None:
+        self._seal = self.crypto.page_seal()
         if self.crypto.encrypted:
             self._scratch = Scratch()
 
@@ -121,13 +123,13 @@ class PageWriter:
         of_body, of_header = Module.DATA_PAGE, Module.DATA_PAGE_HEADER
         if page < 0:
             of_body, of_header = Module.DICTIONARY_PAGE, Module.DICTIONARY_PAGE_HEADER
-        body = self.crypto.seal(of_body, body, page)
+        body = self._seal(of_body, body, page)
         header.compressed_page_size = stored = sum(map(_size, body))
         if max(stored, header.uncompressed_page_size) >= 1 << 31:
             raise DataError("a page of 2 GiB or more", page=page if page >= 0 else "dictionary")
         if self.checksum:
             header.crc = _crc(body)
-        head = self.crypto.seal(of_header, [serialize(header)], page)
+        head = self._seal(of_header, [serialize(header)], page)
         head_size = sum(map(_size, head))
         self.parts += head + body
         self.size += head_size + stored

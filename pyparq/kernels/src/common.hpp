@@ -198,6 +198,24 @@ struct OffsetArray : AnyArray<Writable> {
 using Offsets = OffsetArray<false>;
 using OffsetsOut = OffsetArray<true>;
 
+// ---- calls of Python ------------------------------------------------------------------------------------
+
+// Clears an Exception and returns it; anything else, such as an interrupt, goes on.
+inline nb::python_error clear_exception() {
+    nb::python_error error;
+    if (!error.matches(PyExc_Exception)) throw error;
+    return error;
+}
+
+// What `function` returns, an invalid object where it raises an Exception.
+template <class... Args>
+nb::object call(const nb::object& function, const Args&... args) {
+    PyObject* const given[] = {args.ptr()...};
+    nb::object result = nb::steal(PyObject_Vectorcall(function.ptr(), given, sizeof...(args), nullptr));
+    if (!result.is_valid()) clear_exception();
+    return result;
+}
+
 // ---- results --------------------------------------------------------------------------------------------
 
 // numpy.empty(n, dtype), called from C++: the array owns its memory and numpy's allocator does its tricks.
@@ -330,6 +348,7 @@ void bind_levels(nb::module_& m);
 void bind_open_pages(nb::module_& m);
 void bind_page_index(nb::module_& m);
 void bind_pread(nb::module_& m);
+void bind_seal(nb::module_& m);
 void bind_snappy_start(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_thrift_footer(nb::module_& m);

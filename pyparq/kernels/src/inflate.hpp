@@ -1,5 +1,6 @@
 // How the pages of one column chunk are decrypted and inflated: by libraries, whose calls come from Python.
 #pragma once
+#include "aes.hpp"
 #include "snappy_start.hpp"
 
 namespace pyparq {
@@ -24,7 +25,7 @@ class Unsealer {
         if (length < kFrame - kLength || length > left - kLength) return {};
         end = at + kLength + length;
         // A header is short: copying it takes less time than a view of it.
-        return call(decrypt_, nonce(bytes, at), nb::bytes(bytes.data + at + kFrame, end - at - kFrame), aad(header_aad_, page));
+        return call(decrypt_, nonce(bytes, at), nb::bytes(bytes.data + at + kFrame, end - at - kFrame), aad_of(header_aad_, page));
     }
 
     // The body of page `page`, an invalid object where something is wrong.
@@ -36,31 +37,14 @@ class Unsealer {
         const size_t overhead = ctr ? kFrame : kFrame + kTag;
         if (bytes.size < overhead || load<uint32_t>(bytes.data) != bytes.size - kLength || !counted(page)) return {};
         const nb::object sealed = part(stored, kFrame, bytes.size), out = out_->take(bytes.size - overhead);
-        if (!ctr) return call(decrypt_into_, nonce(bytes, 0), sealed, aad(page_aad_, page), out).is_valid() ? out : nb::object();
+        if (!ctr) return call(decrypt_into_, nonce(bytes, 0), sealed, aad_of(page_aad_, page), out).is_valid() ? out : nb::object();
         if (bytes.size == overhead) return out;
-        std::string counter(reinterpret_cast<const char*>(bytes.data) + kLength, kNonce);
-        counter.append("\0\0\0\1", 4);
-        if (!call(reset_nonce_, nb::bytes(counter.data(), counter.size())).is_valid()) return {};
+        if (!call(reset_nonce_, first_counter(bytes.data + kLength)).is_valid()) return {};
         return call(update_into_, sealed, out).is_valid() ? out : nb::object();
     }
 
   private:
-    static constexpr size_t kLength = 4, kNonce = 12, kTag = 16, kFrame = kLength + kNonce;
-
     static nb::bytes nonce(const RawIn& bytes, size_t at) { return nb::bytes(bytes.data + at + kLength, kNonce); }
-    static bool counted(int64_t page) { return page >= 0 && page <= 0x7fff; }
-    static nb::bytes aad(const std::string& before, int64_t page) {
-        const std::string whole = before + static_cast<char>(page & 255) + static_cast<char>(page >> 8);
-        return nb::bytes(whole.data(), whole.size());
-    }
-    // What `function` returns, an invalid object where it raises an Exception.
-    template <class... Args>
-    static nb::object call(const nb::object& function, const Args&... args) {
-        PyObject* const given[] = {args.ptr()...};
-        nb::object result = nb::steal(PyObject_Vectorcall(function.ptr(), given, sizeof...(args), nullptr));
-        if (!result.is_valid()) clear_exception();
-        return result;
-    }
 
     nb::object decrypt_, decrypt_into_, reset_nonce_, update_into_;
     std::string header_aad_, page_aad_;

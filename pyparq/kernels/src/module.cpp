@@ -70,6 +70,7 @@ NB_MODULE(_native, m) {
     bind_open_pages(m);
     bind_page_index(m);
     bind_pread(m);
+    bind_seal(m);
     bind_snappy_start(m);
     bind_sparse(m);
     bind_thrift_footer(m);

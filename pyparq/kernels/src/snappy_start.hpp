@@ -19,13 +19,6 @@ struct Decoded {
     std::string said;      // of what is wrong
 };
 
-// Clears an Exception and returns it; anything else, such as an interrupt, goes on.
-inline nb::python_error clear_exception() {
-    nb::python_error error;
-    if (!error.matches(PyExc_Exception)) throw error;
-    return error;
-}
-
 inline Decoded decode_into(const nb::object& decode, const nb::object& stored, const nb::object& out) {
     PyObject* const given[] = {stored.ptr(), out.ptr()};
     const nb::object result = nb::steal(PyObject_Vectorcall(decode.ptr(), given, 2, nullptr));

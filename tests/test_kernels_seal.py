@@ -1,0 +1,143 @@
+"""Nonces, and pages that are sealed natively, opened again by hand."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from encryption_by_hand import open_ctr, open_gcm
+
+from pyparq.encryption.aad import OF_PAGES, ChunkAad, Module
+from pyparq.kernels import KernelError, Nonces, Sealer
+
+KEY = bytes(range(16))
+AAD = ChunkAad(b"file", 2, 3)
+BODIES = (Module.DATA_PAGE, Module.DICTIONARY_PAGE)
+TEXT = bytes(range(256)) * 20
+PARTS: dict[str, list[Any]] = {
+    "nothing": [],
+    "no bytes": [b""],
+    "bytes": [TEXT],
+    "a view": [memoryview(TEXT)[7:]],
+    "an array": [np.frombuffer(TEXT, np.uint8)],
+    "numbers": [np.arange(50.0)],
+    "several": [b"\x05\0\0\0", b"", memoryview(TEXT), np.arange(3, dtype=np.int64)],
+    "a lot": [bytes(1 << 20)],
+}
+
+
+def nowhere(module: int, parts: list[Any], page: int) -> list[Any]:
+    raise AssertionError("a module that the kernel can seal itself")
+
+
+def sealer(
+    ctr: bool, otherwise: Any = nowhere, most: int = 1 << 31, nonces: Any = None, limit: int = 1 << 32
+) -> Sealer:
+    context = Cipher(AES(KEY), CTR(bytes(16))).encryptor()
+    calls = (context.reset_nonce, context.update_into) if ctr else (None, None)
+    nonces = nonces or Nonces(os.urandom)
+    aads = [AAD.before(module) for module in OF_PAGES]
+    return Sealer(nonces, limit, AESGCM(KEY).encrypt_into, *calls, aads, most, otherwise)
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("page", [0, 255, 256, 32_767])
+@pytest.mark.parametrize("ctr", [False, True], ids=["gcm", "ctr"])
+def test_modules_open_by_hand(ctr: bool, page: int, parts: list[Any]) -> None:
+    seal = sealer(ctr).seal
+    text = b"".join(bytes(part) for part in parts)
+    for module in OF_PAGES:
+        of = page if module in (Module.DATA_PAGE, Module.DATA_PAGE_HEADER) else -1
+        (sealed,) = seal(module, parts, of)
+        if ctr and module in BODIES:
+            assert open_ctr(KEY, bytes(sealed)) == text
+        else:
+            assert open_gcm(KEY, bytes(sealed), AAD.of(module, of)) == text
+    assert b"".join(bytes(part) for part in parts) == text  # left as they are
+
+
+@pytest.mark.parametrize("ctr", [False, True], ids=["gcm", "ctr"])
+@pytest.mark.parametrize(
+    ("module", "parts", "page"),
+    [
+        (Module.DATA_PAGE, [b"a"], -1), (Module.DATA_PAGE, [b"a"], 32_768), (Module.DATA_PAGE_HEADER, [b"a"], 1 << 40),
+        (Module.FOOTER, [b"a"], -1), (Module.COLUMN_INDEX, [b"a"], -1), (-1, [b"a"], 0), (99, [b"a"], 0),
+        (Module.DATA_PAGE, [b"a" * 101], 0), (Module.DATA_PAGE, [b"a" * 50, b"b" * 51], 0),
+        (Module.DATA_PAGE, ["a"], 0),
+    ],
+)  # fmt: skip
+def test_what_is_not_usual_goes_elsewhere(ctr: bool, module: Any, parts: list[Any], page: int) -> None:
+    nonces = Nonces(os.urandom)
+    seal = sealer(ctr, lambda *asked: [asked], 100, nonces).seal
+    assert seal(module, parts, page) == [(module, parts, page)]
+    assert nonces.used == 0
+    assert len(seal(Module.DATA_PAGE, [b"a" * 100], 32_767)[0]) == (116 if ctr else 132)
+
+
+def test_a_library_that_refuses() -> None:
+    def refuse(*given: Any) -> None:
+        raise ValueError
+
+    def interrupt(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    aads = [b""] * 4
+    for calls in ((refuse, None, None), (refuse, refuse, print), (refuse, print, refuse)):
+        seal = Sealer(Nonces(os.urandom), 9, *calls, aads, 100, lambda *asked: ["elsewhere"]).seal
+        assert seal(Module.DATA_PAGE, [b"a"], 0) == ["elsewhere"]
+    for calls in ((interrupt, None, None), (None, interrupt, None), (None, print, interrupt)):
+        with pytest.raises(KeyboardInterrupt):
+            Sealer(Nonces(os.urandom), 9, *calls, aads, 100, nowhere).seal(Module.DATA_PAGE, [b"a"], 0)
+    with pytest.raises(ZeroDivisionError):
+        sealer(False, lambda *asked: 1 / 0).seal(Module.FOOTER, [b"a"], 0)
+
+
+@pytest.mark.parametrize("aads", [[], [b""] * 3, [b""] * 5])
+def test_other_numbers_of_aads(aads: list[bytes]) -> None:
+    with pytest.raises(KernelError, match="four modules"):
+        Sealer(Nonces(os.urandom), 9, None, None, None, aads, 100, nowhere)
+
+
+# ---- nonces
+
+
+def test_each_nonce_is_given_once() -> None:
+    nonces = Nonces(os.urandom)
+    with ThreadPoolExecutor(8) as pool:
+        given = list(pool.map(lambda _: nonces.take(1 << 32), range(5_000)))
+    assert len(set(given)) == nonces.used == 5_000
+    assert {len(nonce or b"") for nonce in given} == {12}
+
+
+def test_the_limit() -> None:
+    nonces = Nonces(os.urandom)
+    seal = sealer(False, lambda *asked: ["elsewhere"], nonces=nonces, limit=3).seal
+    found = [seal(Module.DATA_PAGE, [b"a"], 0) for _ in range(5)]
+    assert found[3:] == [["elsewhere"]] * 2
+    assert len({bytes(sealed)[4:16] for (sealed,) in found[:3]}) == nonces.used == 3
+    assert nonces.take(3) is None
+    assert nonces.take(4) is not None
+    assert nonces.used == 4
+
+
+@pytest.mark.parametrize("given", [b"", bytes(11), bytes(769), "text", None, 7])
+def test_bytes_that_are_none(given: Any) -> None:
+    nonces = Nonces(lambda size: given)
+    for _ in range(3):
+        with pytest.raises(KernelError, match="random bytes"):
+            nonces.take(10)
+
+
+def test_a_system_without_random_bytes() -> None:
+    def none(size: int) -> bytes:
+        raise NotImplementedError
+
+    with pytest.raises(NotImplementedError):
+        sealer(False, nonces=Nonces(none)).seal(Module.DATA_PAGE, [b"a"], 0)
