@@ -103,14 +103,15 @@ class Sealer {
         const bool ctr = !reset_nonce_.is_none() && module <= kDictionaryPage;
         const size_t length = kNonce + size + (ctr ? 0 : kTag);
         if (static_cast<int64_t>(size) > most_ || length >> 31 != 0) return {};
-        const nb::object nonce = nonces_->take(invocations_);
-        if (nonce.is_none()) return {};
+        const nb::object taken = nonces_->take(invocations_);
+        if (taken.is_none()) return {};
+        const auto nonce = nb::borrow<nb::bytes>(taken);
         const nb::object out = nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kLength + length)));
         if (!out.is_valid()) throw nb::python_error();
         auto* const data = reinterpret_cast<uint8_t*>(PyByteArray_AsString(out.ptr()));
         const auto stated = static_cast<uint32_t>(length);
         std::memcpy(data, &stated, kLength);
-        std::memcpy(data + kLength, static_cast<const nb::bytes&>(nonce).c_str(), kNonce);
+        std::memcpy(data + kLength, nonce.c_str(), kNonce);
         const nb::object view = nb::steal(PyMemoryView_FromObject(out.ptr()));
         if (!view.is_valid()) throw nb::python_error();
         const nb::object into = part(view, kFrame, kLength + length);
