@@ -102,8 +102,9 @@ def interval(values: list[float], draws: int = 2_000) -> tuple[float, float]:
 def measure(table: pa.Table, folder: Path, only: str | None, rounds: int, clock: Callable[[], float]) -> None:
     cases: dict[str, Callable[[str], Any]] = {}
     for engine, write, read in (("pyparq", ours_write, ours_read), ("pyarrow", arrow_write, arrow_read)):
-        for name, algorithm in CASES.items():
-            write(table, folder / f"{engine}-{name}.parquet", algorithm, True)
+        if only != "write":
+            for name, algorithm in CASES.items():
+                write(table, folder / f"{engine}-{name}.parquet", algorithm, True)
         for threads in (False, True):
             label = "two threads" if threads else "one thread"
             # pyarrow writes on one thread.

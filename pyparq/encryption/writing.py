@@ -108,7 +108,7 @@ class _Encrypted:
         return [self._key.seal(parts, aad)]
 
     def page_seal(self) -> Seal:
-        # Between two pages' bodies the interpreter's caches are cold: Python here took as long as AES.
+        # Page after page empties the caches that the interpreter needs: Python here took nearly as long as AES.
         return self._key.sealer(self._ctr, [self._aad.before(module) for module in OF_PAGES], self.seal).seal
 
 
