@@ -34,10 +34,10 @@ class Arena {
         const size_t room = std::max({size, std::min(2 * room_, kMostAhead), kLeast});
         nb::object view = nb::steal(PyMemoryView_FromObject(nb::object(more_(room)).ptr()));
         if (!view.is_valid()) throw nb::python_error();
-        const Py_buffer& found = *PyMemoryView_GET_BUFFER(view.ptr());
-        if (found.itemsize != 1 || found.ndim != 1 || found.readonly != 0 || static_cast<size_t>(found.len) < room)
+        Out<uint8_t> found;
+        if (!found.load(view.ptr()) || found.size < room)
             fail("an arena needs " + str(uint64_t{room}) + " bytes to write to");
-        view_ = std::move(view), room_ = static_cast<size_t>(found.len), used_ = 0;
+        view_ = std::move(view), room_ = found.size, used_ = 0;
     }
 
     nb::object more_, view_ = nb::none();

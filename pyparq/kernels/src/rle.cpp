@@ -8,13 +8,13 @@ namespace pyparq {
 std::vector<PageRuns> page_runs(const nb::list& pages) {
     std::vector<PageRuns> found(nb::len(pages));
     for (size_t k = 0; k < found.size(); ++k) {
-        PyObject* const page = PyList_GET_ITEM(pages.ptr(), static_cast<Py_ssize_t>(k));
-        if (!PyTuple_Check(page) || PyTuple_GET_SIZE(page) != 3) fail("a page must be (data, count, valid)");
-        const long long count = PyLong_AsLongLong(PyTuple_GET_ITEM(page, 1));
+        PyObject* const page = PyList_GetItem(pages.ptr(), static_cast<Py_ssize_t>(k));
+        if (!PyTuple_Check(page) || PyTuple_Size(page) != 3) fail("a page must be (data, count, valid)");
+        const long long count = PyLong_AsLongLong(PyTuple_GetItem(page, 1));
         if (count == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
         found[k].count = checked_count(count, "count");
-        if (!found[k].data.load(PyTuple_GET_ITEM(page, 0))) fail("a page's data must be bytes-like");
-        if (!found[k].valid.load(PyTuple_GET_ITEM(page, 2))) fail("a page's valid must be an array of uint8, or None");
+        if (!found[k].data.load(PyTuple_GetItem(page, 0))) fail("a page's data must be bytes-like");
+        if (!found[k].valid.load(PyTuple_GetItem(page, 2))) fail("a page's valid must be an array of uint8, or None");
     }
     return found;
 }

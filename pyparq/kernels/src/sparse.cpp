@@ -137,14 +137,14 @@ struct Pages {
         if (base < 0 || end < base || static_cast<uint64_t>(end) > among.size) fail("rows beyond those that there are");
         wanted.resize(static_cast<size_t>(end - base));
         for (size_t k = 0; k < pages.size(); ++k) {
-            PyObject* const item = PyList_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(k));
-            if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) < 3) fail("a page must be (data, levels, count)");
+            PyObject* const item = PyList_GetItem(list.ptr(), static_cast<Py_ssize_t>(k));
+            if (!PyTuple_Check(item) || PyTuple_Size(item) < 3) fail("a page must be (data, levels, count)");
             Page& page = pages[k];
-            if (!page.data.load(PyTuple_GET_ITEM(item, 0))) fail("a page's data must be bytes-like");
-            PyObject* const levels = PyTuple_GET_ITEM(item, 1);
+            if (!page.data.load(PyTuple_GetItem(item, 0))) fail("a page's data must be bytes-like");
+            PyObject* const levels = PyTuple_GetItem(item, 1);
             page.nullable = levels != Py_None;
             if (page.nullable && !page.levels.load(levels)) fail("a page's levels must be bytes-like, or None");
-            const long long count = PyLong_AsLongLong(PyTuple_GET_ITEM(item, 2));
+            const long long count = PyLong_AsLongLong(PyTuple_GetItem(item, 2));
             if (count == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
             page.count = checked_count(count, "count");
             const int64_t from = starts.data[k], to = starts.data[k + 1], first = firsts.data[k];
