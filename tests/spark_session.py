@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,8 +45,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     # A folder for classes that tests compile (java_classes): Java looks there when they are asked for.
     builder = builder.config("spark.driver.extraClassPath", str(tmp_path_factory.mktemp("classes")))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # else its workers are the path's python3, of whatever version
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session

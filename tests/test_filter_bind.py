@@ -257,7 +257,7 @@ WRONG = [
     ("time_us", "noon"), ("time_us", "12:00:00Z"), ("time_us", 5), ("time_us", dt.datetime(2024, 1, 1)),
     ("dec_i32", "1.5"), ("dec_i32", True), ("dec_i32", b"1"), ("uuid", "not-a-uuid"), ("uuid", 5),
     ("fixed", 5),
-    ("dec_i32", Decimal("sNaN")), ("int32", object()),
+    ("dec_i32", Decimal("sNaN")), ("int32", object()), ("date", np.datetime64(1 << 62, "M")),
 ]  # fmt: skip
 
 

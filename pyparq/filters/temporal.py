@@ -94,7 +94,10 @@ def _timedelta_ns(value: dt.timedelta) -> int:
 def _numpy_ns(value: np.datetime64 | np.timedelta64) -> int | Fraction:
     unit, step = np.datetime_data(value.dtype)
     if unit in ("Y", "M") and isinstance(value, np.datetime64):
-        value, unit, step = value.astype("datetime64[D]"), "D", 1
+        days = value.astype("datetime64[D]")
+        if days.astype(value.dtype) != value:
+            raise ValueError(f"{value.dtype} {int(value.astype(np.int64))} is beyond datetime64[D]")
+        value, unit, step = days, "D", 1
     if unit not in _STEPS:
         raise ValueError(f"numpy's unit {unit!r} has no fixed length")
     return int(value.astype(np.int64)) * step * _STEPS[unit]

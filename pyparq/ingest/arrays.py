@@ -72,13 +72,16 @@ def _timestamps(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column
     unit = "D" if unit in _TO_DAYS else "s" if unit in _TO_SECONDS else unit
     if unit not in ("D", "s", "ms", "us", "ns"):
         raise UnsupportedError(f"numpy's {array.dtype}: convert it to datetime64[ns] or a coarser unit", column=name)
-    # Also takes steps such as datetime64[10us] and foreign byte orders.
-    given, array = array, np.ascontiguousarray(array.astype(f"datetime64[{unit}]"))
+    given = array
+    try:  # also takes steps such as datetime64[10us] and foreign byte orders
+        array = np.ascontiguousarray(array.astype(f"datetime64[{unit}]"))
+    except OverflowError:  # numpy 2.5; older ones wrap around
+        raise _beyond(given, unit, name) from None
     missing = np.isnat(array)
     if missing.any():
         mask = ~missing if mask is None else mask & ~missing
     if given.dtype != array.dtype and np.any((array.astype(given.dtype) != given) & ~missing):
-        raise DataError(f"{given.dtype} values beyond datetime64[{unit}]", column=name)
+        raise _beyond(given, unit, name)
     numbers = array.view(np.int64)
     if unit != "D":
         return fixed_column(DataType(f"ts{unit[0]}:"), numbers, mask)
@@ -87,6 +90,10 @@ def _timestamps(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column
         row = int(np.argmax(beyond))
         raise DataError(f"row {row}: {array[row]} is beyond a 32-bit number of days", column=name)
     return fixed_column(DataType("tdD"), numbers.astype(np.int32), mask)
+
+
+def _beyond(given: npt.NDArray[Any], unit: str, name: str) -> DataError:
+    return DataError(f"{given.dtype} values beyond datetime64[{unit}]", column=name)
 
 
 def _fixed_text(array: npt.NDArray[Any], mask: Mask | None) -> Column:
