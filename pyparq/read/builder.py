@@ -21,8 +21,8 @@ from pyparq.schema.types import LeafType
 from pyparq.schema.values import BinaryValues, Values, count_of, empty_values
 
 Valid = npt.NDArray[np.uint8]
-IndexPage = tuple[Any, int, Valid | None]
-"""The value bytes of a dictionary-encoded page, how many values these are, and which slots are theirs."""
+EncodedPage = tuple[Any, int, Valid | None]
+"""The value bytes of a page, how many values these are, and which slots are theirs."""
 _INT32_MAX = 0x7FFFFFFF
 _SPARE = 2 << 20
 
@@ -68,6 +68,13 @@ class _Builder:
             self._valid[self.length : self.length + count] = 1
         self.length += count
 
+    def _mark_pages(self, pages: list[EncodedPage]) -> None:
+        if self._valid is None and all(page[2] is None for page in pages):
+            self.length += sum(page[1] for page in pages)
+            return
+        for page in pages:
+            self._mark(page[2], slots_of(page), page[1])
+
     def valid(self) -> Valid | None:
         """One byte per slot, ``None`` when nothing is null."""
         return None if self._valid is None or self.null_count == 0 else self._valid[: self.length]
@@ -111,23 +118,23 @@ class FixedBuilder(_Builder):
             kernels.scatter_fixed(as_bytes(np.ascontiguousarray(values)), self._width, valid, as_bytes(out))
         self._mark(valid, count, len(values))
 
-    def append_encoded(self, encoding: int, data: Any, present: int, valid: Valid | None, count: int) -> Values:
-        """Decode a page's ``present`` values; returns them (without the nulls; gone with the next page)."""
+    def append_encoded(self, encoding: int, page: EncodedPage) -> Values:
+        """Decode a page's values; returns them (without the nulls; gone with the next page)."""
+        data, present, valid = page
         if valid is not None:
             values = encodings.decode(encoding, data, present, self._leaf)
-            self.append(values, valid, count)
+            self.append(values, valid, len(valid))
             return values
-        values = encodings.decode(encoding, data, present, self._leaf, self._next(count))
-        self._mark(None, count, count)
+        values = encodings.decode(encoding, data, present, self._leaf, self._next(present))
+        self._mark(None, present, present)
         return values
 
-    def append_pages(self, dictionary: Values, pages: list[IndexPage]) -> None:
+    def append_pages(self, dictionary: Values, pages: list[EncodedPage]) -> None:
         """Decode pages of dictionary indices."""
         assert isinstance(dictionary, np.ndarray)
         out = self._next(sum(map(slots_of, pages)))
         kernels.gather_pages(as_bytes(dictionary), self._width, pages, as_bytes(out))
-        for page in pages:
-            self._mark(page[2], slots_of(page), page[1])
+        self._mark_pages(pages)
 
     def append_indices(
         self, dictionary: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int
@@ -181,20 +188,23 @@ class BinaryBuilder(_Builder):
         self._place(values.offsets, valid, count)
         self._used += last - first
 
-    def append_encoded(self, encoding: int, data: Any, present: int, valid: Valid | None, count: int) -> BinaryValues:
-        """Decode a page's ``present`` values; returns them (without the nulls; gone with the next page)."""
+    def append_encoded(self, encoding: int, page: EncodedPage) -> BinaryValues:
+        """Decode a page's values; returns them (without the nulls; gone with the next page)."""
+        data, present, _ = page
         if encoding == PLAIN:
             plain.check_size(data, present)
-            return self._decode_in_place(kernels.plain_binary_decode, data, present, valid, count)
+            return self._decode_in_place(kernels.plain_binary_decode, page)
         if encoding == DELTA_LENGTH_BYTE_ARRAY:
-            return self._decode_in_place(kernels.delta_length_decode, data, present, valid, count)
+            return self._decode_in_place(kernels.delta_length_decode, page)
         values = encodings.decode(encoding, data, present, self._leaf)
         assert isinstance(values, BinaryValues)
-        self.append(values, valid, count)
+        self.append(values, page[2], slots_of(page))
         return values
 
-    def _decode_in_place(self, kernel: Any, data: Any, present: int, valid: Valid | None, count: int) -> BinaryValues:
-        """By a kernel that writes offsets from a base up, and bytes, fewer than ``data`` has."""
+    def _decode_in_place(self, kernel: Any, page: EncodedPage) -> BinaryValues:
+        """By a kernel that writes offsets from a base up, and bytes, fewer than the page has."""
+        data, present, valid = page
+        count = slots_of(page)
         self._reserve(count)
         self._reserve_data(len(data))
         if valid is None:
@@ -209,7 +219,7 @@ class BinaryBuilder(_Builder):
         self._used = int(offsets[-1])
         return BinaryValues(offsets, self._data)
 
-    def append_pages(self, dictionary: Values, pages: list[IndexPage]) -> None:
+    def append_pages(self, dictionary: Values, pages: list[EncodedPage]) -> None:
         """Decode pages of dictionary indices."""
         assert isinstance(dictionary, BinaryValues)
         short = self._short(dictionary, sum(page[1] for page in pages))
@@ -226,13 +236,13 @@ class BinaryBuilder(_Builder):
             self._append_short(short, dictionary, pages[first:after], values)
             first = after
 
-    def _append_long(self, dictionary: BinaryValues, pages: list[IndexPage]) -> None:
+    def _append_long(self, dictionary: BinaryValues, pages: list[EncodedPage]) -> None:
         for data, present, valid in pages:
             indices = rle.decode_indices(data, present, count_of(dictionary))
             self.append_indices(dictionary, indices, valid, present if valid is None else len(valid))
 
     def _append_short(
-        self, short: kernels.ShortDictionary, dictionary: BinaryValues, pages: list[IndexPage], values: int
+        self, short: kernels.ShortDictionary, dictionary: BinaryValues, pages: list[EncodedPage], values: int
     ) -> None:
         room, count = short.room(values), sum(map(slots_of, pages))
         if self._used + room > _INT32_MAX:
@@ -242,8 +252,7 @@ class BinaryBuilder(_Builder):
         self._reserve_data(room)
         offsets = self._offsets[self.length : self.length + count + 1]
         self._used += short.gather_pages(pages, offsets, self._used, self._data[self._used :])
-        for page in pages:
-            self._mark(page[2], slots_of(page), page[1])
+        self._mark_pages(pages)
 
     def append_indices(
         self, dictionary: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int
@@ -308,7 +317,7 @@ def make_builder(leaf: LeafType, capacity: int, data_capacity: int, max_bytes: i
     return FixedBuilder(leaf, capacity, max_bytes)
 
 
-def slots_of(page: IndexPage) -> int:
+def slots_of(page: EncodedPage) -> int:
     """Slots of a page, null ones included."""
     return page[1] if page[2] is None else len(page[2])
 

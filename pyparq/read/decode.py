@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -17,10 +18,10 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError, leaf_slots
 from pyparq.options import ReadOptions
 from pyparq.read.ahead import OpenedPage, Slots, open_ahead
-from pyparq.read.builder import Builder, FixedBuilder, IndexPage, Valid, make_builder
+from pyparq.read.builder import Builder, EncodedPage, FixedBuilder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
 from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
-from pyparq.read.many import Together
+from pyparq.read.many import SpelledPage, Together
 from pyparq.read.narrow import Int64Array, Narrower, decode_at
 from pyparq.read.open import Chunk
 from pyparq.read.pages import (
@@ -38,9 +39,15 @@ from pyparq.read.plan import PageRead
 from pyparq.read.sparse import Picked, SparseRows
 from pyparq.schema.values import BinaryValues, Values, concat_values, count_of
 
-WAITING = 128 << 10
-"""Bytes of dictionary-encoded pages, opened, levels included, that are decoded by one call: threads that decode small
-pages one by one often wait for each other. More would not stay in a core's cache."""
+WAITING = 1 << 20
+"""Bytes of pages, opened, levels included, that one call opens, and one decodes where they are of a dictionary. Between
+two calls a thread needs the GIL, and waits where another has it; more than this would not stay in the caches."""
+
+WaitingPage = tuple[int | str, EncodedPage, int]
+"""The ordinal of a page that is opened and not yet decoded, its indices, and their encoding."""
+
+_encoding_of = itemgetter(4)
+"""Of a page as :class:`pyparq.read.many.Together` opens it."""
 
 
 def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> Values:
@@ -80,8 +87,7 @@ class ChunkDecoder:
         self.pages_decoded = 0
         self.dictionary_decoded = 0
         self._buffers = PageBuffers() if buffers is None else buffers
-        self._waiting: list[tuple[int | str, IndexPage, int]] = []
-        """Ordinals of pages that are opened and not yet decoded, their indices, and the encoding."""
+        self._waiting: list[WaitingPage] = []
         self._waiting_bytes = 0
         self._leaf = chunk.node.type
         self._checks_text = self._leaf.is_text
@@ -148,15 +154,8 @@ class ChunkDecoder:
             if not opened:
                 return fed or walk.ordinal == 0
             fed = True
-            ordinal = walk.ordinal - len(opened)
-            try:
-                for parts in opened:
-                    self._count(parts.num_levels)
-                    self._append(ordinal, parts)
-                    ordinal += 1
-            except ParquetError as error:  # a context per page would take as long as its Python does
-                error.locate(row_group=self.chunk.row_group, column=self.chunk.name, page=ordinal)
-                raise
+            self._append_run(walk.ordinal - len(opened), opened)
+            self.num_levels = self.chunk.meta.num_values - walk.left
             self.pages_decoded += len(opened)
 
     @property
@@ -297,19 +296,45 @@ class ChunkDecoder:
                 self.builder.append(values, valid, count)
 
     def _append(self, ordinal: int | str, parts: PageParts) -> None:
-        count, valid = self._slots(parts)
+        page = parts.data, parts.num_values, self._slots(parts)[1]
         if parts.encoding in DICTIONARY_ENCODINGS:
             self._entries()
-            self._waiting.append((ordinal, (parts.data, parts.num_values, valid), parts.encoding))
-            self._waiting_bytes += len(parts.data) + (0 if valid is None else len(valid))
+            self._waiting.append((ordinal, page, parts.encoding))
+            self._waiting_bytes += len(parts.data) + (0 if page[2] is None else len(page[2]))
             if self._waiting_bytes >= WAITING:
                 self._settle()
             return
         self._settle()
+        self._append_encoded(parts.encoding, page)
+
+    def _append_run(self, ordinal: int, opened: list[SpelledPage]) -> None:
+        """Pages that follow each other, the first of them number ``ordinal``. Those of a dictionary are decoded by one
+        call."""
+        self._settle()
         try:
-            values = self.builder.append_encoded(parts.encoding, parts.data, parts.num_values, valid, count)
+            for encoding, group in groupby(opened, _encoding_of):
+                pages = self._encoded(group)
+                if encoding in DICTIONARY_ENCODINGS:
+                    self._append_indices([(ordinal + k, page, encoding) for k, page in enumerate(pages)])
+                    ordinal += len(pages)
+                    continue
+                for page in pages:
+                    self._append_encoded(encoding, page)
+                    ordinal += 1
+        except ParquetError as error:  # a context per page would take as long as its Python does
+            error.locate(row_group=self.chunk.row_group, column=self.chunk.name, page=ordinal)
+            raise
+
+    def _encoded(self, pages: Iterable[SpelledPage]) -> list[EncodedPage]:
+        if not self._keeps_levels:  # the levels of a flat column are its validity
+            return [(data, present, valid) for _, _, valid, present, _, data in pages]
+        return [(page[5], page[3], self._place_levels(PageParts(*page))[1]) for page in pages]
+
+    def _append_encoded(self, encoding: int, page: EncodedPage) -> None:
+        try:
+            values = self.builder.append_encoded(encoding, page)
         except KernelError as error:
-            raise _bad_values(parts.encoding, error) from error
+            raise _bad_values(encoding, error) from error
         self._check_text(values)
 
     def _settle(self) -> None:
@@ -317,17 +342,20 @@ class ChunkDecoder:
         if not self._waiting:
             return
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        self._append_indices(waiting)
+
+    def _append_indices(self, pages: list[WaitingPage]) -> None:
         try:
-            self.builder.append_pages(self._entries(), [indices for _, indices, _ in waiting])
+            self.builder.append_pages(self._entries(), [page for _, page, _ in pages])
         except KernelError:
-            self._find_fault(waiting)
+            self._find_fault(pages)
             raise
 
-    def _find_fault(self, waiting: list[tuple[int | str, IndexPage, int]]) -> None:
+    def _find_fault(self, pages: list[WaitingPage]) -> None:
         """Raise what is wrong with the first page of these that does not decode."""
-        for ordinal, indices, encoding in waiting:
+        for ordinal, page, encoding in pages:
             try:
-                self.builder.append_pages(self._entries(), [indices])
+                self.builder.append_pages(self._entries(), [page])
             except KernelError as error:
                 fault = _bad_values(encoding, error)
                 fault.locate(page=ordinal)

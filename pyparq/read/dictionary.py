@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.columns import binary_column
 from pyparq.encodings import dictionary, rle
-from pyparq.read.builder import BinaryBuilder, FixedBuilder, IndexPage, Valid, slots_of
+from pyparq.read.builder import BinaryBuilder, EncodedPage, FixedBuilder, Valid, slots_of
 from pyparq.schema.types import DataType, LeafType, Physical, arrow_type
 from pyparq.schema.values import BinaryValues, Values, count_of
 from pyparq.table import Column
@@ -45,14 +43,14 @@ class DictionaryBuilder:
     def append(self, values: Values, valid: Valid | None, count: int) -> None:
         self._spelled_out().append(values, valid, count)
 
-    def append_pages(self, entries: Values, pages: list[IndexPage]) -> None:
+    def append_pages(self, entries: Values, pages: list[EncodedPage]) -> None:
         for page in pages:
             self.append_indices(
                 entries, rle.decode_indices(page[0], page[1], count_of(entries)), page[2], slots_of(page)
             )
 
-    def append_encoded(self, encoding: int, data: Any, present: int, valid: Valid | None, count: int) -> Values:
-        return self._spelled_out().append_encoded(encoding, data, present, valid, count)
+    def append_encoded(self, encoding: int, page: EncodedPage) -> Values:
+        return self._spelled_out().append_encoded(encoding, page)
 
     def _spelled_out(self) -> BinaryBuilder:
         if self._plain is None:

@@ -16,11 +16,14 @@ from pyparq.errors import UnsupportedError
 from pyparq.index.row_ranges import Int64Array
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
-from pyparq.read.pages import PageBuffers, PageParts, PageWalk
+from pyparq.read.pages import Levels, PageBuffers, PageWalk
 
 Opened = tuple[Any, Any, int, int, Any]
 """Bytes of a page's values and of its definition levels, how many levels it has, the encoding of its values, and the
 bytes of its repetition levels; ``None`` where there are no levels of a kind."""
+
+SpelledPage = tuple[int, Levels | None, Levels | None, int, int, Any]
+"""What :class:`~pyparq.read.pages.PageParts` holds, in its order."""
 
 
 class Together:
@@ -54,15 +57,15 @@ class Together:
         """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it."""
         return kernels.open_pages(stored, at, ordinals, wanted, rows, self._terms, window, self._inflater, self._crc32)
 
-    def next(self, walk: PageWalk, window: int) -> list[PageParts]:
-        """The next pages of a whole chunk, until ``window`` bytes of values and levels are there; none where the next
-        one is special."""
+    def next(self, walk: PageWalk, window: int) -> list[SpelledPage]:
+        """The next pages of a whole chunk, until ``window`` bytes of values and levels are there, no more values than
+        are declared; none where the next one is special."""
         found, end = kernels.open_run(
             walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._inflater, self._crc32,
         )  # fmt: skip
         walk.at = end
         walk.passed(sum(page[0] for page in found), len(found))
-        return [PageParts(*page) for page in found]
+        return found
 
 
 def _no_decoder(stored: Any, out: Any) -> int:

@@ -10,17 +10,26 @@ constexpr size_t kLength = 4, kNonce = 12, kTag = 16, kFrame = kLength + kNonce;
 // Whether an AAD can hold the number of a page.
 inline bool counted(int64_t page) { return page >= 0 && page <= 0x7fff; }
 
+// A bytes object of these two, one after another.
+inline nb::bytes joined(const void* first, size_t first_size, const void* last, size_t last_size) {
+    const auto both = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(first_size + last_size)));
+    if (!both.is_valid()) throw nb::python_error();
+    char* const out = PyBytes_AsString(both.ptr());
+    if (first_size > 0) std::memcpy(out, first, first_size);
+    std::memcpy(out + first_size, last, last_size);
+    return both;
+}
+
 // The AAD of a page, from what stands before its number.
 inline nb::bytes aad_of(const std::string& before, int64_t page) {
-    const std::string whole = before + static_cast<char>(page & 255) + static_cast<char>(page >> 8);
-    return nb::bytes(whole.data(), whole.size());
+    const uint8_t number[] = {static_cast<uint8_t>(page), static_cast<uint8_t>(page >> 8)};
+    return joined(before.data(), before.size(), number, sizeof(number));
 }
 
 // The first counter of AES-CTR.
 inline nb::bytes first_counter(const uint8_t* nonce) {
-    std::string counter(reinterpret_cast<const char*>(nonce), kNonce);
-    counter.append("\0\0\0\1", 4);
-    return nb::bytes(counter.data(), counter.size());
+    constexpr uint8_t kStart[] = {0, 0, 0, 1};
+    return joined(nonce, kNonce, kStart, sizeof(kStart));
 }
 
 }  // namespace pyparq

@@ -36,7 +36,7 @@ class Unsealer {
         const bool ctr = !reset_nonce_.is_none();
         const size_t overhead = ctr ? kFrame : kFrame + kTag;
         if (bytes.size < overhead || load<uint32_t>(bytes.data) != bytes.size - kLength || !counted(page)) return {};
-        const nb::object sealed = part(stored, kFrame, bytes.size), out = out_->take(bytes.size - overhead);
+        const nb::object sealed = passing_view(bytes.data + kFrame, bytes.size - kFrame), out = out_->take(bytes.size - overhead);
         if (!ctr) return call(decrypt_into_, nonce(bytes, 0), sealed, aad_of(page_aad_, page), out).is_valid() ? out : nb::object();
         if (bytes.size == overhead) return out;
         if (!call(reset_nonce_, first_counter(bytes.data + kLength)).is_valid()) return {};
@@ -60,11 +60,10 @@ class Inflater {
     Inflater(nb::object decode, bool snappy, Arena* out, Arena* spare, Unsealer* unsealer)
         : unsealer(unsealer), decode_(std::move(decode)), snappy_(snappy), out_(out), spare_(spare) {}
 
-    // The `size` bytes that the body of page `page` holds, or the first `wanted` of them and more; an invalid object where
-    // something is wrong with it.
-    nb::object inflate(nb::object stored, size_t size, size_t wanted, int64_t page) const {
-        if (unsealer != nullptr) stored = unsealer->body(stored, page);
-        if (size == 0 || !stored.is_valid()) return {};
+    // The `size` bytes that the body of a page holds, decrypted, or the first `wanted` of them and more; an invalid object
+    // where something is wrong with it.
+    nb::object inflate(const nb::object& stored, size_t size, size_t wanted) const {
+        if (size == 0) return {};
         if (decode_.is_none()) return nb::len(stored) == size ? stored : nb::object();
         if (snappy_) {
             RawIn block;
