@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 import struct
+import sys
+import zlib
 from typing import Any
 
 import cramjam
@@ -168,9 +170,13 @@ def test_any_bytes() -> None:
 TERMS = (1, 0, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 22)
 
 
-def page_v1(rows: list[Row], **changes: Any) -> bytes:
+def body_v1(rows: list[Row]) -> bytes:
     levels = levels_of(rows, 1)
-    body = struct.pack("<i", len(levels)) + levels + fixed_data(rows)
+    return struct.pack("<i", len(levels)) + levels + fixed_data(rows)
+
+
+def page_v1(rows: list[Row], **changes: Any) -> bytes:
+    body = body_v1(rows)
     stored = bytes(cramjam.snappy.compress_raw(body))
     inner = tt.DataPageHeader(
         num_values=len(rows), encoding=0, definition_level_encoding=3, repetition_level_encoding=3
@@ -212,10 +218,32 @@ def test_checksums_are_compared() -> None:
     ones = np.array([40, 40], np.int64)
 
     def run(crc: int) -> int:
-        return len(kernels.open_pages(pages, 0, ones, ones, ones, TERMS, 1 << 20, inflater(), lambda data: crc))
+        check = kernels.Crc32(lambda data: crc, "")
+        return len(kernels.open_pages(pages, 0, ones, ones, ones, TERMS, 1 << 20, inflater(), check))
 
     assert run(7) == 1
     assert run(8) == 0
+
+
+@pytest.mark.parametrize("module", [getattr(zlib, "__file__", ""), "", "/nowhere/zlib.so", __file__])
+@pytest.mark.parametrize("count", [40, 20_000])  # with the GIL and without
+def test_checksums_by_zlib(module: str, count: int) -> None:
+    """By the library itself where it can be found, by Python's module elsewhere."""
+    rows: list[Row] = [k * k for k in range(count)]
+    crc = zlib.crc32(cramjam.snappy.compress_raw(body_v1(rows)))
+    good, bad, none = (page_v1(rows, crc=number) for number in (crc - (crc >> 31 << 32), crc // 2, None))
+    asked: list[int] = []
+
+    def function(data: Any) -> int:
+        asked.append(len(data))
+        return zlib.crc32(data)
+
+    check, counts = kernels.Crc32(function, module), np.full(5, count)
+    for pages, fine in (([good, none, good, bad, good], 3), ([bad], 0), ([], 0)):
+        of = counts[: len(pages)]
+        assert len(kernels.open_pages(pages, 0, of, of, of, TERMS, 1 << 30, inflater(), check)) == fine
+    assert check.native is not bool(asked)
+    assert check.native or module != getattr(zlib, "__file__", None) or sys.platform != "linux"
 
 
 def test_what_a_codec_makes_of_a_page() -> None:

@@ -122,6 +122,16 @@ class Inflater:
         `snappy`: it reads Snappy blocks, of which the beginning can be had alone, and those of one literal without it.
         `spare` is for passing use; `unsealer` is None where nothing is encrypted."""
 
+class Crc32:
+    """CRC-32 by zlib."""
+
+    native: bool
+    """Whether the library itself was found, which needs no GIL."""
+
+    def __init__(self, function: Callable[[Any], int], module: str) -> None:
+        """`function(data)` of Python's module `zlib`, and the file that this is in ("": in none): so the library is
+        found."""
+
 def open_pages(
     stored: Sequence[Any],
     at: int,
@@ -131,7 +141,7 @@ def open_pages(
     terms: tuple[int, ...],
     window: int,
     inflater: Inflater,
-    crc32: Callable[[Any], int] | None,
+    crc: Crc32 | None,
 ) -> list[OpenedPage]:
     """Whole pages of a leaf outside of lists, from page `at` on, up to the first that is not of the usual kind (or is
     damaged), or until `window` bytes are inflated.
@@ -149,7 +159,7 @@ def open_run(
     terms: tuple[int, ...],
     window: int,
     inflater: Inflater,
-    crc32: Callable[[Any], int] | None,
+    crc: Crc32 | None,
 ) -> tuple[list[SpelledPage], int]:
     """As `open_pages`, of pages of any leaf that follow each other in `data` from `at` on, the first of them number
     `page`, with no more than `values` values, until `window` bytes of values and levels are there; and where they

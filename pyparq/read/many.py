@@ -25,6 +25,8 @@ bytes of its repetition levels; ``None`` where there are no levels of a kind."""
 SpelledPage = tuple[int, Levels | None, Levels | None, int, int, Any]
 """What :class:`~pyparq.read.pages.PageParts` holds, in its order."""
 
+_CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
+
 
 class Together:
     """Opens pages of one chunk into ``buffers``."""
@@ -35,7 +37,7 @@ class Together:
             chunk.node.max_def, chunk.node.max_rep, meta.total_uncompressed_size, limits.max_page,
             limits.expansion_floor, limits.max_expansion, limits.max_values_per_byte, most_per_byte(meta.codec),
         )  # fmt: skip
-        self._crc32 = zlib.crc32 if options.verify_checksums and not chunk.crypto.authenticates_pages else None
+        self._crc = _CRC if options.verify_checksums and not chunk.crypto.authenticates_pages else None
         try:
             decode = library_decoder(meta.codec)
         except UnsupportedError:
@@ -55,13 +57,13 @@ class Together:
         window: int,
     ) -> list[Opened]:
         """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it."""
-        return kernels.open_pages(stored, at, ordinals, wanted, rows, self._terms, window, self._inflater, self._crc32)
+        return kernels.open_pages(stored, at, ordinals, wanted, rows, self._terms, window, self._inflater, self._crc)
 
     def next(self, walk: PageWalk, window: int) -> list[SpelledPage]:
         """The next pages of a whole chunk, until ``window`` bytes of values and levels are there, no more values than
         are declared; none where the next one is special."""
         found, end = kernels.open_run(
-            walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._inflater, self._crc32,
+            walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._inflater, self._crc,
         )  # fmt: skip
         walk.at = end
         walk.passed(sum(page[0] for page in found), len(found))

@@ -11,14 +11,6 @@ inline nb::object part(const nb::object& view, size_t from, size_t to) {
     return view[nb::slice(nb::int_(from), nb::int_(to), nb::int_(1))];
 }
 
-// A memoryview for the length of a call: nothing keeps alive what it looks at.
-inline nb::object passing_view(const uint8_t* data, size_t size) {
-    auto* const bytes = const_cast<char*>(reinterpret_cast<const char*>(data));
-    nb::object view = nb::steal(PyMemoryView_FromMemory(bytes, static_cast<Py_ssize_t>(size), PyBUF_READ));
-    if (!view.is_valid()) throw nb::python_error();
-    return view;
-}
-
 // Gives out parts of one buffer, which stay until they are cleared.
 class Arena {
   public:

@@ -216,6 +216,14 @@ nb::object call(const nb::object& function, const Args&... args) {
     return result;
 }
 
+// A memoryview for the length of a call: nothing keeps alive what it looks at.
+inline nb::object passing_view(const uint8_t* data, size_t size) {
+    auto* const bytes = const_cast<char*>(reinterpret_cast<const char*>(data));
+    nb::object view = nb::steal(PyMemoryView_FromMemory(bytes, static_cast<Py_ssize_t>(size), PyBUF_READ));
+    if (!view.is_valid()) throw nb::python_error();
+    return view;
+}
+
 // ---- results --------------------------------------------------------------------------------------------
 
 // numpy.empty(n, dtype), called from C++: the array owns its memory and numpy's allocator does its tricks.

@@ -1,8 +1,11 @@
 // Opens pages one after another, as pyparq/read/pages.py does, as far as they are of the usual kind: what there is to say of
 // the others is said there. Small pages, and those of which few rows are wanted, take little time beside that.
+#include "crc.hpp"
 #include "inflate.hpp"
 #include "levels.hpp"
 #include "thrift_wire.hpp"
+
+#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <iterator>
@@ -129,8 +132,8 @@ struct Opened {
 
 class Opener {
   public:
-    Opener(const nb::tuple& terms, const Inflater& inflater, const nb::object& crc32)
-        : terms_(terms), inflater_(inflater), crc32_(crc32) {}
+    Opener(const nb::tuple& terms, const Inflater& inflater, const Crc32* crc)
+        : terms_(terms), inflater_(inflater), crc_(crc) {}
 
     // Whether the terms allow a page with `room` bytes behind its header.
     bool allows(const Head& head, size_t room) const {
@@ -144,10 +147,10 @@ class Opener {
 
     // The pages up to the first that is odd.
     std::vector<Opened> open(std::vector<Waiting> pages) const {
+        if (crc_ != nullptr) pages.resize(intact(pages));
         std::vector<Opened> found;
         found.reserve(pages.size());
         for (Waiting& page : pages) {
-            if (!crc32_.is_none() && !intact(page)) break;
             if (const Unsealer* const unsealer = inflater_.unsealer; unsealer != nullptr) {
                 page.body = unsealer->body(page.body, page.number);
                 if (!page.body.is_valid()) break;
@@ -188,8 +191,20 @@ class Opener {
     }
 
   private:
-    bool intact(const Waiting& page) const {
-        return !page.head.has_crc || nb::cast<uint32_t>(crc32_(page.body)) == static_cast<uint32_t>(page.head.crc);
+    // How many of the pages, from the first on, match their CRCs.
+    size_t intact(const std::vector<Waiting>& pages) const {
+        std::vector<RawIn> bodies(pages.size());
+        size_t bytes = 0;
+        for (size_t k = 0; k < pages.size(); ++k) {
+            if (!pages[k].head.has_crc) continue;
+            if (!bodies[k].load(pages[k].body.ptr())) fail("a page must be bytes-like");
+            bytes += bodies[k].size;
+        }
+        const NoGil nogil(crc_->native() ? bytes : 0);
+        size_t k = 0;
+        while (k < pages.size() && (!pages[k].head.has_crc || crc_->of(bodies[k]) == static_cast<uint32_t>(pages[k].head.crc)))
+            ++k;
+        return k;
     }
 
     // False for an odd page.
@@ -240,7 +255,7 @@ class Opener {
 
     Terms terms_;
     const Inflater& inflater_;
-    const nb::object& crc32_;
+    const Crc32* crc_;
 };
 
 // The header of page `page` at `at`, and where it ends in `bytes`; false for one that is not of the usual kind.
@@ -264,8 +279,8 @@ bool usual_head(const RawIn& bytes, size_t at, int64_t page, const Unsealer* uns
 // until `window` bytes are inflated. Page k is number ordinals[k]; only the first wanted[k] of its rows[k] values are needed.
 nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& ordinals, const In<int64_t>& wanted,
                     const In<int64_t>& rows, const nb::tuple& terms, int64_t window, const Inflater& inflater,
-                    const nb::object& crc32) {
-    const Opener opener(terms, inflater, crc32);
+                    const Crc32* crc) {
+    const Opener opener(terms, inflater, crc);
     const size_t pages = nb::len(stored);
     if (ordinals.size != pages || wanted.size != pages || rows.size != pages) fail("a number per page is due");
     std::vector<Waiting> waiting;
@@ -290,8 +305,8 @@ nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& or
 // `values` values. Returns the pages, their levels spelled out, and where they end. As above all headers are read before the
 // first body is opened: to decrypt one takes half the time while the library's code is still in the processor's caches.
 nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t values, const nb::tuple& terms, int64_t window,
-                   const Inflater& inflater, const nb::object& crc32) {
-    const Opener opener(terms, inflater, crc32);
+                   const Inflater& inflater, const Crc32* crc) {
+    const Opener opener(terms, inflater, crc);
     RawIn bytes;
     if (!bytes.load(data.ptr())) fail("data must be bytes-like");
     std::vector<Waiting> waiting;
@@ -329,8 +344,11 @@ void bind_open_pages(nb::module_& m) {
     nb::class_<Inflater>(m, "Inflater")
         .def(nb::init<nb::object, bool, Arena*, Arena*, Unsealer*>(), "decode"_a.none(), "snappy"_a, "out"_a, "spare"_a,
              "unsealer"_a.none(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
+    nb::class_<Crc32>(m, "Crc32")
+        .def(nb::init<nb::object, std::string>(), "function"_a, "module"_a)
+        .def_prop_ro("native", &Crc32::native);
     m.def("open_pages", &open_pages, "stored"_a, "at"_a, "ordinals"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a,
-          "inflater"_a, "crc32"_a.none());
+          "inflater"_a, "crc"_a.none());
     m.def("open_run", &open_run, "data"_a, "at"_a, "page"_a, "values"_a, "terms"_a, "window"_a, "inflater"_a,
-          "crc32"_a.none());
+          "crc"_a.none());
 }
