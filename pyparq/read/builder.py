@@ -69,6 +69,7 @@ class _Builder:
         self.length += count
 
     def _mark_pages(self, pages: list[EncodedPage]) -> None:
+        """The same for the slots of all these pages."""
         if self._valid is None and all(page[2] is None for page in pages):
             self.length += sum(page[1] for page in pages)
             return

@@ -47,7 +47,7 @@ WaitingPage = tuple[int | str, EncodedPage, int]
 """The ordinal of a page that is opened and not yet decoded, its indices, and their encoding."""
 
 _encoding_of = itemgetter(4)
-"""Of a page as :class:`pyparq.read.many.Together` opens it."""
+"""Of a :data:`~pyparq.read.many.SpelledPage`."""
 
 
 def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> Values:
