@@ -68,21 +68,27 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_the_loop_is_used(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, options = FILES[name]
-    opened = []
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many pages the loop opens at a time."""
+    opened: list[int] = []
     found = many.Together.next
 
     def counted(self: many.Together, walk: Any, window: int) -> Any:
         pages = found(self, walk, window)
-        opened.extend(pages)
+        opened.append(len(pages))
         return pages
 
     monkeypatch.setattr(many.Together, "next", counted)
+    return opened
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_loop_is_used(name: str, windows: list[int]) -> None:
+    data, options = FILES[name]
     assert pyparq.read_table(data, **options).to_arrow().equals(TABLE)
     if name != "GCM, v2":  # where the levels of those lie, two writers disagree
-        assert len(opened) >= 4 * 8
+        assert sum(windows) >= 4 * 8
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -131,7 +137,7 @@ def test_damaged_levels_have_the_same_outcome(version: str) -> None:
     assert any(isinstance(a, tuple) and "levels" in a[1] for a, _ in pairs)
 
 
-def test_levels_of_tiny_pages_take_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_of_tiny_pages_take_room_too(windows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     nulls = 1 << 16
     page = handmade.Page(nulls, b"", definition=b"\x80\x80\x08\0")  # one run
     file = handmade.make(
@@ -139,17 +145,19 @@ def test_levels_of_tiny_pages_take_room_too(monkeypatch: pytest.MonkeyPatch) -> 
         [handmade.Column([page] * 20, max_def=1)], 20 * nulls,
     )  # fmt: skip
     monkeypatch.setattr(decode, "WAITING", 100_000)
-    opened = []
-    found = many.Together.next
-
-    def counted(self: many.Together, walk: Any, window: int) -> Any:
-        pages = found(self, walk, window)
-        opened.append(len(pages))
-        return pages
-
-    monkeypatch.setattr(many.Together, "next", counted)
     assert pyparq.read_table(file).to_arrow()["x"].null_count == 20 * nulls
-    assert (sum(opened), max(opened)) == (20, 2)
+    assert (sum(windows), max(windows)) == (20, 2)
+
+
+@pytest.mark.parametrize("empty", [0, 20_000])
+def test_tiny_pages_take_room_themselves(empty: int, windows: list[int]) -> None:
+    pages = [handmade.Page(0, b"")] * empty + [handmade.Page(1, k.to_bytes(4, "little")) for k in range(5_000)]
+    file = handmade.make(
+        [handmade.group("root", None, 1), handmade.leaf("x", handmade.REQUIRED)], [handmade.Column(pages)], 5_000
+    )
+    assert pyparq.read_table(file).to_pydict() == {"x": list(range(5_000))}
+    assert max(windows) <= decode.WAITING // 512
+    assert empty or sum(windows) == 5_000
 
 
 SOME = [3, 4, 5, 401, 1_999, 2_000, 2_999]

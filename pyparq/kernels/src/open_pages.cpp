@@ -140,9 +140,10 @@ class Opener {
         return static_cast<size_t>(head.stored) <= room && terms_.allow(head) && terms_.allow_levels(head);
     }
 
-    // Bytes that an opened page takes at most, its levels spelled out.
+    // Bytes that an opened page takes at most, its levels spelled out; of the tiniest, too.
     int64_t memory(const Head& head) const {
-        return head.size + head.count * ((terms_.max_def > 0 ? 1 : 0) + (terms_.max_rep > 0 ? 1 : 0));
+        constexpr int64_t kObjects = 512;
+        return kObjects + head.size + head.count * ((terms_.max_def > 0 ? 1 : 0) + (terms_.max_rep > 0 ? 1 : 0));
     }
 
     // The pages up to the first that is odd.
@@ -294,7 +295,7 @@ nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& or
         if (!usual_head(bytes, 0, number, inflater.unsealer, head, start)) break;
         if (head.count != rows.data[at] || !opener.allows(head, bytes.size - start)) break;
         waiting.push_back({head, number, wanted.data[at], part(page, start, start + static_cast<size_t>(head.stored))});
-        inflated += head.size;
+        inflated += head.size;  // each is held by the caller already
     }
     nb::list found;
     for (const Opened& page : opener.open(std::move(waiting))) found.append(opener.stored(page));
