@@ -41,7 +41,7 @@ from pyparq.schema.values import BinaryValues, Values, concat_values, count_of
 
 WAITING = 1 << 20
 """Bytes of pages, opened, levels included, that one call opens, and one decodes where they are of a dictionary. Between
-two calls a thread needs the GIL, and waits where another has it; more than this would not stay in the caches."""
+two calls a thread needs the GIL, and waits where another has it. More gained nothing when it was measured."""
 
 WaitingPage = tuple[int | str, EncodedPage, int]
 """The ordinal of a page that is opened and not yet decoded, its indices, and their encoding."""

@@ -304,7 +304,7 @@ nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& or
 
 // The same for pages that follow each other in `data`, whole, from `at` on, the first of them number `page`; no more than
 // `values` values. Returns the pages, their levels spelled out, and where they end. As above all headers are read before the
-// first body is opened: to decrypt one takes half the time while the library's code is still in the processor's caches.
+// first body is opened: one call of the library right after another finds its code in the processor's caches.
 nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t values, const nb::tuple& terms, int64_t window,
                    const Inflater& inflater, const Crc32* crc) {
     const Opener opener(terms, inflater, crc);
