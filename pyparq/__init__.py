@@ -13,7 +13,7 @@ from pyparq.buffers import release_unused
 from pyparq.errors import ParquetError
 from pyparq.filters.expression import col
 from pyparq.read.file import ParquetFile
-from pyparq.schema.types import Schema
+from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Table
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 
 from pyparq.read.file import ParquetFile
 from pyparq.read.metadata import FileMetaData
-from pyparq.schema.parse import schema
-from pyparq.schema.types import Schema
+from pyparq.schemas.parse import schema
+from pyparq.schemas.types import Schema
 from pyparq.table import Table
 
 __all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "schema"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 
 Buffer = npt.NDArray[Any]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pyparq.column import Column
 from pyparq.errors import DataError
 from pyparq.kernels import dict_encode_binary, narrow_offsets, take_binary
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pyparq.columns import list_items, slice_column, struct_child
 from pyparq.decimals import unscaled
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 from pyparq.table import Batch, Column, Table, widen_columns
 
 _EXACT = Context(prec=100)  # the default context would round decimals beyond 28 digits

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pyparq.column import Column
 from pyparq.columns import fixed_column
 from pyparq.errors import DataError
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 
 
 def decimal_type(precision: int, scale: int) -> DataType:

@@ -13,7 +13,7 @@ import numpy as np
 from pyparq.cdata import move_dictionary, raw_buffer
 from pyparq.column import Column
 from pyparq.errors import SchemaError
-from pyparq.schema.types import DataType, Field, Schema
+from pyparq.schemas.types import DataType, Field, Schema
 
 # ---- out ---------------------------------------------------------------------------------------------------------
 

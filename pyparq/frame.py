@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.convert import chunks_to_numpy, column_to_pylist
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 
 if TYPE_CHECKING:
     import pandas

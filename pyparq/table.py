@@ -19,7 +19,7 @@ from pyparq.cdata import array_capsule
 from pyparq.column import Column, bytes_held, shifted
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.exchange import batch_to_nanoarrow, column_from_nanoarrow, schema_from_arrow, schema_to_nanoarrow
-from pyparq.schema.types import DataType, Schema
+from pyparq.schemas.types import DataType, Schema
 
 if TYPE_CHECKING:
     import pandas

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from pyparq.filters import expression as ex
 from pyparq.format import ttypes as tt
-from pyparq.schema.annotation import annotate
-from pyparq.schema.tree import SchemaTree, build_tree
-from pyparq.schema.types import LeafType, Physical
+from pyparq.schemas.annotation import annotate
+from pyparq.schemas.tree import SchemaTree, build_tree
+from pyparq.schemas.types import LeafType, Physical
 from pyparq.table import Column, batches_from_arrow
 
 UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -22,7 +22,7 @@ LAYERS = [
     ["kernels"],
     ["buffers"],
     ["format"],
-    ["schema"],
+    ["schemas"],
     ["compression", "encryption"],
     ["encodings"],
     ["index"],
@@ -41,7 +41,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # Methods of Schema, Table and the thrift codec that need a higher layer when called, never on import.
-LAZY = {("schema", "exchange"), ("table", "convert"), ("table", "frame"), ("format", "kernels")}
+LAZY = {("schemas", "exchange"), ("table", "convert"), ("table", "frame"), ("format", "kernels")}
 
 
 def modules() -> list[Path]:

@@ -35,9 +35,9 @@ from pyparq.index.bloom import (
 )
 from pyparq.index.sizing import bytes_for
 from pyparq.limits import Limits
-from pyparq.schema.tree import build_tree
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import BinaryValues
+from pyparq.schemas.tree import build_tree
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import BinaryValues
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)

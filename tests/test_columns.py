@@ -15,7 +15,7 @@ import pyparq
 from pyparq.columns import concat, null_column, slice_column, take
 from pyparq.convert import column_to_pylist
 from pyparq.errors import DataError
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 from pyparq.table import Batch, Column, Table, batches_from_arrow, schema_from_arrow
 
 ARRAYS = [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyparq.convert import chunks_to_numpy, column_to_pylist
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 from pyparq.table import Batch, Column, Table, batches_from_arrow
 
 

@@ -21,9 +21,9 @@ from pyparq.filters.dictionary import dictionary_mask, evaluate_dictionary
 from pyparq.filters.predicate import And, domain_array
 from pyparq.index.bloom import BloomFilter, hash_values
 from pyparq.index.bounds import Bounds
-from pyparq.schema.order import bound_dtype, encode_bound, has_order
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import BinaryValues, Values
+from pyparq.schemas.order import bound_dtype, encode_bound, has_order
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import BinaryValues, Values
 
 ORDERED = [s for s in SPECS if has_order(s.leaf)]
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from pyparq.errors import FilterError
 from pyparq.filters import Constant, Expression, bind, col
 from pyparq.filters.rows import evaluate_rows
-from pyparq.schema.tree import SchemaTree
-from pyparq.schema.types import LeafType, Physical
+from pyparq.schemas.tree import SchemaTree
+from pyparq.schemas.types import LeafType, Physical
 
 OPS = ("==", "!=", "<", "<=", ">", ">=")
 TEXT = ("string", "binary", "fixed")

@@ -21,7 +21,7 @@ import pyparq
 from pyparq.errors import DataError, ParquetError, UnsupportedError
 from pyparq.ingest import ingest
 from pyparq.ingest.pandas import columns_from_pandas
-from pyparq.schema.types import Schema
+from pyparq.schemas.types import Schema
 from pyparq.table import Table
 
 D = Decimal

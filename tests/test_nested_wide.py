@@ -11,7 +11,7 @@ import pytest
 
 import pyparq
 from pyparq.read import builder
-from pyparq.schema.types import Schema
+from pyparq.schemas.types import Schema
 from pyparq.table import Table, batches_from_arrow, widen_columns
 
 SMALL: dict[str, Any] = {"l": pa.list_(pa.string()), "s": pa.struct([("x", pa.binary()), ("n", pa.int8())])}

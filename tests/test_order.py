@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyparq.format import ttypes as tt
-from pyparq.schema.order import (
+from pyparq.schemas.order import (
     Order,
     bound_dtype,
     decode_bounds,
@@ -23,8 +23,8 @@ from pyparq.schema.order import (
     order_of,
     segment_minmax,
 )
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import BinaryValues
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import BinaryValues
 
 P = Physical
 FLBA = P.FIXED_LEN_BYTE_ARRAY

@@ -32,10 +32,10 @@ from pyparq.index.page_index import (
 )
 from pyparq.kernels import check_page_locations
 from pyparq.limits import Limits
-from pyparq.schema.order import Order, decode_bounds, encode_bound, order_of, segment_minmax
-from pyparq.schema.tree import build_tree
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import BinaryValues
+from pyparq.schemas.order import Order, decode_bounds, encode_bound, order_of, segment_minmax
+from pyparq.schemas.tree import build_tree
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import BinaryValues
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)

@@ -14,11 +14,11 @@ import pyparq
 from pyparq.errors import SchemaError, UnsupportedError
 from pyparq.exchange import schema_from_arrow
 from pyparq.format import ttypes as tt
-from pyparq.schema.arrow import decimal_storage, elements_from_schema, schema_from_tree
-from pyparq.schema.parse import schema as parse_schema
-from pyparq.schema.shape import shapes
-from pyparq.schema.tree import build_tree
-from pyparq.schema.types import OPTIONAL, REPEATED, REQUIRED, DataType, Field, Physical, Schema
+from pyparq.schemas.arrow import decimal_storage, elements_from_schema, schema_from_tree
+from pyparq.schemas.parse import schema as parse_schema
+from pyparq.schemas.shape import shapes
+from pyparq.schemas.tree import build_tree
+from pyparq.schemas.types import OPTIONAL, REPEATED, REQUIRED, DataType, Field, Physical, Schema
 
 
 def described(schema: Schema) -> pq.ParquetSchema:

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import pyparq
 from pyparq.errors import DataError
 from pyparq.ingest import ingest
-from pyparq.schema.arrow import elements_from_schema
-from pyparq.schema.parse import schema as parse_schema
-from pyparq.schema.tree import SchemaTree, build_tree
-from pyparq.schema.types import Schema
-from pyparq.schema.values import BinaryValues
+from pyparq.schemas.arrow import elements_from_schema
+from pyparq.schemas.parse import schema as parse_schema
+from pyparq.schemas.tree import SchemaTree, build_tree
+from pyparq.schemas.types import Schema
+from pyparq.schemas.values import BinaryValues
 from pyparq.table import Batch, Column
 from pyparq.write.shred import LeafData, concat_leaf_data, shred_batch
 

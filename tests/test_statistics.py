@@ -28,9 +28,9 @@ from pyparq.index.statistics import (
     writer_is_trusted,
 )
 from pyparq.index.truncate import can_truncate, truncate_max, truncate_min
-from pyparq.schema.order import Order, encode_bound, order_of
-from pyparq.schema.tree import build_tree
-from pyparq.schema.types import LeafType, Physical
+from pyparq.schemas.order import Order, encode_bound, order_of
+from pyparq.schemas.tree import build_tree
+from pyparq.schemas.types import LeafType, Physical
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)

@@ -18,7 +18,7 @@ from pyparq import col
 from pyparq.columns import fixed_column
 from pyparq.errors import DataError, FilterError, OptionError, SchemaError
 from pyparq.format import ttypes as tt
-from pyparq.schema.types import DataType, Field, LeafType, Physical, Schema
+from pyparq.schemas.types import DataType, Field, LeafType, Physical, Schema
 from pyparq.table import Column
 
 pa = pytest.importorskip("pyarrow")
@@ -240,7 +240,7 @@ def test_unshredded_variant(tmp_path: Path) -> None:
 
 
 def test_an_unknown_annotation_reads_as_its_physical_type() -> None:
-    from pyparq.schema.annotation import leaf_type
+    from pyparq.schemas.annotation import leaf_type
 
     for physical, kind in (("INT32", "int"), ("BYTE_ARRAY", "binary"), ("DOUBLE", "double"), ("INT96", "int96")):
         element = tt.SchemaElement(

@@ -14,8 +14,8 @@ from written import written
 
 import pyparq
 from pyparq.exchange import schema_from_arrow
-from pyparq.schema.arrow_ipc import HintSchema
-from pyparq.schema.arrow_ipc_write import schema_message
+from pyparq.schemas.arrow_ipc import HintSchema
+from pyparq.schemas.arrow_ipc_write import schema_message
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -16,9 +16,9 @@ import pyparq
 from pyparq import col
 from pyparq.errors import LimitError, OptionError, ParquetError
 from pyparq.frame import frame_of
-from pyparq.schema.arrow_ipc import HintError, HintSchema
-from pyparq.schema.arrow_ipc_write import schema_message
-from pyparq.schema.types import DataType
+from pyparq.schemas.arrow_ipc import HintError, HintSchema
+from pyparq.schemas.arrow_ipc_write import schema_message
+from pyparq.schemas.types import DataType
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -452,8 +452,8 @@ def test_read_dictionary_where_the_dictionary_was_given_up() -> None:
 
 def test_a_dictionary_page_with_repeated_entries_gives_each_value_once() -> None:
     from pyparq.read.dictionary import DictionaryBuilder
-    from pyparq.schema.types import LeafType, Physical
-    from pyparq.schema.values import BinaryValues
+    from pyparq.schemas.types import LeafType, Physical
+    from pyparq.schemas.values import BinaryValues
 
     builder = DictionaryBuilder(LeafType(Physical.BYTE_ARRAY, "string"), 4, 16, 1 << 20)
     entries = BinaryValues(np.array([0, 1, 2, 3]), np.frombuffer(b"xyx", np.uint8))

@@ -18,7 +18,7 @@ import pyparq
 from pyparq import encodings
 from pyparq.encodings import ENCODING_NAMES
 from pyparq.errors import DataError
-from pyparq.schema.types import Physical
+from pyparq.schemas.types import Physical
 from pyparq.write.choose import CANDIDATES, KEY, MIN_VALUES, MOST
 
 pytest_plugins = ("spark_session",)

@@ -12,7 +12,7 @@ import pytest
 import pyparq
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.options import SortKey, WriteOptions, sort_keys
-from pyparq.schema.parse import schema
+from pyparq.schemas.parse import schema
 from pyparq.write.plan import make_plan
 
 SCHEMA = schema({"id": "int64", "name": "string?", "flag": "bool", "x": "double?"})

@@ -16,9 +16,9 @@ from written import Written, write
 import pyparq
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
-from pyparq.schema.shape import shapes
-from pyparq.schema.types import Schema
-from pyparq.schema.values import count_of
+from pyparq.schemas.shape import shapes
+from pyparq.schemas.types import Schema
+from pyparq.schemas.values import count_of
 from pyparq.write.paginate import Cost, Cutter, plain_cost
 from pyparq.write.plan import make_plan
 from pyparq.write.shred import LeafData, shred_column

@@ -17,7 +17,7 @@ from pyparq.encodings import encoding_name
 from pyparq.errors import MissingKeyError, ParquetError, SchemaError
 from pyparq.filters.literal import describe as describe_type
 from pyparq.index.statistics import bounds_of_chunks
-from pyparq.schema.order import FLOAT_KINDS
+from pyparq.schemas.order import FLOAT_KINDS
 
 BOUND = 28
 """Characters of a string bound in a table."""

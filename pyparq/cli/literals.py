@@ -12,7 +12,7 @@ import numpy as np
 from pyparq.errors import FilterError
 from pyparq.filters.literal import describe
 from pyparq.filters.temporal import time_ns, timestamp_ns
-from pyparq.schema.tree import Node
+from pyparq.schemas.tree import Node
 
 _NARROW: dict[str, Any] = {"float16": np.float16, "float": np.float32}
 _TEMPORAL_KINDS = ("date", "time", "timestamp", "int96", "null")

@@ -9,7 +9,7 @@ from sqlglot import expressions as sql
 
 from pyparq.cli.literals import number, temporal
 from pyparq.errors import FilterError
-from pyparq.schema.tree import Node
+from pyparq.schemas.tree import Node
 
 DIALECT = "postgres"
 """The dialect whose literals and quoting are the standard's, X'00ff' included."""

@@ -19,8 +19,8 @@ import numpy as np
 
 from pyparq.cli.text import cut, visible
 from pyparq.filters.predicate import format_literal
-from pyparq.schema.order import FLOAT_KINDS
-from pyparq.schema.types import DataType, LeafType
+from pyparq.schemas.order import FLOAT_KINDS
+from pyparq.schemas.types import DataType, LeafType
 
 Format = Callable[[Any], str]
 

@@ -28,7 +28,7 @@ from pyparq.cli.sqlparts import (
 from pyparq.errors import FilterError
 from pyparq.filters.bind import items_leaf
 from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not, StartsWith
-from pyparq.schema.tree import Node, SchemaTree
+from pyparq.schemas.tree import Node, SchemaTree
 
 _COMPARISONS: dict[type, str] = {
     sql.EQ: "==", sql.NEQ: "!=", sql.LT: "<", sql.LTE: "<=", sql.GT: ">", sql.GTE: ">=",

@@ -21,8 +21,8 @@ from pyparq.encodings import (
 )
 from pyparq.errors import CorruptFileError, UnsupportedError
 from pyparq.kernels import KernelError
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import Values
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import Values
 
 PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED = 0, 2, 3, 4
 DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY, RLE_DICTIONARY, BYTE_STREAM_SPLIT = (

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import Values, from_plain_bytes
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import Values, from_plain_bytes
 
 TYPES = (Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE, Physical.FIXED_LEN_BYTE_ARRAY)
 

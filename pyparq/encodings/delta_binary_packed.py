@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import Values
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import Values
 
 TYPES = (Physical.INT32, Physical.INT64)
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import BinaryValues, Values
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import BinaryValues, Values
 
 TYPES = tuple(p for p in Physical if p != Physical.BOOLEAN)
 

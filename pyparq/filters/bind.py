@@ -27,9 +27,9 @@ from pyparq.filters.expression import (
 )
 from pyparq.filters.literal import Place, describe, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction
-from pyparq.schema.shape import shape_of
-from pyparq.schema.tree import Node, SchemaTree
-from pyparq.schema.types import OPTIONAL, REPEATED
+from pyparq.schemas.shape import shape_of
+from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.schemas.types import OPTIONAL, REPEATED
 
 _NEGATED = {
     "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pyparq.filters.predicate import Test
 from pyparq.index.bounds import Bounds, Int64Array
-from pyparq.schema.order import FLOAT_KINDS
+from pyparq.schemas.order import FLOAT_KINDS
 
 BoolArray = npt.NDArray[np.bool_]
 

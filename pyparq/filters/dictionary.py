@@ -15,9 +15,9 @@ from pyparq.filters.compare import (
     match_numbers,
 )
 from pyparq.filters.predicate import VALUE_OPS, Test
-from pyparq.schema.order import stored_dtype
-from pyparq.schema.types import LeafType
-from pyparq.schema.values import BinaryValues, Values
+from pyparq.schemas.order import stored_dtype
+from pyparq.schemas.types import LeafType
+from pyparq.schemas.values import BinaryValues, Values
 
 
 def evaluate_dictionary(test: Test, values: Values, leaf: LeafType) -> bool:

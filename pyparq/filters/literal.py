@@ -25,7 +25,7 @@ import numpy as np
 
 from pyparq.errors import FilterError
 from pyparq.filters.temporal import date_ns, duration_ns, time_ns, timestamp_ns
-from pyparq.schema.types import LeafType
+from pyparq.schemas.types import LeafType
 
 
 class Place(NamedTuple):

@@ -13,7 +13,7 @@ from pyparq.errors import FilterError
 from pyparq.filters.compare import match_binary, match_fixed, match_limbs
 from pyparq.filters.dictionary import number_mask
 from pyparq.filters.predicate import And, Constant, Predicate, Test
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 
 if TYPE_CHECKING:
     from pyparq.table import Column

@@ -21,9 +21,9 @@ from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize, serialize
 from pyparq.index.sizing import BLOCK_BYTES, false_positive_rate
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.schema.order import FLOAT_KINDS, bound_dtype, domain, encode_bound, stored_dtype
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import BinaryValues, Values
+from pyparq.schemas.order import FLOAT_KINDS, bound_dtype, domain, encode_bound, stored_dtype
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import BinaryValues, Values
 
 UInt64Array = npt.NDArray[np.uint64]
 

@@ -22,8 +22,8 @@ from pyparq.index.statistics import writer_is_trusted
 from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
 from pyparq.kernels import check_page_locations
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.schema import total_order
-from pyparq.schema.order import (
+from pyparq.schemas import total_order
+from pyparq.schemas.order import (
     FLOAT_KINDS,
     Order,
     SegmentBounds,
@@ -32,7 +32,7 @@ from pyparq.schema.order import (
     has_order,
     stored_dtype,
 )
-from pyparq.schema.types import LeafType
+from pyparq.schemas.types import LeafType
 
 MAX_WHOLE_BOUND = 4096
 """A ColumnIndex is not written when a bound that cannot be truncated is longer than this (bytes)."""

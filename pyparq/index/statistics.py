@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pyparq.format import ttypes as tt
 from pyparq.index.bounds import Bounds
 from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
-from pyparq.schema.order import (
+from pyparq.schemas.order import (
     FLOAT_KINDS,
     Order,
     decode_bound_pairs,
@@ -23,8 +23,8 @@ from pyparq.schema.order import (
     has_order,
     stored_dtype,
 )
-from pyparq.schema.total_order import extreme
-from pyparq.schema.types import LeafType, Physical
+from pyparq.schemas.total_order import extreme
+from pyparq.schemas.types import LeafType, Physical
 
 _BYTES_PHYSICAL = (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
 
@@ -92,7 +92,7 @@ def bounds_from_statistics(
 ) -> Bounds:
     """The :class:`Bounds` (``n`` = 1) of one column chunk, as far as its statistics can be believed.
 
-    ``column_order`` is what :func:`pyparq.schema.order.order_of` said (``True`` and ``False`` will do for
+    ``column_order`` is what :func:`pyparq.schemas.order.order_of` said (``True`` and ``False`` will do for
     TYPE_ORDER and none).
     """
     return bounds_of_chunks(leaf, [meta], column_order, created_by)
@@ -167,7 +167,7 @@ def build_statistics(
 ) -> tt.Statistics:
     """Statistics of a chunk from the whole (not truncated) bounds of its pages.
 
-    ``mins`` and ``maxs`` are as :func:`pyparq.schema.order.segment_minmax` gives them (``None`` for pages
+    ``mins`` and ``maxs`` are as :func:`pyparq.schemas.order.segment_minmax` gives them (``None`` for pages
     without). ``nan_count`` is required for the float kinds. ``truncate``: bytes that a bound is cut to where
     that is valid (``None``: never). ``deprecated``: also set ``min`` and ``max``, where signed comparison was
     right, for readers from before 2017.

@@ -6,7 +6,7 @@ and plain binary. A cut lower bound is smaller by itself; a cut upper bound must
 
 from __future__ import annotations
 
-from pyparq.schema.types import LeafType, Physical
+from pyparq.schemas.types import LeafType, Physical
 
 DEFAULT_TRUNCATE = 64
 """Bytes that a bound is cut to, as most writers do."""

@@ -17,8 +17,8 @@ from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
 from pyparq.ingest.normalize import normal_schema, normal_type, normalize
-from pyparq.schema.arrow import check_supported
-from pyparq.schema.types import DataType, Field, Schema
+from pyparq.schemas.arrow import check_supported
+from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Column, Table, batches_from_arrow
 
 __all__ = ["ingest"]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyparq.columns import binary_column, fixed_column
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 from pyparq.table import Column
 
 Mask = npt.NDArray[np.bool_]

@@ -7,7 +7,7 @@ from typing import Any
 from pyparq.column import Column
 from pyparq.errors import DataError
 from pyparq.exchange import column_from_nanoarrow, field_from_nanoarrow
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 
 
 def chunks_from_arrow(values: Any, name: str) -> tuple[DataType, list[Column]]:

@@ -27,8 +27,8 @@ from pyparq.columns import (
 from pyparq.decimals import decimal_column, unscaled
 from pyparq.errors import DataError, near_matches
 from pyparq.kernels import utf8_validate
-from pyparq.schema.arrow import is_list
-from pyparq.schema.types import DataType
+from pyparq.schemas.arrow import is_list
+from pyparq.schemas.types import DataType
 from pyparq.table import Column
 
 _MS_PER_DAY = 86_400_000

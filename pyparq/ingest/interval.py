@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pyparq.columns import fixed_column
 from pyparq.errors import DataError
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 from pyparq.table import Column
 
 _NS_PER_MS = 1_000_000

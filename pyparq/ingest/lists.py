@@ -18,8 +18,8 @@ from pyparq.decimals import decimal_column, decimal_type, digits_of
 from pyparq.errors import DataError, UnsupportedError, near_matches
 from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.cast import cast
-from pyparq.schema.arrow import is_list, is_map
-from pyparq.schema.types import DataType, Field
+from pyparq.schemas.arrow import is_list, is_map
+from pyparq.schemas.types import DataType, Field
 from pyparq.table import Column
 
 Mask = npt.NDArray[np.bool_]

@@ -16,8 +16,8 @@ from pyparq.columns import binary_column, list_column, null_column, pack_mask, r
 from pyparq.errors import DataError
 from pyparq.ingest.interval import intervals
 from pyparq.kernels import take_binary
-from pyparq.schema.extensions import FIELD_ID, LOGICAL_TYPE
-from pyparq.schema.types import DataType, Field, Schema
+from pyparq.schemas.extensions import FIELD_ID, LOGICAL_TYPE
+from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Column
 
 _VIEWS = {"vu": "U", "vz": "Z"}

@@ -11,7 +11,7 @@ import numpy as np
 from pyparq._version import __version__
 from pyparq.columns import fixed_column
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schema.types import DataType, Field, Schema
+from pyparq.schemas.types import DataType, Field, Schema
 
 
 def stream_from_pandas(frame: Any) -> Any | None:

@@ -14,8 +14,8 @@ from pyparq.columns import list_column, struct_column
 from pyparq.errors import CorruptFileError
 from pyparq.kernels import KernelError, levels_agree, list_slots, slot_validity
 from pyparq.read.leaf import DecodedLeaf, Mask
-from pyparq.schema.shape import Shape
-from pyparq.schema.types import DataType, Field
+from pyparq.schemas.shape import Shape
+from pyparq.schemas.types import DataType, Field
 from pyparq.table import Column
 
 Leaves = Mapping[int, DecodedLeaf]

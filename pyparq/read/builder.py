@@ -17,8 +17,8 @@ from pyparq.buffers import empty_results, pool
 from pyparq.encodings import DELTA_LENGTH_BYTE_ARRAY, PLAIN, plain, rle
 from pyparq.encodings.dictionary import as_bytes
 from pyparq.errors import LimitError
-from pyparq.schema.types import LeafType
-from pyparq.schema.values import BinaryValues, Values, count_of, empty_values
+from pyparq.schemas.types import LeafType
+from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values
 
 Valid = npt.NDArray[np.uint8]
 EncodedPage = tuple[Any, int, Valid | None]

@@ -16,7 +16,7 @@ from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, StoredPage, read_hea
 from pyparq.read.plan import ColumnRead, Needed, plan_column
 from pyparq.read.prune import Selection
 from pyparq.read.sparse import PAYS_FROM
-from pyparq.schema.tree import Node
+from pyparq.schemas.tree import Node
 from pyparq.threads import cpu_count, map_tasks
 
 THREADS_FROM = 2 << 20

@@ -37,7 +37,7 @@ from pyparq.read.pages import (
 from pyparq.read.physical import check_utf8, to_column
 from pyparq.read.plan import PageRead
 from pyparq.read.sparse import Picked, SparseRows
-from pyparq.schema.values import BinaryValues, Values, concat_values, count_of
+from pyparq.schemas.values import BinaryValues, Values, concat_values, count_of
 
 WAITING = 1 << 20
 """Bytes of pages, opened, levels included, that one call opens, and one decodes where they are of a dictionary. Between

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from pyparq.columns import binary_column
 from pyparq.encodings import dictionary, rle
 from pyparq.read.builder import BinaryBuilder, EncodedPage, FixedBuilder, Valid, slots_of
-from pyparq.schema.types import DataType, LeafType, Physical, arrow_type
-from pyparq.schema.values import BinaryValues, Values, count_of
+from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
+from pyparq.schemas.values import BinaryValues, Values, count_of
 from pyparq.table import Column
 
 _INDEX = LeafType(Physical.INT32, "int", bits=32)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pyparq.errors import OptionError
 from pyparq.options import ReadOptions
-from pyparq.schema.arrow import field_of
-from pyparq.schema.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
-from pyparq.schema.shape import Shape, shape_of
-from pyparq.schema.tree import Node, SchemaTree
-from pyparq.schema.types import Field, Physical, Schema
+from pyparq.schemas.arrow import field_of
+from pyparq.schemas.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
+from pyparq.schemas.shape import Shape, shape_of
+from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.schemas.types import Field, Physical, Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from pyparq.read.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
 from pyparq.read.plan import ScanPlan
 from pyparq.read.rows import row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
-from pyparq.schema.tree import SchemaTree
-from pyparq.schema.types import Schema
+from pyparq.schemas.tree import SchemaTree
+from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Table
 
 Column = int | str | tuple[str, ...]

@@ -29,7 +29,7 @@ from pyparq.columns import (
 from pyparq.errors import CorruptFileError, LimitError
 from pyparq.read.fields import Output
 from pyparq.read.restore import HintMismatch, restore_all, too_many, with_int32_indices
-from pyparq.schema.types import DataType, Schema
+from pyparq.schemas.types import DataType, Schema
 from pyparq.table import Batch, Column, widen_columns
 
 _SMALL = {"U": "u", "Z": "z", "+L": "+l"}

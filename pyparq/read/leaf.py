@@ -10,8 +10,8 @@ import numpy.typing as npt
 from pyparq.columns import take
 from pyparq.errors import CorruptFileError
 from pyparq.index.row_ranges import RowRanges
-from pyparq.schema.tree import Node
-from pyparq.schema.types import REPEATED
+from pyparq.schemas.tree import Node
+from pyparq.schemas.types import REPEATED
 from pyparq.table import Column
 
 Levels = npt.NDArray[np.uint8]

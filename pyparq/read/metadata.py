@@ -13,7 +13,7 @@ from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_from_statistics
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.schemas import to_bytes
-from pyparq.schema.tree import Node
+from pyparq.schemas.tree import Node
 
 
 class FileMetaData:

@@ -14,8 +14,8 @@ from pyparq.errors import CorruptFileError
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.pages import PageParts
 from pyparq.read.sparse import pick
-from pyparq.schema.types import LeafType
-from pyparq.schema.values import Values
+from pyparq.schemas.types import LeafType
+from pyparq.schemas.values import Values
 
 Int64Array = npt.NDArray[np.int64]
 

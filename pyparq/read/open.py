@@ -19,8 +19,8 @@ from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footer import MAGIC, read_footer
 from pyparq.read.schemas import schema_of
-from pyparq.schema.order import Order, order_of
-from pyparq.schema.tree import Node, SchemaTree
+from pyparq.schemas.order import Order, order_of
+from pyparq.schemas.tree import Node, SchemaTree
 
 DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""

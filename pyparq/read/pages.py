@@ -25,7 +25,7 @@ from pyparq.format.page_header import DataPageHeader, DataPageHeaderV2, PageHead
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.open import Chunk
-from pyparq.schema.tree import Node
+from pyparq.schemas.tree import Node
 
 Levels = npt.NDArray[np.uint8]
 DataHeader = DataPageHeader | DataPageHeaderV2

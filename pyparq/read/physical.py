@@ -10,9 +10,9 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
 from pyparq.read.builder import Builder, Valid
-from pyparq.schema import int96
-from pyparq.schema.types import DataType, LeafType, Physical, arrow_type
-from pyparq.schema.values import BinaryValues
+from pyparq.schemas import int96
+from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
+from pyparq.schemas.values import BinaryValues
 from pyparq.table import Column
 
 Bytes = npt.NDArray[np.uint8]

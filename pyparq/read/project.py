@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.read.fields import FileFields, Output
-from pyparq.schema.shape import Shape, shape_of
-from pyparq.schema.tree import Node, SchemaTree
+from pyparq.schemas.shape import Shape, shape_of
+from pyparq.schemas.tree import Node, SchemaTree
 
 
 def project(tree: SchemaTree, columns: Sequence[str] | None, fields: FileFields) -> list[Output]:

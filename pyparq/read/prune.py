@@ -28,8 +28,8 @@ from pyparq.read.indexes import read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.selectivity import USELESS, kept_share
-from pyparq.schema.tree import Node
-from pyparq.schema.values import Values
+from pyparq.schemas.tree import Node
+from pyparq.schemas.values import Values
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""From the types that a file's schema gives to those that are hinted or asked for (see :mod:`pyparq.schema.hints`)."""
+"""From the types that a file's schema gives to those that are hinted or asked for (see :mod:`pyparq.schemas.hints`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.columns import list_items, null_column, pack_mask, take
-from pyparq.schema.types import DataType
+from pyparq.schemas.types import DataType
 from pyparq.table import Column
 
 _INLINE = 12  # bytes of a string that its view holds itself

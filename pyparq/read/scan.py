@@ -28,7 +28,7 @@ from pyparq.read.plan import RowGroupPlan, ScanPlan
 from pyparq.read.project import project
 from pyparq.read.prune import Pruner, Selection, StageReport
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
-from pyparq.schema.types import Schema
+from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 from pyparq.threads import map_tasks
 

@@ -15,8 +15,8 @@ from pyparq.errors import OptionError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.options import ReadOptions
 from pyparq.read.fields import FileFields
-from pyparq.schema.tree import SchemaTree, build_tree
-from pyparq.schema.types import LeafType, Physical
+from pyparq.schemas.tree import SchemaTree, build_tree
+from pyparq.schemas.types import LeafType, Physical
 
 MOST_SCHEMAS = 32
 """Schemas that are kept, those used last."""

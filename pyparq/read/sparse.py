@@ -32,8 +32,8 @@ from pyparq.read.pages import (
     split_page,
 )
 from pyparq.read.plan import PageRead
-from pyparq.schema.types import Physical
-from pyparq.schema.values import BinaryValues, Values, from_plain_bytes
+from pyparq.schemas.types import Physical
+from pyparq.schemas.values import BinaryValues, Values, from_plain_bytes
 
 Int64Array = npt.NDArray[np.int64]
 PAYS_FROM = 4

@@ -13,8 +13,8 @@ from pyparq.encryption.writing import ChunkEncryption
 from pyparq.index.bloom import BloomFilter, hash_values, serialize_filter
 from pyparq.index.sizing import bytes_for
 from pyparq.options import BloomOptions
-from pyparq.schema.types import LeafType
-from pyparq.schema.values import Values
+from pyparq.schemas.types import LeafType
+from pyparq.schemas.values import Values
 from pyparq.write.encode import DictionarySection
 
 

@@ -25,8 +25,8 @@ from pyparq.encodings import (
     rle,
 )
 from pyparq.format import ttypes as tt
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import BinaryValues, Values, count_of, plain_size, slice_of
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import BinaryValues, Values, count_of, plain_size, slice_of
 from pyparq.write.encode import DictionarySection, share_of_plain, try_dictionary
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from pyparq.format.codec import serialize
 from pyparq.index.page_index import ColumnIndexBuilder, OffsetIndexBuilder
 from pyparq.index.statistics import build_statistics
 from pyparq.options import WriteOptions
-from pyparq.schema.order import FLOAT_KINDS, SegmentBounds, segment_minmax
-from pyparq.schema.values import BinaryValues, count_of
+from pyparq.schemas.order import FLOAT_KINDS, SegmentBounds, segment_minmax
+from pyparq.schemas.values import BinaryValues, count_of
 from pyparq.write.bloom import build_filter, stored_filter
 from pyparq.write.choose import Choices, Decision, decide
 from pyparq.write.encode import DictionarySection, DirectSection, Section, level_bytes

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from pyparq import encodings
 from pyparq.encodings import dictionary, rle
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import Values, count_of, plain_size, slice_of
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import Values, count_of, plain_size, slice_of
 from pyparq.write.paginate import Cost, plain_cost
 
 

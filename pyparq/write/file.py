@@ -20,9 +20,9 @@ from pyparq.ingest.normalize import normal_schema
 from pyparq.io.sibling import base_name, sibling_path, sibling_stored
 from pyparq.io.sink import Sink, open_sink
 from pyparq.options import WriteOptions
-from pyparq.schema.arrow_ipc_write import stored_schema
-from pyparq.schema.hints import ARROW_SCHEMA
-from pyparq.schema.types import Schema
+from pyparq.schemas.arrow_ipc_write import stored_schema
+from pyparq.schemas.hints import ARROW_SCHEMA
+from pyparq.schemas.types import Schema
 from pyparq.table import Batch
 from pyparq.write.finish import FileLayout
 from pyparq.write.groups import RowGroupEncoder
@@ -299,7 +299,7 @@ def _schema_of(given: Any) -> Schema:
     if isinstance(given, Schema):
         return given
     if isinstance(given, Mapping):
-        from pyparq.schema.parse import schema
+        from pyparq.schemas.parse import schema
 
         return schema(given)
     if hasattr(given, "__arrow_c_schema__"):

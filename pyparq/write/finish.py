@@ -18,7 +18,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
 from pyparq.io.sink import Sink
 from pyparq.options import SortKey
-from pyparq.schema.order import Order
+from pyparq.schemas.order import Order
 from pyparq.write.chunk import EncodedChunk
 from pyparq.write.plan import WritePlan
 

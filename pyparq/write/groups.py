@@ -15,7 +15,7 @@ import numpy as np
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError, located
 from pyparq.options import SortKey, WriteOptions
-from pyparq.schema.shape import shapes
+from pyparq.schemas.shape import shapes
 from pyparq.table import Batch
 from pyparq.threads import cpu_count, pool
 from pyparq.write.choose import Choices

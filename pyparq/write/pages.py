@@ -17,8 +17,8 @@ from pyparq.encryption.writing import ChunkEncryption, Seal
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
-from pyparq.schema.types import LeafType
-from pyparq.schema.values import Values, count_of
+from pyparq.schemas.types import LeafType
+from pyparq.schemas.values import Values, count_of
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import DataError
-from pyparq.schema.values import BinaryValues, Values
+from pyparq.schemas.values import BinaryValues, Values
 
 if TYPE_CHECKING:
     from pyparq.write.shred import LeafData

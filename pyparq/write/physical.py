@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from pyparq.errors import DataError
 from pyparq.kernels import compact_binary, compact_fixed, take_binary, utf8_validate
-from pyparq.schema import int96
-from pyparq.schema.arrow import leaf_of
-from pyparq.schema.types import DataType, Field, LeafType, Physical
-from pyparq.schema.values import BinaryValues, Values
+from pyparq.schemas import int96
+from pyparq.schemas.arrow import leaf_of
+from pyparq.schemas.types import DataType, Field, LeafType, Physical
+from pyparq.schemas.values import BinaryValues, Values
 from pyparq.table import Column
 
 Mask = npt.NDArray[np.bool_]

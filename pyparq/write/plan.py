@@ -11,10 +11,10 @@ from pyparq.encryption.aad import MAX_ORDINAL
 from pyparq.errors import OptionError, located
 from pyparq.index.bloom import can_prune
 from pyparq.options import BloomOptions, SortKey, WriteOptions, bloom_options, sort_keys
-from pyparq.schema.arrow import elements_from_schema
-from pyparq.schema.order import Order, has_order
-from pyparq.schema.tree import Node, SchemaTree, build_tree
-from pyparq.schema.types import LeafType, Schema
+from pyparq.schemas.arrow import elements_from_schema
+from pyparq.schemas.order import Order, has_order
+from pyparq.schemas.tree import Node, SchemaTree, build_tree
+from pyparq.schemas.types import LeafType, Schema
 from pyparq.write.keyvalues import text_key, text_value
 from pyparq.write.storage import apply_storage, order_of_leaf
 

@@ -17,10 +17,10 @@ from pyparq.buffers import pool
 from pyparq.columns import list_items, slice_column
 from pyparq.errors import DataError
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots
-from pyparq.schema.shape import Shape, shapes
-from pyparq.schema.tree import Node, SchemaTree
-from pyparq.schema.types import Schema
-from pyparq.schema.values import Values, concat_values
+from pyparq.schemas.shape import Shape, shapes
+from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.schemas.types import Schema
+from pyparq.schemas.values import Values, concat_values
 from pyparq.table import Batch, Column
 from pyparq.write.physical import Misfit, fits, leaf_values, misfit_error
 

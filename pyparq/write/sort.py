@@ -1,4 +1,4 @@
-"""Sorting rows, and checking that they are sorted, in the order of :mod:`pyparq.schema.order`.
+"""Sorting rows, and checking that they are sorted, in the order of :mod:`pyparq.schemas.order`.
 
 NaN stands above every number and the two zeros are equal, as in filters. Everything works on shredded leaves, so a
 row order applies to nested columns too.
@@ -16,8 +16,8 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.columns import ranges
 from pyparq.options import SortKey
-from pyparq.schema.order import domain, stored_dtype
-from pyparq.schema.values import BinaryValues, Values
+from pyparq.schemas.order import domain, stored_dtype
+from pyparq.schemas.values import BinaryValues, Values
 
 if TYPE_CHECKING:
     from pyparq.write.shred import LeafData

@@ -8,11 +8,11 @@ from typing import Any
 
 from pyparq.errors import OptionError, located
 from pyparq.options import WriteOptions
-from pyparq.schema.annotation import restate
-from pyparq.schema.arrow import fixed_decimal_length
-from pyparq.schema.order import FLOAT_KINDS, Order
-from pyparq.schema.tree import Node, SchemaTree
-from pyparq.schema.types import LeafType, Physical
+from pyparq.schemas.annotation import restate
+from pyparq.schemas.arrow import fixed_decimal_length
+from pyparq.schemas.order import FLOAT_KINDS, Order
+from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.schemas.types import LeafType, Physical
 
 PerLeaf = Callable[[SchemaTree, Any, Any], list[Any]]
 _ORDERS = {"TYPE_ORDER": Order.TYPE, "IEEE_754_TOTAL_ORDER": Order.TOTAL}

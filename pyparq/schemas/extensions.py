@@ -13,7 +13,7 @@ from typing import Any
 
 from pyparq.errors import SchemaError
 from pyparq.format import ttypes as tt
-from pyparq.schema.types import Field, LeafType, Physical
+from pyparq.schemas.types import Field, LeafType, Physical
 
 EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"

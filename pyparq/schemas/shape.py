@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.format import ttypes as tt
-from pyparq.schema.tree import Node, SchemaTree
-from pyparq.schema.types import OPTIONAL, REPEATED
+from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.schemas.types import OPTIONAL, REPEATED
 
 _CT = tt.ConvertedType
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, near_matches
-from pyparq.schema.annotation import leaf_type
-from pyparq.schema.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, Physical, arrow_type
+from pyparq.schemas.annotation import leaf_type
+from pyparq.schemas.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, Physical, arrow_type
 
 _PHYSICAL_NAMES = {int(p): p.name for p in Physical}
 _REPETITIONS = {REQUIRED: "required", OPTIONAL: "optional", REPEATED: "repeated"}
@@ -186,7 +186,7 @@ def _below(node: Node, names: tuple[str, ...]) -> Node | None:
     for child in node.children:
         if child.name == names[0] and (found := _below(child, names[1:])) is not None:
             return found
-    from pyparq.schema.shape import parts_of  # stands on this module
+    from pyparq.schemas.shape import parts_of  # stands on this module
 
     for name, part in parts_of(node):
         if name == names[0] and (found := _below(part, names[1:])) is not None:

@@ -1,7 +1,7 @@
 """Between Arrow schemas and Parquet's list of SchemaElements (LogicalTypes.md).
 
 Writing, every Arrow type has one Parquet form (which options may change); reading, a leaf's annotation decides its
-Arrow type. What Parquet cannot say may be found in the ``ARROW:schema`` metadata: see :mod:`pyparq.schema.hints`.
+Arrow type. What Parquet cannot say may be found in the ``ARROW:schema`` metadata: see :mod:`pyparq.schemas.hints`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 from pyparq.errors import SchemaError, UnsupportedError, located
 from pyparq.format import ttypes as tt
-from pyparq.schema.annotation import decimal_capacity, restate
-from pyparq.schema.extensions import FIELD_ID, annotated, is_variant_field, metadata_of, variant_metadata
-from pyparq.schema.shape import Shape, shapes
-from pyparq.schema.tree import SchemaTree
-from pyparq.schema.types import (
+from pyparq.schemas.annotation import decimal_capacity, restate
+from pyparq.schemas.extensions import FIELD_ID, annotated, is_variant_field, metadata_of, variant_metadata
+from pyparq.schemas.shape import Shape, shapes
+from pyparq.schemas.tree import SchemaTree
+from pyparq.schemas.types import (
     OPTIONAL,
     REPEATED,
     REQUIRED,
@@ -231,7 +231,7 @@ def schema_from_tree(
     metadata: Mapping[bytes, bytes] | None = None,
     columns: Collection[int] | None = None,
 ) -> Schema:
-    """The schema that the file's own schema gives its tables, without the hints of :mod:`pyparq.schema.hints`.
+    """The schema that the file's own schema gives its tables, without the hints of :mod:`pyparq.schemas.hints`.
 
     ``columns`` keeps only the leaves with these ordinals (and the groups above them). Legacy LIST structures
     read as lists by the backward-compatibility rules of LogicalTypes.md; a bare repeated field is a required list

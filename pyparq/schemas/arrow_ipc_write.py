@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from pyparq.schema.types import DataType, Field, Schema
+from pyparq.schemas.types import DataType, Field, Schema
 
 
 class _Member(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyparq.errors import SchemaError
 from pyparq.format import ttypes as tt
-from pyparq.schema.types import LeafType, Physical
+from pyparq.schemas.types import LeafType, Physical
 
 _PLAIN_KINDS = {
     Physical.BOOLEAN: ("bool", 0),

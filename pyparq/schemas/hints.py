@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from pyparq.schema.arrow_ipc import HintError, HintField, HintSchema
-from pyparq.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, JSON, LOGICAL_TYPE, UUID
-from pyparq.schema.shape import Shape
-from pyparq.schema.types import DataType, Field
+from pyparq.schemas.arrow_ipc import HintError, HintField, HintSchema
+from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, JSON, LOGICAL_TYPE, UUID
+from pyparq.schemas.shape import Shape
+from pyparq.schemas.types import DataType, Field
 
 ARROW_SCHEMA = b"ARROW:schema"
 _MOST_BYTES = 256 << 20

@@ -10,7 +10,7 @@ from typing import Any, Never
 import numpy as np
 
 from pyparq.errors import SchemaError
-from pyparq.schema.extensions import (
+from pyparq.schemas.extensions import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
     JSON,
@@ -19,7 +19,7 @@ from pyparq.schema.extensions import (
     VARIANT,
     metadata_of,
 )
-from pyparq.schema.types import DataType, Field, LeafType, Physical, Schema
+from pyparq.schemas.types import DataType, Field, LeafType, Physical, Schema
 
 _NAMES = {
     "null": "n", "bool": "b", "boolean": "b",

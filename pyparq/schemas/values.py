@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.schema.types import PHYSICAL_DTYPE, LeafType
+from pyparq.schemas.types import PHYSICAL_DTYPE, LeafType
 
 
 class BinaryValues(NamedTuple):

@@ -34,9 +34,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.schema import int96, total_order
-from pyparq.schema.types import LeafType, Physical
-from pyparq.schema.values import BinaryValues, Values
+from pyparq.schemas import int96, total_order
+from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.values import BinaryValues, Values
 
 BoolArray = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
