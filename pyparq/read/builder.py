@@ -7,6 +7,7 @@ are.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pyparq.buffers import empty_results, pool
 from pyparq.encodings import DELTA_LENGTH_BYTE_ARRAY, PLAIN, plain, rle
 from pyparq.encodings.dictionary import as_bytes
 from pyparq.errors import LimitError
+from pyparq.read.account import Share
 from pyparq.schemas.types import LeafType
 from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values
 
@@ -33,19 +35,33 @@ AT_ONCE = 64 << 20
 class _Builder:
     """What all builders share: how far they are, and which slots are null."""
 
-    def __init__(self, capacity: int, slot_bytes: int, max_bytes: int) -> None:
+    def __init__(self, capacity: int, slot_bytes: int, max_bytes: int, share: Share) -> None:
         self.length = 0
         # A file may claim any number of rows: beyond some size, room is made for those that have come.
-        self.capacity = min(capacity, max(AT_ONCE // slot_bytes, 1))
+        self.capacity = min(capacity, max(min(AT_ONCE, share.account.left // 4) // slot_bytes, 1))
         self.null_count = 0
         self._valid: Valid | None = None
         self._slot_bytes = slot_bytes
         self._max_bytes = max_bytes
+        self._share = share
 
     def _reserve(self, count: int) -> None:
-        if self.length + count > self.capacity:
-            self._check_size((self.length + count) * self._slot_bytes)
-            self._grow(max(self.length + count, self.capacity * 2))
+        needed = self.length + count
+        if needed > self.capacity:
+            self._check_size(needed * self._slot_bytes)
+            twice = self.capacity * 2
+            self._grow(max(needed, twice) if twice * self._slot_bytes < self._share.account.left else needed)
+
+    def _empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Memory for results, counted."""
+        self._share.take(prod(shape) * np.dtype(dtype).itemsize)
+        return empty_results(shape, dtype)
+
+    def _enlarged(self, array: npt.NDArray[Any], capacity: int, used: int) -> npt.NDArray[Any]:
+        larger = self._empty((capacity, *array.shape[1:]), array.dtype)
+        larger[:used] = array[:used]
+        self._share.give(array.nbytes)
+        return larger
 
     def _check_size(self, size: int) -> None:
         if size > self._max_bytes:
@@ -54,12 +70,13 @@ class _Builder:
     def _grow(self, capacity: int) -> None:
         self.capacity = capacity
         if self._valid is not None:
-            self._valid = _enlarged(self._valid, capacity, self.length)
+            self._valid = self._enlarged(self._valid, capacity, self.length)
 
     def _mark(self, valid: Valid | None, count: int, present: int) -> None:
         """Note which of the next ``count`` slots are null, and step past them."""
         if valid is not None:
             if self._valid is None:
+                self._share.take(self.capacity)
                 self._valid = pool.take(self.capacity)
                 self._valid[: self.length] = 1
             self._valid[self.length : self.length + count] = valid
@@ -84,17 +101,17 @@ class _Builder:
 class FixedBuilder(_Builder):
     """Fixed-width values, in their physical dtype."""
 
-    def __init__(self, leaf: LeafType, capacity: int, max_bytes: int) -> None:
-        super().__init__(capacity, leaf.width, max_bytes)
+    def __init__(self, leaf: LeafType, capacity: int, max_bytes: int, share: Share) -> None:
+        super().__init__(capacity, leaf.width, max_bytes, share)
         sample = empty_values(leaf)
         assert isinstance(sample, np.ndarray)
         self._leaf = leaf
         self._width = leaf.width
-        self._out = empty_results((self.capacity, *sample.shape[1:]), sample.dtype)
+        self._out = self._empty((self.capacity, *sample.shape[1:]), sample.dtype)
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
-        self._out = _enlarged(self._out, capacity, self.length)
+        self._out = self._enlarged(self._out, capacity, self.length)
 
     def _next(self, count: int) -> npt.NDArray[Any]:
         """The next ``count`` slots, to be filled."""
@@ -149,6 +166,11 @@ class FixedBuilder(_Builder):
         kernels.gather_fixed(as_bytes(dictionary), self._width, indices, as_bytes(packed))
         self.append(packed, valid, count)
 
+    @property
+    def held(self) -> int:
+        """Bytes of the buffer that values go into, with what it has to spare."""
+        return self._out.nbytes
+
     def values(self) -> npt.NDArray[Any]:
         """All slots; null ones hold zeros."""
         return self._out[: self.length]
@@ -157,27 +179,30 @@ class FixedBuilder(_Builder):
 class BinaryBuilder(_Builder):
     """Byte strings: offsets and growing data. Offsets are int32 until the data passes 2 GiB, then int64."""
 
-    def __init__(self, leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int) -> None:
-        super().__init__(capacity, 4, max_bytes)
+    def __init__(self, leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int, share: Share) -> None:
+        super().__init__(capacity, 4, max_bytes, share)
         self._leaf = leaf
-        self._offsets: npt.NDArray[Any] = empty_results((self.capacity + 1,), np.int32)
+        self._offsets: npt.NDArray[Any] = self._empty((self.capacity + 1,), np.int32)
         self._offsets[0] = 0
-        self._data = empty_results((data_capacity,), np.uint8)
+        self._data = self._empty((min(data_capacity, share.account.left // 4),), np.uint8)
         self._used = 0
         self._dictionary: BinaryValues | None = None
         self._short_dictionary: kernels.ShortDictionary | None = None
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
-        self._offsets = _enlarged(self._offsets, capacity + 1, self.length + 1)
+        self._offsets = self._enlarged(self._offsets, capacity + 1, self.length + 1)
 
     def _reserve_data(self, count: int) -> None:
         if self._used + count > len(self._data):
             self._check_size(self._used + count)
-            self._data = _enlarged(self._data, max(self._used + count, len(self._data) * 2), self._used)
+            needed, twice = self._used + count, len(self._data) * 2
+            room = max(needed, twice) if twice < self._share.account.left else needed
+            self._data = self._enlarged(self._data, room, self._used)
         if self._used + count > _INT32_MAX and self._offsets.dtype == np.int32:
-            wide = empty_results((len(self._offsets),), np.int64)
+            wide = self._empty((len(self._offsets),), np.int64)
             wide[: self.length + 1] = self._offsets[: self.length + 1]
+            self._share.give(self._offsets.nbytes)
             self._offsets = wide
 
     def append(self, values: Values, valid: Valid | None, count: int) -> None:
@@ -299,6 +324,11 @@ class BinaryBuilder(_Builder):
         kernels.spread_offsets(packed, valid, self._used - int(packed[0]), out)
         self._mark(valid, count, len(packed) - 1)
 
+    @property
+    def held(self) -> int:
+        """Bytes of the buffers that values go into, with what they have to spare."""
+        return self._offsets.nbytes + self._data.nbytes
+
     def values(self) -> BinaryValues:
         """All slots; null ones are empty."""
         return BinaryValues(self._offsets[: self.length + 1], self._data[: self._used])
@@ -307,23 +337,17 @@ class BinaryBuilder(_Builder):
 Builder = FixedBuilder | BinaryBuilder
 
 
-def make_builder(leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int) -> Builder:
+def make_builder(leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int, share: Share) -> Builder:
     """A builder for a leaf; ``data_capacity`` guesses the bytes of all byte strings.
 
-    It raises :class:`LimitError` rather than hold more than ``max_bytes``.
+    It raises :class:`LimitError` rather than hold more than ``max_bytes``, or than can be taken for ``share``.
     """
     if leaf.is_binary:
         # Room to spare costs nothing until it is touched, and saves a copy when the guess is short by a page.
-        return BinaryBuilder(leaf, capacity, data_capacity + min(data_capacity, _SPARE), max_bytes)
-    return FixedBuilder(leaf, capacity, max_bytes)
+        return BinaryBuilder(leaf, capacity, data_capacity + min(data_capacity, _SPARE), max_bytes, share)
+    return FixedBuilder(leaf, capacity, max_bytes, share)
 
 
 def slots_of(page: EncodedPage) -> int:
     """Slots of a page, null ones included."""
     return page[1] if page[2] is None else len(page[2])
-
-
-def _enlarged(array: npt.NDArray[Any], capacity: int, used: int) -> npt.NDArray[Any]:
-    larger = empty_results((capacity, *array.shape[1:]), array.dtype)
-    larger[:used] = array[:used]
-    return larger

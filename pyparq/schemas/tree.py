@@ -251,9 +251,9 @@ def _fill(node: Node, elements: Sequence[Any], at: int, leaves: list[Node], dept
 
 
 def _check(element: Any, is_leaf: bool) -> None:
-    if element.repetition_type not in (REQUIRED, OPTIONAL, REPEATED):
-        raise CorruptFileError(f"repetition type {element.repetition_type}", column=str(element.name))
+    stated = element.repetition_type
+    # A leaf without one is REQUIRED, as others read it. A group may rather be one of some other kind.
+    if stated not in (REQUIRED, OPTIONAL, REPEATED) and not (stated is None and is_leaf):
+        raise CorruptFileError(f"repetition type {stated}", column=str(element.name))
     if is_leaf and element.type is None:
         raise CorruptFileError("a schema element with neither a type nor children", column=str(element.name))
-    if not is_leaf and element.type is not None:
-        raise CorruptFileError("a schema group with a physical type", column=str(element.name))
