@@ -11,8 +11,9 @@ from pyparq.errors import LimitError
 from pyparq.limits import Limits
 
 WITHOUT_END = (1 << 62) - 1
-USUAL = 2 << 20
-"""Bytes that a column chunk's pages may take without being asked, where the limit is not small."""
+AHEAD = 4 << 20
+"""Bytes that a column chunk takes of the account before it is asked, where the limit is not small; half of them for the
+pages that lie open."""
 
 
 @cache
@@ -36,7 +37,7 @@ class Account:
         return self.most - self.used
 
     def take(self, size: int) -> None:
-        """Count ``size`` bytes that are about to be allocated. Raises :class:`LimitError` where they are too many."""
+        """Count ``size`` bytes. Raises :class:`LimitError` where they are too many."""
         with self._lock:
             if self.used + size > self.most:
                 raise self.refusal(size)
@@ -67,49 +68,61 @@ class Account:
 
 
 class Share:
-    """What one column chunk takes of an account, on one thread."""
+    """What one column chunk takes of an account, on one thread: from the account itself only now and then."""
 
-    __slots__ = ("account", "held")
+    __slots__ = ("_account", "_ahead", "_paid", "beside", "held", "room")
 
     def __init__(self, account: Account) -> None:
-        self.account = account
-        self.held = 0
+        self._account = account
+        self._ahead = min(AHEAD, account.most >> 5)
+        account.take(self._ahead)
+        self._paid = self._ahead
+        self.room = self.held = self._ahead >> 1
+        """``held``: bytes in all; ``room``: those of them for pages that lie open at once."""
+        self.beside = 0
+        """Bytes of ``room`` that pages take which were opened beside."""
+
+    @property
+    def left(self) -> int:
+        """Bytes that may still be taken."""
+        return self._account.left + self._paid - self.held
 
     def take(self, size: int) -> None:
-        """As :meth:`Account.take`."""
-        self.account.take(size)
+        """Count ``size`` bytes that are about to be allocated. Raises :class:`LimitError` where they are too many."""
         self.held += size
+        if self.held > self._paid:
+            missing = self.held - self._paid
+            self._account.take(missing)
+            self._paid += missing
 
     def give(self, size: int) -> None:
-        self.account.give(size)
+        """These are gone."""
         self.held -= size
+        spare = self._paid - self.held
+        if spare > 2 * self._ahead:
+            self._account.give(spare)
+            self._paid = self.held
 
     def check(self, size: int) -> None:
         """Raise :class:`LimitError` unless ``size`` bytes can be taken."""
-        if size > self.account.left:
-            raise self.account.refusal(size)
+        if size > self.left:
+            raise self.refusal(size)
+
+    def refusal(self, size: int) -> LimitError:
+        """As :meth:`Account.refusal`, of ``size`` bytes or more."""
+        return self._account.refusal(size)
+
+    def make_room(self, size: int) -> None:
+        """Have ``size`` bytes for pages that lie open at once; what there is stays for the next.
+
+        Raises :class:`LimitError` where there are not so many."""
+        missing = size + self.beside - self.room
+        if missing > 0:
+            self.take(missing)
+            self.room += missing
 
     def settle(self, size: int) -> None:
         """All that is still alive is ``size`` bytes."""
-        self.give(self.held - size)
-
-
-class OpenRoom:
-    """What the pages of a chunk that lie open at once take: it grows with what they need, and stays for the next."""
-
-    __slots__ = ("_share", "beside", "size")
-
-    def __init__(self, share: Share) -> None:
-        self._share = share
-        self.size = 0
-        """Bytes."""
-        self.beside = 0
-        """Bytes of it that others use, who have pages open beside."""
-        self.make(min(USUAL, share.account.most >> 6))
-
-    def make(self, size: int) -> None:
-        """Have ``size`` bytes. Raises :class:`LimitError` where there are not so many."""
-        missing = size + self.beside - self.size
-        if missing > 0:
-            self._share.take(missing)
-            self.size += missing
+        self._account.give(self._paid - size)
+        self._paid = self.held = size
+        self.room = 0

@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from pyparq import encodings, kernels
 from pyparq.buffers import empty_results, pool
-from pyparq.encodings import DELTA_LENGTH_BYTE_ARRAY, PLAIN, plain, rle
+from pyparq.encodings import (
+    DELTA_BYTE_ARRAY,
+    DELTA_LENGTH_BYTE_ARRAY,
+    PLAIN,
+    delta_byte_array,
+    plain,
+    rle,
+)  # fmt: skip
 from pyparq.encodings.dictionary import as_bytes
 from pyparq.errors import LimitError
 from pyparq.read.account import Share
@@ -28,6 +35,8 @@ EncodedPage = tuple[Any, int, Valid | None]
 _INT32_MAX = 0x7FFFFFFF
 _SPARE = 2 << 20
 
+SURELY_FITS = 1 << 20
+"""Bytes that a builder allocates without asking how many are left."""
 AT_ONCE = 64 << 20
 """Bytes that a builder allocates before it has seen a page."""
 
@@ -38,7 +47,9 @@ class _Builder:
     def __init__(self, capacity: int, slot_bytes: int, max_bytes: int, share: Share) -> None:
         self.length = 0
         # A file may claim any number of rows: beyond some size, room is made for those that have come.
-        self.capacity = min(capacity, max(min(AT_ONCE, share.account.left // 4) // slot_bytes, 1))
+        at_once = AT_ONCE if capacity * slot_bytes < SURELY_FITS else min(AT_ONCE, share.left * 3 // 4)
+        self.capacity = min(capacity, max(at_once // slot_bytes, 1))
+        self._expected = capacity
         self.null_count = 0
         self._valid: Valid | None = None
         self._slot_bytes = slot_bytes
@@ -50,7 +61,9 @@ class _Builder:
         if needed > self.capacity:
             self._check_size(needed * self._slot_bytes)
             twice = self.capacity * 2
-            self._grow(max(needed, twice) if twice * self._slot_bytes < self._share.account.left else needed)
+            if needed <= self._expected:
+                twice = min(twice, self._expected)
+            self._grow(max(needed, twice) if twice * self._slot_bytes < self._share.left else needed)
 
     def _empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Memory for results, counted."""
@@ -107,7 +120,8 @@ class FixedBuilder(_Builder):
         assert isinstance(sample, np.ndarray)
         self._leaf = leaf
         self._width = leaf.width
-        self._out = self._empty((self.capacity, *sample.shape[1:]), sample.dtype)
+        share.take(self.capacity * leaf.width)
+        self._out = empty_results((self.capacity, *sample.shape[1:]), sample.dtype)
 
     def _grow(self, capacity: int) -> None:
         super()._grow(capacity)
@@ -140,8 +154,11 @@ class FixedBuilder(_Builder):
         """Decode a page's values; returns them (without the nulls; gone with the next page)."""
         data, present, valid = page
         if valid is not None:
+            size = present * self._width
+            self._share.take(size)
             values = encodings.decode(encoding, data, present, self._leaf)
             self.append(values, valid, len(valid))
+            self._share.give(size)
             return values
         values = encodings.decode(encoding, data, present, self._leaf, self._next(present))
         self._mark(None, present, present)
@@ -162,9 +179,12 @@ class FixedBuilder(_Builder):
             kernels.gather_fixed(as_bytes(dictionary), self._width, indices, as_bytes(self._next(count)))
             self._mark(None, count, count)
             return
+        size = len(indices) * self._width
+        self._share.take(size)
         packed = np.empty((len(indices), *dictionary.shape[1:]), dictionary.dtype)
         kernels.gather_fixed(as_bytes(dictionary), self._width, indices, as_bytes(packed))
         self.append(packed, valid, count)
+        self._share.give(size)
 
     @property
     def held(self) -> int:
@@ -182,9 +202,12 @@ class BinaryBuilder(_Builder):
     def __init__(self, leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int, share: Share) -> None:
         super().__init__(capacity, 4, max_bytes, share)
         self._leaf = leaf
-        self._offsets: npt.NDArray[Any] = self._empty((self.capacity + 1,), np.int32)
+        if data_capacity > SURELY_FITS:
+            data_capacity = min(data_capacity, share.left // 4)
+        share.take(4 * self.capacity + data_capacity + 4)
+        self._offsets: npt.NDArray[Any] = empty_results((self.capacity + 1,), np.int32)
         self._offsets[0] = 0
-        self._data = self._empty((min(data_capacity, share.account.left // 4),), np.uint8)
+        self._data = empty_results((data_capacity,), np.uint8)
         self._used = 0
         self._dictionary: BinaryValues | None = None
         self._short_dictionary: kernels.ShortDictionary | None = None
@@ -197,7 +220,7 @@ class BinaryBuilder(_Builder):
         if self._used + count > len(self._data):
             self._check_size(self._used + count)
             needed, twice = self._used + count, len(self._data) * 2
-            room = max(needed, twice) if twice < self._share.account.left else needed
+            room = max(needed, twice) if twice < self._share.left else needed
             self._data = self._enlarged(self._data, room, self._used)
         if self._used + count > _INT32_MAX and self._offsets.dtype == np.int32:
             wide = self._empty((len(self._offsets),), np.int64)
@@ -222,10 +245,27 @@ class BinaryBuilder(_Builder):
             return self._decode_in_place(kernels.plain_binary_decode, page)
         if encoding == DELTA_LENGTH_BYTE_ARRAY:
             return self._decode_in_place(kernels.delta_length_decode, page)
-        values = encodings.decode(encoding, data, present, self._leaf)
+        if encoding == DELTA_BYTE_ARRAY:  # a few bytes may stand for any number
+            self._reserve(slots_of(page))
+            values = self._shared_prefixes(data, present)
+        else:
+            values = encodings.decode(encoding, data, present, self._leaf)
         assert isinstance(values, BinaryValues)
+        size = values.data.nbytes + values.offsets.nbytes
+        self._share.take(size)
         self.append(values, page[2], slots_of(page))
+        self._share.give(size)
         return values
+
+    def _shared_prefixes(self, data: Any, count: int) -> Values:
+        """Decode a page of DELTA_BYTE_ARRAY, in no more memory than is left."""
+        most = min(max(self._share.left - 8 * count, 0), delta_byte_array.MAX_PAGE_BYTES)
+        try:
+            return delta_byte_array.decode(data, count, self._leaf, most=most)
+        except kernels.KernelError as error:
+            if most < delta_byte_array.MAX_PAGE_BYTES and "bytes allowed" in str(error):
+                raise self._share.refusal(most) from error
+            raise
 
     def _decode_in_place(self, kernel: Any, page: EncodedPage) -> BinaryValues:
         """By a kernel that writes offsets from a base up, and bytes, fewer than the page has."""
@@ -264,8 +304,10 @@ class BinaryBuilder(_Builder):
 
     def _append_long(self, dictionary: BinaryValues, pages: list[EncodedPage]) -> None:
         for data, present, valid in pages:
+            self._share.take(4 * present)
             indices = rle.decode_indices(data, present, count_of(dictionary))
             self.append_indices(dictionary, indices, valid, present if valid is None else len(valid))
+            self._share.give(4 * present)
 
     def _append_short(
         self, short: kernels.ShortDictionary, dictionary: BinaryValues, pages: list[EncodedPage], values: int
@@ -298,12 +340,15 @@ class BinaryBuilder(_Builder):
                 total = short.gather(indices, packed, 0, out_data)
                 self._place(packed, valid, count)
         else:
+            size = 8 * len(indices)
+            self._share.take(size)
             packed = np.empty(len(indices) + 1, np.int64)
             total = kernels.gather_binary_offsets(dictionary.offsets, indices, packed, 0)
             self._reserve_data(total)
             self._place(packed, valid, count)
             out_data = self._data[self._used : self._used + total]
             kernels.gather_binary_bytes(dictionary.offsets, dictionary.data, indices, out_data)
+            self._share.give(size)
         self._used += total
 
     def _short(self, dictionary: BinaryValues, count: int) -> kernels.ShortDictionary | None:

@@ -153,7 +153,6 @@ class ColumnReader:
                 start, end = chunk.start, chunk.start + self._feed_whole(decoder, data[0], alone)
             else:
                 start, end = self._feed_pages(decoder, read, data)
-            self._extents.add((read.row_group, read.column), start, end)
             leaf = decoder.finish(rows)
         except BaseException:
             decoder.release()
@@ -161,6 +160,7 @@ class ColumnReader:
         if decoder.dictionary is not None:
             item.selection.dictionaries.setdefault(read.column, decoder.dictionary)
         with self._lock:
+            self._extents.add((read.row_group, read.column), start, end)
             self.counts.data_pages += decoder.pages_decoded
             self.counts.dictionary_pages += decoder.dictionary_decoded
             self.counts.column_chunks += 1
@@ -175,7 +175,8 @@ class ColumnReader:
         else:
             decoder.feed_chunk(walk)
         decoder.check_end()
-        check_end(self.file, walk)
+        if walk.at < len(data):
+            check_end(self.file, walk)
         return walk.at
 
     def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> Range:

@@ -12,13 +12,12 @@ from operator import itemgetter
 
 import numpy as np
 
-from pyparq.column import bytes_held
 from pyparq.encodings import DICTIONARY_ENCODINGS, encoding_name, plain, rle
 from pyparq.errors import CorruptFileError, ParquetError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError, leaf_slots
 from pyparq.options import ReadOptions
-from pyparq.read.account import Account, OpenRoom, Share
+from pyparq.read.account import Account, Share
 from pyparq.read.ahead import OpenedPage, Slots, open_ahead
 from pyparq.read.builder import Builder, EncodedPage, FixedBuilder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
@@ -32,7 +31,6 @@ from pyparq.read.pages import (
     PageParts,
     PageWalk,
     StoredPage,
-    num_entries_of,
     num_levels_of,
     open_dictionary,
     open_page,
@@ -41,11 +39,14 @@ from pyparq.read.pages import (
 from pyparq.read.physical import check_utf8, converted_size, to_column
 from pyparq.read.plan import PageRead
 from pyparq.read.sparse import Picked, SparseRows
-from pyparq.schemas.values import BinaryValues, Values, concat_values, count_of
+from pyparq.schemas.values import BinaryValues, Values, concat_values, count_of, size_of
 
 WAITING = 1 << 20
 """Bytes of pages, opened, levels included, that one call opens, and one decodes where they are of a dictionary. Between
 two calls a thread needs the GIL, and waits where another has it. More gained nothing when it was measured."""
+
+SURELY_FITS = 1 << 20
+"""Slots that nobody asks beforehand whether there is memory for: they are counted when it is taken."""
 
 WaitingPage = tuple[int | str, EncodedPage, int]
 """The ordinal of a page that is opened and not yet decoded, its indices, and their encoding."""
@@ -54,10 +55,16 @@ _encoding_of = itemgetter(4)
 """Of a :data:`~pyparq.read.many.SpelledPage`."""
 
 
+def dictionary_room(page: StoredPage) -> int:
+    """Bytes that a dictionary takes at most, inflated and decoded: an entry of text has four for its length, and gets
+    an offset of eight."""
+    return 4 * page.header.uncompressed_page_size
+
+
 def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions, share: Share | Account) -> Values:
     """The entries of a dictionary page, which ``share`` counts from then on."""
     with located(row_group=chunk.row_group, column=chunk.name, page="dictionary"):
-        share.take(2 * page.header.uncompressed_page_size + 8 * num_entries_of(page))
+        share.take(dictionary_room(page))
         data, count = open_dictionary(page, chunk, options)
         leaf = chunk.node.type
         if count > 0 and not leaf.is_binary and leaf.width * count > len(data):
@@ -93,6 +100,7 @@ class ChunkDecoder:
         self.pages_decoded = 0
         self.dictionary_decoded = 0
         self._dictionary_size = 0
+        self._levels_taken = 0
         self._buffers = PageBuffers() if buffers is None else buffers
         self._waiting: list[WaitingPage] = []
         self._waiting_bytes = 0
@@ -107,14 +115,11 @@ class ChunkDecoder:
         """The next row to start, where only some are kept; whoever skips pages sets it."""
         nested = chunk.node.max_rep > 0
         self._share = Share(Account(options.limits) if account is None else account)
-        self._open_room = OpenRoom(self._share)
         if only is not None:
             self._share.take(only.count * 8)  # their numbers
         self._narrower = None if only is None or not nested else Narrower(chunk.node.max_def, only)
-        self._sparse = (
-            None if only is None or nested else SparseRows(chunk, options, only, self._buffers, self._open_room)
-        )
-        if not nested:
+        self._sparse = None if only is None or nested else SparseRows(chunk, options, only, self._buffers, self._share)
+        if not nested and num_slots > SURELY_FITS:
             self._share.check(num_slots * (4 if self._leaf.is_binary else self._leaf.width))
         make = DictionaryBuilder if keep_dictionary else make_builder
         self.builder: Builder | DictionaryBuilder = make(
@@ -137,9 +142,8 @@ class ChunkDecoder:
         for page, parts, placed in self._opened(pages, ahead):
             if page.ordinal == "dictionary":
                 if self.dictionary is None:
-                    before = self._share.held
                     self.dictionary = decode_dictionary(page, self.chunk, self.options, self._share)
-                    self._dictionary_size = self._share.held - before
+                    self._dictionary_size = size_of(self.dictionary)
                     self.dictionary_decoded = 1
                 continue
             with located(row_group=self.chunk.row_group, column=self.chunk.name, page=page.ordinal):
@@ -147,7 +151,7 @@ class ChunkDecoder:
 
     def feed_chunk(self, walk: PageWalk) -> None:
         """Decode all pages of a whole column chunk."""
-        together = Together(self.chunk, self.options, self._buffers, self._open_room) if self._keeps_all else None
+        together = Together(self.chunk, self.options, self._buffers, self._share) if self._keeps_all else None
         while True:
             # A dictionary page is special; where it must be the first, nobody need find that out.
             if together is not None and (walk.at or self.chunk.first_page == 0) and not self._feed_next(walk, together):
@@ -161,7 +165,8 @@ class ChunkDecoder:
         """Decode pages as long as they can be opened together; whether those behind the next may be tried again."""
         fed = False
         while True:
-            self._settle()
+            if self._waiting:
+                self._settle()
             self._buffers.clear()
             try:
                 opened = together.next(walk, WAITING)
@@ -182,7 +187,9 @@ class ChunkDecoder:
 
     def _take_levels(self, count: int) -> None:
         """Those of so many entries stay until they are joined, which makes them anew."""
-        self._share.take(2 * count * ((self.chunk.node.max_def > 0) + (self.chunk.node.max_rep > 0)))
+        size = count * ((self.chunk.node.max_def > 0) + (self.chunk.node.max_rep > 0))
+        self._share.take(2 * size)
+        self._levels_taken += size
 
     def _count(self, levels: int) -> None:
         if self.num_levels + levels > self.chunk.meta.num_values:
@@ -191,7 +198,7 @@ class ChunkDecoder:
 
     def _opened(self, pages: Iterable[StoredPage], ahead: bool) -> Iterable[OpenedPage]:
         if ahead and self._keeps_all:
-            return open_ahead(pages, self.chunk, self.options, self._room, self._open_room)
+            return open_ahead(pages, self.chunk, self.options, self._room, self._share)
         return ((page, None, False) for page in pages)
 
     def _room(self, count: int) -> Slots | None:
@@ -217,7 +224,7 @@ class ChunkDecoder:
         if parts is None:
             if not self._waiting:
                 self._buffers.clear()
-            self._open_room.make(self._waiting_bytes + room_of(page, self.chunk.node))
+            self._share.make_room(self._waiting_bytes + room_of(page, self.chunk.node))
             parts = open_page(page, self.chunk, self.options, self._buffers)
         if expected_rows is not None:
             _check_rows(parts, expected_rows)
@@ -266,22 +273,19 @@ class ChunkDecoder:
         if self._sparse is not None:
             self._append_picked(self._sparse)
         builder = self.builder
+        converted = 0
         if isinstance(builder, DictionaryBuilder):
             column = builder.column()
         else:
-            self._share.take(converted_size(builder.length, self._leaf))
+            converted = converted_size(builder.length, self._leaf)
+            self._share.take(converted)
             column = to_column(builder, self._leaf)
         leaf = DecodedLeaf(self.chunk.node, column, self._all_def_levels(), self._all_rep_levels(), rows)
-        self._share.settle(self._alive(leaf))
+        self._share.settle(converted + builder.held + self._levels_taken + self._dictionary_size)
         leaf.check_rows()
         if leaf.rep_levels is None and column.length != rows.count:
             raise CorruptFileError(f"{column.length} values for {rows.count} rows")
         return leaf
-
-    def _alive(self, leaf: DecodedLeaf) -> int:
-        """Bytes that stay: those of the leaf, with what its buffers have to spare, and of the dictionary."""
-        levels = sum(0 if kind is None else kind.nbytes for kind in (leaf.def_levels, leaf.rep_levels))
-        return max(bytes_held(leaf.column), self.builder.held) + levels + self._dictionary_size
 
     def release(self) -> None:
         """Nothing of this is used: it failed."""

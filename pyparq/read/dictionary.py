@@ -47,9 +47,11 @@ class DictionaryBuilder:
 
     def append_pages(self, entries: Values, pages: list[EncodedPage]) -> None:
         for page in pages:
+            self._share.take(4 * page[1])
             self.append_indices(
                 entries, rle.decode_indices(page[0], page[1], count_of(entries)), page[2], slots_of(page)
             )
+            self._share.give(4 * page[1])
 
     def append_encoded(self, encoding: int, page: EncodedPage) -> Values:
         return self._spelled_out().append_encoded(encoding, page)

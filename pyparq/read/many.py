@@ -15,7 +15,7 @@ from pyparq.compression import SNAPPY, library_decoder, most_per_byte
 from pyparq.errors import UnsupportedError
 from pyparq.index.row_ranges import Int64Array
 from pyparq.options import ReadOptions
-from pyparq.read.account import OpenRoom
+from pyparq.read.account import Share
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageBuffers, PageWalk
 
@@ -32,8 +32,8 @@ _CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
 class Together:
     """Opens pages of one chunk into ``buffers``."""
 
-    def __init__(self, chunk: Chunk, options: ReadOptions, buffers: PageBuffers, room: OpenRoom) -> None:
-        self._room = room
+    def __init__(self, chunk: Chunk, options: ReadOptions, buffers: PageBuffers, share: Share) -> None:
+        self._share = share
         limits, meta = options.limits, chunk.meta
         self._terms = (
             chunk.node.max_def, chunk.node.max_rep, limits.max_page, limits.expansion_floor, limits.max_expansion,
@@ -61,11 +61,11 @@ class Together:
         """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it."""
         while True:
             found, lacking = kernels.open_pages(
-                stored, at, ordinals, wanted, rows, self._terms, window, self._room.size, self._inflater, self._crc
+                stored, at, ordinals, wanted, rows, self._terms, window, self._share.room, self._inflater, self._crc
             )
             if not lacking:
                 return found
-            self._room.make(lacking)
+            self._share.make_room(lacking)
 
     def next(self, walk: PageWalk, window: int) -> list[SpelledPage]:
         """The next pages of a whole chunk, until ``window`` bytes of values and levels are there, no more values than
@@ -74,12 +74,12 @@ class Together:
         Raises :class:`LimitError` for a page that takes more memory than may be taken."""
         while True:
             found, end, lacking = kernels.open_run(
-                walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._room.size,
+                walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._share.room,
                 self._inflater, self._crc,
             )  # fmt: skip
             if not lacking:
                 break
-            self._room.make(lacking)
+            self._share.make_room(lacking)
         walk.at = end
         walk.passed(sum(page[0] for page in found), len(found))
         return found

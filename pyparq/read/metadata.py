@@ -144,7 +144,7 @@ class ColumnChunkMetaData:
 
     @property
     def encodings(self) -> tuple[str, ...]:
-        return tuple(encoding_name(e) for e in self._chunk.meta.encodings)
+        return tuple(encoding_name(e) for e in self._chunk.meta.encodings or ())
 
     @property
     def file_offset(self) -> int:

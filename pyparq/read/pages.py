@@ -222,25 +222,18 @@ def check_crc(page: StoredPage, chunk: Chunk, options: ReadOptions) -> None:
         raise ChecksumError(f"the page does not match its CRC (stored {crc & 0xFFFFFFFF:#010x})")
 
 
-def num_entries_of(page: StoredPage) -> int:
-    """Entries that a dictionary page declares."""
-    header = page.header.dictionary_page_header
-    if header is None:
-        raise CorruptFileError("a dictionary page without its header")
-    if header.num_values < 0:
-        raise CorruptFileError(f"a dictionary of {header.num_values} entries")
-    return header.num_values
-
-
 def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tuple[Any, int]:
     """(PLAIN bytes, number of entries) of a dictionary page."""
     check_crc(page, chunk, options)
-    entries, header = num_entries_of(page), page.header.dictionary_page_header
-    assert header is not None
+    header = page.header.dictionary_page_header
+    if header is None:
+        raise CorruptFileError("a dictionary page without its header")
     if header.encoding != PLAIN and header.encoding not in DICTIONARY_ENCODINGS:  # all mean the same here
         raise UnsupportedError(f"a dictionary page in {encoding_name(header.encoding)}")
+    if header.num_values < 0:
+        raise CorruptFileError(f"a dictionary of {header.num_values} entries")
     body = chunk.crypto.open(Module.DICTIONARY_PAGE, page.body)
-    return decompress(chunk.meta.codec, body, page.header.uncompressed_page_size), entries
+    return decompress(chunk.meta.codec, body, page.header.uncompressed_page_size), header.num_values
 
 
 def open_page(page: StoredPage, chunk: Chunk, options: ReadOptions, buffers: PageBuffers) -> PageParts:

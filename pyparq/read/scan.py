@@ -343,9 +343,10 @@ class Scan:
 
     def _select(self, leaf: DecodedLeaf, rows: RowRanges) -> DecodedLeaf:
         """The leaf at some of its rows, whose memory is counted."""
-        if rows != leaf.rows:
-            held = bytes_held(leaf.column) * rows.count // max(leaf.rows.count, 1)
-            self.reader.account.take(held + 8 * rows.count)
+        if rows == leaf.rows:
+            return leaf
+        held = bytes_held(leaf.column) * rows.count // max(leaf.rows.count, 1)
+        self.reader.account.take(held + 8 * rows.count)
         return leaf.select(rows)
 
     def _assemble(
