@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -59,7 +60,8 @@ def outcome(read: Callable[[Path], Any], path: Path) -> str:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # whatever a reader raises: Rust's panics are no Exception
-        return in_few_words(error)
+        text = re.sub(r"(file:)?/[^\s\":,]*\.parquet", "the file", in_few_words(error))
+        return re.sub(r"Id\(\d+\)", "Id(n)", text)
 
 
 def work(name: str, folder: Path, first: int) -> None:
@@ -113,8 +115,8 @@ whole, without a filter.
 
 - ✓: all values came back, and no word was said. The lie is harmless, or tolerated.
 - *other values*, or a number of rows: something else came back, without an error.
-- *refused*: an error. That of pyparq is named; what it says, with the file, row group, column and page, is in
-  `tests/test_footer_lies.py`'s files. Those of the others are below the table, by number.
+- *refused*, or the name of an error: it was not read. What the others said is below the table, by number; the errors of
+  pyparq name the file, and the row group, column and page as far as these are at fault.
 - *died*: the process was gone.
 
 What pyparq does with each field, and why, stands below the table.
@@ -149,7 +151,42 @@ def pyparq_says(said: str) -> str:
     return said if is_no_error(said) else said.split(":")[0]
 
 
-TAIL = ""
+TAIL = """## Why pyparq does what it does
+
+What bounds memory is the stored bytes, the caps of `pyparq.limits.Limits` and what was really inflated; what makes
+rows is the pages. A declared size is a hint. So a lie is tolerated where something else in the file tells the truth,
+and refused where only the liar could: rows are never left out without a word, and values never guessed.
+
+- **Refused by the format's own rules**: a required field that is missing. Four that a reader can do without may be:
+  `file_offset`, and `type`, `encodings` and `path_in_schema` of a chunk, which the schema and the pages say too.
+- **Rows**: `RowGroup.num_rows` is believed, `FileMetaData.num_rows` not looked at. The pages of every column chunk
+  must hold that many rows: fewer, or a page more behind them, are a `CorruptFileError`. A row group of no rows whose
+  columns have values is one, too.
+- **`num_values`**: of a column without lists it must be the number of rows, so that a lie is harmless (what its
+  statistics count is not used then). In a list no other number tells that entries are missing at the end: it is
+  believed, and must fit the pages.
+- **`total_uncompressed_size`** is not looked at, but for a first guess of how much memory a text column takes.
+- **`total_compressed_size`**: the pages are read up to the stated values. Where they go on behind the stated end, as
+  many bytes as there are up to the next known column chunk, index or Bloom filter are read in a second step. Too
+  large a size costs nothing but the bytes. Whether column chunks overlap is judged by the pages that were read: two
+  that share bytes are refused, as a few bytes could be unfolded any number of times otherwise. Encrypted column
+  chunks are not mended.
+- **Offsets of pages**: a chunk starts at the lesser of the two that are positive. What stands there must be a page.
+- **Page indexes**: one that lies outside the file, does not decode or contradicts its pages is ignored with a
+  `CorruptIndexWarning`, when it is asked for. Bloom filters that do not make sense are an error when they are asked.
+- **Believed, because nothing contradicts them**: the bounds and counts of statistics, `encoding_stats`, well-formed
+  page indexes, Bloom filters. A filter that is answered from a lie gives wrong rows, with every reader that uses
+  them.
+- **Codec, encodings, levels**: the codec is believed, and a wrong one fails in the library. Encodings are taken from
+  the page headers, those of the footer are for show.
+- **Schemas**: a leaf without a repetition type is required. A group without one is refused: it may as well be
+  optional or repeated, and others differ. A wrong type, or a wrong repetition, shows in the pages; the physical type
+  of the chunk must be that of the schema, since nobody knows which of them is right.
+- **Page headers**: sizes are held against the stored bytes, `limits.max_page` and, above 64 MiB, a thousandfold
+  inflation (`limits.max_expansion`); the number of rows and nulls of a version 2 page is not used. Dictionary pages
+  are PLAIN, whichever dictionary encoding they name.
+- **Memory**: `limits.max_memory` is what one read may have decoded and alive at once, counted before it is allocated.
+"""
 
 
 def main() -> None:
@@ -178,7 +215,9 @@ def main() -> None:
             if keep is not None:
                 keep.write_text(json.dumps(known))
     peers = {"pyparq": "pyparq", "pyarrow": "pyarrow", "polars": "polars", "duckdb": "duckdb"}
-    versions = ", ".join(f"{name} {version(peers.get(name, 'pyspark'))}" for name in found)
+    versions = ", ".join(f"{name} {version(peers[name])}" for name in found if name in peers)
+    if "parquet-java" in found:
+        versions += f", and parquet-java as PySpark {version('pyspark')} has it"
     arguments.output.write_text(page(LIES, found, versions), "utf-8")
 
 

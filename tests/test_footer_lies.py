@@ -142,6 +142,29 @@ def test_a_chunk_that_is_too_short_on_two_threads(monkeypatch: pytest.MonkeyPatc
         assert found.to_arrow().equals(TABLE.select([name]).slice(0, ROWS))
 
 
+def test_a_data_page_that_is_said_to_begin_within_the_dictionary() -> None:
+    """What is not the whole dictionary rules nothing out."""
+
+    def change(meta: Any) -> None:
+        for chunk in chunks(meta, 0):
+            chunk.meta_data.data_page_offset -= 3
+
+    data = lying(change)
+    for use_page_index in (False, True):
+        found = pyparq.read_table(data, filters=col("n") == 16, use_page_index=use_page_index).to_arrow()
+        assert found.num_rows == TABLE["n"].to_pylist().count(16)
+
+
+def test_bloom_filters_that_are_not_there() -> None:
+    """They are asked for with a filter only."""
+    for what in ("outside the file", "negative", "a page's"):
+        data = BY_NAME[f"ColumnMetaData.bloom_filter_offset: {what}"].file()
+        with pytest.raises(ParquetError, match=r"row group 0, column s"):
+            pyparq.read_table(data, filters=col("s") == "word 3")
+        found = pyparq.read_table(data, filters=col("s") == "word 3", use_bloom_filters=False)
+        assert found.num_rows == TABLE["s"].to_pylist().count("word 3")
+
+
 X = leaf("x", REQUIRED)
 THREE_PAGES = [Page(3, int32(1, 2, 3)), Page(2, int32(4, 5)), Page(1, int32(6))]
 

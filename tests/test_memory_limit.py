@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import handmade
@@ -16,7 +17,7 @@ from handmade import OPTIONAL, REPEATED, REQUIRED, Column, Page, group, leaf, ma
 from test_hostile import bombs
 
 import pyparq
-from pyparq import col
+from pyparq import buffers, col
 from pyparq.errors import LimitError
 from pyparq.limits import Limits
 from pyparq.read import account, columns
@@ -218,6 +219,17 @@ def test_the_default_is_the_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> 
         assert pyparq.read_table(nulls(1 << 20, 1)).num_rows == 1 << 20
     finally:
         account._memory_there_is.cache_clear()
+
+
+def test_control_groups_within_control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest limit of all that the process is in."""
+    whole = buffers.memory_size()
+    monkeypatch.setattr(buffers, "_limit_files", lambda: [str(tmp_path / "a" / "memory.max"), str(tmp_path / "none")])
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "memory.max").write_text("max\n")
+    assert buffers.memory_size() == whole
+    (tmp_path / "a" / "memory.max").write_text("123456789\n")
+    assert buffers.memory_size() == 123456789
 
 
 X = leaf("x", REQUIRED)

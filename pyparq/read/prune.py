@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
+from pyparq.errors import CorruptFileError
 from pyparq.filters.bloom import probe_hashes
 from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.dictionary import evaluate_dictionary
@@ -281,7 +282,10 @@ class Pruner:
                 selection.dictionaries[chunk.node.column] = values
 
     def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:
-        header, body, _ = read_header(data, 0, chunk, self.options, "dictionary")
+        try:
+            header, body, _ = read_header(data, 0, chunk, self.options, "dictionary")
+        except CorruptFileError:  # the data page may not be where the metadata place it
+            return None
         if header.type != DICTIONARY_PAGE:
             return None
         return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options, self._account)
