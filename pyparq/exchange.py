@@ -5,12 +5,13 @@ nanoarrow builds the structures of the Arrow C data interface and reads them; it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from pyparq.cdata import move_dictionary, raw_buffer
+from pyparq.cdata import array_capsule, move_dictionary, raw_buffer
 from pyparq.column import Column
 from pyparq.errors import SchemaError
 from pyparq.schemas.types import DataType, Field, Schema
@@ -58,6 +59,40 @@ def batch_to_nanoarrow(columns: list[Column], num_rows: int, schema: Any) -> Any
     """A struct CArray of ``schema`` (a CSchema) over the buffers of these columns."""
     children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(columns)]
     return _array(schema, num_rows, 0, 0, [], children)
+
+
+def column_to_capsules(column: Column) -> tuple[object, object]:
+    """The schema and array capsules of one column by itself, over its buffers."""
+    schema = _field_to_nanoarrow(Field("", column.type))
+    return schema.__arrow_c_schema__(), array_capsule(_column_to_nanoarrow(column, schema))
+
+
+def column_schema(field: Field) -> object:
+    """The schema capsule of a column."""
+    return _field_to_nanoarrow(field).__arrow_c_schema__()
+
+
+def chunks_to_stream(field: Field, chunks: Sequence[Column]) -> object:
+    """A stream capsule of one column in chunks, over their buffers."""
+    schema = _field_to_nanoarrow(field)
+    return _stream(schema, [_column_to_nanoarrow(chunk, schema) for chunk in chunks])
+
+
+def batches_to_stream(schema: Schema, batches: Sequence[tuple[list[Column], int]]) -> object:
+    """A stream capsule of record batches (their columns and numbers of rows), over their buffers."""
+    root = schema_to_nanoarrow(schema)
+    return _stream(root, [batch_to_nanoarrow(columns, num_rows, root) for columns, num_rows in batches])
+
+
+def _stream(schema: Any, arrays: list[Any]) -> object:
+    from nanoarrow.c_array_stream import CArrayStream
+    from nanoarrow.c_schema import c_schema
+
+    # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption). The schema moves
+    # too, so it is another one than that which the arrays refer to.
+    other = c_schema(schema.__arrow_c_schema__())
+    stream = CArrayStream.from_c_arrays(arrays, other, move=True, validate=False)
+    return stream.__arrow_c_stream__(None)
 
 
 def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
