@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pyparq.column import Column, bytes_held, count_nulls, shifted
 from pyparq.errors import OptionError
-from pyparq.exchange import chunks_to_stream, column_schema, column_to_capsules
+from pyparq.exchange import chunks_to_stream, column_schema
 from pyparq.schemas.types import DataType, Field
 
 Objects = list[Any]
@@ -135,14 +135,13 @@ class ChunkedArray:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return chunks_to_stream(self.field, self.chunks)
 
-    def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        """One array: several chunks are joined, which copies them."""
-        return column_to_capsules(self._joined())
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """pyarrow's own call: an Array of one chunk, a ChunkedArray of several."""
+        import pyarrow
 
-    def _joined(self) -> Column:
-        from pyparq.columns import concat, null_column
-
-        return concat(self.chunks) if self.chunks else null_column(self.type, 0)
+        made = pyarrow.chunked_array(self)
+        made = made if type is None else made.cast(type)
+        return made.chunk(0) if made.num_chunks == 1 else made
 
     def __reduce__(self) -> tuple[Any, ...]:
         from pyparq.columns import trimmed

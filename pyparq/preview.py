@@ -23,7 +23,6 @@ _CELL = 40
 """Cells of a terminal that a column takes at most."""
 _GAP = "  "
 _HTML_COLUMNS = 50
-_HTML_CELL = 80
 _NUMBERS = ("int", "uint", "float", "decimal")
 
 
@@ -116,6 +115,7 @@ def table_html(table: Tabular) -> str:
         fields, places = table.schema.fields, _first_places(table)
         shown = [_column(field, k, places) for k, field in enumerate(fields[:_HTML_COLUMNS])]
         counts = f"{_count(table.num_rows, 'row')}, {_count(table.num_columns, 'column')}"
+        counts += f" (the first {len(shown)} shown)" if len(shown) < len(fields) else ""
     except Exception:
         return f"<pre>{html.escape(repr(table))}</pre>"
     lines = ['<table border="1" class="dataframe">', "<thead>", _html_row("th", [c.cells[0] for c in shown])]

@@ -93,7 +93,8 @@ class Batch(Tabular):
 
         Raises :class:`OptionError` for an ``offset`` or ``length`` below 0.
         """
-        if length is None or not 0 <= offset <= offset + length <= self.num_rows:
+        whole = isinstance(offset, int) and isinstance(length, int)
+        if not whole or length is None or not 0 <= offset <= offset + length <= self.num_rows:
             kept = list(parts_of([self.num_rows], offset, length))
             _, offset, length = kept[0] if kept else (0, 0, 0)
         if offset == 0 and length == self.num_rows:
@@ -198,9 +199,7 @@ class Table(Tabular):
         from pyparq.ingest.tables import as_schema, from_arrow
 
         given = [b if isinstance(b, Tabular) else Table._of(*from_arrow(b, None)) for b in batches]
-        if schema is not None:
-            given = [Table(as_schema(schema), []), *given]
-        return cls.concat(given)
+        return cls._joined(given, None if schema is None else as_schema(schema), "batch")
 
     @classmethod
     def concat(cls, tables: Iterable[Tabular]) -> Table:
@@ -216,11 +215,15 @@ class Table(Tabular):
         for one in given:
             if not isinstance(one, Tabular):
                 raise OptionError(f"concat() takes tables and batches, not a {type(one).__name__}: see from_arrow()")
-        if not given:
+        return cls._joined(given, None, "table")
+
+    @classmethod
+    def _joined(cls, given: list[Tabular], schema: Schema | None, what: str) -> Table:
+        if not given and schema is None:
             raise DataError("no tables to join: nothing says what the columns are")
-        schema = joined_schema([one.schema for one in given], "table")
-        parts = [part for one in given for part in one._parts()]
-        return Table(*widen_columns(schema, [Batch(list(columns), rows) for columns, rows in parts]))
+        joined = joined_schema(schema, [one.schema for one in given], what)
+        batches = [Batch(list(columns), rows) for one in given for columns, rows in one._parts()]
+        return Table(*widen_columns(joined, batches))
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from pyparq.chunked import ChunkedArray, parts_of, whole_rows
 from pyparq.column import Column, bytes_held, shifted
-from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, near_matches
+from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError
 from pyparq.exchange import batches_to_stream, schema_to_nanoarrow
-from pyparq.schemas.types import Field, Schema
+from pyparq.schemas.types import Schema
 
 Part = tuple[list[Column], int]
 """The columns of some rows, and how many rows these are."""
@@ -286,29 +286,31 @@ def check_columns(schema: Schema, columns: Sequence[Column]) -> None:
         raise SchemaError(f"{len(columns)} columns for a schema of {len(schema)}")
 
 
-def joined_schema(schemas: Sequence[Schema], what: str) -> Schema:
-    """The schema of rows of all these: the first one's, with columns nullable where any other has them so.
+def joined_schema(due: Schema | None, schemas: Sequence[Schema], what: str) -> Schema:
+    """The schema of the rows of all these: ``due``, or the first one's, with columns nullable where any has them so.
 
     Raises :class:`SchemaError`, which names the column, where names or types differ; types may differ in the width of
-    their offsets.
+    their offsets. ``what`` is what the schemas are of, for its message.
     """
+    model = "the first" if due is None else "the schema"
+    due = schemas[0] if due is None else due
+    nullable = [field.nullable for field in due.fields]
+    for n, schema in enumerate(schemas):
+        _check_same_columns(due, model, schema, f"{what} {n}")
+        nullable = [may or field.nullable for may, field in zip(nullable, schema, strict=True)]
+    fields = (replace(field, nullable=may) for field, may in zip(due, nullable, strict=True))
+    return replace(due, fields=tuple(fields))
+
+
+def _check_same_columns(due: Schema, model: str, found: Schema, who: str) -> None:
     from pyparq.equality import same_type
 
-    first = schemas[0]
-    nullable = [field.nullable for field in first.fields]
-    for n, schema in enumerate(schemas[1:], 1):
-        for k, (due, found) in enumerate(zip(first.fields, schema.fields, strict=False)):
-            if due.name != found.name:
-                near = near_matches(due.name, schema.names) if due.name not in schema.names else ""
-                raise SchemaError(f"{what} {n} has {found.name!r} where the first has {due.name!r}{near}")
-            if not same_type(due.type, found.type, offsets=False):
-                raise SchemaError(
-                    f"column {due.name!r} is {found.type} in {what} {n} and {due.type} in the first: cast it first"
-                )
-            nullable[k] |= found.nullable
-        if len(schema) != len(first):
-            odd: Field = (schema if len(schema) > len(first) else first).fields[min(len(schema), len(first))]
-            holder = f"{what} {n}" if len(schema) > len(first) else "the first"
-            raise SchemaError(f"only {holder} has a column {odd.name!r}")
-    fields = (replace(f, nullable=may) for f, may in zip(first.fields, nullable, strict=True))
-    return replace(first, fields=tuple(fields))
+    for want, have in zip(due, found, strict=False):
+        if want.name != have.name:
+            raise SchemaError(f"{who} has {have.name!r} where {model} has {want.name!r}")
+        if not same_type(want.type, have.type, offsets=False):
+            raise SchemaError(f"column {want.name!r} is {have.type} in {who} and {want.type} in {model}")
+    if len(due) > len(found):
+        raise SchemaError(f"{who} has no column {due.fields[len(found)].name!r}, which {model} has")
+    if len(due) < len(found):
+        raise SchemaError(f"{who} has a column {found.fields[len(due)].name!r}, which {model} has not")
