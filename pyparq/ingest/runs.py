@@ -11,7 +11,7 @@ from pyparq.errors import DataError
 
 MOST_ROWS = 1 << 15
 """Rows gathered into one piece."""
-MOST_BYTES = 32 << 20
+MOST_BYTES = 8 << 20
 """About so many bytes of values, where these are large."""
 _NO_RUNS = (str, bytes, bytearray, memoryview, np.ndarray, Mapping, Set, KeysView, ValuesView, ItemsView)
 
@@ -71,8 +71,8 @@ def pieces(items: Iterable[Any], is_table: Callable[[Any], bool]) -> Iterator[An
         rows.append(item)
         size += sum(map(_weight, item.values()))
         if len(rows) >= MOST_ROWS or size >= MOST_BYTES:
-            yield rows
-            rows, size = Rows(), 0
+            full, rows, size = [rows], Rows(), 0
+            yield full.pop()  # nothing here keeps them
     if rows:
         yield rows
 

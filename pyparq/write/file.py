@@ -112,28 +112,32 @@ class ParquetWriter:
         with located(file=sink.name):
             pieces = in_pieces(data)
             piece = data if pieces is None else next(pieces, [])
-            batches = self._ingested(piece)
+            batches, changes = self._ingested(piece), not stays_the_same(piece)
+            del piece  # who gives a piece at a time does not want the first one kept
         most = self._most_rows(row_group_size)
         with _Guard(self):
             if row_group_size is not None:
                 self.flush()
             self._append(batches, most)
             if pieces is not None:
-                self._append_rest(pieces, piece, most)
+                self._append_rest(pieces, changes, most)
             if row_group_size is not None:
                 self.flush()
             if not last:
-                self._settle(own=pieces is None and not stays_the_same(data))
+                self._settle(own=pieces is None and changes)
 
-    def _append_rest(self, pieces: Iterator[Any], piece: Any, max_rows: int) -> None:
-        """The pieces behind the first one. Whoever makes them may use the memory of one again for the next."""
+    def _append_rest(self, pieces: Iterator[Any], changes: bool, max_rows: int) -> None:
+        """The pieces behind the first one. Whoever makes them may use the memory of one again for the next: where that
+        is so (``changes``), nothing of it may be in use by then."""
         while True:
-            if not stays_the_same(piece):
+            if changes:
                 self._settle(own=True)
             piece = next(pieces, None)
             if piece is None:
                 return
+            changes = not stays_the_same(piece)
             self._append(self._ingested(piece), max_rows)
+            del piece
 
     def _ingested(self, data: Any) -> Iterator[Batch]:
         """The batches of data under the file's schema, which the first of them decide where it was not given."""
