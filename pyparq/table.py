@@ -151,10 +151,13 @@ class Table(Tabular):
     schema: Schema
 
     def __init__(self, schema: Schema, batches: Iterable[Batch]) -> None:
-        self.schema = schema
-        self.batches = [b if b._schema is schema else Batch(b.columns, b.num_rows, schema) for b in batches]
-        for batch in self.batches:
+        given = list(batches)
+        for batch in given:
+            if not isinstance(batch, Batch):
+                raise OptionError(f"a table is made of batches, not of a {type(batch).__name__}: see from_batches()")
             check_columns(schema, batch.columns)
+        self.schema = schema
+        self.batches = [b if b._schema is schema else Batch(b.columns, b.num_rows, schema) for b in given]
 
     @property
     def num_rows(self) -> int:

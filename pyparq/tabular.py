@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pyparq.chunked import ChunkedArray, parts_of, whole_rows
 from pyparq.column import Column, bytes_held, shifted
-from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError
+from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
 from pyparq.exchange import batches_to_stream, schema_to_nanoarrow
 from pyparq.schemas.types import Schema
 
@@ -117,15 +117,16 @@ class Tabular:
         schema = replace(self.schema, fields=tuple(self.schema.fields[k] for k in places))
         return self._of(schema, [([columns[k] for k in places], rows) for columns, rows in self._parts()])
 
-    def rename(self, names: Mapping[str, str] | Sequence[str]) -> Self:
-        """The same columns under other names: ``{old: new}``, or a list with a name for every column.
+    def rename(self, names: Mapping[Any, str] | Sequence[str]) -> Self:
+        """The same columns under other names: ``{old: new}`` (an old one may be a number), or a list of all
+        names.
 
         Raises :class:`ColumnNotFoundError` for an old name that no column has, and :class:`SchemaError` for a new
         name that another column has too, or a list of the wrong length.
         """
         fields = self.schema.fields
         if isinstance(names, Mapping):
-            changed = {self.schema.index(old): new for old, new in names.items()}
+            changed = {self._place(old): new for old, new in names.items()}
         elif isinstance(names, str) or not isinstance(names, Sequence):
             raise OptionError(f"rename() takes a dict of old names to new ones, or a list of all names, not {names!r}")
         elif len(names) != len(fields):
@@ -142,7 +143,7 @@ class Tabular:
         schema = replace(self.schema, fields=tuple(replace(f, name=n) for f, n in zip(fields, made, strict=True)))
         return self._of(schema, self._parts())
 
-    def rename_columns(self, names: Mapping[str, str] | Sequence[str]) -> Self:
+    def rename_columns(self, names: Mapping[Any, str] | Sequence[str]) -> Self:
         """The same as :meth:`rename`, under pyarrow's name."""
         return self.rename(names)
 
@@ -184,6 +185,10 @@ class Tabular:
         return self.equals(other) if _alike(self, other) else NotImplemented  # type: ignore[arg-type]
 
     # ---- out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        # Without this, numpy and pandas would take the columns for rows.
+        raise UnsupportedError("a table is no single array: take to_numpy(name) for a column, or to_pandas()")
 
     def __arrow_c_schema__(self) -> object:
         return schema_to_nanoarrow(self.schema).__arrow_c_schema__()

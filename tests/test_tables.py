@@ -211,8 +211,11 @@ def test_rename(data: Any) -> None:
     assert data.rename(["a", "b", "c"]) == data.rename_columns(["a", "b", "c"])
     assert data.rename({"id": "id"}) == data == data.rename({})
     assert data.column_names == list(NAMES)
+    assert data.rename({0: "key"}).column_names[0] == "key"
     with pytest.raises(ColumnNotFoundError, match="no column 'x'"):
         data.rename({"x": "y"})
+    with pytest.raises(ColumnNotFoundError, match="no column 7"):
+        data.rename({7: "y"})
     with pytest.raises(SchemaError, match="two columns would be called 'city'"):
         data.rename({"id": "city"})
     with pytest.raises(SchemaError, match="two columns would be called 'a'"):
@@ -386,6 +389,10 @@ def test_made_under_a_schema(class_: Any) -> None:
         lambda: Table.from_pydict({"a": 5}),
         lambda: Table.from_pylist({"a": [1]}),
         lambda: Table.from_pylist("abc"),
+        lambda: Table.from_pylist(5),
+        lambda: np.asarray(small()),
+        lambda: pd.DataFrame(small()),
+        lambda: Table(small().schema, [pa.record_batch({"a": [1]})]),
         lambda: Table.from_pylist([1]),
         lambda: Table.from_batches([]),
         lambda: Table.from_batches([{"a": [1]}]),

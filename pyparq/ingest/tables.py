@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyparq.column import count_nulls
@@ -59,7 +59,7 @@ def from_columns(columns: Mapping[str, Any], schema: Any) -> Made:
 
 def from_rows(rows: Sequence[Mapping[str, Any]], schema: Any) -> Made:
     """Of dicts, one per row."""
-    if isinstance(rows, str | bytes | Mapping):
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         raise DataError(f"from_pylist() takes a list of dicts, not a {type(rows).__name__}")
     given = Rows(rows)
     for n, row in enumerate(given):
