@@ -308,6 +308,9 @@ def test_one_batch_of_several(name: str) -> None:
         entries = pa.array([9 if name.startswith("numbers") else "z"], array.type.value_type)
         other = pa.DictionaryArray.from_arrays(pa.array([0, 0], array.type.index_type), entries)
         parts.append(pa.table({"c": other}))
+    else:  # in buffers of its own
+        own = ["what another buffer holds", "short"] if name == "string view" else [[], array[4].as_py() * 3]
+        parts.insert(0, pa.table({"c": pa.array([None, *own], array.type)}))
     joined = Batch.concat([Table.from_arrow(p) for p in parts])
     expected = [v for p in parts for v in p["c"].to_pylist()]
     assert joined["c"].to_pylist() == expected

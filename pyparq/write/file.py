@@ -97,7 +97,8 @@ class ParquetWriter:
     # ---- rows ----------------------------------------------------------------------------------------------------
 
     def write(self, data: Any, row_group_size: int | None = None) -> None:
-        """Append rows. With ``row_group_size`` they get row groups of their own, of that many rows.
+        """Append rows: whatever :func:`write_table` takes, generators included. With ``row_group_size`` they get row
+        groups of their own, of that many rows.
 
         The data may be changed or freed afterwards. Data that does not fit the schema raises and leaves the writer
         as it was; any later failure makes :meth:`close` refuse.
