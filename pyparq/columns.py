@@ -91,6 +91,17 @@ def null_column(type_: DataType, length: int) -> Column:
         size = int(type_.format[3:])
         validity, nulls = pack_mask(none)
         return Column(type_, length, validity, (), nulls, (null_column(type_.children[0].type, length * size),))
+    if type_.format in _VIEWS:
+        validity, nulls = pack_mask(none)
+        return Column(type_, length, validity, (np.zeros(16 * length, np.uint8), np.empty(0, np.int64)), nulls)
+    if type_.kind == "list_view":
+        validity, nulls = pack_mask(none)
+        edges = np.zeros(length, np.int64 if type_.format == "+vL" else np.int32)
+        return Column(type_, length, validity, (edges, edges), nulls, (null_column(type_.children[0].type, 0),))
+    if type_.kind == "run_end":
+        ends, runs = (f.type for f in type_.children)
+        last = fixed_column(ends, np.full(min(length, 1), length, ends.numpy_dtype))
+        return Column(type_, length, None, (), 0, (last, null_column(runs, len(last))))
     if type_.is_nested:
         return list_column(type_, np.zeros(length + 1, np.int64), null_column(type_.children[0].type, 0), none)
     if type_.is_binary_like:
@@ -321,7 +332,7 @@ def _concat_list_views(columns: Sequence[Column], mask: Mask | None) -> Column:
 def trimmed(column: Column) -> Column:
     """The same values over no more of the buffers than they take, in most layouts: what to send or keep of a slice."""
     type_, length, start = column.type, column.length, column.offset
-    if type_.format == "n" or type_.format in _VIEWS or type_.kind in ("list_view", "run_end", "union"):
+    if type_.format == "n" or type_.kind in ("list_view", "run_end", "union"):
         return column
     validity, nulls = column.validity, column.null_count
     if validity is not None:
@@ -338,6 +349,8 @@ def trimmed(column: Column) -> Column:
     elif type_.is_binary_like and type_.dictionary is None:
         offsets = column.offsets()
         buffers = (offsets - offsets[0], _data(column)[int(offsets[0]) : int(offsets[-1])])
+    elif type_.format in _VIEWS:
+        buffers = (_views_of(column).reshape(-1), *column.buffers[1:])
     elif type_.format == "b":
         buffers = (np.packbits(column.values(), bitorder="little"),)
     else:

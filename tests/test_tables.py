@@ -320,6 +320,17 @@ def test_one_batch_of_several(name: str) -> None:
     assert out["c"].type == array.type
 
 
+@pytest.mark.parametrize("name", JOINED)
+def test_no_batches_at_all(name: str) -> None:
+    for rows in (0, 3):
+        arrow = pa.table({"c": pa.nulls(rows, JOINED[name].type)})
+        made = Batch.from_batches([], schema=arrow.schema) if rows == 0 else Batch.from_arrow(arrow)
+        assert made["c"].to_pylist() == [None] * rows
+        out = pa.record_batch(made)
+        out.validate(full=True)
+        assert out.schema == arrow.schema
+
+
 def test_more_entries_than_indices_can_number() -> None:
     type_ = pa.dictionary(pa.int8(), pa.string())
     arrays = [pa.array([f"{k}{n}" for k in range(100)]).cast(type_) for n in "ab"]
