@@ -19,6 +19,8 @@ from pyparq.schemas.types import DataType, Field, Schema
 # ---- out ---------------------------------------------------------------------------------------------------------
 
 
+_WITH_OFFSETS = ("u", "U", "z", "Z", "+l", "+L", "+m")
+_NO_OFFSETS = np.zeros(1, np.int64)
 _KEPT = 16
 _kept: dict[tuple[Any, ...], tuple[tuple[Field, ...], Any]] = {}
 """The last few schemas made. Their fields are kept too, so that the ids they are known by stay theirs."""
@@ -102,6 +104,8 @@ def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
         buffers = []
     elif column.type.format in ("vu", "vz"):
         buffers[-1] = None  # nanoarrow makes the list of sizes itself, and would write beyond its own by setting it
+    elif column.type.format in _WITH_OFFSETS and not len(column.buffers[0]):
+        buffers[1] = _NO_OFFSETS  # Arrow lets an empty array leave its offsets out, but many read the first of them
     array = _array(schema, column.length, column.offset, column.null_count, buffers, children)
     if column.dictionary is not None:
         move_dictionary(array, _column_to_nanoarrow(column.dictionary, schema.dictionary))

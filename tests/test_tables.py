@@ -331,6 +331,19 @@ def test_no_batches_at_all(name: str) -> None:
         assert out.schema == arrow.schema
 
 
+@pytest.mark.parametrize(
+    "type_", [pa.string(), pa.large_binary(), pa.list_(pa.int8()), pa.map_(pa.string(), pa.int8())], ids=str
+)
+def test_empty_arrays_go_out_with_an_offset(type_: pa.DataType) -> None:
+    """They may come without any, and what others read in its place is not theirs."""
+    column = Batch.from_batches([], schema=pa.schema([("c", type_)])).columns[0]
+    for k in range(100):
+        kept = np.full(1 + k % 16, 255, np.uint8)  # memory that is used again has something in it
+        del kept
+        column.buffers = tuple(np.empty(0, np.uint8) for _ in column.buffers)
+        pa.array(column).validate(full=True)
+
+
 def test_more_entries_than_indices_can_number() -> None:
     type_ = pa.dictionary(pa.int8(), pa.string())
     arrays = [pa.array([f"{k}{n}" for k in range(100)]).cast(type_) for n in "ab"]
