@@ -13,7 +13,7 @@ from pyparq.columns import list_items, slice_column, struct_child
 from pyparq.convert import column_to_pylist
 from pyparq.ingest.normalize import normalize
 from pyparq.schemas.types import DataType
-from pyparq.text import cut, visible
+from pyparq.text import cut, visible, width
 
 NULL = "null"
 _BRACKETS = {"list": "[]", "list_view": "[]", "struct": "{}", "map": "{}"}
@@ -43,7 +43,7 @@ def _text(column: Column, row: int, room: int, quoted: bool) -> str:
         return _text(column.dictionary, int(keys.values()[0]), room, quoted)
     if kind in _BRACKETS:
         brackets = _BRACKETS[kind]
-        return brackets[0] + _listed(_inner(here, room), room) + brackets[1]
+        return brackets[0] + _listed(_inner(here, room - 2), room - 2) + brackets[1]
     if column.type.format in ("vu", "vz") or kind == "run_end":
         return _text(normalize(here, ""), 0, room, quoted)
     if kind in ("string", "binary"):
@@ -55,13 +55,14 @@ def _text(column: Column, row: int, room: int, quoted: bool) -> str:
 
 def _listed(items: Iterable[str], room: int) -> str:
     """Items behind each other, as many as there is room for."""
-    shown, used = [], 0
+    shown: list[str] = []
+    left = room - 1  # for the ellipsis
     for item in items:
-        if used > room:
+        left -= width(item) + 2
+        if left < 0 and shown:
             shown.append("…")
             break
         shown.append(item)
-        used += len(item) + 2
     return ", ".join(shown)
 
 

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from conftest import stable_id
 from written import written
 
 import pyparq
@@ -191,7 +192,7 @@ def test_the_first_piece_decides_the_schema(monkeypatch: pytest.MonkeyPatch) -> 
         [pa.table({"a": [1]}), pa.table({"b": [1]})],
         [{"a": np.array([1])}, {"a": np.array([2**40]) + 0.5}],
     ],
-    ids=str,
+    ids=stable_id,
 )
 @pytest.mark.parametrize("how", ["table", "writer", "writes"])
 def test_what_does_not_fit_the_first_piece(items: list[Any], how: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +286,7 @@ def test_a_generator_that_fails_leaves_the_old_file(kind: str, rows_before: int,
         ([iter([{"a": 1}])], "item 0 is a list_iterator"),
         ([np.arange(3)], "item 0 is a ndarray"),
     ],
-    ids=str,
+    ids=stable_id,
 )
 def test_items_that_are_no_data(items: list[Any], told: str) -> None:
     rows = all(isinstance(item, dict) for item in items)
