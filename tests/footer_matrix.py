@@ -172,8 +172,8 @@ and refused where only the liar could: rows are never left out without a word, a
   that share bytes are refused, as a few bytes could be unfolded any number of times otherwise. Encrypted column
   chunks are not mended.
 - **Offsets of pages**: a chunk starts at the lesser of the two that are positive. What stands there must be a page.
-- **Page indexes and Bloom filters**: one that lies outside the file, does not decode or contradicts the pages is ignored
-  with a `CorruptIndexWarning`, when it is asked for.
+- **Page indexes and Bloom filters**: one that lies outside the file, does not decode or contradicts the pages is
+  ignored with a `CorruptIndexWarning`, when it is asked for.
 - **Believed, because nothing contradicts them**: the bounds and counts of statistics, `encoding_stats`, well-formed
   page indexes, Bloom filters. A filter that is answered from a lie gives wrong rows, with every reader that uses
   them.
