@@ -182,7 +182,7 @@ class ColumnReader:
     def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> Range:
         """Decode the pages of a plan; from where to where they lie, with the dictionary that is read."""
         stored, pages, ranges = iter(data), read.pages or (), read.ranges
-        extent = ranges[0][0], sum(ranges[-1])
+        extent = (ranges[0][0], sum(ranges[-1])) if ranges else (0, 0)
         if read.dictionary is not None:
             header, body, _ = read_header(next(stored), 0, decoder.chunk, self.options, "dictionary")
             if header.type == DICTIONARY_PAGE:
