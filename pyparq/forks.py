@@ -21,8 +21,16 @@ class Forked(Protocol):
         wait for a lock that it has not made itself."""
 
 
+class Prepared(Protocol):
+    """An object that has to do something for a fork before it happens."""
+
+    def _before_fork(self) -> None:
+        """Runs in the parent. It must not raise, nor wait for anything that a child may have to do."""
+
+
 _resets: list[Callable[[], None]] = []
 _watched: set[weakref.ref[Forked]] = set()
+_prepared: set[weakref.ref[Prepared]] = set()
 
 
 def in_child(reset: Callable[[], None]) -> Callable[[], None]:
@@ -36,14 +44,28 @@ def watch(thing: Forked) -> None:
     _watched.add(weakref.ref(thing, _watched.discard))
 
 
+def prepare(thing: Prepared) -> None:
+    """Have ``thing._before_fork`` called before every fork, as long as it lives."""
+    _prepared.add(weakref.ref(thing, _prepared.discard))
+
+
+def _before_fork() -> None:
+    for known in list(_prepared):
+        thing = known()
+        if thing is not None:
+            thing._before_fork()
+
+
 def _after_fork() -> None:
     for reset in _resets:
         reset()
-    for known in list(_watched):  # added and removed in single steps: never half changed
-        thing = known()
+    # The sets are changed in single steps, so never found half changed. All things stay until all know: what one lets
+    # go of may be another.
+    things = [known() for known in list(_watched)]
+    for thing in things:
         if thing is not None:
             thing._after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
