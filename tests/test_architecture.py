@@ -16,8 +16,8 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "cdata", "errors", "text", "threads"],
-    ["limits"],
+    ["_version", "cdata", "errors", "forks", "text"],
+    ["limits", "threads"],
     ["options"],
     ["kernels"],
     ["buffers"],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from functools import cache
 
+from pyparq import forks
 from pyparq.buffers import memory_size
 from pyparq.errors import LimitError
 from pyparq.limits import Limits
@@ -29,6 +30,10 @@ class Account:
         """Bytes."""
         self.used = 0
         self._kept = 0
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
         self._lock = threading.Lock()
 
     @property
