@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pyparq.columns import list_items, slice_column, struct_child
 from pyparq.decimals import unscaled
 from pyparq.errors import DataError, UnsupportedError
+from pyparq.later import load
 from pyparq.schemas.types import DataType
 from pyparq.table import Batch, Column, Table, widen_columns
 
@@ -92,6 +93,7 @@ def _plain(column: Column) -> Column:
     """Views of strings and of lists as strings and lists."""
     if not column.type.format.startswith(("v", "+v")):
         return column
+    load("pyparq.ingest")
     from pyparq.ingest.normalize import normalize
 
     return normalize(column, "")
@@ -275,6 +277,7 @@ def for_polars(table: Table) -> Table:
     others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
     if not others:
         return table
+    load("pyparq.ingest")
     from pyparq.ingest.cast import cast
     from pyparq.ingest.normalize import normal_type, normalize
 

@@ -19,6 +19,7 @@ from pyparq.cdata import array_capsule
 from pyparq.column import Column, bytes_held, shifted
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.exchange import batch_to_nanoarrow, column_from_nanoarrow, schema_from_arrow, schema_to_nanoarrow
+from pyparq.later import load
 from pyparq.schemas.types import DataType, Schema
 
 if TYPE_CHECKING:
@@ -150,15 +151,13 @@ class Table:
         return schema_to_nanoarrow(self.schema).__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        from nanoarrow.c_array_stream import CArrayStream
-        from nanoarrow.c_schema import c_schema
-
         schema = schema_to_nanoarrow(self.schema)
         arrays = [batch_to_nanoarrow(b.columns, b.num_rows, schema) for b in self.batches]
         # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption). The schema moves
         # too, so it is another one than that which the arrays refer to.
-        other = c_schema(schema.__arrow_c_schema__())
-        return CArrayStream.from_c_arrays(arrays, other, move=True, validate=False).__arrow_c_stream__(None)
+        other = load("nanoarrow.c_schema").c_schema(schema.__arrow_c_schema__())
+        whole = load("nanoarrow.c_array_stream").CArrayStream.from_c_arrays(arrays, other, move=True, validate=False)
+        return whole.__arrow_c_stream__(None)
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""
@@ -255,9 +254,7 @@ class Table:
 
 def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
     """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
-    from nanoarrow.c_array_stream import c_array_stream
-
-    stream = c_array_stream(obj)
+    stream = load("nanoarrow.c_array_stream").c_array_stream(obj)
     schema = schema_from_arrow(stream.get_schema())
     return schema, (_batch_from_nanoarrow(array, schema) for array in stream)
 
