@@ -15,7 +15,7 @@ from pyparq.errors import FilterError
 _NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
 
 Path = tuple[str, ...] | str
-"""A leaf's place: names from the top down, or one string, dotted when it is nested."""
+"""A leaf's place: names from the top down, or one string, dotted when it is nested (:data:`ColumnName`)."""
 
 
 def is_null_literal(value: object) -> bool:
@@ -138,18 +138,21 @@ class ColumnRef(Expression):
         return Contains(self.path, value)
 
     def __repr__(self) -> str:
-        names = (self.path,) if isinstance(self.path, str) else self.path
+        names = self.path if isinstance(self.path, tuple) and len(self.path) > 1 else (self.path,)
         return f"col({', '.join(map(repr, names))})"
 
 
-def col(*path: str) -> ColumnRef:
-    """A column for a filter: ``col("a")``, nested ``col("a.b")`` or ``col("a", "b")``.
+def col(*path: str | tuple[str, ...]) -> ColumnRef:
+    """A column for a filter: ``col("a")``, nested ``col("a.b")``, ``col("a", "b")`` or ``col(("a", "b"))``.
 
-    A dotted name finds a column of exactly that name first, then a path.
+    A dotted name finds a top-level column of exactly that name first, then a path, whether the dots separate names or
+    belong to them. Several names, or a tuple of them, are the exact path.
     """
-    if not path or not all(isinstance(name, str) for name in path):
+    names = path[0] if len(path) == 1 else path
+    parts = names if isinstance(names, tuple) else (names,)
+    if not parts or not all(isinstance(name, str) for name in parts):
         raise FilterError(f"col() takes column names, not {', '.join(map(repr, path)) or 'nothing'}")
-    return ColumnRef(path[0] if len(path) == 1 else path)
+    return ColumnRef(names)  # type: ignore[arg-type]
 
 
 # Plain classes: seven dataclasses would take longer to define than the rest of the import together.

@@ -11,6 +11,7 @@ from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, 
 from pyparq.errors import OptionError
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_from_statistics
+from pyparq.options import ColumnName
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.schemas import to_bytes
 from pyparq.schemas.tree import Node
@@ -102,11 +103,11 @@ class RowGroupMetaData:
             for c in claimed
         ]
 
-    def column(self, which: int | str) -> ColumnChunkMetaData:
-        """A column chunk by leaf ordinal or dotted path."""
+    def column(self, which: int | ColumnName) -> ColumnChunkMetaData:
+        """A column chunk by leaf ordinal, name or path."""
         return ColumnChunkMetaData(self._file, self._file.chunk(self.index, find_leaf(self._file, which)))
 
-    def column_encryption(self, which: int | str) -> ColumnEncryptionInfo | None:
+    def column_encryption(self, which: int | ColumnName) -> ColumnEncryptionInfo | None:
         """How a column is encrypted, whether its key is known or not; ``None`` when it is in the clear."""
         return column_encryption(self._file.raw_chunk(self.index, find_leaf(self._file, which)))
 
@@ -204,7 +205,7 @@ class ColumnChunkMetaData:
         )
 
 
-def find_leaf(file: OpenFile, which: int | str | tuple[str, ...]) -> Node:
+def find_leaf(file: OpenFile, which: int | ColumnName) -> Node:
     """A leaf by ordinal, dotted path or tuple of names."""
     if isinstance(which, int):
         if not 0 <= which < len(file.tree.leaves):

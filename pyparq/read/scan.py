@@ -17,6 +17,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
+from pyparq.options import ColumnName
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
@@ -48,7 +49,7 @@ class Scan:
     def __init__(
         self,
         file: OpenFile,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[ColumnName] | None = None,
         filters: Any = None,
         row_groups: Sequence[int] | None = None,
         *,
