@@ -20,6 +20,7 @@ from pyparq.column import Column, bytes_held, shifted
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.exchange import batch_to_nanoarrow, column_from_nanoarrow, schema_from_arrow, schema_to_nanoarrow
 from pyparq.later import load
+from pyparq.printing import printable
 from pyparq.schemas.types import DataType, Schema
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Batch:
     def __len__(self) -> int:
         return self.num_rows
 
+    @printable
     def __repr__(self) -> str:
         return f"<Batch: {self.num_rows} rows, {len(self.columns)} columns>"
 
@@ -118,6 +120,7 @@ class Table:
     def __len__(self) -> int:
         return self.num_rows
 
+    @printable
     def __repr__(self) -> str:
         return f"pyparq.Table ({self.num_rows} rows)\n{self.schema}"
 

@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "errors", "later", "threads"],
+    ["_version", "errors", "later", "printing", "threads"],
     ["cdata"],
     ["limits"],
     ["options"],

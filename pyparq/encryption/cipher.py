@@ -22,6 +22,7 @@ import numpy.typing as npt
 from pyparq.errors import EncryptionError, OptionError
 from pyparq.kernels import Nonces, Sealer
 from pyparq.later import load
+from pyparq.printing import printable
 
 LENGTH, NONCE, TAG = 4, 12, 16
 GCM_OVERHEAD = LENGTH + NONCE + TAG
@@ -102,6 +103,7 @@ class DataKey:
         self._aes = algorithms.AES(checked)
         self._nonces = _nonces_of(checked)
 
+    @printable
     def __repr__(self) -> str:
         return f"<AES key of {self._aes.key_size} bits>"
 

@@ -14,6 +14,7 @@ from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.columns import Find, assign, find_among
 from pyparq.errors import EncryptionError, OptionError, ParquetError
 from pyparq.options import ColumnName, is_name
+from pyparq.printing import printable
 
 AES_GCM_V1, AES_GCM_CTR_V1 = "AES_GCM_V1", "AES_GCM_CTR_V1"
 ALGORITHMS = (AES_GCM_V1, AES_GCM_CTR_V1)
@@ -169,6 +170,7 @@ class EncryptionProperties(_Secretive):
         """With the leaves that the footer key encrypts."""
         return {**dict.fromkeys(leaves), **own} if self.complete_columns else own
 
+    @printable
     def __repr__(self) -> str:
         columns = "all columns" if self._columns is None else f"{len(self._columns)} column keys"
         return (
@@ -251,6 +253,7 @@ class DecryptionProperties(_Secretive):
         except OptionError as error:
             raise EncryptionError(error.message) from None
 
+    @printable
     def __repr__(self) -> str:
         known = ["footer key"] * (self._footer is not None) + [f"keys of {len(self._columns)} columns"]
         known += ["key retriever"] * (self._retriever is not None)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from pyparq.errors import FilterError
+from pyparq.printing import printable
 
 _NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
 
@@ -137,6 +138,7 @@ class ColumnRef(Expression):
         """
         return Contains(self.path, value)
 
+    @printable
     def __repr__(self) -> str:
         names = self.path if isinstance(self.path, tuple) and len(self.path) > 1 else (self.path,)
         return f"col({', '.join(map(repr, names))})"
@@ -174,6 +176,7 @@ class Compare(Expression):
         self.op = op
         self.value = value
 
+    @printable
     def __repr__(self) -> str:
         return f"({ColumnRef(self.path)!r} {self.op} {self.value!r})"
 
@@ -189,6 +192,7 @@ class Contains(Expression):
         self.path = path
         self.value = value
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.contains({self.value!r})"
 
@@ -204,6 +208,7 @@ class IsIn(Expression):
         self.path = path
         self.values = _as_tuple(values)
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.isin({list(self.values)!r})"
 
@@ -223,6 +228,7 @@ class IsNull(Expression):
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.is_null()"
 
@@ -233,6 +239,7 @@ class IsNan(Expression):
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.is_nan()"
 
@@ -246,6 +253,7 @@ class StartsWith(Expression):
         self.path = path
         self.prefix = prefix
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.starts_with({self.prefix!r})"
 
@@ -256,6 +264,7 @@ class Not(Expression):
     def __init__(self, child: Expression) -> None:
         self.child = child
 
+    @printable
     def __repr__(self) -> str:
         return f"~{self.child!r}"
 
@@ -266,6 +275,7 @@ class AllOf(Expression):
     def __init__(self, children: tuple[Expression, ...]) -> None:
         self.children = children
 
+    @printable
     def __repr__(self) -> str:
         return "(" + " & ".join(map(repr, self.children)) + ")"
 
@@ -276,6 +286,7 @@ class AnyOf(Expression):
     def __init__(self, children: tuple[Expression, ...]) -> None:
         self.children = children
 
+    @printable
     def __repr__(self) -> str:
         return "(" + " | ".join(map(repr, self.children)) + ")"
 

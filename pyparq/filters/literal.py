@@ -25,6 +25,7 @@ import numpy as np
 
 from pyparq.errors import FilterError
 from pyparq.filters.temporal import date_ns, duration_ns, time_ns, timestamp_ns
+from pyparq.printing import printable
 from pyparq.schemas.types import LeafType
 
 
@@ -108,6 +109,7 @@ class _ShortFloat(float):
     __slots__ = ("text",)
     text: str
 
+    @printable
     def __repr__(self) -> str:
         return self.text
 

@@ -15,6 +15,7 @@ from pyparq.index.bloom import BloomFilter
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.options import ColumnName, ReadOptions
+from pyparq.printing import printable
 from pyparq.read.bloom_probe import read_filter
 from pyparq.read.indexes import read_locations, read_page_indexes
 from pyparq.read.metadata import FileMetaData, find_leaf
@@ -67,6 +68,7 @@ class ParquetFile:
         """Let go of the file (a file object that was given stays open)."""
         self._file.close()
 
+    @printable
     def __repr__(self) -> str:
         return f"<ParquetFile {self._file.name}: {self.metadata.num_rows} rows, {self.num_row_groups} row groups>"
 

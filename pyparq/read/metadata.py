@@ -12,6 +12,7 @@ from pyparq.errors import OptionError
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_from_statistics
 from pyparq.options import ColumnName
+from pyparq.printing import printable
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.schemas import to_bytes
 from pyparq.schemas.tree import Node
@@ -59,6 +60,7 @@ class FileMetaData:
             raise OptionError(f"row group {k} does not exist: the file has {self.num_row_groups}")
         return RowGroupMetaData(self._file, k)
 
+    @printable
     def __repr__(self) -> str:
         return (
             f"<FileMetaData {self.num_rows} rows, {self.num_row_groups} row groups, {self.num_columns} columns, "
@@ -73,6 +75,7 @@ class RowGroupMetaData:
         self._file = file
         self.index = index
 
+    @printable
     def __repr__(self) -> str:
         return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
 
@@ -198,6 +201,7 @@ class ColumnChunkMetaData:
     def key_value_metadata(self) -> dict[bytes, bytes]:
         return {to_bytes(kv.key): to_bytes(kv.value) for kv in self._chunk.meta.key_value_metadata or []}
 
+    @printable
     def __repr__(self) -> str:
         return (
             f"<ColumnChunkMetaData {self.path_in_schema}: {self.physical_type}, {self.compression}, "

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, OptionError, near_matches
 from pyparq.options import ColumnName
+from pyparq.printing import printable
 from pyparq.schemas.annotation import leaf_type
 from pyparq.schemas.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, Physical, arrow_type
 
@@ -108,6 +109,7 @@ class Node:
         for child in self.children:
             yield from child.leaves()
 
+    @printable
     def __repr__(self) -> str:
         return f"<{'leaf' if self.is_leaf else 'group'} {self.dotted or self.name!r}>"
 
@@ -120,6 +122,7 @@ class SchemaTree:
         self.leaves = leaves
         self._by_name: dict[str, list[Node]] | None = None
 
+    @printable
     def __repr__(self) -> str:
         lines = [f"pyparq.SchemaTree ({len(self.leaves)} leaves)"]
         todo = [(child, 0) for child in reversed(self.root.children)]
