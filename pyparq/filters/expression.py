@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from pyparq.errors import FilterError
 from pyparq.printing import printable
 
@@ -215,11 +217,26 @@ class IsIn(Expression):
 
 def _as_tuple(values: Any) -> tuple[Any, ...]:
     """Python values of arrays (pyarrow's and numpy's scalars are slower, and masked ones no longer None)."""
+    narrow = NARROW_FLOATS.get(str(getattr(values, "type", getattr(values, "dtype", ""))))
+    if narrow is not None:  # their own digits are kept, which Python's floats do not have
+        known = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist() if _counts(values) else values
+        return tuple(None if value is None or is_null_literal(value) else narrow(value) for value in known)
     if hasattr(values, "to_pylist"):
         return tuple(values.to_pylist())
-    if hasattr(values, "dtype") and getattr(values.dtype, "kind", "") in ("b", "i", "u", "f", "U", "S"):
+    if _counts(values) and getattr(values.dtype, "itemsize", 8) <= 8:
         return tuple(values.tolist())
     return tuple(values)
+
+
+def _counts(values: Any) -> bool:
+    return hasattr(values, "dtype") and getattr(values.dtype, "kind", "") in ("b", "i", "u", "f", "U", "S")
+
+
+NARROW_FLOATS: dict[str, Any] = {
+    "float16": np.float16, "halffloat": np.float16, "float32": np.float32, "float": np.float32,
+    "Float32": np.float32, "float[pyarrow]": np.float32, "halffloat[pyarrow]": np.float16,
+}  # fmt: skip
+"""Types of floats that are narrower than Python's, as numpy, pyarrow, pandas and polars call them."""
 
 
 class IsNull(Expression):
