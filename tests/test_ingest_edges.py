@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -124,3 +125,12 @@ def test_wide_floats_are_not_rounded_silently() -> None:
 def test_lone_surrogates_in_arrays() -> None:
     with pytest.raises(DataError, match="lone surrogate"):
         table(np.array(["a", "\ud800"]))
+
+
+def test_decimals_of_very_many_decimals_end_at_once() -> None:
+    tiny, none = Decimal("1E-999999999"), Decimal("0E-999999999")
+    with pytest.raises(DataError, match=r"row 1: 1E-999999999 has more decimals than decimal\(5, 2\)"):
+        pyparq.write_table({"c": [none, tiny]}, io.BytesIO(), schema=pa.schema([("c", pa.decimal128(5, 2))]))
+    with pytest.raises(DataError, match="digits"):
+        table([tiny])
+    pyparq.write_table({"c": [none]}, io.BytesIO(), schema=pa.schema([("c", pa.decimal128(5, 2))]))

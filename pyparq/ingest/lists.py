@@ -236,7 +236,9 @@ def _decimals(given: _Given, target: DataType | None) -> Column:
     scale = target.decimal[1]
     numbers: list[int] = []
     for k, (number, decimals) in enumerate(parts):
-        whole, rest = divmod(number, 10 ** (decimals - scale)) if decimals > scale else (number, 0)
+        # No power of ten is worked out that is far beyond the number: Decimal("1E-999999999") has few digits.
+        finer = min(decimals - scale, number.bit_length() + 1)
+        whole, rest = divmod(number, 10**finer) if finer > 0 else (number, 0)
         if rest:
             raise given.error(k, f"{given.present[k]} has more decimals than {target}")
         numbers.append(whole if decimals > scale else number * 10 ** (scale - decimals))
