@@ -304,3 +304,19 @@ def test_lists_of_names() -> None:
     assert list_of_names("") == [""]
     assert one_name("a,b.c") == "a,b.c"
     assert one_name('a."b.c"') == ("a", "b.c")
+
+
+def test_a_name_that_fits_nothing_in_deep_lists_ends() -> None:
+    """Each list may be passed over or spelled out: all ways together would be more than could ever be tried."""
+    from pyparq.format import ttypes as tt
+    from pyparq.schemas.tree import build_tree
+
+    elements = [tt.SchemaElement(name="schema", num_children=1)]
+    for _ in range(30):
+        elements.append(tt.SchemaElement(name="element", num_children=1, repetition_type=0, converted_type=3))
+        elements.append(tt.SchemaElement(name="element", num_children=1, repetition_type=2))
+    elements.append(tt.SchemaElement(name="element", type=1, repetition_type=0))
+    tree = build_tree(elements)
+    assert tree.find(tree.leaves[0].dotted) is tree.leaves[0]
+    with pytest.raises(ColumnNotFoundError, match="no column"):
+        tree.find("element." * 50 + "x")

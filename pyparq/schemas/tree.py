@@ -6,7 +6,7 @@ Building is kept cheap per leaf (files with thousands of columns exist): types a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -120,7 +120,7 @@ class SchemaTree:
     def __init__(self, root: Node, leaves: list[Node]) -> None:
         self.root = root
         self.leaves = leaves
-        self._by_name: dict[str, list[Node]] | None = None
+        self._named: dict[Node, dict[str, list[Node]]] = {}
 
     @printable
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class SchemaTree:
         Raises :class:`ColumnNotFoundError` where nothing fits, or several columns do (with the tuples that tell them
         apart), :class:`OptionError` for what is neither a string nor a tuple of strings.
         """
-        if isinstance(name, str) and (tops := self._tops().get(name)) is not None:
+        if isinstance(name, str) and (tops := self._children(self.root).get(name)) is not None:
             return self.only(tops, name)
         found = self.fitting(name)
         if not found:
@@ -162,18 +162,41 @@ class SchemaTree:
         parts = name if isinstance(name, str) else tuple(name) if isinstance(name, (tuple, list)) else ()
         if not (isinstance(parts, str) or (parts and all(isinstance(part, str) for part in parts))):
             raise OptionError(f"a column is named by a string or a tuple of strings, not {name!r}")
-        heads = _beginnings(parts)
-        starts = [(node, rest) for head, rest in heads for node in self._tops().get(head, ())]
-        exact = [node for top, rest in starts for node in _below(top, rest, _children)]
-        return exact or [node for top, rest in starts for node in _below(top, rest, _parts)]
+        return self._below(self.root, parts, short=False, tried=set()) or self._below(self.root, parts, True, set())
 
-    def _tops(self) -> dict[str, list[Node]]:
-        """Top-level nodes by name."""
-        if self._by_name is None:
-            self._by_name = {}
-            for child in self.root.children:
-                self._by_name.setdefault(child.name, []).append(child)
-        return self._by_name
+    def _below(self, node: Node, rest: ColumnName, short: bool, tried: set[tuple[Node, ColumnName]]) -> list[Node]:
+        """The nodes at a path below ``node``, by the names of nodes, or also by what lists and maps mean (``short``):
+        what nodes are called comes first, and one thing that fits keeps the next from being asked.
+        """
+        if rest == ():
+            return [node]
+        if (node, rest) in tried:
+            return []
+        tried.add((node, rest))
+        heads = _beginnings(rest)
+        for named in self._steps(node, short):
+            ways = [(child, more) for head, more in heads for child in named.get(head, ())]
+            found = [end for child, more in ways for end in self._below(child, more, short, tried)]
+            if found:
+                return found
+        return []
+
+    def _steps(self, node: Node, short: bool) -> Iterator[Mapping[str, Sequence[Node]]]:
+        yield self._children(node)
+        if short:
+            from pyparq.schemas.shape import parts_of  # stands on this module
+
+            yield from ({name: [part]} for name, part in parts_of(node) if node is not self.root)
+
+    def _children(self, node: Node) -> dict[str, list[Node]]:
+        """A node's children by name; kept, because files may be wide at any depth."""
+        found = self._named.get(node)
+        if found is None:
+            found = {}
+            for child in node.children:
+                found.setdefault(child.name, []).append(child)
+            self._named[node] = found
+        return found
 
     def only(self, found: list[Node], name: ColumnName) -> Node:
         """The one node that :meth:`fitting` found; :class:`ColumnNotFoundError` where it found several."""
@@ -188,7 +211,7 @@ class SchemaTree:
 
     def _missing(self, name: ColumnName) -> ColumnNotFoundError:
         dotted = name if isinstance(name, str) else ".".join(name)
-        tops = [node for head, _ in _beginnings(name) for node in self._tops().get(head, ())]
+        tops = [node for head, _ in _beginnings(name) for node in self._children(self.root).get(head, ())]
         known = [leaf.dotted for top in tops for leaf in top.leaves()]
         if not known:
             known = self.names if dotted == name and "." not in name else [leaf.dotted for leaf in self.leaves]
@@ -202,39 +225,6 @@ def _beginnings(name: ColumnName) -> list[tuple[str, ColumnName]]:
         return [(name[0], tuple(name[1:]))] if name else []
     dots = [k for k, char in enumerate(name) if char == "."]
     return [*((name[:k], name[k + 1 :]) for k in dots), (name, ())]
-
-
-def _below(node: Node, rest: ColumnName, steps: Steps) -> list[Node]:
-    """The nodes at a path below ``node``. What one of the ``steps`` finds keeps the ones after it from being asked."""
-    if rest == ():
-        return [node]
-    heads = _beginnings(rest)
-    for step in steps(node):
-        found = [end for head, more in heads for child in step.get(head, ()) for end in _below(child, more, steps)]
-        if found:
-            return found
-    return []
-
-
-Steps = Callable[["Node"], Iterator[Mapping[str, Sequence["Node"]]]]
-"""Ways to go on from a node, the better ones first: nodes by name."""
-
-
-def _children(node: Node) -> Iterator[dict[str, list[Node]]]:
-    """By the names of the schema's nodes."""
-    found: dict[str, list[Node]] = {}
-    for child in node.children:
-        found.setdefault(child.name, []).append(child)
-    yield found
-
-
-def _parts(node: Node) -> Iterator[dict[str, list[Node]]]:
-    """By these, or by what lists and maps mean."""
-    yield from _children(node)
-    from pyparq.schemas.shape import parts_of  # stands on this module
-
-    for name, part in parts_of(node):
-        yield {name: [part]}
 
 
 def build_tree(elements: Sequence[Any], max_depth: int = 64) -> SchemaTree:
