@@ -206,13 +206,15 @@ NAN, INF = math.nan, math.inf
 DAY = 86_400
 
 
+WIDE_FLOATS = np.finfo(np.longdouble).nmant > 52
+"""Does numpy have floats here that are wider than Python's?"""
+_WIDE = ["1e400", "-1e4000", "inf", "-inf", "1e-4000", "9223372036854775809"] if WIDE_FLOATS else ["inf", "-inf"]
+
 BEYOND_FLOATS: list[Any] = [
     Decimal("1E+400"), Decimal("-1E+400"), Decimal("1E+309"), Decimal("1E+401"), Fraction(10) ** 400,
     -(Fraction(10) ** 400), Fraction(1, 10**400), Fraction(-1, 10**400), Decimal("1E-400"), Decimal("-3E-324"),
-    np.longdouble("1e400"), np.longdouble("-1e4000"), np.longdouble("inf"), np.longdouble("-inf"),
-    np.longdouble("1e-4000"), np.longdouble(2**63) + 1, 2**63, 2**64 - 1, -(2**63) - 1, 2**53 - 1,
-    Fraction(2**54 + 1, 2),
-    np.uint64(2**64 - 1), np.int64(-(2**63)), float(2**63), np.nextafter(float(2**63), 0.0), np.float16(0.1),
+    2**63, 2**64 - 1, -(2**63) - 1, 2**53 - 1, Fraction(2**54 + 1, 2), np.uint64(2**64 - 1), np.int64(-(2**63)),
+    float(2**63), np.nextafter(float(2**63), 0.0), np.float16(0.1), *map(np.longdouble, _WIDE),
 ]  # fmt: skip
 """Finite numbers that no float64 holds, or none exactly, and such that only just fit 64 bits."""
 
