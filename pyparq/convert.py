@@ -17,7 +17,6 @@ import numpy.typing as npt
 from pyparq.columns import list_items, slice_column, struct_child
 from pyparq.decimals import unscaled
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.later import load
 from pyparq.schemas.types import DataType
 from pyparq.table import Batch, Column, Table, widen_columns
 
@@ -93,8 +92,7 @@ def _plain(column: Column) -> Column:
     """Views of strings and of lists as strings and lists."""
     if not column.type.format.startswith(("v", "+v")):
         return column
-    load("pyparq.ingest")
-    from pyparq.ingest.normalize import normalize
+    from pyparq.ingest import normalize
 
     return normalize(column, "")
 
@@ -277,9 +275,7 @@ def for_polars(table: Table) -> Table:
     others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
     if not others:
         return table
-    load("pyparq.ingest")
-    from pyparq.ingest.cast import cast
-    from pyparq.ingest.normalize import normal_type, normalize
+    from pyparq.ingest import cast, normal_type, normalize
 
     batches = [Batch(list(batch.columns), batch.num_rows) for batch in table.batches]
     for k in others:
@@ -325,6 +321,21 @@ def chunks_to_numpy(type_: DataType, chunks: Sequence[Column]) -> npt.NDArray[An
         values = values.copy()
         values[hidden] = np.array("NaT", dtype)
     return np.ma.MaskedArray(values, hidden)
+
+
+def without_mask(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A masked array as a plain one, as pandas has it: NaN for nulls of numbers, which are float64 then, NaT for those
+    of times, ``None`` among objects for those of booleans."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    missing, plain = np.ma.getmaskarray(values), np.ma.getdata(values)
+    if not missing.any():
+        return plain
+    kind = plain.dtype.kind
+    dtype: Any = np.float64 if kind in "iu" else object if kind == "b" else plain.dtype
+    made = plain.astype(dtype)
+    made[missing] = None if kind == "b" else np.nan if kind in "iuf" else np.array("NaT", plain.dtype)
+    return made
 
 
 def _time_dtype(type_: DataType) -> str | None:

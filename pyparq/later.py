@@ -6,23 +6,20 @@ thread waits the other way round. Python resolves that by handing out half a mod
 
 from __future__ import annotations
 
-import os
 import threading
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+from pyparq.forks import in_child
+
 _lock = threading.RLock()
 
 
+@in_child
 def _forget_lock() -> None:
-    """In a forked child: nobody is left to give up what was held."""
     global _lock
     _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_lock)
 
 
 @cache
