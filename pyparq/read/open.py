@@ -171,7 +171,7 @@ class OpenFile:
         raw = self._raw_chunk(row_group, node)
         if raw.file_path:
             raise UnsupportedError(f"the column chunk lies in another file, {raw.file_path!r}: not followed")
-        meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node.column, node.dotted)
+        meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node, self.tree)
         if meta is None:
             raise CorruptFileError("a column chunk without metadata")
         num_rows = self.num_rows_of(row_group)

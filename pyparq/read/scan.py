@@ -18,6 +18,8 @@ from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
+from pyparq.options import ColumnName
+from pyparq.printing import printable
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
@@ -49,7 +51,7 @@ class Scan:
     def __init__(
         self,
         file: OpenFile,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[ColumnName] | None = None,
         filters: Any = None,
         row_groups: Sequence[int] | None = None,
         *,
@@ -72,6 +74,7 @@ class Scan:
         self.rows_returned: int | None = None
         self._selections: list[Selection] | None = None
 
+    @printable
     def __repr__(self) -> str:
         return f"<Scan of {self.file.name}: {', '.join(o.field.name for o in self.outputs)} where {self.predicate}>"
 
