@@ -24,7 +24,9 @@ from pyparq.read.fields import Output
 from pyparq.read.fit import Stream, restore_batches
 from pyparq.read.leaf import DecodedLeaf, slot_level
 from pyparq.read.open import OpenFile
-from pyparq.read.plan import RowGroupPlan, ScanPlan
+from pyparq.read.page_reads import with_pages
+from pyparq.read.plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
+from pyparq.read.plan_check import check_reads, check_row_groups, check_state
 from pyparq.read.project import project
 from pyparq.read.prune import Pruner, Selection, StageReport
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
@@ -57,7 +59,7 @@ class Scan:
     ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
-        self.file = file = file.fork()
+        self.file = file
         self.columns = None if columns is None else list(columns)
         self.filters = filters
         self.outputs: list[Output] = project(file.tree, columns, file.fields)
@@ -70,6 +72,15 @@ class Scan:
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
         self._selections: list[Selection] | None = None
+
+    @classmethod
+    def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
+        """The scan that ``plan`` stands for: see :meth:`pyparq.ParquetFile.scan_of`."""
+        check_state(plan, file)
+        own = {name: getattr(file.options, name) for name in NOT_PLANNED}
+        scan = cls(file.with_options(replace(plan.options, **own)), plan.columns, plan.filters, [], limit=plan.limit)
+        scan._take(plan.row_groups)
+        return scan
 
     def __repr__(self) -> str:
         return f"<Scan of {self.file.name}: {', '.join(o.field.name for o in self.outputs)} where {self.predicate}>"
@@ -164,27 +175,35 @@ class Scan:
 
     def plan(self) -> ScanPlan:
         """What the scan will read, as a plain value: see :class:`pyparq.read.plan.ScanPlan`. Prunes, reads no data."""
-        groups = []
-        for selection in self._prune():
-            first = self._filter_columns(selection)
-            columns = {w.node.column for w in first}
-            rest = [
-                Wanted(selection, leaf, selection.maybe)
-                for output in self.outputs
-                for leaf in output.leaves
-                if leaf.column not in columns
-            ]
-            reads = self.reader.plan(first), self.reader.plan(rest)
-            groups.append(
-                RowGroupPlan(
-                    selection.row_group, selection.num_rows, tuple(selection.maybe), tuple(selection.sure),
-                    tuple(reads[0]), tuple(reads[1]), tuple(self._rows_asked(selection)),
-                )
-            )  # fmt: skip
-        options = replace(self.file.options, decryption=None)  # keys do not travel
-        return ScanPlan(
-            self.file.name, self.columns, self.filters, options, tuple(groups), self.limit, self.file.identity
+        with self._reading():
+            # Dictionaries that pruning decoded do not travel: they are read again where they are needed.
+            parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]
+            # Filtering may narrow what is read whole as yet: that takes its pages.
+            self.reader.locate([w for first, rest in parts for w in first + rest if first or not w.rows.is_all])
+            groups = [self._plan_row_group(s, *part) for s, part in zip(self._prune(), parts, strict=True)]
+        file = self.file
+        header = PlanHeader(
+            file.name, self.columns, self.filters, plan_options(file.options), self.limit, file.identity
         )
+        return header.plan(groups)
+
+    def _all_wanted(self, selection: Selection) -> tuple[list[Wanted], list[Wanted]]:
+        """The filter columns, and at most this of the others."""
+        first = self._filter_columns(selection)
+        columns = {w.node.column for w in first}
+        leaves = (leaf for output in self.outputs for leaf in output.leaves if leaf.column not in columns)
+        return first, [Wanted(selection, leaf, selection.maybe) for leaf in leaves]
+
+    def _plan_row_group(self, selection: Selection, first: list[Wanted], rest: list[Wanted]) -> RowGroupPlan:
+        reads = [self.reader.plan(first), self.reader.plan(rest)]
+        if first and selection.planned is None:
+            for k, (w, read) in enumerate(zip(rest, reads[1], strict=True)):
+                chunk = self.file.chunk(selection.row_group, w.node)
+                reads[1][k] = with_pages(read, chunk, selection.locations.get(w.node.column))
+        return RowGroupPlan(
+            selection.row_group, selection.num_rows, selection.maybe, selection.sure, tuple(reads[0]), tuple(reads[1]),
+            self._within.get(selection.row_group),
+        )  # fmt: skip
 
     def explain(self, *, execute: bool = True) -> Explanation:
         """What each index removed, and the pages, ranges, requests and bytes it came to.
@@ -239,22 +258,17 @@ class Scan:
         except MemoryError as error:
             raise LimitError(f"reading this takes more memory than there is: {error}", file=self.file.name) from error
 
-    def use_plan(self, groups: Sequence[RowGroupPlan]) -> None:
-        """Take the outcome of pruning from a plan instead of asking the indexes again.
-
-        Raises :class:`OptionError` for a plan that was made for another file.
-        """
+    def _take(self, groups: Sequence[RowGroupPlan]) -> None:
+        """The outcome of pruning, and what to read, from a plan."""
+        check_row_groups(groups, self.file)
+        self.row_groups = [group.row_group for group in groups]
+        self._within = {group.row_group: group.within for group in groups if group.within is not None}
+        self._selections = []
         for group in groups:
-            if group.num_rows != self.file.num_rows_of(group.row_group):
-                raise OptionError(
-                    f"the plan is for a row group of {group.num_rows} rows, this one has "
-                    f"{self.file.num_rows_of(group.row_group)}",
-                    file=self.file.name, row_group=group.row_group,
-                )  # fmt: skip
-        self._within |= {g.row_group: RowRanges.of(g.within, g.num_rows) for g in groups if g.within is not None}
-        self._selections = [
-            Selection(g.row_group, RowRanges.of(g.maybe, g.num_rows), RowRanges.of(g.sure, g.num_rows)) for g in groups
-        ]
+            selection = Selection(group.row_group, group.maybe, group.sure)
+            needs = [{w.node.column: w.rows for w in wanted} for wanted in self._all_wanted(selection)]
+            selection.planned = check_reads(group, self.file, *needs)
+            self._selections.append(selection)
 
     def _filter_columns(self, selection: Selection) -> list[Wanted]:
         """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
@@ -282,7 +296,7 @@ class Scan:
         except ChecksumError:
             raise
         except CorruptFileError as error:
-            if not any(loc is not None for s in selections for loc in s.locations.values()):
+            if not any(map(_knows_pages, selections)):
                 raise
             warnings.warn(f"reading without page indexes: {error}", CorruptIndexWarning, stacklevel=6)
             return self._read([self._without_index(s) for s in selections], outputs, limit)
@@ -328,6 +342,12 @@ class Scan:
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
         return undecided.select(evaluate_rows(self.predicate, columns, levels=levels)) | selection.sure
+
+
+def _knows_pages(selection: Selection) -> bool:
+    """Whether any column is read by page locations, which may be wrong."""
+    planned = selection.planned or {}
+    return any(known is not None for known in (*selection.locations.values(), *(r.pages for r in planned.values())))
 
 
 def _set_last_apart(batches: list[Batch], size: int) -> None:
