@@ -70,6 +70,16 @@ class ParquetFile:
     def __repr__(self) -> str:
         return f"<ParquetFile {self._file.name}: {self.metadata.num_rows} rows, {self.num_row_groups} row groups>"
 
+    def __arrow_c_schema__(self) -> object:
+        return self.scan().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All rows as a stream of Arrow batches: see :meth:`Scan.__arrow_c_stream__`."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        return self.scan().__pyparq_stream__()
+
     # ---- what the file says of itself
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from operator import index
 from typing import Any
@@ -17,6 +18,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
+from pyparq.kernels import arrow_stream
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
@@ -30,6 +32,7 @@ from pyparq.read.plan_check import check_reads, check_row_groups, check_state
 from pyparq.read.project import project
 from pyparq.read.prune import Pruner, Selection, StageReport
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
+from pyparq.read.stream import ScanStream
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 from pyparq.threads import map_tasks
@@ -45,6 +48,10 @@ class Scan:
     """One question to one file: which ``columns`` of the rows where ``filters`` is true.
 
     Made by :meth:`pyparq.ParquetFile.scan`. Nothing is read before one of the methods below asks for it.
+
+    Anything that speaks the Arrow PyCapsule interface takes a scan as a stream, row group by row group:
+    ``duckdb.sql("from scan")``, ``polars.DataFrame(scan)``, ``pyarrow.RecordBatchReader.from_stream(scan)``. So does
+    ``pyparq.write_table(scan, ...)``, also to the path that the scan reads from.
     """
 
     def __init__(
@@ -123,7 +130,7 @@ class Scan:
         schema = restore_batches(batches, self.outputs, self.schema, self.file.options.limits.max_column)
         return Table(*widen_columns(schema, batches))
 
-    def batches(self, batch_size: int | None = BATCH_ROWS) -> Iterator[Batch]:
+    def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows, in order, in :class:`pyparq.table.Batch` values of at most ``batch_size`` rows (``None``: as
         many as a row group has) and less than 2 GiB of text in a column. All have one schema.
 
@@ -160,6 +167,32 @@ class Scan:
                 left -= sum(batch.num_rows for batch in batches)
             yield batches
             del batches
+
+    def __arrow_c_schema__(self) -> object:
+        return ScanStream(self._again()).get_schema()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`batches`.
+
+        Each call is a run of its own, which reads one row group after the other as batches are asked for. It keeps the
+        file open; after :meth:`pyparq.ParquetFile.close` the next batch is an error. ``requested_schema`` is not
+        heeded, as the protocol allows: consumers cast.
+        """
+        return arrow_stream(ScanStream(self._again()))
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        """The same for pyparq's own writer: schema and batches, with errors as they are."""
+        stream = ScanStream(self._again())
+        return stream.schema, stream
+
+    def _again(self) -> Scan:
+        """The same question, of which nothing was read yet, with counts of its own."""
+        other = copy(self)
+        other.file = self.file.fork()
+        other.reader, other.reports, other.rows_returned = ColumnReader(other.file), [], None
+        planned = [s for s in self._selections or () if s.planned is not None]
+        other._selections = [replace(s, dictionaries={}) for s in planned] or None
+        return other
 
     def count(self) -> int:
         """How many rows match; without reading any column where the indexes alone can tell."""
