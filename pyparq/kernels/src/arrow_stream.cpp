@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 extern "C" {
 
@@ -50,6 +52,37 @@ constexpr const char* STREAM = "arrow_array_stream";
 
 // Set before the interpreter goes: from then on a thread that asked for the GIL would wait for ever, or be ended.
 std::atomic<bool> gone{false};
+// Callbacks that are with Python now. The interpreter waits for them: where they ended in the middle of C++, the process
+// would be aborted.
+std::atomic<int> inside{0};
+
+constexpr auto LONGEST_WAIT = std::chrono::seconds(10);
+
+// Whether Python may be called, for as long as this lives.
+class Visit {
+  public:
+    Visit() {
+        ++inside;  // first, so that whoever waits sees either this or nothing to come
+        if (gone) --inside, welcome_ = false;
+    }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+    ~Visit() {
+        if (welcome_) --inside;
+    }
+    explicit operator bool() const { return welcome_; }
+
+  private:
+    bool welcome_ = true;
+};
+
+void let_nobody_in() {
+    gone = true;
+    nb::gil_scoped_release nogil;
+    const auto until = std::chrono::steady_clock::now() + LONGEST_WAIT;
+    while (inside > 0 && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 struct Run {
     PyObject* producer;  // owned, but released only under the GIL
@@ -87,7 +120,8 @@ template <class Work>
 int with_python(ArrowArrayStream* stream, const Work& work) {
     auto* run = static_cast<Run*>(stream->private_data);
     if (run->failed != 0) return run->failed;
-    if (gone) {
+    Visit visit;
+    if (!visit) {
         run->error = "the interpreter is shutting down";
         return run->failed = ECANCELED;
     }
@@ -137,7 +171,8 @@ extern "C" void stream_release(ArrowArrayStream* stream) {
     std::unique_ptr<Run> run(static_cast<Run*>(stream->private_data));
     stream->release = nullptr;
     stream->private_data = nullptr;
-    if (gone) return;  // what the producer holds goes with the process
+    Visit visit;
+    if (!visit) return;  // what the producer holds goes with the process
     nb::gil_scoped_acquire gil;
     nb::error_scope outer;
     PyObject* done = PyObject_CallMethod(run->producer, "close", nullptr);
@@ -170,5 +205,8 @@ nb::object arrow_stream(nb::object producer) {
 void bind_arrow_stream(nb::module_& m) {
     m.def("arrow_stream", &pyparq::arrow_stream, nb::arg("producer"));
     pyparq::gone = false;
-    nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { pyparq::gone = true; }));
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&pyparq::let_nobody_in));
+    nb::module_ os = nb::module_::import_("os");
+    if (nb::hasattr(os, "register_at_fork"))  // a child has none of the threads that were inside
+        os.attr("register_at_fork")(nb::arg("after_in_child") = nb::cpp_function([] { pyparq::inside = 0; }));
 }
