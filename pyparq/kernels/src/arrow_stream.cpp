@@ -148,6 +148,19 @@ void move_out(const nb::object& capsule, const char* name, T* out) {
     held->release = nullptr;
 }
 
+// Releasing an array takes the GIL too, for the Python objects that own its buffers: not when the interpreter is gone.
+extern "C" void array_release(ArrowArray* array) {
+    std::unique_ptr<ArrowArray> made(static_cast<ArrowArray*>(array->private_data));
+    array->release = nullptr;
+    Visit visit;
+    if (visit) made->release(made.get());
+}
+
+void guard_release(ArrowArray* array) {
+    array->private_data = new ArrowArray(*array);
+    array->release = array_release;
+}
+
 extern "C" int stream_get_schema(ArrowArrayStream* stream, ArrowSchema* out) {
     return with_python(stream, [out](nb::handle producer) {
         move_out(nb::object(producer.attr("get_schema")()), "arrow_schema", out);
@@ -158,7 +171,9 @@ extern "C" int stream_get_next(ArrowArrayStream* stream, ArrowArray* out) {
     out->release = nullptr;  // the end, unless there is one more
     return with_python(stream, [out](nb::handle producer) {
         nb::object capsule = producer.attr("get_next")();
-        if (!capsule.is_none()) move_out(capsule, "arrow_array", out);
+        if (capsule.is_none()) return;
+        move_out(capsule, "arrow_array", out);
+        guard_release(out);
     });
 }
 
