@@ -157,7 +157,7 @@ class ColumnReader:
                 decoder.feed([StoredPage(header, body, "dictionary")])
         parts, listed, k = list(stored), list[PageRead](), 0
         while read.pages is not None and k < len(parts):
-            k += decoder.feed_many(read.pages.at(slice(k, None)) if k else read.pages, parts[k:])
+            k += decoder.feed_many(read.pages, parts, k)
             if k == len(parts):
                 return
             listed = listed or list(read.pages)

@@ -209,12 +209,12 @@ class ChunkDecoder:
             self._append(page.ordinal, parts)
         self.pages_decoded += 1
 
-    def feed_many(self, pages: Pages, stored: Sequence[memoryview]) -> int:
-        """Decode the first of these pages of a plan together, as far as :class:`SparseRows` can; how many they are."""
+    def feed_many(self, pages: Pages, stored: Sequence[memoryview], at: int) -> int:
+        """Decode pages of a plan together from page ``at`` on, as far as :class:`SparseRows` can; how many they are."""
         if self._sparse is None:
             return 0
-        count = self._sparse.take_many(pages, stored, self._num_entries())
-        self._count(sum(pages.num_rows[:count].tolist()))
+        count = self._sparse.take_many(pages, stored, at, self._num_entries())
+        self._count(sum(pages.num_rows[at : at + count].tolist()))
         self.pages_decoded += count
         return count
 

@@ -102,15 +102,17 @@ class SparseRows:
         self._misses = 0
         self.picked: list[Picked] = []
 
-    def take_many(self, pages: Pages, stored: Sequence[memoryview], entries: int | None) -> int:
-        """Pick the wanted rows of pages that a plan names, up to the first that is in any way special; returns how many
-        these are. Whatever there is to say of that one, :meth:`take` says.
+    def take_many(self, pages: Pages, stored: Sequence[memoryview], at: int, entries: int | None) -> int:
+        """Pick the wanted rows of pages that a plan names, from page ``at`` on, up to the first that is in any way
+        special; returns how many these are. Whatever there is to say of that one, :meth:`take` says.
 
         Each of them has such rows. Those with indices know of so many ``entries`` in their dictionary."""
         together = self._together
         if together is None:
             return 0
         self.settle(entries)
+        if at:
+            pages, stored = pages.at(slice(at, None)), stored[at:]
         ordinals, counts = pages.ordinals, pages.num_rows
         limits = np.append(pages.first_rows, pages.first_rows[-1] + counts[-1])
         edges, first_rows = self._wanted.searchsorted(limits), limits[:-1]
