@@ -507,3 +507,13 @@ def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> 
     0: nothing. 1: the first rows do not rise from 0 to below `num_rows`. 2: a page is empty or begins outside of
     [start, end). 3: pages overlap, are out of order, or go beyond `end`.
     """
+
+# --- the Arrow C stream interface ---
+def arrow_stream(producer: Any) -> Any:
+    """An `arrow_array_stream` capsule whose callbacks ask `producer`, from whatever thread they are called.
+
+    `get_schema()` gives an `arrow_schema` capsule, `get_next()` an `arrow_array` capsule or None at the end; both are
+    emptied. `close()` is called when the stream is let go of, read to its end or not. An exception becomes an errno
+    and the text "Type: message", and the stream then fails in the same way for good; KeyboardInterrupt is raised again
+    where Python runs next. Once the interpreter shuts down the producer is called no more.
+    """

@@ -17,8 +17,8 @@ from pyparq.read.extents import Extents
 from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import Chunk, OpenFile
+from pyparq.read.page_reads import ColumnRead, Needed, PageRead, plan_column
 from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, PageWalk, StoredPage, read_header
-from pyparq.read.plan import ColumnRead, Needed, plan_column
 from pyparq.read.prune import Selection
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
@@ -70,24 +70,29 @@ class ColumnReader:
 
     def plan(self, wanted: Sequence[Wanted]) -> list[ColumnRead]:
         """The pages to read, after fetching the OffsetIndexes that this takes (all in one step)."""
-        missing = [
-            self.file.chunk(w.selection.row_group, w.node)
-            for w in wanted
-            if not w.rows.is_all and w.node.column not in w.selection.locations and self.options.use_page_index
-        ]
-        found = read_locations(self.file, missing) if missing else {}
+        self.locate([w for w in wanted if not w.rows.is_all])
         reads: list[ColumnRead] = []
         needed: Needed | None = None
         for w in wanted:
-            group, column = w.selection.row_group, w.node.column
-            if column not in w.selection.locations and not w.rows.is_all:
-                w.selection.locations[column] = found.get((group, column))
+            column, planned = w.node.column, w.selection.planned
+            if planned is not None:
+                reads.append(planned[column].narrowed(w.rows))
+                continue
             locations = w.selection.locations.get(column) if self.options.use_page_index else None
             known = column in w.selection.dictionaries
-            chunk = self.file.chunk(group, w.node)
+            chunk = self.file.chunk(w.selection.row_group, w.node)
             read, needed = plan_column(chunk, w.rows, locations, has_dictionary=known, last=needed)
             reads.append(read)
         return reads
+
+    def locate(self, wanted: Sequence[Wanted]) -> None:
+        """Fetch the OffsetIndexes of these columns, of those that are not known, in one step."""
+        missing = [w for w in wanted if w.selection.planned is None and w.node.column not in w.selection.locations]
+        if not missing or not self.options.use_page_index:
+            return
+        found = read_locations(self.file, [self.file.chunk(w.selection.row_group, w.node) for w in missing])
+        for w in missing:
+            w.selection.locations[w.node.column] = found.get((w.selection.row_group, w.node.column))
 
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
         """Decode all that is wanted, in order; large chunks on threads of their own."""
@@ -116,7 +121,7 @@ class ColumnReader:
         # Single pages of a local file hardly merge with other columns': each thread may as well read its own.
         apart = threads and self.file.fetcher.source.is_local
         for k, (read, size) in enumerate(zip(reads, sizes, strict=True)):
-            if size < TOGETHER and not (apart and read.pages is not None and size >= TASK_FROM):
+            if size < TOGETHER and not (apart and read.whole is None and size >= TASK_FROM):
                 groups.setdefault(read.row_group, []).append(k)
         found = self.file.fetcher.fetch_groups([[r for k in part for r in reads[k].ranges] for part in groups.values()])
         fetched: dict[int, list[memoryview]] = {}
@@ -132,7 +137,7 @@ class ColumnReader:
         except ChecksumError:
             raise
         except CorruptFileError:
-            longer = beyond_its_size(self.file, chunk, data[0]) if read.pages is None else None
+            longer = beyond_its_size(self.file, chunk, data[0]) if read.whole is not None else None
             if longer is None:
                 raise
         data = self.file.fetcher.fetch([(longer.start, longer.size)])
@@ -154,7 +159,7 @@ class ColumnReader:
             chunk, self.options, _slots_in(chunk, rows.count), known, kept, only, buffers, self.account
         )
         try:
-            if read.pages is None:
+            if read.whole is not None:
                 start, end = chunk.start, chunk.start + self._feed_whole(decoder, data[0], alone)
             else:
                 start, end = self._feed_pages(decoder, read, data)
@@ -186,18 +191,19 @@ class ColumnReader:
 
     def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> Range:
         """Decode the pages of a plan; from where to where they lie, with the dictionary that is read."""
-        stored, pages, ranges = iter(data), read.pages or (), read.ranges
+        stored, ranges = iter(data), read.ranges
         extent = (ranges[0][0], sum(ranges[-1])) if ranges else (0, 0)
         if read.dictionary is not None:
             header, body, _ = read_header(next(stored), 0, decoder.chunk, self.options, "dictionary")
             if header.type == DICTIONARY_PAGE:
                 decoder.feed([StoredPage(header, body, "dictionary")])
-        parts, k = list(stored), 0
-        while k < len(pages):
-            k += decoder.feed_many(pages[k:], parts[k:])
-            if k == len(pages):
+        parts, listed, k = list(stored), list[PageRead](), 0
+        while read.pages is not None and k < len(parts):
+            k += decoder.feed_many(read.pages, parts, k)
+            if k == len(parts):
                 break
-            page = pages[k]
+            listed = listed or list(read.pages)
+            page = listed[k]
             with located(row_group=read.row_group, column=read.name, page=page.ordinal):
                 decoder.row = page.first_row
                 header, body, _ = read_header(parts[k], 0, decoder.chunk, self.options, page.ordinal)

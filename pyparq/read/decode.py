@@ -25,6 +25,7 @@ from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
 from pyparq.read.many import SpelledPage, Together
 from pyparq.read.narrow import Int64Array, Narrower, decode_at
 from pyparq.read.open import Chunk
+from pyparq.read.page_reads import Pages
 from pyparq.read.pages import (
     Levels,
     PageBuffers,
@@ -37,7 +38,6 @@ from pyparq.read.pages import (
     room_of,
 )
 from pyparq.read.physical import check_utf8, converted_size, to_column
-from pyparq.read.plan import PageRead
 from pyparq.read.sparse import Picked, SparseRows
 from pyparq.schemas.values import BinaryValues, Values, concat_values, count_of, size_of
 
@@ -241,12 +241,12 @@ class ChunkDecoder:
             self._append(page.ordinal, parts)
         self.pages_decoded += 1
 
-    def feed_many(self, pages: Sequence[PageRead], stored: Sequence[memoryview]) -> int:
-        """Decode the first of these pages of a plan together, as far as :class:`SparseRows` can; how many they are."""
+    def feed_many(self, pages: Pages, stored: Sequence[memoryview], at: int) -> int:
+        """Decode pages of a plan together from page ``at`` on, as far as :class:`SparseRows` can; how many they are."""
         if self._sparse is None:
             return 0
-        count = self._sparse.take_many(pages, stored, self._num_entries())
-        self._count(sum(page.num_rows for page in pages[:count]))
+        count = self._sparse.take_many(pages, stored, at, self._num_entries())
+        self._count(sum(pages.num_rows[at : at + count].tolist()))
         self.pages_decoded += count
         return count
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyparq.encryption.reading import ChunkDecryption, FileDecryption
-from pyparq.errors import CorruptFileError, EncryptionError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
-from pyparq.io.fetch import Fetcher, IOCounts
+from pyparq.io.fetch import Fetcher, IOCounts, gap_of
 from pyparq.io.source import open_source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
@@ -73,6 +73,16 @@ def _of_rows(meta: Any, num_rows: int) -> Any:
     return other
 
 
+class FileState(NamedTuple):
+    """What a file is like: its size in bytes, and the CRC-32 of its footer."""
+
+    size: int
+    checksum: int
+
+    def __str__(self) -> str:
+        return f"{self.size:,} bytes, footer checksum {self.checksum:08x}"
+
+
 class OpenFile:
     """An open file: where bytes come from (``fetcher``), what they mean (``footer``, ``tree``)."""
 
@@ -83,6 +93,7 @@ class OpenFile:
         self.footer = footer
         self.decryption = decryption
         self.options = options
+        self._closed = [False]  # one for all forks
         shared = schema_of(footer, options)
         self.tree: SchemaTree = shared.tree
         self.key_values = dict(shared.key_values)
@@ -242,9 +253,9 @@ class OpenFile:
             raise CorruptFileError(f"the column chunk in this place says that it is of column {'.'.join(stated)}")
 
     @property
-    def identity(self) -> tuple[int, int]:
-        """Size and footer checksum: the same for the same file, wherever it lies."""
-        return self.fetcher.source.size, self.footer.checksum
+    def identity(self) -> FileState:
+        """The same for the same file, wherever it lies."""
+        return FileState(self.fetcher.source.size, self.footer.checksum)
 
     def fork(self) -> OpenFile:
         """The same file, with I/O counts of its own: one scan's do not show in another's."""
@@ -252,8 +263,23 @@ class OpenFile:
         other.fetcher = self.fetcher.fork()
         return other
 
+    def with_options(self, options: ReadOptions) -> OpenFile:
+        """A fork that is read by other options, but with the keys that it was opened with."""
+        fetcher = self.fetcher.fork(gap_of(self.fetcher.source, options.coalesce_gap))
+        other = OpenFile(fetcher, self.footer, self.decryption, options)
+        other.open_counts, other._closed = self.open_counts, self._closed
+        if other.tree is self.tree:
+            other._chunks, other._rows = self._chunks, self._rows
+        return other
+
     def close(self) -> None:
+        self._closed[0] = True
         self.fetcher.source.close()
+
+    def check_open(self) -> None:
+        """Raises :class:`OptionError` after :meth:`close`, whatever the source still has."""
+        if self._closed[0]:
+            raise OptionError("the file is closed", file=self.name)
 
 
 def open_file(where: Any, options: ReadOptions) -> OpenFile:

@@ -28,6 +28,7 @@ from pyparq.read.bloom_probe import Probe, run_probes
 from pyparq.read.decode import decode_dictionary
 from pyparq.read.indexes import read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
+from pyparq.read.page_reads import ColumnRead
 from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.selectivity import USELESS, kept_share
 from pyparq.schemas.tree import Node
@@ -45,6 +46,8 @@ class Selection:
     """Decoded dictionaries by leaf column."""
     locations: dict[int, PageLocations | None] = field(default_factory=dict)
     """Page locations by leaf column; ``None`` where there is no usable OffsetIndex."""
+    planned: Mapping[int, ColumnRead] | None = None
+    """What a plan says to read, by leaf column: no index is asked then."""
 
     @property
     def num_rows(self) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from operator import index
 from typing import Any
@@ -18,6 +19,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
+from pyparq.kernels import arrow_stream
 from pyparq.options import ColumnName
 from pyparq.printing import printable
 from pyparq.read.assemble import assemble
@@ -27,10 +29,13 @@ from pyparq.read.fields import Output
 from pyparq.read.fit import Stream, restore_batches
 from pyparq.read.leaf import DecodedLeaf, slot_level
 from pyparq.read.open import OpenFile
-from pyparq.read.plan import RowGroupPlan, ScanPlan
+from pyparq.read.page_reads import with_pages
+from pyparq.read.plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
+from pyparq.read.plan_check import check_reads, check_row_groups, check_state
 from pyparq.read.project import project
 from pyparq.read.prune import Pruner, Selection, StageReport
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
+from pyparq.read.stream import ScanStream
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 from pyparq.threads import map_tasks
@@ -46,6 +51,10 @@ class Scan:
     """One question to one file: which ``columns`` of the rows where ``filters`` is true.
 
     Made by :meth:`pyparq.ParquetFile.scan`. Nothing is read before one of the methods below asks for it.
+
+    Anything that speaks the Arrow PyCapsule interface takes a scan as a stream, row group by row group:
+    ``duckdb.sql("from scan")``, ``polars.DataFrame(scan)``, ``pyarrow.RecordBatchReader.from_stream(scan)``. So does
+    ``pyparq.write_table(scan, ...)``, also to the path that the scan reads from.
     """
 
     def __init__(
@@ -60,7 +69,7 @@ class Scan:
     ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
-        self.file = file = file.fork()
+        self.file = file
         self.columns = None if columns is None else list(columns)
         self.filters = filters
         self.outputs: list[Output] = project(file.tree, columns, file.fields)
@@ -73,6 +82,15 @@ class Scan:
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
         self._selections: list[Selection] | None = None
+
+    @classmethod
+    def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
+        """The scan that ``plan`` stands for: see :meth:`pyparq.ParquetFile.scan_of`."""
+        check_state(plan, file)
+        own = {name: getattr(file.options, name) for name in NOT_PLANNED}
+        scan = cls(file.with_options(replace(plan.options, **own)), plan.columns, plan.filters, [], limit=plan.limit)
+        scan._take(plan.row_groups)
+        return scan
 
     @printable
     def __repr__(self) -> str:
@@ -117,7 +135,7 @@ class Scan:
         schema = restore_batches(batches, self.outputs, self.schema, self.file.options.limits.max_column)
         return Table(*widen_columns(schema, batches))
 
-    def batches(self, batch_size: int | None = BATCH_ROWS) -> Iterator[Batch]:
+    def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows, in order, in :class:`pyparq.table.Batch` values of at most ``batch_size`` rows (``None``: as
         many as a row group has) and less than 2 GiB of text in a column. All have one schema.
 
@@ -159,6 +177,32 @@ class Scan:
             yield batches
             del batches
 
+    def __arrow_c_schema__(self) -> object:
+        return ScanStream(self._again()).get_schema()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`batches`.
+
+        Each call is a run of its own, which reads one row group after the other as batches are asked for. It keeps the
+        file open; after :meth:`pyparq.ParquetFile.close` the next batch is an error. ``requested_schema`` is not
+        heeded, as the protocol allows: consumers cast.
+        """
+        return arrow_stream(ScanStream(self._again()))
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        """The same for pyparq's own writer: schema and batches, with errors as they are."""
+        stream = ScanStream(self._again())
+        return stream.schema, stream
+
+    def _again(self) -> Scan:
+        """The same question, of which nothing was read yet, with counts of its own."""
+        other = copy(self)
+        other.file = self.file.fork()
+        other.reader, other.reports, other.rows_returned = ColumnReader(other.file), [], None
+        planned = [s for s in self._selections or () if s.planned is not None]
+        other._selections = [replace(s, dictionaries={}) for s in planned] or None
+        return other
+
     def count(self) -> int:
         """How many rows match; without reading any column where the indexes alone can tell."""
         if isinstance(self.predicate, Constant):
@@ -174,27 +218,35 @@ class Scan:
 
     def plan(self) -> ScanPlan:
         """What the scan will read, as a plain value: see :class:`pyparq.read.plan.ScanPlan`. Prunes, reads no data."""
-        groups = []
-        for selection in self._prune():
-            first = self._filter_columns(selection)
-            columns = {w.node.column for w in first}
-            rest = [
-                Wanted(selection, leaf, selection.maybe)
-                for output in self.outputs
-                for leaf in output.leaves
-                if leaf.column not in columns
-            ]
-            reads = self.reader.plan(first), self.reader.plan(rest)
-            groups.append(
-                RowGroupPlan(
-                    selection.row_group, selection.num_rows, tuple(selection.maybe), tuple(selection.sure),
-                    tuple(reads[0]), tuple(reads[1]), tuple(self._rows_asked(selection)),
-                )
-            )  # fmt: skip
-        options = replace(self.file.options, decryption=None)  # keys do not travel
-        return ScanPlan(
-            self.file.name, self.columns, self.filters, options, tuple(groups), self.limit, self.file.identity
+        with self._reading():
+            # Dictionaries that pruning decoded do not travel: they are read again where they are needed.
+            parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]
+            # Filtering may narrow what is read whole as yet: that takes its pages.
+            self.reader.locate([w for first, rest in parts for w in first + rest if first or not w.rows.is_all])
+            groups = [self._plan_row_group(s, *part) for s, part in zip(self._prune(), parts, strict=True)]
+        file = self.file
+        header = PlanHeader(
+            file.name, self.columns, self.filters, plan_options(file.options), self.limit, file.identity
         )
+        return header.plan(groups)
+
+    def _all_wanted(self, selection: Selection) -> tuple[list[Wanted], list[Wanted]]:
+        """The filter columns, and at most this of the others."""
+        first = self._filter_columns(selection)
+        columns = {w.node.column for w in first}
+        leaves = (leaf for output in self.outputs for leaf in output.leaves if leaf.column not in columns)
+        return first, [Wanted(selection, leaf, selection.maybe) for leaf in leaves]
+
+    def _plan_row_group(self, selection: Selection, first: list[Wanted], rest: list[Wanted]) -> RowGroupPlan:
+        reads = [self.reader.plan(first), self.reader.plan(rest)]
+        if first and selection.planned is None:
+            for k, (w, read) in enumerate(zip(rest, reads[1], strict=True)):
+                chunk = self.file.chunk(selection.row_group, w.node)
+                reads[1][k] = with_pages(read, chunk, selection.locations.get(w.node.column))
+        return RowGroupPlan(
+            selection.row_group, selection.num_rows, selection.maybe, selection.sure, tuple(reads[0]), tuple(reads[1]),
+            self._within.get(selection.row_group),
+        )  # fmt: skip
 
     def explain(self, *, execute: bool = True) -> Explanation:
         """What each index removed, and the pages, ranges, requests and bytes it came to.
@@ -250,22 +302,17 @@ class Scan:
         except MemoryError as error:
             raise LimitError(f"reading this takes more memory than there is: {error}", file=self.file.name) from error
 
-    def use_plan(self, groups: Sequence[RowGroupPlan]) -> None:
-        """Take the outcome of pruning from a plan instead of asking the indexes again.
-
-        Raises :class:`OptionError` for a plan that was made for another file.
-        """
+    def _take(self, groups: Sequence[RowGroupPlan]) -> None:
+        """The outcome of pruning, and what to read, from a plan."""
+        check_row_groups(groups, self.file)
+        self.row_groups = [group.row_group for group in groups]
+        self._within = {group.row_group: group.within for group in groups if group.within is not None}
+        self._selections = []
         for group in groups:
-            if group.num_rows != self.file.num_rows_of(group.row_group):
-                raise OptionError(
-                    f"the plan is for a row group of {group.num_rows} rows, this one has "
-                    f"{self.file.num_rows_of(group.row_group)}",
-                    file=self.file.name, row_group=group.row_group,
-                )  # fmt: skip
-        self._within |= {g.row_group: RowRanges.of(g.within, g.num_rows) for g in groups if g.within is not None}
-        self._selections = [
-            Selection(g.row_group, RowRanges.of(g.maybe, g.num_rows), RowRanges.of(g.sure, g.num_rows)) for g in groups
-        ]
+            selection = Selection(group.row_group, group.maybe, group.sure)
+            needs = [{w.node.column: w.rows for w in wanted} for wanted in self._all_wanted(selection)]
+            selection.planned = check_reads(group, self.file, *needs)
+            self._selections.append(selection)
 
     def _filter_columns(self, selection: Selection) -> list[Wanted]:
         """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
@@ -294,7 +341,7 @@ class Scan:
         except ChecksumError:
             raise
         except CorruptFileError as error:
-            if not any(loc is not None for s in selections for loc in s.locations.values()):
+            if not any(map(_knows_pages, selections)):
                 raise
             warnings.warn(f"reading without page indexes: {error}", CorruptIndexWarning, stacklevel=6)
             self.reader.account.rewind(used)
@@ -361,6 +408,12 @@ class Scan:
         with located(row_group=selection.row_group, column=output.field.name):
             self.reader.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
             return assemble(output.shape, output.stored, leaves, rows.count)
+
+
+def _knows_pages(selection: Selection) -> bool:
+    """Whether any column is read by page locations, which may be wrong."""
+    planned = selection.planned or {}
+    return any(known is not None for known in (*selection.locations.values(), *(r.pages for r in planned.values())))
 
 
 def _set_last_apart(batches: list[Batch], size: int) -> None:

@@ -21,6 +21,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.account import Share
 from pyparq.read.many import Opened, Together
 from pyparq.read.open import Chunk
+from pyparq.read.page_reads import Pages
 from pyparq.read.pages import (
     DataHeader,
     Levels,
@@ -33,7 +34,6 @@ from pyparq.read.pages import (
     room_of,
     split_page,
 )
-from pyparq.read.plan import PageRead
 from pyparq.schemas.types import Physical
 from pyparq.schemas.values import BinaryValues, Values, from_plain_bytes
 
@@ -105,18 +105,19 @@ class SparseRows:
         self._misses = 0
         self.picked: list[Picked] = []
 
-    def take_many(self, pages: Sequence[PageRead], stored: Sequence[memoryview], entries: int | None) -> int:
-        """Pick the wanted rows of pages that a plan names, up to the first that is in any way special; returns how many
-        these are. Whatever there is to say of that one, :meth:`take` says.
+    def take_many(self, pages: Pages, stored: Sequence[memoryview], at: int, entries: int | None) -> int:
+        """Pick the wanted rows of pages that a plan names, from page ``at`` on, up to the first that is in any way
+        special; returns how many these are. Whatever there is to say of that one, :meth:`take` says.
 
         Each of them has such rows. Those with indices know of so many ``entries`` in their dictionary."""
         together = self._together
         if together is None:
             return 0
         self.settle(entries)
-        counts = np.array([page.num_rows for page in pages], np.int64)
-        limits = np.array([page.first_row for page in pages] + [pages[-1].first_row + pages[-1].num_rows], np.int64)
-        ordinals = np.array([page.ordinal for page in pages], np.int64)
+        if at:
+            pages, stored = pages.at(slice(at, None)), stored[at:]
+        ordinals, counts = pages.ordinals, pages.num_rows
+        limits = np.append(pages.first_rows, pages.first_rows[-1] + counts[-1])
         edges, first_rows = self._wanted.searchsorted(limits), limits[:-1]
         firsts = self._wanted[edges[1:] - 1] - first_rows + 1 if self._in_part else counts
         planned, done = PlannedPages(stored, ordinals, first_rows, counts, firsts, edges), 0
