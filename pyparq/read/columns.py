@@ -17,7 +17,7 @@ from pyparq.read.plan import ColumnRead, Needed, plan_column
 from pyparq.read.prune import Selection
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
-from pyparq.threads import cpu_count, map_tasks
+from pyparq.threads import check_stopped, cpu_count, map_tasks
 
 THREADS_FROM = 2 << 20
 """From this many stored bytes on, decoding is worth handing to threads."""
@@ -152,6 +152,7 @@ class ColumnReader:
                 decoder.feed([StoredPage(header, body, "dictionary")])
         parts, k = list(stored), 0
         while k < len(pages):
+            check_stopped()
             k += decoder.feed_many(pages[k:], parts[k:])
             if k == len(pages):
                 return

@@ -38,6 +38,7 @@ from pyparq.read.physical import check_utf8, to_column
 from pyparq.read.plan import PageRead
 from pyparq.read.sparse import Picked, SparseRows
 from pyparq.schemas.values import BinaryValues, Values, concat_values, count_of
+from pyparq.threads import check_stopped
 
 WAITING = 1 << 20
 """Bytes of pages, opened, levels included, that one call opens, and one decodes where they are of a dictionary. Between
@@ -120,6 +121,7 @@ class ChunkDecoder:
         """Decode pages in order; a dictionary page among them becomes the dictionary. ``ahead``: with a second thread
         to open some of them."""
         for page, parts, placed in self._opened(pages, ahead):
+            check_stopped()
             if page.ordinal == "dictionary":
                 if self.dictionary is None:
                     self.dictionary = decode_dictionary(page, self.chunk, self.options)
@@ -145,6 +147,7 @@ class ChunkDecoder:
         """Decode pages as long as they can be opened together; whether those behind the next may be tried again."""
         fed = False
         while True:
+            check_stopped()
             if not self._waiting:
                 self._buffers.clear()
             try:
