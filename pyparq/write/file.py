@@ -17,7 +17,7 @@ from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
 from pyparq.ingest import ingest
 from pyparq.ingest.normalize import normal_schema
-from pyparq.io.sibling import base_name, sibling_path, sibling_stored
+from pyparq.io.sibling import base_name, sibling_of, sibling_stored
 from pyparq.io.sink import Sink, open_sink
 from pyparq.options import WriteOptions
 from pyparq.schemas.arrow_ipc_write import stored_schema
@@ -31,18 +31,21 @@ from pyparq.write.plan import check_options, make_plan, within_ordinals
 from pyparq.write.rows import RowBuffer
 
 
-def write_table(data: Any, where: Any, *, schema: Any = None, **options: Any) -> None:
+def write_table(
+    data: Any, where: Any, *, schema: Any = None, storage_options: Mapping[str, Any] | None = None, **options: Any
+) -> None:
     """Write a table to one Parquet file.
 
     ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
     pandas DataFrame, a dict of numpy arrays or lists. ``where``: a path (replaced only when the new file is
-    complete), a URL, or a writable binary file object (the file's offsets count from where it stands). ``schema``: what
-    to write it as. ``options``: see :class:`pyparq.options.WriteOptions`.
+    complete), a URL, a writable binary file object (the file's offsets count from where it stands), or what
+    ``fsspec.open(url, "wb")`` gives. ``schema``: what to write it as. ``storage_options``: for the file system of a URL
+    (docs/urls.md). ``options``: see :class:`pyparq.options.WriteOptions`.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
     :class:`OptionError` for options; what was at ``where`` is then untouched.
     """
-    with ParquetWriter(where, schema, **options) as writer:
+    with ParquetWriter(where, schema, storage_options=storage_options, **options) as writer:
         writer._write(data, None, last=True)
 
 
@@ -68,7 +71,9 @@ class ParquetWriter:
     appears under its name only when the file is complete.
     """
 
-    def __init__(self, where: Any, schema: Any = None, **options: Any) -> None:
+    def __init__(
+        self, where: Any, schema: Any = None, *, storage_options: Mapping[str, Any] | None = None, **options: Any
+    ) -> None:
         given = WriteOptions.make(options)
         check_options(given)
         check_properties(given.encryption)
@@ -84,7 +89,7 @@ class ParquetWriter:
         self._sink: Sink | None = None
         if self._schema is not None:
             make_plan(self._schema, self.options)  # before anything is created
-        self._sink = open_sink(where, self.options.fsync)
+        self._sink = open_sink(where, self.options.fsync, storage_options)
         try:
             if self._schema is not None:
                 self._begin(self._schema)
@@ -215,7 +220,7 @@ class ParquetWriter:
                 self._key_values.setdefault(text_key(key), text_value(key, value))
         encryption = file_encryption(self.options.encryption, [c.path for c in plan.columns], base_name(sink.name))
         if encryption.material is not None:
-            sibling_path(sink.name, "key material")  # refuses what has no place for it
+            sibling_of(sink, "key material")  # refuses what has no place for it
         layout = FileLayout(sink, plan, encryption)
         layout.start()
         self._schema = schema
@@ -265,7 +270,7 @@ class ParquetWriter:
             sink.commit()
             return
         name = sibling_name(base_name(sink.name))
-        with sibling_stored(sink.name, name, external_json(material), self.options.fsync):
+        with sibling_stored(sink, name, external_json(material), self.options.fsync):
             try:
                 sink.commit()
             except BaseException:
