@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.buffers import empty_results
 from pyparq.column import Column
 from pyparq.errors import DataError
-from pyparq.kernels import dict_encode_binary, narrow_offsets, take_binary
+from pyparq.kernels import dict_encode_binary, narrow_offsets, string_views, take_binary
 from pyparq.schemas.types import DataType
 
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
 _INT32_MAX = 2**31 - 1
+VIEW_BUFFER = _INT32_MAX
+"""Bytes of one buffer that string views point into: offsets in it are int32."""
+_INLINE = 12
+"""Bytes of a value that stands in its view."""
 
 
 def pack_mask(mask: Mask | None) -> tuple[npt.NDArray[np.uint8] | None, int]:
@@ -92,6 +98,8 @@ def null_column(type_: DataType, length: int) -> Column:
         return list_column(type_, np.zeros(length + 1, np.int64), null_column(type_.children[0].type, 0), none)
     if type_.is_binary_like:
         return binary_column(type_, np.zeros(length + 1, np.int64), np.empty(0, np.uint8), none)
+    if type_.format in VIEWS:
+        return _view_column(type_, np.zeros((length, 4), np.int32), (), none)
     if type_.format == "b":
         return fixed_column(type_, none, none)
     return fixed_column(type_, np.zeros((length, type_.byte_width), np.uint8), none)
@@ -151,7 +159,60 @@ def take(column: Column, rows: Int64Array) -> Column:
     if type_.is_binary_like:
         offsets, data = take_binary(np.ascontiguousarray(column.offsets()), _data(column), rows)
         return binary_column(type_, offsets, data, mask)
+    if type_.format in VIEWS:
+        return _view_column(type_, _views_of(column)[rows], column.buffers[1:-1], mask)
     return fixed_column(type_, column.values()[rows], mask)
+
+
+VIEWS = ("vu", "vz")
+
+
+def as_views(column: Column, type_: DataType) -> Column:
+    """A string or binary column as views of its bytes, in several buffers where one would pass 2 GiB."""
+    offsets, data = column.offsets(), _data(column)
+    if int(offsets[-1]) > VIEW_BUFFER:
+        first, last = int(offsets[0]), int(offsets[-1])
+        offsets, data = offsets - first, data[first:last]
+    views = empty_results((16 * column.length,), np.uint8)
+    validity, nulls = column.validity if column.null_count else None, column.null_count
+    bits = None if validity is None else validity.view(np.uint8)
+    starts = string_views(offsets, data, bits, column.offset, VIEW_BUFFER, views)
+    if column.offset:
+        validity, nulls = pack_mask(column.valid_mask())
+    buffers = [data[start:end] for start, end in pairwise([*starts, len(data)])]
+    return Column(type_, column.length, validity, (views, *buffers, _sizes(buffers)), nulls)
+
+
+def _sizes(buffers: Sequence[npt.NDArray[Any]]) -> Int64Array:
+    return np.array([len(buffer) for buffer in buffers], np.int64)
+
+
+def _views_of(column: Column) -> npt.NDArray[np.int32]:
+    """Four numbers for each value."""
+    views: npt.NDArray[np.int32] = column.buffers[0].view(np.int32).reshape(-1, 4)
+    return views[column.offset : column.offset + column.length]
+
+
+def _view_column(
+    type_: DataType, views: npt.NDArray[np.int32], buffers: Sequence[npt.NDArray[Any]], mask: Mask | None
+) -> Column:
+    validity, nulls = pack_mask(mask)
+    stored = np.ascontiguousarray(views).reshape(-1).view(np.uint8)
+    return Column(type_, len(views), validity, (stored, *buffers, _sizes(buffers)), nulls)
+
+
+def _concat_views(columns: Sequence[Column], mask: Mask | None) -> Column:
+    """Views over the buffers of all parts."""
+    parts: list[npt.NDArray[np.int32]] = []
+    buffers: list[npt.NDArray[Any]] = []
+    for column in columns:
+        views = _views_of(column)
+        if buffers:
+            views = views.copy()
+            views[:, 2] += np.where(views[:, 0] > _INLINE, len(buffers), 0).astype(np.int32)
+        parts.append(views)
+        buffers += [buffer.view(np.uint8) for buffer in column.buffers[1:-1]]
+    return _view_column(columns[0].type, np.concatenate(parts), buffers, mask)
 
 
 def _data(column: Column) -> npt.NDArray[np.uint8]:
@@ -206,6 +267,8 @@ def concat(columns: Sequence[Column]) -> Column:
         edges = [c.offsets() for c in columns]
         data = np.concatenate([_data(c)[int(e[0]) : int(e[-1])] for c, e in zip(columns, edges, strict=True)])
         return binary_column(type_, _join_offsets(edges), data, mask)
+    if type_.format in VIEWS:
+        return _concat_views(columns, mask)
     return fixed_column(type_, np.concatenate([c.values() for c in columns]), mask)
 
 
