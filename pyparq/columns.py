@@ -240,6 +240,9 @@ def concat(columns: Sequence[Column]) -> Column:
         raise DataError("no columns to join")
     if len(columns) == 1:
         return columns[0]
+    view = next((c.type for c in columns if c.type.format in VIEWS), None)
+    if view is not None:
+        columns = [c if c.type.format in VIEWS else as_views(c, view) for c in columns]
     type_ = next((c.type for c in columns if c.type.format in ("U", "Z", "+L")), columns[0].type)
     if type_.dictionary is not None:
         return _concat_dictionaries(columns)

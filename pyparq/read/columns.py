@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from pyparq.errors import located
 from pyparq.index.row_ranges import RowRanges
-from pyparq.read.decode import ChunkDecoder
+from pyparq.read.decode import ChunkDecoder, Kind
 from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, StoredPage, read_header, walk_pages
 from pyparq.read.plan import ColumnRead, Needed, plan_column
-from pyparq.read.prune import Selection
+from pyparq.read.prune import Selection, is_fully_dictionary
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
 from pyparq.threads import check_stopped, cpu_count, map_tasks
@@ -43,6 +43,8 @@ class Wanted:
     selection: Selection
     node: Node
     rows: RowRanges
+    tested: bool = False
+    """Are the values compared with something?"""
 
 
 class ColumnReader:
@@ -118,13 +120,13 @@ class ColumnReader:
         sparse = item.rows.count * PAYS_FROM <= read.num_rows
         rows = item.rows if sparse else read.row_ranges(chunk.num_rows)
         known = item.selection.dictionaries.get(read.column)
-        kept = self.file.fields.is_dictionary(item.node)
+        kind = self._kind(item, chunk, sparse)
         try:
             buffers = self._buffers.pop()
         except IndexError:
             buffers = PageBuffers()
         decoder = ChunkDecoder(
-            chunk, self.options, _slots_in(chunk, rows.count), known, kept, item.rows if sparse else None, buffers
+            chunk, self.options, _slots_in(chunk, rows.count), known, kind, item.rows if sparse else None, buffers
         )
         if read.pages is None:
             if alone and cpu_count() > 1:
@@ -143,6 +145,15 @@ class ColumnReader:
         leaf = decoder.finish(rows)
         self._buffers.append(buffers)
         return leaf
+
+    def _kind(self, item: Wanted, chunk: Chunk, sparse: bool) -> Kind:
+        """What the leaf is to come out as. Few rows would keep all entries of a dictionary of views alive."""
+        fields = self.file.fields
+        if fields.is_dictionary(item.node):
+            return "dictionary"
+        if sparse or item.tested or not fields.is_view(item.node) or not is_fully_dictionary(chunk.meta):
+            return "values"
+        return "views"
 
     def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> None:
         stored, pages = iter(data), read.pages or ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import Literal
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from pyparq.read.pages import (
 from pyparq.read.physical import check_utf8, to_column
 from pyparq.read.plan import PageRead
 from pyparq.read.sparse import Picked, SparseRows
+from pyparq.read.views import ViewBuilder
 from pyparq.schemas.values import BinaryValues, Values, concat_values, count_of
 from pyparq.threads import check_stopped
 
@@ -46,6 +48,11 @@ two calls a thread needs the GIL, and waits where another has it. More gained no
 
 WaitingPage = tuple[int | str, EncodedPage, int]
 """The ordinal of a page that is opened and not yet decoded, its indices, and their encoding."""
+
+Kind = Literal["values", "dictionary", "views"]
+"""What a leaf of byte arrays is built as."""
+
+_MAKE = {"values": make_builder, "dictionary": DictionaryBuilder, "views": ViewBuilder}
 
 _encoding_of = itemgetter(4)
 """Of a :data:`~pyparq.read.many.SpelledPage`."""
@@ -76,7 +83,7 @@ class ChunkDecoder:
         options: ReadOptions,
         num_slots: int,
         dictionary: Values | None = None,
-        keep_dictionary: bool = False,
+        kind: Kind = "values",
         only: RowRanges | None = None,
         buffers: PageBuffers | None = None,
     ) -> None:
@@ -102,8 +109,7 @@ class ChunkDecoder:
         nested = chunk.node.max_rep > 0
         self._narrower = None if only is None or not nested else Narrower(chunk.node.max_def, only)
         self._sparse = None if only is None or nested else SparseRows(chunk, options, only, self._buffers)
-        make = DictionaryBuilder if keep_dictionary else make_builder
-        self.builder: Builder | DictionaryBuilder = make(
+        self.builder: Builder | DictionaryBuilder | ViewBuilder = _MAKE[kind](
             self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column
         )
 
@@ -244,7 +250,10 @@ class ChunkDecoder:
         if self._sparse is not None:
             self._append_picked(self._sparse)
         builder = self.builder
-        column = builder.column() if isinstance(builder, DictionaryBuilder) else to_column(builder, self._leaf)
+        if isinstance(builder, (DictionaryBuilder, ViewBuilder)):
+            column = builder.column()
+        else:
+            column = to_column(builder, self._leaf)
         leaf = DecodedLeaf(self.chunk.node, column, self._all_def_levels(), self._all_rep_levels(), rows)
         leaf.check_rows()
         if leaf.rep_levels is None and column.length != rows.count:
