@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from pyparq import forks
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -38,15 +40,12 @@ def pool() -> ThreadPoolExecutor:
         return _pool
 
 
+@forks.in_child
 def _forget_pool() -> None:
     """A forked child has none of its parent's threads."""
     global _pool, _lock
     _pool = None
     _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
 
 
 def _give_up_pool() -> None:

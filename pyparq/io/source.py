@@ -14,11 +14,12 @@ import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from typing import Any, Protocol, cast
 
 import numpy as np
 
-from pyparq import kernels
+from pyparq import forks, kernels
 from pyparq.buffers import SMALLEST, pool
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.url import (
@@ -176,7 +177,9 @@ class FileObject:
     def __init__(self, file: Any) -> None:
         self._file = file
         self._closed = False
+        self._shares_position = False
         self._lock = threading.Lock()
+        forks.watch(self)
         name = getattr(file, "name", None)
         self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
         with self._lock:
@@ -185,6 +188,12 @@ class FileObject:
                 self.size = int(file.tell())
             except (OSError, ValueError) as error:  # a pipe, or a closed file
                 raise OptionError(f"the file object cannot seek: {error}", file=self.name) from error
+
+    def _after_fork(self) -> None:
+        """An open file has one position for parent and child, who would each read where the other has gone: the child
+        reads plain files without it. Of other file objects nothing is known."""
+        self._lock = threading.Lock()
+        self._shares_position = _is_plain(self._file)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         with self._lock, self._plain_errors():
@@ -207,6 +216,8 @@ class FileObject:
             raise
 
     def _read(self, offset: int, length: int) -> memoryview:
+        if self._shares_position:
+            return self._read_in_place(offset, length)
         self._file.seek(offset)
         data = self._file.read(length)
         if isinstance(data, str):
@@ -218,8 +229,26 @@ class FileObject:
             data = bytes(data) + bytes(more)
         return _exactly(data or b"", offset, length, self.name)
 
+    def _read_in_place(self, offset: int, length: int) -> memoryview:
+        fd, data = self._file.fileno(), b""
+        while len(data) < length:
+            more = os.pread(fd, length - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return _exactly(data, offset, length, self.name)
+
     def close(self) -> None:
         self._closed = True
+
+
+def _is_plain(file: Any) -> bool:
+    """Is it a file on disk as ``open(path, "rb")`` gives it, so that its bytes are those of its descriptor?"""
+    raw = file.raw if type(file) is io.BufferedReader else file
+    try:
+        return type(raw) is io.FileIO and stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
+    except (OSError, ValueError):  # closed
+        return False
 
 
 class FsspecFile:
@@ -236,15 +265,22 @@ class FsspecFile:
         self.name = name
         self._closed = False
         self._whole: BytesSource | None = None
+        self._inherited = False
         with self._plain_errors():
             size = fs.size(path)
             if size is None:
                 self._whole = BytesSource(fs.cat_file(path), name)
         self.size = int(size) if self._whole is None else self._whole.size
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        self._inherited = True
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         if self._closed:
             raise _closed(self.name)
+        if self._inherited:  # its connections, and the thread that serves them, are the parent's
+            self.fs, self._inherited = copy(self.fs), False
         if self._whole is None:
             with self._plain_errors():
                 parts = self._requested(ranges)

@@ -117,6 +117,10 @@ class RowGroupEncoder:
         stop_all(task for group in self._running for task in group.tasks if isinstance(task, Task))
         self._running.clear()
 
+    def forget(self) -> None:
+        """In a forked child: nobody works on the row groups any more, so nothing waits for them."""
+        self._running.clear()
+
     # ---- inside --------------------------------------------------------------------------------------------------
 
     def _shredded(self, batches: list[Batch], top: int, first_row: int) -> list[LeafData]:
