@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -47,14 +47,15 @@ class PageInfo:
 class ParquetFile:
     """An open Parquet file.
 
-    ``source`` is a path, ``os.PathLike``, URL (needs fsspec), bytes-like object or seekable binary file object.
-    Keyword arguments are those of :class:`pyparq.options.ReadOptions`. Opening reads the footer and nothing else.
+    ``source`` is a path, ``os.PathLike``, URL (needs fsspec), what ``fsspec.open`` gives, bytes-like object or seekable
+    binary file object. ``storage_options`` go to the file system of a URL (docs/urls.md). Other keyword arguments are
+    those of :class:`pyparq.options.ReadOptions`. Opening reads the footer and nothing else.
 
     Raises :class:`pyparq.errors.CorruptFileError` when ``source`` is not a whole Parquet file.
     """
 
-    def __init__(self, source: Any, **options: Any) -> None:
-        self._file: OpenFile = open_file(source, ReadOptions.make(options))
+    def __init__(self, source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Any) -> None:
+        self._file: OpenFile = open_file(source, ReadOptions.make(options), storage_options)
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +66,8 @@ class ParquetFile:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file (a file object that was given stays open)."""
+        """Let go of the file (a file object that was given stays open). What other threads are reading at that moment
+        they get; then, as for any later read, :class:`OptionError` says that the file is closed."""
         self._file.close()
 
     @printable

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import list_items, null_column, pack_mask, take
+from pyparq.columns import as_views, list_items, null_column, pack_mask, take
 from pyparq.schemas.types import DataType
 from pyparq.table import Column
 
-_INLINE = 12  # bytes of a string that its view holds itself
-_BLOCK = 1 << 16
-_INT32_MAX = (1 << 31) - 1
 _FREE = 64 << 20
 """Bytes that null lists of a hinted size may take without any list to justify them."""
 
@@ -127,35 +124,7 @@ def _kept_large(column: Column, type_: DataType, max_bytes: int) -> Column:
 
 
 def _views(column: Column, type_: DataType, max_bytes: int) -> Column:
-    """Sixteen bytes per value: its length, then the bytes themselves or prefix, buffer and offset."""
-    offsets = column.offsets().astype(np.int64)
-    data = column.buffers[1].view(np.uint8)
-    if int(offsets[-1]) > _INT32_MAX:
-        raise HintMismatch("a buffer of string views holds less than 2 GiB")
-    mask = column.valid_mask()
-    lengths = np.diff(offsets)
-    if mask is not None:
-        lengths[~mask] = 0
-    views = np.zeros((column.length, 16), np.uint8)
-    views[:, :4] = lengths.astype("<i4").view(np.uint8).reshape(-1, 4)
-    for first in range(0, column.length, _BLOCK):  # what a block needs stays in the cache
-        last = min(first + _BLOCK, column.length)
-        _fill_views(views[first:last], offsets[first:last], lengths[first:last], data)
-    validity, nulls = pack_mask(mask)
-    sizes = np.array([len(data)], np.int64)
-    return Column(type_, column.length, validity, (views.reshape(-1), data, sizes), nulls)
-
-
-def _fill_views(
-    views: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: Any
-) -> None:
-    long = lengths > _INLINE
-    shown = np.where(long, 4, lengths)
-    columns = np.arange(_INLINE)
-    inside = columns < shown[:, None]
-    if inside.any():
-        views[:, 4:][inside] = data[(starts[:, None] + columns)[inside]]
-    views[long, 12:] = starts[long].astype("<i4").view(np.uint8).reshape(-1, 4)
+    return as_views(column, type_)
 
 
 # ---- nested --------------------------------------------------------------------------------------------------------

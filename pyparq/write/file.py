@@ -19,7 +19,7 @@ from pyparq.format import ttypes as tt
 from pyparq.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.ingest.normalize import normal_schema
 from pyparq.io.owned import not_its_own
-from pyparq.io.sibling import base_name, sibling_path, sibling_stored
+from pyparq.io.sibling import base_name, sibling_of, sibling_stored
 from pyparq.io.sink import Sink, open_sink
 from pyparq.options import WriteOptions
 from pyparq.schemas.arrow_ipc_write import stored_schema
@@ -34,19 +34,22 @@ from pyparq.write.plan import check_options, make_plan, within_ordinals
 from pyparq.write.rows import RowBuffer
 
 
-def write_table(data: Any, where: Any, *, schema: Any = None, **options: Any) -> None:
+def write_table(
+    data: Any, where: Any, *, schema: Any = None, storage_options: Mapping[str, Any] | None = None, **options: Any
+) -> None:
     """Write a table to one Parquet file.
 
     ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
     pandas DataFrame, a dict of numpy arrays or lists, a list of dicts (rows), or an iterable of tables, batches or
     rows, such as a generator: that is taken piece by piece, so memory stays bounded. ``where``: a path (replaced only
-    when the new file is complete), a URL, or a writable binary file object (the file's offsets count from where it
-    stands). ``schema``: what to write it as. ``options``: see :class:`pyparq.options.WriteOptions`.
+    when the new file is complete), a URL, a writable binary file object (the file's offsets count from where it
+    stands), or what ``fsspec.open(url, "wb")`` gives. ``schema``: what to write it as. ``storage_options``: for the
+    file system of a URL (docs/urls.md). ``options``: see :class:`pyparq.options.WriteOptions`.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
     :class:`OptionError` for options; what was at ``where`` is then untouched.
     """
-    with ParquetWriter(where, schema, **options) as writer:
+    with ParquetWriter(where, schema, storage_options=storage_options, **options) as writer:
         writer._write(data, None, last=True)
 
 
@@ -76,7 +79,9 @@ class ParquetWriter:
     call raises :class:`DataError`, and nothing happens to the file.
     """
 
-    def __init__(self, where: Any, schema: Any = None, **options: Any) -> None:
+    def __init__(
+        self, where: Any, schema: Any = None, *, storage_options: Mapping[str, Any] | None = None, **options: Any
+    ) -> None:
         given = WriteOptions.make(options)
         check_options(given)
         check_properties(given.encryption)
@@ -95,7 +100,7 @@ class ParquetWriter:
         self._sink: Sink | None = None
         if self._schema is not None:
             make_plan(self._schema, self.options)  # before anything is created
-        self._sink = open_sink(where, self.options.fsync)
+        self._sink = open_sink(where, self.options.fsync, storage_options)
         forks.watch(self)
         unclosed.watch(self)
         try:
@@ -278,7 +283,7 @@ class ParquetWriter:
                 self._key_values.setdefault(text_key(key), text_value(key, value))
         encryption = file_encryption(self.options.encryption, plan.tree, base_name(sink.name))
         if encryption.material is not None:
-            sibling_path(sink.name, "key material")  # refuses what has no place for it
+            sibling_of(sink, "key material")  # refuses what has no place for it
         layout = FileLayout(sink, plan, encryption)
         with _Guard(self):
             layout.start()
@@ -329,7 +334,7 @@ class ParquetWriter:
             sink.commit()
             return
         name = sibling_name(base_name(sink.name))
-        with sibling_stored(sink.name, name, external_json(material), self.options.fsync):
+        with sibling_stored(sink, name, external_json(material), self.options.fsync):
             try:
                 sink.commit()
             except BaseException:
