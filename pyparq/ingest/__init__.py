@@ -23,7 +23,19 @@ from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Column, Table, batches_from_arrow
 from pyparq.tabular import Tabular
 
-__all__ = ["in_pieces", "ingest", "ingest_later", "opened", "speaks_arrow", "stays_the_same"]
+__all__ = [
+    "cast",
+    "in_pieces",
+    "ingest",
+    "ingest_later",
+    "normal_type",
+    "normalize",
+    "opened",
+    "speaks_arrow",
+    "stays_the_same",
+]
+# Those of this package's modules are for others to import from here: by the module's name, while another thread is
+# loading the package, they would get half of it (pyparq.later).
 
 _ADVICE = "; the first rows decided what the columns are: give schema= to say it yourself"
 

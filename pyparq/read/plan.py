@@ -13,7 +13,7 @@ from typing import Any
 from pyparq.errors import DataError, PlanError
 from pyparq.index.row_ranges import RowRanges
 from pyparq.limits import DEFAULT_LIMITS
-from pyparq.options import ReadOptions
+from pyparq.options import ColumnName, ReadOptions
 from pyparq.read.open import FileState
 from pyparq.read.pack import pack_ranges, unpack_ranges
 from pyparq.read.page_reads import ColumnRead, Pages
@@ -61,7 +61,7 @@ class PlanHeader:
     """What all parts of a plan share: the question, the options, and the file that it is for."""
 
     source: str
-    columns: list[str] | None
+    columns: list[ColumnName] | None
     filters: Any
     options: ReadOptions
     """But for ``decryption``, ``limits`` and ``use_threads``: those are the running file's."""
@@ -115,7 +115,7 @@ class ScanPlan:
         return self.header.source
 
     @property
-    def columns(self) -> list[str] | None:
+    def columns(self) -> list[ColumnName] | None:
         return self.header.columns
 
     @property
