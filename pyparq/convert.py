@@ -201,6 +201,25 @@ def _durations(column: Column) -> list[Any]:
     return _with_nulls(out, column.valid_mask())
 
 
+def _intervals(column: Column) -> list[Any]:
+    """Months, days and nanoseconds, whatever parts the type has: pyarrow's MonthDayNano, as a tuple."""
+    words = np.ascontiguousarray(column.values()).view("<i4").reshape(column.length, -1)
+    if column.type.format == "tiM":
+        rows = [(months, 0, 0) for months in words[:, 0].tolist()]
+    elif column.type.format == "tiD":
+        rows = [(0, days, ms * 1_000_000) for days, ms in words.tolist()]
+    else:
+        nanos = np.ascontiguousarray(words).view("<i8").reshape(column.length, 2)[:, 1].tolist()
+        rows = [(months, days, ns) for (months, days), ns in zip(words[:, :2].tolist(), nanos, strict=True)]
+    return _with_nulls(rows, column.valid_mask())
+
+
+def _runs(column: Column) -> list[Any]:
+    from pyparq.ingest.normalize import normalize
+
+    return column_to_pylist(normalize(column, ""))
+
+
 # ---- nested --------------------------------------------------------------------------------------------------------
 
 
@@ -262,6 +281,8 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
     "timestamp": _timestamps,
     "time": _times,
     "duration": _durations,
+    "interval": _intervals,
+    "run_end": _runs,
     "list": _lists,
     "list_view": _lists,
     "map": _maps,
@@ -270,7 +291,8 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
 
 
 def for_polars(table: Table) -> Table:
-    """The table with list views, which polars (2.1) refuses, as lists at any depth."""
+    """The table with what polars (2.1) refuses in forms that it takes, at any depth: list views as lists, run ends
+    spelled out, intervals as the bytes of Parquet's INTERVAL."""
     fields = [replace(f, type=_for_polars(f.type)) for f in table.schema.fields]
     others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
     if not others:
@@ -287,6 +309,10 @@ def for_polars(table: Table) -> Table:
 
 
 def _for_polars(type_: DataType) -> DataType:
+    if type_.kind in ("run_end", "interval"):
+        from pyparq.ingest.normalize import normal_type
+
+        return normal_type(type_)
     form = type_.format.replace("v", "") if type_.kind == "list_view" else type_.format
     children = tuple(replace(field, type=_for_polars(field.type)) for field in type_.children)
     return replace(type_, format=form, children=children)

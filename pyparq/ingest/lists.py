@@ -88,8 +88,9 @@ def column_from_list(values: Sequence[Any], name: str, target: DataType | None =
 
     Without ``target`` the type is inferred: bool < int < float (mixed ones become the wider; ints beyond int64 make
     uint64), str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone: ``timestamp[us, UTC]``),
-    time (``time64[us]``), UUID (16 bytes), lists, tuples and arrays (a list), dicts (a struct with every key that
-    occurs). Nothing but nulls makes a null column. Raises :class:`DataError` for values that do not go together.
+    timedelta (``duration[us]``), time (``time64[us]``), UUID (16 bytes), lists, tuples and arrays (a list), dicts (a
+    struct with every key that occurs). Nothing but nulls makes a null column. Raises :class:`DataError` for values that
+    do not go together.
     """
     if depth > _MAX_DEPTH:
         raise DataError(f"values nested more than {_MAX_DEPTH} deep", column=name)
@@ -278,7 +279,8 @@ def _times(given: _Given) -> Column:
     return _fixed(given, "ttu", np.array(numbers, np.int64))
 
 
-def _datetime64s(given: _Given) -> Column:
+def _numpy_times(given: _Given) -> Column:
+    """datetime64 or timedelta64 scalars."""
     dense = column_from_numpy(np.array(given.present), given.name, column_from_list)
     if given.mask is None:
         return dense
@@ -290,7 +292,23 @@ def _datetime64s(given: _Given) -> Column:
 
 
 def _durations(given: _Given) -> Column:
-    raise UnsupportedError("Parquet has no type for durations: convert them to int64", column=given.name)
+    """Python's timedeltas are exact in microseconds; pandas' are of nanoseconds, numpy's of any unit."""
+    if all(isinstance(value, np.timedelta64) for value in given.present):
+        return _numpy_times(given)
+    numbers: list[int] = []
+    finer = False
+    for value in given.present:
+        if isinstance(value, np.timedelta64):
+            raise given.error(given.first("duration"), "durations of Python and of numpy in one column")
+        nanos = int(getattr(value, "nanoseconds", 0))
+        finer = finer or nanos != 0
+        numbers.append(((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * 1000 + nanos)
+    if not finer:
+        return _fixed(given, "tDu", np.array([number // 1000 for number in numbers], np.int64))
+    try:
+        return _fixed(given, "tDn", np.array(numbers, np.int64))
+    except OverflowError:
+        raise DataError("durations in nanoseconds beyond 64 bits", column=given.name) from None
 
 
 # ---- nested --------------------------------------------------------------------------------------------------------
@@ -398,7 +416,7 @@ _BUILDERS: dict[str, Callable[[_Given], Column]] = {
     "datetime": _datetimes,
     "date": _dates,
     "time": _times,
-    "datetime64": _datetime64s,
+    "datetime64": _numpy_times,
     "duration": _durations,
     "uuid": _uuids,
     "list": _lists,

@@ -48,18 +48,17 @@ _SIMPLE = {
     "ttm": LeafType(Physical.INT32, "time", unit="ms"),
     "ttu": LeafType(Physical.INT64, "time", unit="us"),
     "ttn": LeafType(Physical.INT64, "time", unit="ns"),
+    # Parquet has no durations: ARROW:schema says that these integers are such.
+    **{f"tD{unit}": LeafType(Physical.INT64, "int", bits=64) for unit in "smun"},
 }
-_ADVICE = {
-    "duration": "convert it to an int64 column",
-    "union": "convert it to a struct with one nullable field per case",
-}
+_ADVICE = {"union": "convert it to a struct with one nullable field per case"}
 
 
 def leaf_of(field: Field) -> LeafType:
     """The Parquet leaf type in which a field of a non-nested Arrow type is written.
 
-    Raises :class:`UnsupportedError` (naming the column and what to do) for durations, intervals, unions and other
-    types that Parquet has no form for, and :class:`SchemaError` for decimals it cannot annotate.
+    Raises :class:`UnsupportedError` (naming the column and what to do) for intervals, unions and other types that
+    Parquet has no form for, and :class:`SchemaError` for decimals it cannot annotate.
     """
     type_ = field.type if field.type.dictionary is None else field.type.dictionary
     found = _SIMPLE.get(type_.format)
