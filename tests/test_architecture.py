@@ -33,6 +33,7 @@ LAYERS = [
     ["decimals"],
     ["filters", "ingest"],
     ["convert"],
+    ["frame_types"],
     ["frame"],
     ["read", "write"],
     ["api"],

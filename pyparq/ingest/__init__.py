@@ -65,7 +65,8 @@ def ingest(
     if isinstance(data, np.ndarray) and data.dtype.names:
         return _from_columns({name: data[name] for name in data.dtype.names}, schema, source)
     if _is_pandas(data):
-        from pyparq.ingest.pandas import columns_from_pandas, pandas_metadata, stream_from_pandas
+        from pyparq.ingest.pandas import columns_from_pandas, stream_from_pandas
+        from pyparq.ingest.pandas_metadata import pandas_metadata
 
         stream = stream_from_pandas(data)
         if stream is None:

@@ -28,8 +28,9 @@ _MAX_DEPTH = 64
 _MICROS_AT_MOST = (2**63 - 1) // 1000
 _EXACT = 2**53
 _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
-    # In this order: bool is an int, datetime is a date, np.float64 is a float.
+    # In this order: bool is an int, datetime is a date, np.float64 is a float, np.timedelta64 an np.integer.
     ((type(None),), "null"),
+    ((dt.timedelta, np.timedelta64), "duration"),
     ((bool, np.bool_), "bool"),
     ((int, np.integer), "int"),
     ((float, np.floating), "float"),
@@ -40,7 +41,6 @@ _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((dt.date,), "date"),
     ((dt.time,), "time"),
     ((np.datetime64,), "datetime64"),
-    ((dt.timedelta, np.timedelta64), "duration"),
     ((uuid.UUID,), "uuid"),
     ((list, tuple, np.ndarray), "list"),
     ((Mapping,), "dict"),
@@ -297,18 +297,19 @@ def _durations(given: _Given) -> Column:
         return _numpy_times(given)
     numbers: list[int] = []
     finer = False
-    for value in given.present:
+    for k, value in enumerate(given.present):
         if isinstance(value, np.timedelta64):
-            raise given.error(given.first("duration"), "durations of Python and of numpy in one column")
+            raise given.error(k, "a duration of numpy's in a column with durations of Python's")
         nanos = int(getattr(value, "nanoseconds", 0))
         finer = finer or nanos != 0
         numbers.append(((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * 1000 + nanos)
-    if not finer:
-        return _fixed(given, "tDu", np.array([number // 1000 for number in numbers], np.int64))
+    form, ticks = ("tDn", 1) if finer else ("tDu", 1000)
     try:
-        return _fixed(given, "tDn", np.array(numbers, np.int64))
+        return _fixed(given, form, np.array([number // ticks for number in numbers], np.int64))
     except OverflowError:
-        raise DataError("durations in nanoseconds beyond 64 bits", column=given.name) from None
+        raise DataError(
+            f"durations beyond 64 bits of {'nano' if finer else 'micro'}seconds", column=given.name
+        ) from None
 
 
 # ---- nested --------------------------------------------------------------------------------------------------------
