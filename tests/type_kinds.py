@@ -63,8 +63,12 @@ ARROW: dict[str, tuple[pa.DataType, list[Any]]] = {
     )},
     "dictionary<string>, ordered": (pa.dictionary(pa.int8(), pa.string(), ordered=True), WORDS),
     "dictionary<int32>, ordered": (pa.dictionary(pa.int8(), pa.int32(), ordered=True), [3, 1]),
+    "dictionary<struct>": (pa.dictionary(pa.int8(), pa.struct([("a", pa.int32())])), [{"a": 1}, {"a": None}]),
     "run_end_encoded<string>": (pa.run_end_encoded(pa.int32(), pa.string()), ["x", "x", "y"]),
     "run_end_encoded<int64>": (pa.run_end_encoded(pa.int16(), pa.int64()), [1, 1, 2]),
+    "struct without fields": (pa.struct([]), [{}]), "decimal128(5, -2)": (pa.decimal128(5, -2), [Decimal(100)]),
+    "fixed_size_binary[0]": (pa.binary(0), [b""]),
+    "dense_union": (pa.dense_union([pa.field("a", pa.int8()), pa.field("b", pa.string())]), [1]),
 }  # fmt: skip
 """By name: the type and some values (of the storage, for extension types)."""
 
@@ -74,17 +78,18 @@ def arrow_array(type_: pa.DataType, values: list[Any]) -> pa.Array:
     if isinstance(type_, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(type_, arrow_array(type_.storage_type, values))
     if pa.types.is_dictionary(type_):
-        known = list(dict.fromkeys(v for v in values if v is not None))
+        known = [v for k, v in enumerate(values) if v is not None and v not in values[:k]]
         entries = arrow_array(type_.value_type, [*known[::-1]])
         indices = [None if v is None else len(known) - 1 - known.index(v) for v in values]
         return pa.DictionaryArray.from_arrays(pa.array(indices, type_.index_type), entries, ordered=type_.ordered)
+    if pa.types.is_union(type_):
+        count = len(values)
+        children = [pa.array([1] * count, pa.int8()), pa.array([], pa.string())]
+        ids, offsets = pa.array([0] * count, pa.int8()), pa.array(range(count), pa.int32())
+        return pa.UnionArray.from_dense(ids, offsets, children, ["a", "b"])
     if pa.types.is_run_end_encoded(type_):
         return pa.compute.run_end_encode(arrow_array(type_.value_type, values), run_end_type=type_.run_end_type)
     return pa.array(values, type_)
-
-
-NO_NESTING = ("run_end_encoded<string>", "run_end_encoded<int64>")
-"""What pyarrow's own builders do not make nested."""
 
 
 def contents(values: list[Any]) -> Iterator[tuple[str, list[Any]]]:
@@ -137,6 +142,8 @@ POLARS: dict[str, tuple[Any, list[Any]]] = {
     "Null": (pl.Null(), []),
     "List": (pl.List(pl.Int32), [[1, None], []]), "Array": (pl.Array(pl.Int32, 2), [[1, None], [3, 4]]),
     "Struct": (pl.Struct({"a": pl.Int32, "b": pl.String}), [{"a": None, "b": "x"}]),
+    "Struct without fields": (pl.Struct({}), [{}]), "Object": (pl.Object(), [object()]),
+    "Int128": (pl.Int128(), [1]), "UInt128": (pl.UInt128(), [1]),
 }  # fmt: skip
 
 
@@ -172,6 +179,7 @@ PANDAS: dict[str, tuple[Any, list[Any]]] = {
     "int64[pyarrow]": (pd.ArrowDtype(pa.int64()), [1, None]),
     "timestamp[us, tz][pyarrow]": (pd.ArrowDtype(pa.timestamp("us", "Asia/Tokyo")), [pd.Timestamp(TIME, tz="UTC")]),
     "duration[ms][pyarrow]": (pd.ArrowDtype(pa.duration("ms")), [pd.Timedelta(1, "s"), None]),
+    "complex128": ("complex128", [1j]), "Sparse[int64]": (pd.SparseDtype("int64"), [0, 1]),
     "list<int64>[pyarrow]": (pd.ArrowDtype(pa.list_(pa.int64())), [[1, 2], None]),
 }  # fmt: skip
 

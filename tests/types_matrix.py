@@ -119,8 +119,8 @@ def row_of(library: Library, name: str) -> Row:
             for row_group_size in (100, 4):
                 try:
                     file = written(data, row_group_size=row_group_size)
-                except pyparq.UnsupportedError as error:
-                    return Row(name, "refused", "", str(error).split(" [")[0], "")
+                except pyparq.ParquetError as error:
+                    return Row(name, "refused: " + error.message, "", "", "")
                 if not described[0]:
                     described = stored(file), "yes" if b"ARROW:schema" in metadata(file) else ""
                 for problems, read in zip(wrong, (library.by_pyparq, library.by_itself), strict=True):
@@ -168,11 +168,14 @@ def _leaf(leaf: Any) -> str:
     length = f"({leaf.length})" if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else ""
     logical = re.sub(
         r"isAdjustedToUTC=(\w+), timeUnit=(\w+).*\)",
-        lambda m: {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}[m[2]]
-        + (", UTC)" if m[1] == "true" else ")"),
+        lambda m: (
+            {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}[m[2]]
+            + (", UTC)" if m[1] == "true" else ")")
+        ),
         str(leaf.logical_type),
     )
-    logical = re.sub(r"bitWidth=(\d+), isSigned=(\w+)", lambda m: f"{m[1]}, {'' if m[2] == 'true' else 'un'}signed", logical)
+    signed = {"true": "signed", "false": "unsigned"}
+    logical = re.sub(r"bitWidth=(\d+), isSigned=(\w+)", lambda m: f"{m[1]}, {signed[m[2]]}", logical)
     logical = re.sub(r"precision=(\d+), scale=(\d+)", r"\1, \2", logical)
     if logical == "None":
         logical = "" if leaf.converted_type == "NONE" else leaf.converted_type

@@ -17,6 +17,7 @@ from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
 from pyparq.ingest.normalize import normal_field, normal_schema, normal_type, normalize
+from pyparq.ingest.polars import refuse_objects
 from pyparq.schemas.arrow import check_supported
 from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Column, Table, batches_from_arrow
@@ -114,6 +115,7 @@ def _from_batch(batch: Batch, schema: Schema | None, source: list[Schema] | None
 
 
 def _from_arrow(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
+    refuse_objects(data)
     try:
         found, batches = batches_from_arrow(data)
     except (UnsupportedError, DataError):
@@ -251,6 +253,7 @@ def _column_from_arrow(values: Any, name: str) -> tuple[Column, Field]:
     """A column of an Arrow array or a chunked one, and its field (always nullable, as all that is inferred)."""
     from pyparq.ingest.arrow_column import chunks_from_arrow
 
+    refuse_objects(values, name)
     field, chunks = chunks_from_arrow(values, name)
     given = Field(name, field.type, metadata=field.metadata)
     check_supported(normal_field(given))
