@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.columns import list_items, slice_column, struct_child
-from pyparq.decimals import unscaled
+from pyparq.decimals import decimal_type, in_width, unscaled
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.schemas.types import DataType
 from pyparq.table import Batch, Column, Table, widen_columns
@@ -203,7 +203,7 @@ def _durations(column: Column) -> list[Any]:
 
 def _intervals(column: Column) -> list[Any]:
     """Months, days and nanoseconds, whatever parts the type has: pyarrow's MonthDayNano, as a tuple."""
-    words = np.ascontiguousarray(column.values()).view("<i4").reshape(column.length, -1)
+    words = np.ascontiguousarray(column.values()).view("<i4").reshape(column.length, column.type.byte_width // 4)
     if column.type.format == "tiM":
         rows = [(months, 0, 0) for months in words[:, 0].tolist()]
     elif column.type.format == "tiD":
@@ -288,6 +288,41 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
     "map": _maps,
     "struct": _structs,
 }
+
+
+def with_usual_decimals(table: Table) -> Table:
+    """The table with decimals in 128 bits, or in 256 beyond 38 digits, at any depth."""
+    fields = tuple(replace(f, type=_usual(f.type)) for f in table.schema.fields)
+    batches = [
+        Batch([_in_usual_width(c, f.type) for c, f in zip(b.columns, fields, strict=True)], b.num_rows)
+        for b in table.batches
+    ]
+    return Table(replace(table.schema, fields=fields), batches)
+
+
+def _usual(type_: DataType) -> DataType:
+    if type_.kind == "decimal" and type_.dictionary is None:
+        return decimal_type(*type_.decimal[:2])
+    children = tuple(replace(field, type=_usual(field.type)) for field in type_.children)
+    dictionary = None if type_.dictionary is None else _usual(type_.dictionary)
+    return replace(type_, children=children, dictionary=dictionary)
+
+
+def _in_usual_width(column: Column, type_: DataType) -> Column:
+    if column.type == type_:
+        return column
+    if column.type.kind == "decimal" and type_.dictionary is None:
+        made = in_width(column, type_)
+        if made is None:
+            raise DataError(f"a value has more digits than {type_}")
+        return made
+    children = tuple(_in_usual_width(c, f.type) for c, f in zip(column.children, type_.children, strict=True))
+    entries = None
+    if column.dictionary is not None and type_.dictionary is not None:
+        entries = _in_usual_width(column.dictionary, type_.dictionary)
+    return Column(
+        type_, column.length, column.validity, column.buffers, column.null_count, children, entries, column.offset
+    )
 
 
 def for_polars(table: Table) -> Table:

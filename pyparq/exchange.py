@@ -5,6 +5,7 @@ nanoarrow builds the structures of the Arrow C data interface and reads them; it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -105,6 +106,20 @@ def _builders() -> tuple[Any, Any, Any]:
 
 
 # ---- in ----------------------------------------------------------------------------------------------------------
+
+
+def arrays_from_arrow(obj: Any) -> tuple[Any, Iterator[Any]]:
+    """The CSchema and the CArrays of anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``."""
+    if hasattr(obj, "__arrow_c_stream__"):
+        from nanoarrow.c_array_stream import c_array_stream
+
+        stream = c_array_stream(obj)
+        return stream.get_schema(), iter(stream)
+    # Not by way of a stream: nanoarrow 0.9 would copy the array, wrongly if it holds string views (memory corruption).
+    from nanoarrow.c_array import c_array
+
+    array = c_array(obj)
+    return array.schema, iter([array])
 
 
 def schema_from_arrow(obj: Any) -> Schema:

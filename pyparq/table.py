@@ -18,7 +18,13 @@ import numpy.typing as npt
 from pyparq.cdata import array_capsule
 from pyparq.column import Column, bytes_held, shifted
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
-from pyparq.exchange import batch_to_nanoarrow, column_from_nanoarrow, schema_from_arrow, schema_to_nanoarrow
+from pyparq.exchange import (
+    arrays_from_arrow,
+    batch_to_nanoarrow,
+    column_from_nanoarrow,
+    schema_from_arrow,
+    schema_to_nanoarrow,
+)
 from pyparq.schemas.types import DataType, Schema
 
 if TYPE_CHECKING:
@@ -62,11 +68,12 @@ class Batch:
         return Table(self._known_schema(), [self])
 
     def __arrow_c_schema__(self) -> object:
-        return schema_to_nanoarrow(self._known_schema()).__arrow_c_schema__()
+        return _for_anybody(self.to_table().slice(0, 0)).schema.__arrow_c_schema__()
 
     def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        schema = schema_to_nanoarrow(self._known_schema())
-        return schema.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(self.columns, self.num_rows, schema))
+        table = _for_anybody(self.to_table())
+        (batch,), schema = table.batches, schema_to_nanoarrow(table.schema)
+        return schema.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(batch.columns, batch.num_rows, schema))
 
     def _known_schema(self) -> Schema:
         if self.schema is None:
@@ -147,9 +154,12 @@ class Table:
         return Table(schema, [Batch([b.columns[i] for i in indices], b.num_rows, schema) for b in self.batches])
 
     def __arrow_c_schema__(self) -> object:
-        return schema_to_nanoarrow(self.schema).__arrow_c_schema__()
+        return _for_anybody(self.slice(0, 0)).schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return _for_anybody(self)._stream()
+
+    def _stream(self) -> object:
         from nanoarrow.c_array_stream import CArrayStream
         from nanoarrow.c_schema import c_schema
 
@@ -167,7 +177,7 @@ class Table:
         except ImportError:
             raise UnsupportedError("to_arrow() needs pyarrow: pip install 'pyparq[pyarrow]'") from None
 
-        return pa.table(self)
+        return pa.table(_AsItIs(self))
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A pandas DataFrame; :class:`UnsupportedError` where pandas is not installed.
@@ -255,11 +265,9 @@ class Table:
 
 def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
     """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
-    from nanoarrow.c_array_stream import c_array_stream
-
-    stream = c_array_stream(obj)
-    schema = schema_from_arrow(stream.get_schema())
-    return schema, (_batch_from_nanoarrow(array, schema) for array in stream)
+    found, arrays = arrays_from_arrow(obj)
+    schema = schema_from_arrow(found)
+    return schema, (_batch_from_nanoarrow(array, schema) for array in arrays)
 
 
 def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
@@ -269,6 +277,36 @@ def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
     if array.offset:
         columns = [shifted(c, array.offset, array.length) for c in columns]
     return Batch(columns, array.length)
+
+
+class _AsItIs:
+    """A table for those that know every type of Arrow's."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table._stream()
+
+
+def _for_anybody(table: Table) -> Table:
+    """The table as anybody may take it: decimals in 128 bits, or in 256 beyond 38 digits. polars (2.1) takes narrower
+    ones in an Arrow stream for wide ones, and so shows other values without a word; and wider ones not at all."""
+    if not any(_has_odd_decimals(field.type) for field in table.schema.fields):
+        return table
+    from pyparq.convert import with_usual_decimals
+
+    return with_usual_decimals(table)
+
+
+def _has_odd_decimals(type_: DataType) -> bool:
+    f = type_.format
+    if f[0] == "d":
+        precision, _, bits = type_.decimal
+        return bits != (128 if precision <= 38 else 256)
+    if type_.dictionary is not None:
+        return _has_odd_decimals(type_.dictionary)
+    return any(_has_odd_decimals(field.type) for field in type_.children)
 
 
 _LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}

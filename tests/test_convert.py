@@ -101,6 +101,7 @@ def test_bad_text_is_a_typed_error() -> None:
 
 def test_intervals_and_runs() -> None:
     assert table(pa.array([pa.MonthDayNano([1, 2, 3]), None])).to_pydict()["c"] == [(1, 2, 3), None]
+    assert table(pa.array([], pa.month_day_nano_interval())).to_pydict()["c"] == []
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["x", None]))
     assert table(runs).to_pydict()["c"] == ["x", "x", None]
     assert table(runs).slice(1, 2).to_pydict()["c"] == ["x", None]

@@ -482,6 +482,15 @@ def test_durations_that_do_not_fit() -> None:
         values({"c": [1]}, {"c": "duration[ms]"})
 
 
+def test_arrays_of_string_views_that_are_no_streams() -> None:
+    """nanoarrow would copy them wrongly on the way into a stream: memory corruption."""
+    words = ["a" * 20, None, "b", "c" * 13]
+    array = pa.array(words, pa.string_view())
+    for _ in range(50):
+        assert values({"c": array}) == {"c": words}
+        assert values(pa.StructArray.from_arrays([array], ["c"])) == {"c": words}
+
+
 def test_columns_of_arrow_arrays_keep_what_they_are() -> None:
     source: list[pyparq.Schema] = []
     given_ = {"u": pa.array([b"0" * 16], pa.uuid()), "d": pa.array(["x"]).dictionary_encode(), "n": [1]}

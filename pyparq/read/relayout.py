@@ -51,7 +51,7 @@ def intervals(column: Column, type_: DataType) -> Column | None:
         made = np.empty((column.length, 16), np.uint8)
         made[:, :8] = parts[:, :2].astype("<i4").view(np.uint8).reshape(-1, 8)
         made[:, 8:] = (ms * _NS_PER_MS).astype("<i8").view(np.uint8).reshape(-1, 8)
-    return fixed_column(type_, made.reshape(column.length, -1), mask)
+    return fixed_column(type_, made.reshape(column.length, type_.byte_width), mask)
 
 
 def runs(column: Column, type_: DataType) -> Column:

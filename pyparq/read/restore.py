@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.columns import list_items, null_column, pack_mask, take
+from pyparq.decimals import in_width
 from pyparq.read import relayout
 from pyparq.schemas.types import DataType
 from pyparq.table import Column
@@ -273,6 +274,7 @@ _CONVERSIONS: list[tuple[_Fits, _Convert]] = [
     (lambda a, b: a.startswith("ts") and a[:4] == b[:4], _same_buffers),
     (lambda a, b: (a[:3], b[:3]) in (("tsm", "tss"), ("ttm", "tts")), _by(relayout.seconds)),
     (lambda a, b: (a, b) == ("tdD", "tdm"), _by(relayout.days_in_ms)),
+    (lambda a, b: a.startswith("d:") and b.startswith("d:"), _by(in_width)),
     (lambda a, b: a == "w:12" and b.startswith("ti"), _by(relayout.intervals)),
     (lambda a, b: a == "l" and b.startswith("tD"), _same_buffers),
     (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),

@@ -29,6 +29,8 @@ _OFFSET_ZONE = re.compile(r"[+-](0\d|1\d|2[0-3]):[0-5]\d")
 _WIDER = {"u": ("U", "vu"), "z": ("Z", "vz")}
 _COARSER = (("ttm", "tts"), ("tdD", "tdm"))
 """What a file has, and the types of Arrow's that were stored that way."""
+_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
+"""Digits that a decimal of so many bits can hold."""
 _INDICES = ("c", "C", "s", "S", "i", "I", "l", "L")
 _RUN_ENDS = ("s", "i", "l")
 _RESERVED = (FIELD_ID, LOGICAL_TYPE, EXTENSION_NAME, EXTENSION_METADATA)
@@ -85,6 +87,8 @@ def _type(stored: DataType, hint: HintField) -> DataType:
         return DataType(wanted) if wanted in _WIDER[stored.format] else stored
     if stored.kind == "timestamp":
         return _zoned(stored, wanted)
+    if stored.kind == "decimal":
+        return _decimal(stored, wanted)
     if (stored.format, wanted) in _COARSER or (stored.format == "l" and wanted.startswith("tD")):
         return DataType(wanted)
     if stored.format == "+l":
@@ -106,6 +110,17 @@ def _zoned(stored: DataType, wanted: str) -> DataType:
     unit = "s" if wanted[2] == "s" and stored.unit == "ms" else stored.format[2]
     made = f"ts{unit}:{zone if zone and _is_zone(zone) else stored.timezone}"
     return stored if made == stored.format else DataType(made)
+
+
+def _decimal(stored: DataType, wanted: str) -> DataType:
+    """The same digits in another width."""
+    if not wanted.startswith("d:"):
+        return stored
+    found = DataType(wanted)
+    digits, width = found.decimal[:2], found.decimal[2]
+    if digits != stored.decimal[:2] or digits[0] > _DIGITS.get(width, 0):
+        return stored
+    return found if width != stored.decimal[2] else stored
 
 
 def _interval(field: Field, hint: HintField) -> DataType | None:
