@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from conftest import stable_id
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -538,7 +539,9 @@ def test_structured_arrays() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [5, "text", b"bytes", None, object(), np.zeros(3), [1, 2], [[1], [2]], pa.array([1]), iter([5])], ids=str
+    "data",
+    [5, "text", b"bytes", None, object(), np.zeros(3), [1, 2], [[1], [2]], pa.array([1]), iter([5])],
+    ids=stable_id,
 )
 def test_not_a_table(data: Any) -> None:
     with pytest.raises(ParquetError):
