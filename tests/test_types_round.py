@@ -49,6 +49,7 @@ OURS_DIFFER = {
 THEIRS_DIFFER = OURS_DIFFER | {
     "date64", "time32[s]", "timestamp[s]", "timestamp[s, UTC]", "datetime64[s]", "datetime64[s, Asia/Tokyo]",
     "month_day_nano_interval", "run_end_encoded<string>", "run_end_encoded<int64>", "dictionary<large_string>",
+    "run_end_encoded<date64>", "dictionary<date64>",
     "dictionary<int64>", "dictionary<double>", "dictionary<date32[day]>", "dictionary<decimal128(5, 1)>",
     "dictionary<timestamp[us, tz=Asia/Tokyo]>", "dictionary<duration[ms]>", "dictionary<fixed_size_binary[2]>",
     "dictionary<int32>, ordered",

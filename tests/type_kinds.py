@@ -63,6 +63,8 @@ ARROW: dict[str, tuple[pa.DataType, list[Any]]] = {
     )},
     "dictionary<string>, ordered": (pa.dictionary(pa.int8(), pa.string(), ordered=True), WORDS),
     "dictionary<int32>, ordered": (pa.dictionary(pa.int8(), pa.int32(), ordered=True), [3, 1]),
+    "dictionary<date64>": (pa.dictionary(pa.int8(), pa.date64()), [DAY, 0]),
+    "run_end_encoded<date64>": (pa.run_end_encoded(pa.int32(), pa.date64()), [DAY, DAY, 0]),
     "dictionary<struct>": (pa.dictionary(pa.int8(), pa.struct([("a", pa.int32())])), [{"a": 1}, {"a": None}]),
     "run_end_encoded<string>": (pa.run_end_encoded(pa.int32(), pa.string()), ["x", "x", "y"]),
     "run_end_encoded<int64>": (pa.run_end_encoded(pa.int16(), pa.int64()), [1, 1, 2]),

@@ -199,9 +199,9 @@ def schema_message(schema: Schema) -> bytes:
 def stored_schema(schema: Schema) -> str:
     """The value of ``ARROW:schema`` for data that are written by a schema.
 
-    Columns of run ends, and dictionaries of anything but strings and binary, have the type of their values there, with
-    a note: polars (2.1) opens no file that speaks of run ends, and pyarrow (26) makes of a dictionary of durations
-    integers, and of none but strings and binary a dictionary again.
+    Columns of run ends, and dictionaries of anything but strings and binary, have the type of their values there, and
+    date64 is date32, with a note: polars (2.1) opens no file that speaks of run ends, and takes date64 for timestamps;
+    pyarrow (26) makes of a dictionary of durations integers, and of none but strings and binary a dictionary again.
     """
     plain = replace(schema, fields=tuple(_for_others(field) for field in schema))
     return binascii.b2a_base64(schema_message(plain), newline=False).decode()
@@ -215,12 +215,14 @@ def _for_others(field: Field) -> Field:
     if type_.dictionary is not None:
         if type_.dictionary.format in _KEPT_IN_DICTIONARIES:
             return field
-        return _for_others(
-            _noted(field, type_.dictionary, f"{'ordered' if type_.ordered else 'dictionary'}:{type_.format}")
-        )
+        kind = "ordered" if type_.ordered else "dictionary"
+        return _for_others(_noted(field, type_.dictionary, f"{kind}:{type_.format}"))
+    if type_.format == "tdm":
+        return _noted(field, DataType("tdD"), "date64")
     children = tuple(_for_others(child) for child in type_.children)
     return field if children == type_.children else replace(field, type=replace(type_, children=children))
 
 
 def _noted(field: Field, type_: DataType, layout: str) -> Field:
-    return replace(field, type=type_, metadata={LAYOUT: layout.encode(), **field.metadata})
+    notes = [*field.metadata.get(LAYOUT, b"").split(), layout.encode()]
+    return replace(field, type=type_, metadata={**field.metadata, LAYOUT: b" ".join(notes)})

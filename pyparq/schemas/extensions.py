@@ -21,7 +21,8 @@ FIELD_ID = b"PARQUET:field_id"
 LOGICAL_TYPE = b"PARQUET:logical_type"
 LAYOUT = b"PARQUET:arrow_layout"
 """In ``ARROW:schema``, where others would stumble over the type itself: ``dictionary:i`` or ``ordered:i`` (the format
-of the indices) and ``run_end:i`` (that of the run ends) on a field that has the type of the values."""
+of the indices) and ``run_end:i`` (that of the run ends) on a field that has the type of the values; ``date64`` on one
+of date32. Several are separated by spaces, what is within behind what it is in."""
 
 UUID, JSON, WKB, VARIANT = b"arrow.uuid", b"arrow.json", b"geoarrow.wkb", b"arrow.parquet.variant"
 IN_ANNOTATIONS = (UUID, JSON, WKB, VARIANT)

@@ -129,16 +129,19 @@ def _interval(field: Field, hint: HintField) -> DataType | None:
     return DataType(hint.format) if is_interval and hint.format in ("tiM", "tiD", "tin") else None
 
 
-def _laid_out(type_: DataType, layout: bytes) -> DataType:
-    """Dictionaries and runs of values that are no strings; see :data:`LAYOUT`."""
-    kind, _, form = layout.partition(b":")
-    number = form.decode("ascii", "replace")
-    if type_.dictionary is not None or type_.format == "n" or (type_.is_nested):
-        return type_
-    if kind in (b"dictionary", b"ordered") and number in _INDICES:
-        return DataType(number, (), type_, kind == b"ordered")
-    if kind == b"run_end" and number in _RUN_ENDS:
-        return DataType("+r", (Field("run_ends", DataType(number), nullable=False), Field("values", type_)))
+def _laid_out(type_: DataType, layouts: bytes) -> DataType:
+    """date64, dictionaries of what are no strings, and runs; see :data:`LAYOUT`."""
+    for layout in reversed(layouts.split()[:3]):
+        kind, _, form = layout.partition(b":")
+        number = form.decode("ascii", "replace")
+        if kind == b"date64" and type_.format == "tdD":
+            type_ = DataType("tdm")
+        elif type_.dictionary is not None or type_.format == "n" or type_.is_nested:
+            pass
+        elif kind in (b"dictionary", b"ordered") and number in _INDICES:
+            type_ = DataType(number, (), type_, kind == b"ordered")
+        elif kind == b"run_end" and number in _RUN_ENDS:
+            type_ = DataType("+r", (Field("run_ends", DataType(number), nullable=False), Field("values", type_)))
     return type_
 
 
