@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pyparq.columns import list_items, slice_column, struct_child
 from pyparq.decimals import decimal_type, in_width, unscaled
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schemas.types import DataType
+from pyparq.schemas.types import DataType, Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 
 _EXACT = Context(prec=100)  # the default context would round decimals beyond 28 digits
@@ -92,7 +92,7 @@ def _plain(column: Column) -> Column:
     """Views of strings and of lists as strings and lists."""
     if not column.type.format.startswith(("v", "+v")):
         return column
-    from pyparq.ingest.normalize import normalize
+    from pyparq.ingest import normalize
 
     return normalize(column, "")
 
@@ -290,14 +290,15 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
 }
 
 
-def with_usual_decimals(table: Table) -> Table:
-    """The table with decimals in 128 bits, or in 256 beyond 38 digits, at any depth."""
-    fields = tuple(replace(f, type=_usual(f.type)) for f in table.schema.fields)
-    batches = [
-        Batch([_in_usual_width(c, f.type) for c, f in zip(b.columns, fields, strict=True)], b.num_rows)
-        for b in table.batches
+def with_usual_decimals(
+    schema: Schema, parts: Sequence[tuple[list[Column], int]]
+) -> tuple[Schema, list[tuple[list[Column], int]]]:
+    """Rows with decimals in 128 bits, or in 256 beyond 38 digits, at any depth."""
+    fields = tuple(replace(f, type=_usual(f.type)) for f in schema.fields)
+    found = [
+        ([_in_usual_width(c, f.type) for c, f in zip(columns, fields, strict=True)], rows) for columns, rows in parts
     ]
-    return Table(replace(table.schema, fields=fields), batches)
+    return replace(schema, fields=fields), found
 
 
 def _usual(type_: DataType) -> DataType:
@@ -332,8 +333,7 @@ def for_polars(table: Table) -> Table:
     others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
     if not others:
         return table
-    from pyparq.ingest.cast import cast
-    from pyparq.ingest.normalize import normal_type, normalize
+    from pyparq.ingest import cast, normal_type, normalize
 
     batches = [Batch(list(batch.columns), batch.num_rows) for batch in table.batches]
     for k in others:
@@ -383,6 +383,21 @@ def chunks_to_numpy(type_: DataType, chunks: Sequence[Column]) -> npt.NDArray[An
         values = values.copy()
         values[hidden] = np.array("NaT", dtype)
     return np.ma.MaskedArray(values, hidden)
+
+
+def without_mask(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A masked array as a plain one, as pandas has it: NaN for nulls of numbers, which are float64 then, NaT for those
+    of times, ``None`` among objects for those of booleans."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    missing, plain = np.ma.getmaskarray(values), np.ma.getdata(values)
+    if not missing.any():
+        return plain
+    kind = plain.dtype.kind
+    dtype: Any = np.float64 if kind in "iu" else object if kind == "b" else plain.dtype
+    made = plain.astype(dtype)
+    made[missing] = None if kind == "b" else np.nan if kind in "iuf" else np.array("NaT", plain.dtype)
+    return made
 
 
 def _time_dtype(type_: DataType) -> str | None:

@@ -5,20 +5,23 @@ nanoarrow builds the structures of the Arrow C data interface and reads them; it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from pyparq.cdata import move_dictionary, raw_buffer
+from pyparq.cdata import array_capsule, move_dictionary, raw_buffer
 from pyparq.column import Column
 from pyparq.errors import SchemaError
+from pyparq.later import load
 from pyparq.schemas.types import DataType, Field, Schema
 
 # ---- out ---------------------------------------------------------------------------------------------------------
 
 
+_WITH_OFFSETS = ("u", "U", "z", "Z", "+l", "+L", "+m")
+_NO_OFFSETS = np.zeros(1, np.int64)
 _KEPT = 16
 _kept: dict[tuple[Any, ...], tuple[tuple[Field, ...], Any]] = {}
 """The last few schemas made. Their fields are kept too, so that the ids they are known by stay theirs."""
@@ -38,9 +41,7 @@ def schema_to_nanoarrow(schema: Schema) -> Any:
 
 
 def _field_to_nanoarrow(field: Field) -> Any:
-    from nanoarrow._schema import CSchemaBuilder
-
-    builder = CSchemaBuilder.allocate()
+    builder = load("nanoarrow._schema").CSchemaBuilder.allocate()
     builder.set_format(field.type.format)
     builder.set_name(field.name)
     builder.allocate_children(len(field.type.children))
@@ -63,6 +64,37 @@ def batch_to_nanoarrow(columns: list[Column], num_rows: int, schema: Any) -> Any
     return _array(schema, num_rows, 0, 0, [], children)
 
 
+def column_to_capsules(column: Column) -> tuple[object, object]:
+    """The schema and array capsules of one column by itself, over its buffers."""
+    schema = _field_to_nanoarrow(Field("", column.type))
+    return schema.__arrow_c_schema__(), array_capsule(_column_to_nanoarrow(column, schema))
+
+
+def column_schema(field: Field) -> object:
+    """The schema capsule of a column."""
+    return _field_to_nanoarrow(field).__arrow_c_schema__()
+
+
+def chunks_to_stream(field: Field, chunks: Sequence[Column]) -> object:
+    """A stream capsule of one column in chunks, over their buffers."""
+    schema = _field_to_nanoarrow(field)
+    return _stream(schema, [_column_to_nanoarrow(chunk, schema) for chunk in chunks])
+
+
+def batches_to_stream(schema: Schema, batches: Sequence[tuple[list[Column], int]]) -> object:
+    """A stream capsule of record batches (their columns and numbers of rows), over their buffers."""
+    root = schema_to_nanoarrow(schema)
+    return _stream(root, [batch_to_nanoarrow(columns, num_rows, root) for columns, num_rows in batches])
+
+
+def _stream(schema: Any, arrays: list[Any]) -> object:
+    # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption). The schema moves
+    # too, so it is another one than that which the arrays refer to.
+    other = load("nanoarrow.c_schema").c_schema(schema.__arrow_c_schema__())
+    stream = load("nanoarrow.c_array_stream").CArrayStream.from_c_arrays(arrays, other, move=True, validate=False)
+    return stream.__arrow_c_stream__(None)
+
+
 def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
     children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(column.children)]
     buffers: list[Any] = [None if column.type.format == "n" else column.validity, *column.buffers]
@@ -70,6 +102,8 @@ def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
         buffers = []
     elif column.type.format in ("vu", "vz"):
         buffers[-1] = None  # nanoarrow makes the list of sizes itself, and would write beyond its own by setting it
+    elif column.type.format in _WITH_OFFSETS and not len(column.buffers[0]):
+        buffers[1] = _NO_OFFSETS  # Arrow lets an empty array leave its offsets out, but many read the first of them
     array = _array(schema, column.length, column.offset, column.null_count, buffers, children)
     if column.type.dictionary is not None and column.dictionary is not None:
         move_dictionary(array, _column_to_nanoarrow(column.dictionary, schema.dictionary))
@@ -98,11 +132,8 @@ def _array(schema: Any, length: int, offset: int, null_count: int, buffers: list
 @cache
 def _builders() -> tuple[Any, Any, Any]:
     """What a CArray is made by. Looked up once: to import takes as long as to make one."""
-    from nanoarrow._array import CArrayBuilder
-    from nanoarrow._buffer import CBuffer
-    from nanoarrow.device import DEVICE_CPU
-
-    return CArrayBuilder.allocate, DEVICE_CPU, CBuffer.from_pybuffer
+    allocate = load("nanoarrow._array").CArrayBuilder.allocate
+    return allocate, load("nanoarrow.device").DEVICE_CPU, load("nanoarrow._buffer").CBuffer.from_pybuffer
 
 
 # ---- in ----------------------------------------------------------------------------------------------------------
@@ -111,22 +142,16 @@ def _builders() -> tuple[Any, Any, Any]:
 def arrays_from_arrow(obj: Any) -> tuple[Any, Iterator[Any]]:
     """The CSchema and the CArrays of anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``."""
     if hasattr(obj, "__arrow_c_stream__"):
-        from nanoarrow.c_array_stream import c_array_stream
-
-        stream = c_array_stream(obj)
+        stream = load("nanoarrow.c_array_stream").c_array_stream(obj)
         return stream.get_schema(), iter(stream)
     # Not by way of a stream: nanoarrow 0.9 would copy the array, wrongly if it holds string views (memory corruption).
-    from nanoarrow.c_array import c_array
-
-    array = c_array(obj)
+    array = load("nanoarrow.c_array").c_array(obj)
     return array.schema, iter([array])
 
 
 def schema_from_arrow(obj: Any) -> Schema:
     """The schema of any object with ``__arrow_c_schema__`` (or a nanoarrow CSchema of a struct)."""
-    from nanoarrow.c_schema import c_schema
-
-    root = c_schema(obj)
+    root = load("nanoarrow.c_schema").c_schema(obj)
     field = field_from_nanoarrow(root)
     if field.type.format != "+s":
         raise SchemaError(f"a table's schema must be a struct, not {field.type}")
@@ -147,11 +172,9 @@ def _as_integers(array: Any, type_: DataType) -> Any:
     """nanoarrow cannot show the buffers of decimals of 32 and 64 bits: take these as the integers they are."""
     if type_.dictionary is not None or type_.kind != "decimal" or type_.decimal[2] > 64:
         return array
-    import nanoarrow
-    from nanoarrow._array import CArray
-
+    nanoarrow = load("nanoarrow")
     integers = nanoarrow.int32() if type_.decimal[2] == 32 else nanoarrow.int64()
-    return CArray(array, array._addr(), nanoarrow.c_schema(integers))
+    return load("nanoarrow._array").CArray(array, array._addr(), nanoarrow.c_schema(integers))
 
 
 def column_from_nanoarrow(array: Any, type_: DataType) -> Column:

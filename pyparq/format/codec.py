@@ -1,10 +1,10 @@
 """Thrift structs from bytes and back: the compact protocol, checked before it is decoded.
 
 Decoding runs in two steps. The native check (`ThriftRules`) walks the bytes with the generated table of
-structs and refuses what is truncated, malformed, too deep, doubled, or lacks a required field; it also
-finds the end. Only then does the thrift package's accelerated decoder build the objects, from exactly those
-bytes. So counts and lengths that the decoder sees have been held against the bytes that are there, and no
-object comes out half filled.
+structs and refuses what is truncated, malformed, too deep, doubled, or lacks a required field (but for a few
+that nobody needs); it also finds the end. Only then does the thrift package's accelerated decoder build the
+objects, from exactly those bytes. So counts and lengths that the decoder sees have been held against the bytes
+that are there, and no object comes out half filled.
 
 Text that is not UTF-8 is refused (the decoder would put U+FFFD in without a word), with one exception:
 `KeyValue.value`, which files in the wild fill with raw bytes. Such a value is handed out as `bytes`, and is
@@ -26,6 +26,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pyparq import forks
 from pyparq.errors import CorruptFileError, DataError
 from pyparq.format.generated import ttypes
 from pyparq.format.generated.rules import RULES
@@ -116,15 +117,31 @@ def _raw_typeargs(cls: type, done: dict[type, list[Any]]) -> list[Any]:
 _CLASSES: list[type] = [getattr(ttypes, row[0]) for row in RULES]
 _KINDS = {cls: (kind, [cls, cls.thrift_spec]) for kind, cls in enumerate(_CLASSES)}  # type: ignore[attr-defined]
 _RAW: dict[type, list[Any]] = {}
+NOT_NEEDED = {
+    ("ColumnChunk", "file_offset"), ("ColumnMetaData", "type"), ("ColumnMetaData", "encodings"),
+    ("ColumnMetaData", "path_in_schema"),
+}  # fmt: skip
+"""Required fields that a reader can do without: the schema and the pages say the same."""
+_REQUIRED = 1
+
+
+def _lenient() -> tuple[Any, ...]:
+    return tuple(
+        (name, is_union, tuple((*f[:5], f[5] & ~_REQUIRED) if (name, f[1]) in NOT_NEEDED else f for f in fields))
+        for name, is_union, fields in RULES
+    )
+
+
 _rules = ThriftRules(RULES)
-_check = _rules.check
+_check = ThriftRules(_lenient()).check
 
 
 def deserialize(cls: type[T], data: Bytes, offset: int = 0) -> tuple[T, int]:
     """Decode the `cls` (a class of `pyparq.format.generated.ttypes`) that starts at `data[offset]`.
 
     Returns the object and the position behind it; what follows there is not looked at.
-    Raises `ThriftTruncatedError` when the bytes end too early, `ThriftDecodeError` for any other fault.
+    Raises `ThriftTruncatedError` when the bytes end too early, `ThriftDecodeError` for any other fault. The fields of
+    `NOT_NEEDED` may be missing: they have their defaults then.
     """
     kind, typeargs = _KINDS[cls]
     try:
@@ -179,7 +196,7 @@ def serialize(value: object) -> bytes:
             data: bytes = fastbinary.encode_compact(value, typeargs)
         else:
             data = _encode_slowly(value, typeargs[1])
-        end, _ = _check(data, 0, kind)
+        end, _ = _rules.check(data, 0, kind)
     except (TypeError, ValueError, OverflowError, AttributeError, AssertionError, SystemError) as error:
         raise ThriftEncodeError(f"cannot serialize this {type(value).__name__}: {error}") from error
     if end != len(data):
@@ -249,23 +266,37 @@ def _restore_text(value: Any) -> None:
 
 
 _gc_lock = threading.Lock()
-_gc_pauses = 0
+_gc_pauses: list[int] = []
+"""The threads that are inside."""
 _gc_was_on = False
 
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
     """Hold the garbage collector back; several threads may be inside, the last one out lets it go on."""
-    global _gc_pauses, _gc_was_on
+    global _gc_was_on
+    thread = threading.get_ident()
     with _gc_lock:
-        if _gc_pauses == 0:
+        if not _gc_pauses:
             _gc_was_on = gc.isenabled()
             gc.disable()
-        _gc_pauses += 1
+        _gc_pauses.append(thread)
     try:
         yield
     finally:
         with _gc_lock:
-            _gc_pauses -= 1
-            if _gc_pauses == 0 and _gc_was_on:
+            _gc_pauses.remove(thread)
+            if not _gc_pauses and _gc_was_on:
                 gc.enable()
+
+
+@forks.in_child
+def _gc_goes_on() -> None:
+    """Threads that are not in a forked child do not come out either."""
+    global _gc_lock
+    _gc_lock = threading.Lock()
+    if _gc_pauses:
+        own = _gc_pauses.count(threading.get_ident())
+        _gc_pauses[:] = [threading.get_ident()] * own
+        if not own and _gc_was_on:
+            gc.enable()

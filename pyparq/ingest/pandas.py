@@ -12,6 +12,7 @@ from pyparq.errors import DataError, UnsupportedError
 from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.lists import column_from_list
 from pyparq.ingest.pandas_metadata import text_of, zone_name
+from pyparq.later import load
 from pyparq.schemas.types import DataType
 from pyparq.table import Column
 
@@ -20,10 +21,8 @@ def stream_from_pandas(frame: Any) -> Any | None:
     """The frame as an Arrow stream made by pandas, or ``None`` when pandas cannot (no pyarrow, or too old)."""
     if not hasattr(frame, "__arrow_c_stream__") or importlib.util.find_spec("pyarrow") is None:
         return None
-    from nanoarrow.c_array_stream import c_array_stream
-
     try:
-        return c_array_stream(frame)
+        return load("nanoarrow.c_array_stream").c_array_stream(frame)
     except NotImplementedError as error:
         raise UnsupportedError(f"pandas cannot convert the DataFrame to Arrow: {error}") from error
     except Exception as error:  # pyarrow's errors have no common type that could be named without importing it

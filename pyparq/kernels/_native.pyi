@@ -85,6 +85,9 @@ class Nonces:
     def take(self, most: int) -> bytes | None:
         """A nonce for one more encryption; None where `most` were given."""
 
+    def forget(self) -> None:
+        """Give none of those that are drawn already: a forked process has the same ones as its parent."""
+
 class Sealer:
     """Encrypts the pages of a column chunk, on one thread, by a library."""
 
@@ -140,15 +143,17 @@ def open_pages(
     rows: Buffer,
     terms: tuple[int, ...],
     window: int,
+    room: int,
     inflater: Inflater,
     crc: Crc32 | None,
-) -> list[OpenedPage]:
+) -> tuple[list[OpenedPage], int]:
     """Whole pages of a leaf outside of lists, from page `at` on, up to the first that is not of the usual kind (or is
-    damaged), or until `window` bytes are inflated.
+    damaged), or until `window` bytes are inflated, or `room` bytes would be exceeded; and what the first page takes
+    where that alone is more than `room` (0 otherwise).
 
     Page k of these is number `ordinals[k]` of the chunk; only the first `wanted[k]` of its `rows[k]` values (all int64)
-    are needed. `terms`: the maximum definition and repetition level, the chunk's inflated size, limits.max_page,
-    .expansion_floor, .max_expansion, .max_values_per_byte, and what a byte inflates to at most.
+    are needed. `terms`: the maximum definition and repetition level, limits.max_page, .expansion_floor,
+    .max_expansion, .max_values_per_byte, and what a byte inflates to at most.
     """
 
 def open_run(
@@ -158,12 +163,13 @@ def open_run(
     values: int,
     terms: tuple[int, ...],
     window: int,
+    room: int,
     inflater: Inflater,
     crc: Crc32 | None,
-) -> tuple[list[SpelledPage], int]:
+) -> tuple[list[SpelledPage], int, int]:
     """As `open_pages`, of pages of any leaf that follow each other in `data` from `at` on, the first of them number
-    `page`, with no more than `values` values, until `window` bytes of values and levels are there; and where they
-    end."""
+    `page`, with no more than `values` values, until `window` bytes of values and levels are there; in the middle of the
+    results, where they end."""
 
 def pick_fixed(
     pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int, width: int

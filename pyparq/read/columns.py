@@ -6,13 +6,18 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyparq.errors import located
+from pyparq import forks
+from pyparq.errors import ChecksumError, CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
+from pyparq.io.source import Range
+from pyparq.read.account import Account
 from pyparq.read.decode import ChunkDecoder
+from pyparq.read.ends import beyond_its_size, check_end
+from pyparq.read.extents import Extents
 from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import Chunk, OpenFile
-from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, StoredPage, read_header, walk_pages
+from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, PageWalk, StoredPage, read_header
 from pyparq.read.plan import ColumnRead, Needed, plan_column
 from pyparq.read.prune import Selection
 from pyparq.read.sparse import PAYS_FROM
@@ -50,11 +55,18 @@ class ColumnReader:
 
     def __init__(self, file: OpenFile) -> None:
         self.file = file
+        self.account = Account(file.options.limits)
+        """What this read has decoded and alive."""
+        self._extents = Extents()
         self.options = file.options
         self.counts = ScanCounts()
-        self._lock = threading.Lock()
         self._buffers: list[PageBuffers] = []
         """Those that no chunk needs now: the next finds them in the caches."""
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     def plan(self, wanted: Sequence[Wanted]) -> list[ColumnRead]:
         """The pages to read, after fetching the OffsetIndexes that this takes (all in one step)."""
@@ -115,6 +127,20 @@ class ColumnReader:
 
     def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool) -> DecodedLeaf:
         chunk = self.file.chunk(read.row_group, item.node)
+        try:
+            return self._decode_as(chunk, item, read, data, alone)
+        except ChecksumError:
+            raise
+        except CorruptFileError:
+            longer = beyond_its_size(self.file, chunk, data[0]) if read.pages is None else None
+            if longer is None:
+                raise
+        data = self.file.fetcher.fetch([(longer.start, longer.size)])
+        return self._decode_as(longer, item, read, data, alone)
+
+    def _decode_as(
+        self, chunk: Chunk, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool
+    ) -> DecodedLeaf:
         sparse = item.rows.count * PAYS_FROM <= read.num_rows
         rows = item.rows if sparse else read.row_ranges(chunk.num_rows)
         known = item.selection.dictionaries.get(read.column)
@@ -123,29 +149,45 @@ class ColumnReader:
             buffers = self._buffers.pop()
         except IndexError:
             buffers = PageBuffers()
+        only = item.rows if sparse else None
         decoder = ChunkDecoder(
-            chunk, self.options, _slots_in(chunk, rows.count), known, kept, item.rows if sparse else None, buffers
+            chunk, self.options, _slots_in(chunk, rows.count), known, kept, only, buffers, self.account
         )
-        if read.pages is None:
-            if alone and cpu_count() > 1:
-                decoder.feed(walk_pages(data[0], chunk, self.options), ahead=True)
+        try:
+            if read.pages is None:
+                start, end = chunk.start, chunk.start + self._feed_whole(decoder, data[0], alone)
             else:
-                decoder.feed_chunk(data[0])
-            decoder.check_end()
-        else:
-            self._feed_pages(decoder, read, data)
+                start, end = self._feed_pages(decoder, read, data)
+            leaf = decoder.finish(rows)
+        except BaseException:
+            decoder.release()
+            raise
         if decoder.dictionary is not None:
             item.selection.dictionaries.setdefault(read.column, decoder.dictionary)
         with self._lock:
+            self._extents.add((read.row_group, read.column), start, end)
             self.counts.data_pages += decoder.pages_decoded
             self.counts.dictionary_pages += decoder.dictionary_decoded
             self.counts.column_chunks += 1
-        leaf = decoder.finish(rows)
         self._buffers.append(buffers)
         return leaf
 
-    def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> None:
-        stored, pages = iter(data), read.pages or ()
+    def _feed_whole(self, decoder: ChunkDecoder, data: memoryview, alone: bool) -> int:
+        """Decode all pages of a chunk; where they end in ``data``."""
+        walk = PageWalk(data, decoder.chunk, self.options)
+        if alone and cpu_count() > 1:
+            decoder.feed(walk, ahead=True)
+        else:
+            decoder.feed_chunk(walk)
+        decoder.check_end()
+        if walk.at < len(data):
+            check_end(self.file, walk)
+        return walk.at
+
+    def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> Range:
+        """Decode the pages of a plan; from where to where they lie, with the dictionary that is read."""
+        stored, pages, ranges = iter(data), read.pages or (), read.ranges
+        extent = (ranges[0][0], sum(ranges[-1])) if ranges else (0, 0)
         if read.dictionary is not None:
             header, body, _ = read_header(next(stored), 0, decoder.chunk, self.options, "dictionary")
             if header.type == DICTIONARY_PAGE:
@@ -154,13 +196,14 @@ class ColumnReader:
         while k < len(pages):
             k += decoder.feed_many(pages[k:], parts[k:])
             if k == len(pages):
-                return
+                break
             page = pages[k]
             with located(row_group=read.row_group, column=read.name, page=page.ordinal):
                 decoder.row = page.first_row
                 header, body, _ = read_header(parts[k], 0, decoder.chunk, self.options, page.ordinal)
                 decoder.feed_page(StoredPage(header, body, page.ordinal), page.num_rows)
             k += 1
+        return extent
 
 
 def _slots_in(chunk: Chunk, num_rows: int) -> int:

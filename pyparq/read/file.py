@@ -14,7 +14,8 @@ from pyparq.errors import OptionError, UnsupportedError, located
 from pyparq.index.bloom import BloomFilter
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
-from pyparq.options import ReadOptions
+from pyparq.options import ColumnName, ReadOptions
+from pyparq.printing import printable
 from pyparq.read.bloom_probe import read_filter
 from pyparq.read.indexes import read_locations, read_page_indexes
 from pyparq.read.metadata import FileMetaData, find_leaf
@@ -27,7 +28,7 @@ from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Table
 
-Column = int | str | tuple[str, ...]
+Column = int | ColumnName
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class ParquetFile:
         """Let go of the file (a file object that was given stays open)."""
         self._file.close()
 
+    @printable
     def __repr__(self) -> str:
         return f"<ParquetFile {self._file.name}: {self.metadata.num_rows} rows, {self.num_row_groups} row groups>"
 
@@ -126,7 +128,7 @@ class ParquetFile:
 
     def scan(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[ColumnName] | None = None,
         filters: Any = None,
         row_groups: Sequence[int] | None = None,
         *,
@@ -145,19 +147,19 @@ class ParquetFile:
         with located(file=self._file.name):
             return Scan(self._file, columns, filters, row_groups, rows=rows, limit=limit)
 
-    def read(self, columns: Sequence[str] | None = None, filters: Any = None) -> Table:
+    def read(self, columns: Sequence[ColumnName] | None = None, filters: Any = None) -> Table:
         """All (matching) rows as a table."""
         return self.scan(columns, filters).to_table()
 
-    def head(self, num_rows: int = 10, columns: Sequence[str] | None = None, filters: Any = None) -> Table:
+    def head(self, num_rows: int = 10, columns: Sequence[ColumnName] | None = None, filters: Any = None) -> Table:
         """The first (matching) rows."""
         return self.scan(columns, filters, limit=num_rows).to_table()
 
-    def read_rows(self, start: int, stop: int | None = None, columns: Sequence[str] | None = None) -> Table:
+    def read_rows(self, start: int, stop: int | None = None, columns: Sequence[ColumnName] | None = None) -> Table:
         """Rows ``start`` to ``stop`` of the file (to its end when ``None``), with a slice's meaning of both."""
         return self.scan(columns, rows=slice(start, stop)).to_table()
 
-    def take(self, indices: Any, columns: Sequence[str] | None = None) -> Table:
+    def take(self, indices: Any, columns: Sequence[ColumnName] | None = None) -> Table:
         """The rows with these numbers, counted from 0 over the whole file, in the order given; repeats are repeated.
 
         Reads the pages that hold them, dictionaries and OffsetIndexes; whole column chunks where these are missing.
@@ -170,17 +172,17 @@ class ParquetFile:
             rows, places = np.unique(numbers, return_inverse=True)
             return self.scan(columns, rows=rows).rows_at(places.reshape(-1))
 
-    def read_row_group(self, k: int, columns: Sequence[str] | None = None) -> Table:
+    def read_row_group(self, k: int, columns: Sequence[ColumnName] | None = None) -> Table:
         return self.scan(columns, None, [k]).to_table()
 
-    def read_row_groups(self, row_groups: Sequence[int], columns: Sequence[str] | None = None) -> Table:
+    def read_row_groups(self, row_groups: Sequence[int], columns: Sequence[ColumnName] | None = None) -> Table:
         return self.scan(columns, None, row_groups).to_table()
 
     def iter_batches(
         self,
         batch_size: int | None = BATCH_ROWS,
         row_groups: Sequence[int] | None = None,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[ColumnName] | None = None,
         filters: Any = None,
     ) -> Iterator[Batch]:
         """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.batches`."""

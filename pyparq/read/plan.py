@@ -13,7 +13,7 @@ import numpy as np
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.io.source import Range
-from pyparq.options import ReadOptions
+from pyparq.options import ColumnName, ReadOptions
 from pyparq.read.open import Chunk
 
 
@@ -96,7 +96,7 @@ class ScanPlan:
     """A pruned scan as a plain value: picklable, comparable, splittable into parts that run elsewhere."""
 
     source: str
-    columns: list[str] | None
+    columns: list[ColumnName] | None
     filters: Any
     options: ReadOptions
     row_groups: tuple[RowGroupPlan, ...]

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.column import bytes_held
 from pyparq.columns import concat, take
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
+from pyparq.options import ColumnName
+from pyparq.printing import printable
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
@@ -48,7 +51,7 @@ class Scan:
     def __init__(
         self,
         file: OpenFile,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[ColumnName] | None = None,
         filters: Any = None,
         row_groups: Sequence[int] | None = None,
         *,
@@ -71,6 +74,7 @@ class Scan:
         self.rows_returned: int | None = None
         self._selections: list[Selection] | None = None
 
+    @printable
     def __repr__(self) -> str:
         return f"<Scan of {self.file.name}: {', '.join(o.field.name for o in self.outputs)} where {self.predicate}>"
 
@@ -101,10 +105,11 @@ class Scan:
 
     def _all_batches(self) -> list[Batch]:
         selections = self._prune()
+        self.reader.account.restart()
         if self.limit is None or isinstance(self.predicate, Constant):
             batches = [b for b in self._run(selections) if b.num_rows]
         else:
-            batches = [b for part in self._by_row_group() for b in part]
+            batches = [b for part in self._by_row_group(all_stay=True) for b in part]
         return batches
 
     def _table(self, batches: list[Batch]) -> Table:
@@ -136,17 +141,21 @@ class Scan:
                 yield part
                 del part  # no name here may keep a batch alive while the next one is made
 
-    def _by_row_group(self) -> Iterator[list[Batch]]:
-        """The batch of one row group after the other, until there are as many rows as were asked for."""
-        left = self.limit
+    def _by_row_group(self, all_stay: bool = False) -> Iterator[list[Batch]]:
+        """The batch of one row group after the other, until there are as many rows as were asked for. ``all_stay``: the
+        caller keeps them, and they count for ``limits.max_memory``."""
+        left, alive = self.limit, 0
         for selection in self._prune():
             if left == 0:
                 return
+            self.reader.account.restart(alive)
             # What pruning read is used again; what decoding this row group adds goes with it.
             fresh = replace(selection, dictionaries=dict(selection.dictionaries), locations=dict(selection.locations))
             batches = self._run([fresh], limit=left)
             if left is not None:
                 left -= sum(batch.num_rows for batch in batches)
+            if all_stay:
+                alive += sum(bytes_held(column) for batch in batches for column in batch.columns)
             yield batches
             del batches
 
@@ -159,6 +168,7 @@ class Scan:
             wanted = None if self.limit is None else self.limit - total
             if wanted == 0:
                 break
+            self.reader.account.restart()
             total += sum(b.num_rows for b in self._run([selection], outputs=[], limit=wanted))
         return total
 
@@ -224,8 +234,9 @@ class Scan:
     def _prune(self) -> list[Selection]:
         if self._selections is None:
             with self._reading():
-                pruner = Pruner(self.file, self.predicate, self.row_groups, self._within)
+                pruner = Pruner(self.file, self.predicate, self.row_groups, self._within, self.reader.account)
                 self._selections = pruner.run()
+                self.reader.account.keep()
                 self.reports = pruner.reports
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
@@ -277,6 +288,7 @@ class Scan:
             return self._run_or_fall_back(selections, self.outputs if outputs is None else outputs, limit)
 
     def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch]:
+        used = self.reader.account.used
         try:
             return self._read(selections, outputs, limit)
         except ChecksumError:
@@ -285,6 +297,7 @@ class Scan:
             if not any(loc is not None for s in selections for loc in s.locations.values()):
                 raise
             warnings.warn(f"reading without page indexes: {error}", CorruptIndexWarning, stacklevel=6)
+            self.reader.account.rewind(used)
             return self._read([self._without_index(s) for s in selections], outputs, limit)
 
     def _without_index(self, selection: Selection) -> Selection:
@@ -311,7 +324,9 @@ class Scan:
         decoded |= _by_place(rest, self.reader.read(rest))
         parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
         places = [(output, s, rows) for s, rows in parts for output in outputs]
-        columns = iter(map_tasks(lambda place: _assemble(*place, decoded), places, self._assembles_on_threads(kept)))
+        columns = iter(
+            map_tasks(lambda place: self._assemble(*place, decoded), places, self._assembles_on_threads(kept))
+        )
         return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
 
     def _assembles_on_threads(self, kept: Sequence[RowRanges]) -> bool:
@@ -324,10 +339,28 @@ class Scan:
         undecided = selection.maybe & ~selection.sure
         if not undecided:
             return selection.sure
-        leaves = {c: decoded[selection.row_group, c].select(undecided) for c in self.predicate.columns()}
+        leaves = {c: self._select(decoded[selection.row_group, c], undecided) for c in self.predicate.columns()}
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
         return undecided.select(evaluate_rows(self.predicate, columns, levels=levels)) | selection.sure
+
+    def _select(self, leaf: DecodedLeaf, rows: RowRanges) -> DecodedLeaf:
+        """The leaf at some of its rows, whose memory is counted."""
+        if rows == leaf.rows:
+            return leaf
+        held = bytes_held(leaf.column) * rows.count // max(leaf.rows.count, 1)
+        self.reader.account.take(held + 8 * rows.count)
+        return leaf.select(rows)
+
+    def _assemble(
+        self, output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], DecodedLeaf]
+    ) -> Column:
+        leaves = {leaf.column: self._select(decoded[selection.row_group, leaf.column], rows) for leaf in output.leaves}
+        if output.shape.kind == "leaf":
+            return leaves[output.leaves[0].column].column
+        with located(row_group=selection.row_group, column=output.field.name):
+            self.reader.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
+            return assemble(output.shape, output.stored, leaves, rows.count)
 
 
 def _set_last_apart(batches: list[Batch], size: int) -> None:
@@ -354,16 +387,6 @@ def _slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
 
 def _by_place(wanted: Sequence[Wanted], decoded: Sequence[DecodedLeaf]) -> dict[tuple[int, int], DecodedLeaf]:
     return {(w.selection.row_group, w.node.column): d for w, d in zip(wanted, decoded, strict=True)}
-
-
-def _assemble(
-    output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], DecodedLeaf]
-) -> Column:
-    leaves = {leaf.column: decoded[selection.row_group, leaf.column].select(rows) for leaf in output.leaves}
-    if output.shape.kind == "leaf":
-        return leaves[output.leaves[0].column].column
-    with located(row_group=selection.row_group, column=output.field.name):
-        return assemble(output.shape, output.stored, leaves, rows.count)
 
 
 def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:

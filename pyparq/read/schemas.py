@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pyparq import forks
 from pyparq.errors import OptionError
 from pyparq.format.footer import LazyFileMetaData
-from pyparq.options import ReadOptions
+from pyparq.options import ColumnName, ReadOptions
 from pyparq.read.fields import FileFields
 from pyparq.schemas.tree import SchemaTree, build_tree
 from pyparq.schemas.types import LeafType, Physical
@@ -35,6 +36,13 @@ class FileSchema(NamedTuple):
 
 _known: OrderedDict[tuple[Any, ...], FileSchema] = OrderedDict()
 _lock = threading.Lock()
+
+
+@forks.in_child
+def _forget_schemas() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _known.clear()
 
 
 def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
@@ -77,7 +85,7 @@ def _coerce_int96(tree: SchemaTree, unit: str) -> None:
             leaf.type = replace(leaf.type, unit=unit)
 
 
-def _read_as_binary(tree: SchemaTree, names: Sequence[str]) -> None:
+def _read_as_binary(tree: SchemaTree, names: Sequence[ColumnName]) -> None:
     """Take the annotation off text columns (a group's name stands for all text below it)."""
     for name in names:
         node = tree.find(name)

@@ -18,6 +18,7 @@ from pyparq.errors import CorruptFileError, ParquetError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.read.account import Share
 from pyparq.read.many import Opened, Together
 from pyparq.read.open import Chunk
 from pyparq.read.pages import (
@@ -29,6 +30,7 @@ from pyparq.read.pages import (
     check_page,
     inflate_page,
     read_levels,
+    room_of,
     split_page,
 )
 from pyparq.read.plan import PageRead
@@ -87,7 +89,7 @@ class Picked:
 class SparseRows:
     """Takes the pages of one chunk, and picks the wanted rows of them."""
 
-    def __init__(self, chunk: Chunk, options: ReadOptions, rows: RowRanges, buffers: PageBuffers) -> None:
+    def __init__(self, chunk: Chunk, options: ReadOptions, rows: RowRanges, buffers: PageBuffers, share: Share) -> None:
         self._chunk = chunk
         self._leaf = chunk.node.type
         self._options = options
@@ -95,10 +97,11 @@ class SparseRows:
         self._items = memoryview(self._wanted)  # type: ignore[arg-type]
         """The same as Python numbers."""
         self._buffers = buffers
+        self._share = share
         self._in_part = self._leaf.physical != Physical.BOOLEAN  # a byte may hold eight of them, or any number
         self._pages: list[WantedPage] = []
         self._size = 0
-        self._together: Together | None = Together(chunk, options, self._buffers)
+        self._together: Together | None = Together(chunk, options, self._buffers, share)
         self._misses = 0
         self.picked: list[Picked] = []
 
@@ -172,6 +175,7 @@ class SparseRows:
     def _open_and_pick(self, pages: list[WantedPage], entries: int | None, in_part: bool) -> list[Picked]:
         """``in_part``: inflate no more of a page than its rows seem to need."""
         chunk, buffers, inflated = self._chunk, self._buffers, []
+        self._share.make_room(sum(room_of(wanted.page, chunk.node) for wanted in pages))
         buffers.clear()
         for page, header, first_row, _, stop in pages:
             first = self._items[stop - 1] - first_row + 1 if in_part else None
