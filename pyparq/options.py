@@ -110,9 +110,10 @@ class WriteOptions:
     ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY; Spark 4.3 fails on those up to 18 digits)."""
     write_time_adjusted_to_utc: bool | Sequence[ColumnName] | PerColumn = False
     """Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say)."""
-    store_schema: bool = False
+    store_schema: bool | str = "auto"
     """Store the Arrow schema of the data (``ARROW:schema``), from which readers restore what Parquet cannot say: time
-    zones, dictionaries, large and view types, extension types."""
+    zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"``: when, and only
+    when, the file's own schema would lose something of it."""
     field_ids: Mapping[Any, int] = field(default_factory=dict)
     """Field ids by column (name or path); those in field metadata (``PARQUET:field_id``) need no option."""
     column_key_value_metadata: Mapping[Any, Mapping[Any, Any]] = field(default_factory=dict)
@@ -182,6 +183,8 @@ class WriteOptions:
         for name in ("int96_timestamps", "write_time_adjusted_to_utc"):
             if isinstance(getattr(self, name), str):
                 raise OptionError(f"{name} must be True, False or a list of names")
+        if not isinstance(self.store_schema, bool) and self.store_schema != "auto":
+            raise OptionError(f"store_schema must be True, False or 'auto', not {self.store_schema!r}")
         for name in _FLAGS:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
@@ -225,7 +228,7 @@ def _hint(name: str, hints: Mapping[str, str]) -> str:
     return f"; {hints[name]}" if name in hints else ""
 
 
-_FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "store_schema", "use_threads", "fsync")
+_FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync")
 
 
 def sort_keys(given: Any) -> tuple[SortKey, ...]:

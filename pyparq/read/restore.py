@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.columns import as_views, list_items, null_column, pack_mask, take
+from pyparq.decimals import in_width
+from pyparq.read import relayout
 from pyparq.schemas.types import DataType
 from pyparq.table import Column
 
@@ -76,6 +78,8 @@ def restore(column: Column, type_: DataType, max_bytes: int) -> Column:
         return column
     if type_.dictionary is not None:
         return _dictionary(column, type_, max_bytes)
+    if type_.format == "+r":
+        return _runs(column, type_, max_bytes)
     for fits, convert in _CONVERSIONS:
         if fits(have.format, type_.format):
             return convert(column, type_, max_bytes)
@@ -118,6 +122,26 @@ def _large(column: Column, type_: DataType, max_bytes: int) -> Column:
 def _kept_large(column: Column, type_: DataType, max_bytes: int) -> Column:
     """The bytes do not fit int32 offsets: the column stays large, as it would without a hint."""
     return column
+
+
+def _runs(column: Column, type_: DataType, max_bytes: int) -> Column:
+    ends, values = type_.children
+    shown = restore(column, values.type, max_bytes)
+    if column.length >= 1 << (8 * ends.type.byte_width - 1):
+        raise HintMismatch(f"{column.length} rows in runs of {ends.type}")
+    return relayout.runs(shown, _with_types(type_, (Column(ends.type, 0, None, (), 0), shown)))
+
+
+def _by(convert: Callable[[Column, DataType], Column | None]) -> Callable[[Column, DataType, int], Column]:
+    """A conversion that gives nothing where a value does not fit."""
+
+    def checked(column: Column, type_: DataType, max_bytes: int) -> Column:
+        made = convert(column, type_)
+        if made is None:
+            raise HintMismatch(f"{column.type} that cannot be shown as {type_}")
+        return made
+
+    return checked
 
 
 # ---- views ---------------------------------------------------------------------------------------------------------
@@ -163,7 +187,7 @@ def _holds_fixed_list(type_: DataType) -> bool:
 def _with_types(type_: DataType, children: tuple[Column, ...]) -> DataType:
     """``type_`` with the types that the children came out as (one may have stayed large)."""
     fields = (replace(f, type=c.type) for f, c in zip(type_.children, children, strict=True))
-    return DataType(type_.format, tuple(fields))
+    return replace(type_, children=tuple(fields))
 
 
 def _large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
@@ -225,6 +249,10 @@ _CONVERSIONS: list[tuple[_Fits, _Convert]] = [
     (lambda a, b: a in ("U", "Z") and b == a.lower(), _kept_large),
     (lambda a, b: a.lower() in ("u", "z") and b == "v" + a.lower(), _views),
     (lambda a, b: a.startswith("ts") and a[:4] == b[:4], _same_buffers),
+    (lambda a, b: (a[:3], b[:3]) in (("tsm", "tss"), ("ttm", "tts")), _by(relayout.seconds)),
+    (lambda a, b: (a, b) == ("tdD", "tdm"), _by(relayout.days_in_ms)),
+    (lambda a, b: a.startswith("d:") and b.startswith("d:"), _by(in_width)),
+    (lambda a, b: a == "w:12" and b.startswith("ti"), _by(relayout.intervals)),
     (lambda a, b: a == "l" and b.startswith("tD"), _same_buffers),
     (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),
     (lambda a, b: a == "+l" and b == "+L", _large_list),

@@ -29,8 +29,9 @@ from pyparq.table import Batch
 from pyparq.write import unclosed
 from pyparq.write.finish import FileLayout
 from pyparq.write.groups import RowGroupEncoder
+from pyparq.write.hint import without_notes, without_order
 from pyparq.write.keyvalues import text_key, text_value
-from pyparq.write.plan import check_options, make_plan, within_ordinals
+from pyparq.write.plan import WritePlan, check_options, make_plan, within_ordinals
 from pyparq.write.rows import RowBuffer
 
 
@@ -61,6 +62,7 @@ _STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata")
 class _State:
     """What exists once the schema is known."""
 
+    plan: WritePlan
     layout: FileLayout
     encoder: RowGroupEncoder
     rows: RowBuffer
@@ -99,7 +101,7 @@ class ParquetWriter:
         self.add_key_value_metadata(self.options.key_value_metadata)
         self._sink: Sink | None = None
         if self._schema is not None:
-            make_plan(self._schema, self.options)  # before anything is created
+            make_plan(self._schema, self.options, self._source[0])  # before anything is created
         self._sink = open_sink(where, self.options.fsync, storage_options)
         forks.watch(self)
         unclosed.watch(self)
@@ -277,7 +279,7 @@ class ParquetWriter:
 
     def _begin(self, schema: Schema) -> None:
         sink = self._open_sink()
-        plan = make_plan(schema, self.options)
+        plan = make_plan(schema, self.options, self._source[0] if self._source else None)
         for key, value in schema.metadata.items():
             if key not in _STALE:
                 self._key_values.setdefault(text_key(key), text_value(key, value))
@@ -289,7 +291,7 @@ class ParquetWriter:
             layout.start()
         self._schema = schema
         rows = RowBuffer(self.options.row_group_size, self.options.row_group_bytes)
-        self._state = _State(layout, RowGroupEncoder(plan, layout, encryption), rows, encryption)
+        self._state = _State(plan, layout, RowGroupEncoder(plan, layout, encryption), rows, encryption)
 
     def _append(self, batches: Iterator[Batch], max_rows: int) -> None:
         state = self._state
@@ -312,21 +314,25 @@ class ParquetWriter:
         if own and self._state.rows.num_rows:
             self._state.rows.own()
 
-    def _add_arrow_schema(self, schema: Schema) -> None:
+    def _add_arrow_schema(self, state: _State, hint: Schema) -> None:
         """Store the schema as the data had it; Arrow takes a table's metadata from there too."""
-        source = self._source[0] if self._source else schema
+        if ARROW_SCHEMA.decode() in self._key_values:
+            return  # the caller has one
+        tree = state.plan.tree
+        hint = without_order(hint, tree, state.encoder.reordered)
+        hint = without_notes(hint, tree, state.encryption.behind_clear_footer)
         pairs = {k.encode(): v.encode() if isinstance(v, str) else v or b"" for k, v in self._key_values.items()}
-        self._key_values["ARROW:schema"] = stored_schema(replace(source, metadata=pairs))
+        self._key_values[ARROW_SCHEMA.decode()] = stored_schema(replace(hint, metadata=pairs))
 
     def _finish(self, state: _State) -> None:
-        if self.options.store_schema and self._schema is not None:
-            self._add_arrow_schema(self._schema)
         rows = state.rows.take_all()
         if state.encoder.sorts_input:
             state.encoder.add_sorted(rows)
         elif rows:
             state.encoder.add(rows)
         state.encoder.settle()
+        if state.plan.hint is not None:
+            self._add_arrow_schema(state, state.plan.hint)
         self.metadata = state.layout.finish(self._key_values)
 
     def _commit(self, sink: Sink, material: Mapping[str, str] | None) -> None:

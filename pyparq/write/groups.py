@@ -67,6 +67,11 @@ class RowGroupEncoder:
         """Rows can be cut into row groups only when all of them are there."""
         return self._plan.sort is not None and self._plan.sort.scope == "input"
 
+    @property
+    def reordered(self) -> set[int]:
+        """Leaves that came as dictionaries and did not keep one dictionary's order; see :class:`Choices`."""
+        return self._choices.reordered
+
     def add(self, batches: list[Batch]) -> None:
         """One row group of these batches (at least one row)."""
         num_rows, first_row = sum(b.num_rows for b in batches), self._rows_before
