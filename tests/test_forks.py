@@ -307,9 +307,9 @@ def test_many_children_while_threads_read(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     args = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", CROWD, str(tmp_path / "t.parquet")]
     done = subprocess.run(
-        [*args, str(tmp_path / "out"), "80"], capture_output=True, text=True, timeout=280, check=False
+        [*args, str(tmp_path / "out"), "40"], capture_output=True, text=True, timeout=280, check=False
     )
-    assert done.stdout == "0 of 80 hung or failed\n", done.stderr
+    assert done.stdout == "0 of 40 hung or failed\n", done.stderr
 
 
 # ---- readers -----------------------------------------------------------------------------------------------------
