@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyparq._version import __version__
 from pyparq.api import read_metadata, read_schema, read_table, schema
 from pyparq.buffers import release_unused
+from pyparq.chunked import ChunkedArray
 from pyparq.errors import ParquetError
 from pyparq.filters.expression import col
 from pyparq.read.file import ParquetFile
@@ -30,6 +31,7 @@ _LATER = {
 
 __all__ = [
     "Batch",
+    "ChunkedArray",
     "DecryptionProperties",
     "EncryptionKey",
     "EncryptionProperties",

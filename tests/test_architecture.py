@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "cdata", "errors", "forks"],
+    ["_version", "cdata", "errors", "forks", "text"],
     ["limits", "threads"],
     ["options"],
     ["kernels"],
@@ -28,20 +28,31 @@ LAYERS = [
     ["index"],
     ["column"],
     ["exchange"],
+    ["chunked"],
+    ["tabular"],
     ["table"],
     ["columns", "io"],
     ["decimals"],
     ["filters", "ingest"],
-    ["convert"],
-    ["frame"],
+    ["convert", "equality"],
+    ["cells", "frame"],
+    ["preview"],
     ["read", "write"],
     ["api"],
     ["cli"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Methods of Schema, Table and the thrift codec that need a higher layer when called, never on import.
-LAZY = {("schemas", "exchange"), ("table", "convert"), ("table", "frame"), ("format", "kernels")}
+# Methods of Schema, Column, Table and the thrift codec that need a higher layer when called, never on import.
+LAZY = {
+    ("schemas", "exchange"),
+    *((here, there) for here in ("column", "chunked", "tabular", "table") for there in ("convert", "columns")),
+    *((here, there) for here in ("chunked", "tabular") for there in ("equality", "preview")),
+    *((here, "ingest") for here in ("tabular", "table")),
+    ("column", "exchange"),
+    ("table", "frame"),
+    ("format", "kernels"),
+}
 
 
 def modules() -> list[Path]:

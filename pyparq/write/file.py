@@ -16,7 +16,7 @@ from pyparq.encryption.material import external_json, sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
-from pyparq.ingest import ingest
+from pyparq.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.ingest.normalize import normal_schema
 from pyparq.io.owned import not_its_own
 from pyparq.io.sibling import base_name, sibling_path, sibling_stored
@@ -38,9 +38,10 @@ def write_table(data: Any, where: Any, *, schema: Any = None, **options: Any) ->
     """Write a table to one Parquet file.
 
     ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
-    pandas DataFrame, a dict of numpy arrays or lists. ``where``: a path (replaced only when the new file is
-    complete), a URL, or a writable binary file object (the file's offsets count from where it stands). ``schema``: what
-    to write it as. ``options``: see :class:`pyparq.options.WriteOptions`.
+    pandas DataFrame, a dict of numpy arrays or lists, a list of dicts (rows), or an iterable of tables, batches or
+    rows, such as a generator: that is taken piece by piece, so memory stays bounded. ``where``: a path (replaced only
+    when the new file is complete), a URL, or a writable binary file object (the file's offsets count from where it
+    stands). ``schema``: what to write it as. ``options``: see :class:`pyparq.options.WriteOptions`.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
     :class:`OptionError` for options; what was at ``where`` is then untouched.
@@ -89,6 +90,7 @@ class ParquetWriter:
         """This is a forked child, and the file its parent's."""
         self._source: list[Schema] = [] if schema is None else [_schema_of(schema)]
         self._schema = normal_schema(self._source[0]) if self._source else None
+        self._told = self._schema is not None
         self.add_key_value_metadata(self.options.key_value_metadata)
         self._sink: Sink | None = None
         if self._schema is not None:
@@ -106,7 +108,8 @@ class ParquetWriter:
     # ---- rows ----------------------------------------------------------------------------------------------------
 
     def write(self, data: Any, row_group_size: int | None = None) -> None:
-        """Append rows. With ``row_group_size`` they get row groups of their own, of that many rows.
+        """Append rows: whatever :func:`write_table` takes, generators included. With ``row_group_size`` they get row
+        groups of their own, of that many rows.
 
         The data may be changed or freed afterwards. Data that does not fit the schema raises and leaves the writer
         as it was; any later failure makes :meth:`close` refuse.
@@ -119,18 +122,42 @@ class ParquetWriter:
             raise OptionError(f"row_group_size must be a whole number of at least 1, not {row_group_size!r}")
         sink = self._open_sink()
         with located(file=sink.name):
-            schema, batches = ingest(data, self._schema, None if self._source else self._source)
-            if self._state is None:
-                self._begin(schema)
+            pieces = in_pieces(data)
+            piece = data if pieces is None else next(pieces, [])
+            batches, changes = self._ingested(piece), not stays_the_same(piece)
+            del piece  # who gives a piece at a time does not want the first one kept
+        most = self._most_rows(row_group_size)
         with _Guard(self):
             if row_group_size is not None:
                 self.flush()
-            self._append(batches, self._most_rows(row_group_size))
+            self._append(batches, most)
+            if pieces is not None:
+                self._append_rest(pieces, changes, most)
             if row_group_size is not None:
                 self.flush()
             if not last:
-                # Arrow data do not change; arrays of the caller's may.
-                self._settle(own=not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"))
+                self._settle(own=pieces is None and changes)
+
+    def _append_rest(self, pieces: Iterator[Any], changes: bool, max_rows: int) -> None:
+        """The pieces behind the first one. Whoever makes them may use the memory of one again for the next: where that
+        is so (``changes``), nothing of it may be in use by then."""
+        while True:
+            if changes:
+                self._settle(own=True)
+            piece = next(pieces, None)
+            if piece is None:
+                return
+            changes = not stays_the_same(piece)
+            self._append(self._ingested(piece), max_rows)
+            del piece
+
+    def _ingested(self, data: Any) -> Iterator[Batch]:
+        """The batches of data under the file's schema, which the first of them decide where it was not given."""
+        if self._state is not None and self._schema is not None:
+            return ingest_later(data, self._schema, self._told)
+        schema, batches = ingest(data, self._schema, None if self._source else self._source)
+        self._begin(schema)
+        return batches
 
     def write_table(self, table: Any, row_group_size: int | None = None) -> None:
         """The same as :meth:`write`, under pyarrow's name."""
