@@ -248,10 +248,10 @@ class ParquetWriter:
 
     def _give_up(self) -> str | None:
         sink = self._sink
+        # Who saw a failure knows. Asked before: a thread that goes on while the interpreter exits fails by this.
+        known = sink is None or self._failed or self._inherited
         self._discard()
-        if sink is None or self._failed or self._inherited:  # who saw a failure knows
-            return None
-        return sink.name
+        return None if sink is None or known else sink.name
 
     def _after_fork(self) -> None:
         self._inherited = self._sink is not None
