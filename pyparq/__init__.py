@@ -4,7 +4,6 @@ Importing this loads what reading needs. The writer and the encryption propertie
 process that only reads does not pay for them.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyparq._version import __version__
@@ -13,6 +12,7 @@ from pyparq.buffers import release_unused
 from pyparq.chunked import ChunkedArray
 from pyparq.errors import ParquetError
 from pyparq.filters.expression import col
+from pyparq.later import load
 from pyparq.read.file import ParquetFile
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Table
@@ -54,7 +54,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'pyparq' has no attribute {name!r}")
-    value = getattr(import_module(_LATER[name]), name)
+    value = getattr(load(_LATER[name]), name)
     globals()[name] = value
     return value
 

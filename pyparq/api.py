@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyparq.options import ColumnName
 from pyparq.read.file import ParquetFile
 from pyparq.read.metadata import FileMetaData
 from pyparq.schemas.parse import schema
@@ -16,7 +17,7 @@ __all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "schema"
 
 def read_table(
     source: Any,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[ColumnName] | None = None,
     filters: Any = None,
     row_groups: Sequence[int] | None = None,
     *,
@@ -27,11 +28,11 @@ def read_table(
 ) -> Table:
     """Read a file, or the part of it that was asked for.
 
-    ``columns``: names (dotted paths into nested columns), all when ``None``. ``filters``: an expression over
-    :func:`pyparq.col`, or pyarrow's list of tuples; rows where it is true are returned, exactly those. Indexes are used
-    wherever they help. ``rows``: a slice of the file's rows or row numbers (each once, in file order); ``limit``: at
-    most so many rows, the first that match. ``storage_options`` go to the file system of a URL, as pandas' do
-    (docs/urls.md). ``options`` are those of :class:`pyparq.options.ReadOptions`.
+    ``columns``: names, all when ``None``; paths into nested columns are dotted or tuples of names. ``filters``: an
+    expression over :func:`pyparq.col`, or pyarrow's list of tuples; rows where it is true are returned, exactly those.
+    Indexes are used wherever they help. ``rows``: a slice of the file's rows or row numbers (each once, in file order);
+    ``limit``: at most so many rows, the first that match. ``storage_options`` go to the file system of a URL, as
+    pandas' do (docs/urls.md). ``options`` are those of :class:`pyparq.options.ReadOptions`.
 
     Raises a :class:`pyparq.errors.ParquetError` that names file, row group, column and page.
     """

@@ -10,7 +10,10 @@ from typing import Any, Self, cast
 from pyparq.errors import OptionError, near_matches
 from pyparq.limits import DEFAULT_LIMITS, Limits
 
-PerColumn = Mapping[str, Any]
+ColumnName = str | tuple[str, ...]
+"""A column as a user names it, dotted where it is nested; a tuple is its exact path, whatever dots its names have."""
+PerColumn = Mapping[Any, Any]
+"""Values by :data:`ColumnName`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +51,17 @@ class BloomOptions:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One key of a sort order: a column by its dotted path, or by its ordinal among the leaves."""
+    """One key of a sort order: a column by its name or path, or by its ordinal among the leaves."""
 
-    name: str | int
+    name: ColumnName | int
     descending: bool = False
     nulls_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Everything that shapes a file. Sizes are bytes; ``{…}`` options are keyed by column (dotted path for a leaf,
-    a group's path for all leaves below it), and columns that are not named keep the default.
+    """Everything that shapes a file. Sizes are bytes; ``{…}`` options are keyed by column: a leaf's path, dotted or
+    as a tuple of names, or a group's for all leaves below it. Columns that are not named keep the default.
     """
 
     compression: str | PerColumn | None = "snappy"
@@ -76,7 +79,7 @@ class WriteOptions:
     data_page_version: str = "1.0"
     """``"1.0"`` or ``"2.0"``."""
 
-    use_dictionary: bool | Sequence[str] | PerColumn = True
+    use_dictionary: bool | Sequence[ColumnName] | PerColumn = True
     """Try a dictionary on all columns, on those named, or per column. It is kept where it makes pages smaller."""
     dictionary_pagesize_limit: int = 1 << 20
     """Bytes of a column chunk's dictionary; values after the one that would exceed it get the other encoding."""
@@ -86,7 +89,7 @@ class WriteOptions:
     readers know (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary also where it
     does not pay, and goes on in PLAIN where it is full."""
 
-    write_statistics: bool | Sequence[str] = True
+    write_statistics: bool | Sequence[ColumnName] = True
     """Statistics of column chunks, for all columns or those named (bounds in the column index go with them)."""
     write_size_statistics: bool = True
     write_page_index: bool = True
@@ -100,22 +103,22 @@ class WriteOptions:
     """Order of the bounds of float columns: ``"TYPE_ORDER"``, or ``"IEEE_754_TOTAL_ORDER"``, which tells the zeros and
     NaNs apart but which many readers do not know (they then ignore the bounds)."""
 
-    int96_timestamps: bool | Sequence[str] | PerColumn = False
+    int96_timestamps: bool | Sequence[ColumnName] | PerColumn = False
     """Write timestamps, all or those named, as the deprecated INT96 (pyarrow: ``use_deprecated_int96_timestamps``)."""
     decimal_storage: str | PerColumn = "smallest"
     """Physical type of decimals: ``"smallest"`` (INT32, INT64 or FIXED_LEN_BYTE_ARRAY, as the precision needs),
     ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY; Spark 4.3 fails on those up to 18 digits)."""
-    write_time_adjusted_to_utc: bool | Sequence[str] | PerColumn = False
+    write_time_adjusted_to_utc: bool | Sequence[ColumnName] | PerColumn = False
     """Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say)."""
     store_schema: bool = False
     """Store the Arrow schema of the data (``ARROW:schema``), from which readers restore what Parquet cannot say: time
     zones, dictionaries, large and view types, extension types."""
-    field_ids: Mapping[str, int] = field(default_factory=dict)
-    """Field ids by column (dotted path); those in field metadata (``PARQUET:field_id``) need no option."""
-    column_key_value_metadata: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
+    field_ids: Mapping[Any, int] = field(default_factory=dict)
+    """Field ids by column (name or path); those in field metadata (``PARQUET:field_id``) need no option."""
+    column_key_value_metadata: Mapping[Any, Mapping[Any, Any]] = field(default_factory=dict)
     """Key-value metadata of column chunks, by column."""
 
-    bloom_filters: bool | Sequence[str] | PerColumn = False
+    bloom_filters: bool | Sequence[ColumnName] | PerColumn = False
     """``True`` (every column that can use one), names, or ``{name: rate}``."""
     bloom_filter_options: str | PerColumn | None = None
     """``{name: {"fpp", "ndv", "bytes", "max_bytes", "power_of_two"} | "auto"}``, or ``"auto"`` for all columns."""
@@ -123,7 +126,8 @@ class WriteOptions:
     """``"footer"``: all filters after the last row group. ``"row_group"``: each row group's right after it."""
 
     sort_by: Any = ()
-    """Sort the rows: a name or a list of names or ``(name, "ascending" | "descending"[, nulls_first])``."""
+    """Sort the rows: a name or a list of names or ``(name, "ascending" | "descending"[, nulls_first])``. A path in the
+    place of a name is a tuple: ``[("a", "b.c")]``, ``[(("a", "b.c"), "descending")]``."""
     sort_scope: str = "input"
     """``"input"`` sorts all rows together (they are held in memory until close); ``"row_group"`` each row group."""
     sorting_columns: Any = ()
@@ -239,6 +243,10 @@ def sort_keys(given: Any) -> tuple[SortKey, ...]:
     return keys
 
 
+_DIRECTIONS = ("ascending", "descending", "asc", "desc")
+"""What stands for a direction, or was meant to, and not for the second name of a path."""
+
+
 def _sort_key(item: Any) -> SortKey:
     if isinstance(item, SortKey):
         return item
@@ -246,7 +254,9 @@ def _sort_key(item: Any) -> SortKey:
         return SortKey(item)
     if hasattr(item, "column_index") and hasattr(item, "descending"):  # pyarrow.parquet.SortingColumn
         return SortKey(item.column_index, bool(item.descending), bool(getattr(item, "nulls_first", False)))
-    if isinstance(item, tuple) and 1 <= len(item) <= 3 and isinstance(item[0], str):
+    if is_name(item) and len(item) > 1 and item[1].lower() not in _DIRECTIONS:
+        return SortKey(item)
+    if isinstance(item, tuple) and 1 <= len(item) <= 3 and is_name(item[0]):
         direction = item[1] if len(item) > 1 else "ascending"
         nulls = item[2] if len(item) > 2 else False
         if direction in ("ascending", "descending") and nulls in (True, False, "nulls_first", "nulls_last"):
@@ -301,16 +311,23 @@ def _check_switch(name: str, value: Any, per_column: bool) -> None:
         return
     if isinstance(value, Mapping) and per_column and all(isinstance(v, bool) for v in value.values()):
         return
-    if isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(v, str) for v in value):
+    if isinstance(value, (list, tuple, set, frozenset)) and all(is_name(v) for v in value):
         return
     more = " or a dict of booleans" if per_column else ""
     raise OptionError(f"{name} must be True, False, a list of names{more}, not {value!r}")
 
 
+def is_name(value: Any) -> bool:
+    """Can it be a :data:`ColumnName`?"""
+    if isinstance(value, tuple):
+        return len(value) > 0 and all(isinstance(part, str) for part in value)
+    return isinstance(value, str)
+
+
 def _check_names(name: str, value: Any) -> None:
     if isinstance(value, str):
         raise OptionError(f"{name} must be a list of names; did you mean [{value!r}]?")
-    if not isinstance(value, (list, tuple, set, frozenset)) or not all(isinstance(v, str) for v in value):
+    if not isinstance(value, (list, tuple, set, frozenset)) or not all(is_name(v) for v in value):
         raise OptionError(f"{name} must be a list of names, not {value!r}")
 
 
@@ -340,12 +357,12 @@ class ReadOptions:
     coerce_int96_timestamp_unit: str = "ns"
     """Unit in which INT96 timestamps are read: ``s ms us ns``. Nanoseconds in 64 bits reach from 1677 to 2262 only;
     instants beyond wrap around."""
-    read_dictionary: Sequence[str] = ()
-    """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays, without spelling their values out."""
+    read_dictionary: Sequence[ColumnName] = ()
+    """BYTE_ARRAY columns (names or paths) to return as Arrow dictionary arrays, without spelling their values out."""
     use_arrow_schema: bool = True
     """Restore what ``ARROW:schema`` says beyond the file's own schema. It is a hint: what does not fit is ignored."""
-    binary_columns: Sequence[str] = ()
-    """Text columns (dotted paths; a group's path for all text below it) to read as binary: their bytes are not
+    binary_columns: Sequence[ColumnName] = ()
+    """Text columns (names or paths; a group's path for all text below it) to read as binary: their bytes are not
     checked to be UTF-8, and filters compare them with bytes."""
     limits: Limits = DEFAULT_LIMITS
     decryption: Any = None

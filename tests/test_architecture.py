@@ -16,8 +16,9 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "cdata", "errors", "forks", "text"],
-    ["limits", "threads"],
+    ["_version", "errors", "forks", "printing", "text"],
+    ["later", "limits", "threads"],
+    ["cdata"],
     ["options"],
     ["kernels"],
     ["buffers"],

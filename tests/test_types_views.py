@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import pyparq
 from pyparq import col, columns
 from pyparq.columns import concat, take
+from pyparq.limits import DEFAULT_LIMITS
+from pyparq.read.account import Account, Share
 from pyparq.read.views import ViewBuilder
 from pyparq.schemas.types import Field, LeafType, Physical, Schema
 from pyparq.schemas.values import BinaryValues
@@ -185,7 +187,8 @@ def test_what_polars_hands_over(kind: str) -> None:
 
 def test_pages_without_the_dictionary_that_the_metadata_promised() -> None:
     """The metadata say that all pages are dictionary-encoded, and are wrong."""
-    builder = ViewBuilder(LeafType(Physical.BYTE_ARRAY, "string"), 4, 16, 1 << 20)
+    terms = LeafType(Physical.BYTE_ARRAY, "string"), 4, 16, 1 << 20, Share(Account(DEFAULT_LIMITS))
+    builder = ViewBuilder(*terms)
     entries = binary_values(["short", "longer than twelve bytes"])
     holes = np.array([1, 0, 1], np.uint8)
     builder.append_indices(entries, np.array([1, 0], np.int32), holes, 3)
@@ -195,7 +198,7 @@ def test_pages_without_the_dictionary_that_the_metadata_promised() -> None:
         "longer than twelve bytes", None, "short", "a page of its own", None, "", "short", "longer than twelve bytes",
     ]  # fmt: skip
     assert values_of(builder.column()) == wanted
-    assert values_of(ViewBuilder(LeafType(Physical.BYTE_ARRAY, "string"), 0, 0, 1 << 20).column()) == []
+    assert values_of(ViewBuilder(*terms).column()) == []
 
 
 def binary_values(texts: list[str]) -> BinaryValues:

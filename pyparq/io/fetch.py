@@ -37,7 +37,7 @@ class Fetcher:
 
     def __init__(self, source: Source, gap: int | None = None) -> None:
         self.source = source
-        self.gap = (LOCAL_GAP if source.is_local else REMOTE_GAP) if gap is None else gap
+        self.gap = gap_of(source, gap)
         self.counts = IOCounts()
         self._tail = memoryview(b"")
         self._tail_start = source.size
@@ -47,9 +47,10 @@ class Fetcher:
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
 
-    def fork(self) -> Fetcher:
-        """A fetcher of the same source, with the tail that is known, that counts for itself."""
-        other = Fetcher(self.source, self.gap)
+    def fork(self, gap: int | None = None) -> Fetcher:
+        """A fetcher of the same source, with the tail that is known, that counts for itself; with another gap if any is
+        given."""
+        other = Fetcher(self.source, self.gap if gap is None else gap)
         other._tail, other._tail_start = self._tail, self._tail_start
         return other
 
@@ -110,6 +111,11 @@ class Fetcher:
             return self._tail[offset - self._tail_start :][:length]
         k = bisect_right(starts, offset) - 1
         return fetched[k][offset - starts[k] : offset - starts[k] + length]
+
+
+def gap_of(source: Source, given: int | None) -> int:
+    """The gap that is asked for, or else what suits the source."""
+    return given if given is not None else LOCAL_GAP if source.is_local else REMOTE_GAP
 
 
 def merge(ranges: Sequence[Range], gap: int, max_merged: int = MAX_MERGED) -> list[Range]:

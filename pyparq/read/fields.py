@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyparq.columns import VIEWS
 from pyparq.errors import OptionError
-from pyparq.options import ReadOptions
+from pyparq.options import ColumnName, ReadOptions
 from pyparq.schemas.arrow import field_of
 from pyparq.schemas.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
 from pyparq.schemas.shape import Shape, shape_of
@@ -101,7 +101,7 @@ class FileFields:
         return self._places[node]
 
 
-def _dictionary_columns(tree: SchemaTree, names: Sequence[str]) -> frozenset[int]:
+def _dictionary_columns(tree: SchemaTree, names: Sequence[ColumnName]) -> frozenset[int]:
     found = set()
     for name in names:
         for leaf in tree.find(name).leaves():

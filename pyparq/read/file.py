@@ -10,11 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from pyparq.encodings import encoding_name
-from pyparq.errors import OptionError, UnsupportedError, located
+from pyparq.errors import UnsupportedError, located
 from pyparq.index.bloom import BloomFilter
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
-from pyparq.options import ReadOptions
+from pyparq.options import ColumnName, ReadOptions
+from pyparq.printing import printable
 from pyparq.read.bloom_probe import read_filter
 from pyparq.read.indexes import read_locations, read_page_indexes
 from pyparq.read.metadata import FileMetaData, find_leaf
@@ -27,7 +28,7 @@ from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Table
 
-Column = int | str | tuple[str, ...]
+Column = int | ColumnName
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,19 @@ class ParquetFile:
         they get; then, as for any later read, :class:`OptionError` says that the file is closed."""
         self._file.close()
 
+    @printable
     def __repr__(self) -> str:
         return f"<ParquetFile {self._file.name}: {self.metadata.num_rows} rows, {self.num_row_groups} row groups>"
+
+    def __arrow_c_schema__(self) -> object:
+        return self.scan().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All rows as a stream of Arrow batches: see :meth:`Scan.__arrow_c_stream__`."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        return self.scan().__pyparq_stream__()
 
     # ---- what the file says of itself
 
@@ -128,7 +140,7 @@ class ParquetFile:
 
     def scan(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[ColumnName] | None = None,
         filters: Any = None,
         row_groups: Sequence[int] | None = None,
         *,
@@ -145,21 +157,21 @@ class ParquetFile:
         :class:`OptionError` for rows that do not exist.
         """
         with located(file=self._file.name):
-            return Scan(self._file, columns, filters, row_groups, rows=rows, limit=limit)
+            return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
 
-    def read(self, columns: Sequence[str] | None = None, filters: Any = None) -> Table:
+    def read(self, columns: Sequence[ColumnName] | None = None, filters: Any = None) -> Table:
         """All (matching) rows as a table."""
         return self.scan(columns, filters).to_table()
 
-    def head(self, num_rows: int = 10, columns: Sequence[str] | None = None, filters: Any = None) -> Table:
+    def head(self, num_rows: int = 10, columns: Sequence[ColumnName] | None = None, filters: Any = None) -> Table:
         """The first (matching) rows."""
         return self.scan(columns, filters, limit=num_rows).to_table()
 
-    def read_rows(self, start: int, stop: int | None = None, columns: Sequence[str] | None = None) -> Table:
+    def read_rows(self, start: int, stop: int | None = None, columns: Sequence[ColumnName] | None = None) -> Table:
         """Rows ``start`` to ``stop`` of the file (to its end when ``None``), with a slice's meaning of both."""
         return self.scan(columns, rows=slice(start, stop)).to_table()
 
-    def take(self, indices: Any, columns: Sequence[str] | None = None) -> Table:
+    def take(self, indices: Any, columns: Sequence[ColumnName] | None = None) -> Table:
         """The rows with these numbers, counted from 0 over the whole file, in the order given; repeats are repeated.
 
         Reads the pages that hold them, dictionaries and OffsetIndexes; whole column chunks where these are missing.
@@ -172,35 +184,40 @@ class ParquetFile:
             rows, places = np.unique(numbers, return_inverse=True)
             return self.scan(columns, rows=rows).rows_at(places.reshape(-1))
 
-    def read_row_group(self, k: int, columns: Sequence[str] | None = None) -> Table:
+    def read_row_group(self, k: int, columns: Sequence[ColumnName] | None = None) -> Table:
         return self.scan(columns, None, [k]).to_table()
 
-    def read_row_groups(self, row_groups: Sequence[int], columns: Sequence[str] | None = None) -> Table:
+    def read_row_groups(self, row_groups: Sequence[int], columns: Sequence[ColumnName] | None = None) -> Table:
         return self.scan(columns, None, row_groups).to_table()
 
     def iter_batches(
         self,
         batch_size: int | None = BATCH_ROWS,
         row_groups: Sequence[int] | None = None,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[ColumnName] | None = None,
         filters: Any = None,
     ) -> Iterator[Batch]:
         """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.batches`."""
         return self.scan(columns, filters, row_groups).batches(batch_size)
 
     def execute(self, plan: ScanPlan) -> Table:
-        """Run a plan that :meth:`Scan.plan` made, here or in another process, on the same file.
+        """Run a plan that :meth:`Scan.plan` made, here or in another process, on the same file: :meth:`scan_of`, at
+        once and as a table."""
+        return self.scan_of(plan).to_table()
 
-        Raises :class:`OptionError` when this is another file, or one that was written anew since.
+    def scan_of(self, plan: ScanPlan) -> Scan:
+        """The scan that a plan stands for, as a table, in batches or as a stream.
+
+        Reads the pages that were planned, less what filtering proves unneeded, and asks no index again; opening this
+        file took the one request for its footer that opening always takes. Keys, limits and threads are this file's,
+        all other options the plan's. Where a page is not what the plan says of it, the row group is read again
+        without page locations, with a :class:`CorruptIndexWarning`.
+
+        Raises :class:`PlanError` when this is another file or it changed since it was planned, and when the plan does
+        not read what its question takes: it was altered then.
         """
-        if plan.made_for is not None and plan.made_for != self._file.identity:
-            raise OptionError(
-                "the plan was made for another file, or before this one was written anew: plan again",
-                file=self._file.name,
-            )
-        scan = self.scan(plan.columns, plan.filters, [g.row_group for g in plan.row_groups], limit=plan.limit)
-        scan.use_plan(plan.row_groups)
-        return scan.to_table()
+        with located(file=self._file.name):
+            return Scan.of_plan(self._file, plan)
 
 
 def _page_info(page: Any) -> PageInfo:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyparq.errors import OptionError, UnsupportedError
+from pyparq.options import ColumnName
 from pyparq.read.fields import FileFields, Output
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 
 
-def project(tree: SchemaTree, columns: Sequence[str] | None, fields: FileFields) -> list[Output]:
+def project(tree: SchemaTree, columns: Sequence[ColumnName] | None, fields: FileFields) -> list[Output]:
     """The result's columns: all, or those named, in the order of the names (a repeated name counts once).
 
-    A name is a top-level column or a dotted path into one; paths into one column give one column reduced to those
-    leaves. Raises :class:`ColumnNotFoundError` with near matches, and :class:`UnsupportedError` for a column with a
-    group without fields in it.
+    A name is a top-level column or a path into one, dotted or as a tuple (:meth:`SchemaTree.find`); paths into one
+    column give one column reduced to those leaves. Raises :class:`ColumnNotFoundError` with near matches, and
+    :class:`UnsupportedError` for a column with a group without fields in it.
     """
     if columns is None:
         outputs = [fields.whole(node) for node in tree.root.children]
@@ -37,7 +38,7 @@ def _check_filled(shape: Shape) -> None:
         _check_filled(child)
 
 
-def _named(tree: SchemaTree, columns: Sequence[str]) -> dict[Node, set[int] | None]:
+def _named(tree: SchemaTree, columns: Sequence[ColumnName]) -> dict[Node, set[int] | None]:
     """The top-level nodes of the named columns, with the leaves wanted of each (``None``: all)."""
     if isinstance(columns, str):
         raise OptionError(f"columns must be a list of names; did you mean [{columns!r}]?")
