@@ -10,11 +10,10 @@ from pyparq.read.account import Share
 from pyparq.read.builder import BinaryBuilder, EncodedPage, FixedBuilder, Valid
 from pyparq.read.physical import pack_validity, to_column
 from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
-from pyparq.schemas.values import BinaryValues, Values, count_of
+from pyparq.schemas.values import BinaryValues, Values
 from pyparq.table import Column
 
-VIEW_BYTES = 16
-_VIEW = LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "fixed", length=VIEW_BYTES)
+_VIEW = LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "fixed", length=16)
 
 
 class ViewBuilder:
@@ -26,7 +25,7 @@ class ViewBuilder:
     def __init__(self, leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int, share: Share) -> None:
         self._leaf = leaf
         self._type = DataType("v" + arrow_type(leaf).format)
-        self._sizes = capacity, data_capacity, max_bytes
+        self._terms = capacity, data_capacity, max_bytes, share
         self._share = share
         self._views = FixedBuilder(_VIEW, capacity, max_bytes, share)
         self._entries: BinaryValues | None = None
@@ -53,25 +52,28 @@ class ViewBuilder:
 
     def _spelled_out(self) -> BinaryBuilder:
         if self._plain is None:
-            self._plain = BinaryBuilder(self._leaf, *self._sizes, self._share)
+            self._plain = BinaryBuilder(self._leaf, *self._terms)
         return self._plain
 
     def _views_of(self, entries: Values) -> npt.NDArray[np.uint8]:
         """One row for each entry of the chunk's dictionary."""
         assert isinstance(entries, BinaryValues)
         if self._entry_views is None or self._entries is not entries:
-            self._share.take(VIEW_BYTES * count_of(entries))
             self._entries = entries
+            self._share.take(self._entries_size(entries))
             plain = binary_column(arrow_type(self._leaf), entries.offsets, entries.data)
             self._entry_views = as_views(plain, self._type)
         return self._entry_views.buffers[0].reshape(-1, 16)
 
+    @staticmethod
+    def _entries_size(entries: BinaryValues) -> int:
+        return 16 * len(entries.offsets)
+
     @property
     def held(self) -> int:
-        """Bytes of the buffers that views and values go into."""
-        entries = 0 if self._entry_views is None else VIEW_BYTES * self._entry_views.length
-        plain = 0 if self._plain is None else self._plain.held + VIEW_BYTES * self._plain.length
-        return self._views.held + entries + plain
+        """Bytes of the views, those of the entries and of values that are spelled out among them."""
+        spelled_out = 0 if self._plain is None else self._plain.held + 16 * self._plain.length
+        return self._views.held + spelled_out + (0 if self._entries is None else self._entries_size(self._entries))
 
     def column(self) -> Column:
         """The slots as a column of views."""
@@ -82,6 +84,6 @@ class ViewBuilder:
         )  # fmt: skip
         if self._plain is None and buffers:
             return found
-        self._share.take(VIEW_BYTES * self._spelled_out().length)
+        self._share.take(16 * self._spelled_out().length)
         rest = as_views(to_column(self._spelled_out(), self._leaf), self._type)
         return concat([found, rest]) if views.length else rest
