@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "cdata", "errors", "threads"],
+    ["_version", "cdata", "errors", "option_help", "threads"],
     ["limits"],
     ["options"],
     ["kernels"],
@@ -32,16 +32,26 @@ LAYERS = [
     ["columns", "io"],
     ["decimals"],
     ["filters", "ingest"],
+    ["arguments"],
     ["convert"],
     ["frame"],
     ["read", "write"],
     ["api"],
     ["cli"],
+    ["__main__"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Methods of Schema, Table and the thrift codec that need a higher layer when called, never on import.
-LAZY = {("schemas", "exchange"), ("table", "convert"), ("table", "frame"), ("format", "kernels")}
+# Never on import: methods of Schema, Table and the thrift codec that need a higher layer when called, and the types of
+# options, which only type checkers ask for.
+LAZY = {
+    ("options", "arguments"),
+    ("options", "encryption"),
+    ("schemas", "exchange"),
+    ("table", "convert"),
+    ("table", "frame"),
+    ("format", "kernels"),
+}
 
 
 def modules() -> list[Path]:

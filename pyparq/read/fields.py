@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyparq.errors import OptionError
 from pyparq.options import ReadOptions
@@ -96,7 +97,7 @@ class FileFields:
         return self._places[node]
 
 
-def _dictionary_columns(tree: SchemaTree, names: Sequence[str]) -> frozenset[int]:
+def _dictionary_columns(tree: SchemaTree, names: Iterable[Any]) -> frozenset[int]:
     found = set()
     for name in names:
         for leaf in tree.find(name).leaves():

@@ -96,7 +96,8 @@ class ScanPlan:
     """A pruned scan as a plain value: picklable, comparable, splittable into parts that run elsewhere."""
 
     source: str
-    columns: list[str] | None
+    columns: list[Any] | None
+    """Names or paths of columns; ``None``: all."""
     filters: Any
     options: ReadOptions
     row_groups: tuple[RowGroupPlan, ...]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 from pyparq.threads import map_tasks
 
+if TYPE_CHECKING:
+    from pyparq.arguments import Filters, Names
+
 BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
 
@@ -48,8 +51,8 @@ class Scan:
     def __init__(
         self,
         file: OpenFile,
-        columns: Sequence[str] | None = None,
-        filters: Any = None,
+        columns: Names | None = None,
+        filters: Filters | None = None,
         row_groups: Sequence[int] | None = None,
         *,
         rows: Any = None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -77,7 +77,7 @@ def _coerce_int96(tree: SchemaTree, unit: str) -> None:
             leaf.type = replace(leaf.type, unit=unit)
 
 
-def _read_as_binary(tree: SchemaTree, names: Sequence[str]) -> None:
+def _read_as_binary(tree: SchemaTree, names: Iterable[Any]) -> None:
     """Take the annotation off text columns (a group's name stands for all text below it)."""
     for name in names:
         node = tree.find(name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pyparq.encryption.material import external_json, sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
@@ -19,6 +19,7 @@ from pyparq.ingest import ingest
 from pyparq.ingest.normalize import normal_schema
 from pyparq.io.sibling import base_name, sibling_path, sibling_stored
 from pyparq.io.sink import Sink, open_sink
+from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
 from pyparq.schemas.arrow_ipc_write import stored_schema
 from pyparq.schemas.hints import ARROW_SCHEMA
@@ -30,14 +31,19 @@ from pyparq.write.keyvalues import text_key, text_value
 from pyparq.write.plan import check_options, make_plan, within_ordinals
 from pyparq.write.rows import RowBuffer
 
+if TYPE_CHECKING:
+    from typing import Unpack
 
-def write_table(data: Any, where: Any, *, schema: Any = None, **options: Any) -> None:
+    from pyparq.arguments import WriteArguments
+
+
+def write_table(data: Any, where: Any, *, schema: Any = None, **options: Unpack[WriteArguments]) -> None:
     """Write a table to one Parquet file.
 
     ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
     pandas DataFrame, a dict of numpy arrays or lists. ``where``: a path (replaced only when the new file is
     complete), a URL, or a writable binary file object (the file's offsets count from where it stands). ``schema``: what
-    to write it as. ``options``: see :class:`pyparq.options.WriteOptions`.
+    to write it as. ``options``: as below, the fields of :class:`pyparq.WriteOptions`.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
     :class:`OptionError` for options; what was at ``where`` is then untouched.
@@ -65,10 +71,11 @@ class ParquetWriter:
 
     Without ``schema`` the first data written decide it; later data must fit it. Rows gather until a row group is
     full (``row_group_size`` rows or ``row_group_bytes`` bytes), however many calls they come in. A local target
-    appears under its name only when the file is complete.
+    appears under its name only when the file is complete. ``options``: as below, the fields of
+    :class:`pyparq.WriteOptions`.
     """
 
-    def __init__(self, where: Any, schema: Any = None, **options: Any) -> None:
+    def __init__(self, where: Any, schema: Any = None, **options: Unpack[WriteArguments]) -> None:
         given = WriteOptions.make(options)
         check_options(given)
         check_properties(given.encryption)
@@ -271,6 +278,10 @@ class ParquetWriter:
             except BaseException:
                 self.abort()  # where the disk is full, this makes room for what the sibling was
                 raise
+
+
+write_table.__doc__ = with_options(write_table.__doc__, WRITE)
+ParquetWriter.__doc__ = with_options(ParquetWriter.__doc__, WRITE)
 
 
 class _Guard:

@@ -137,7 +137,7 @@ def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
     return plans
 
 
-def _key_values(tree: SchemaTree, given: Mapping[str, Any]) -> dict[int, dict[str, str | bytes | None]]:
+def _key_values(tree: SchemaTree, given: Mapping[Any, Any]) -> dict[int, dict[str, str | bytes | None]]:
     """Key-value metadata by leaf ordinal."""
     found = {}
     for name, pairs in given.items():

@@ -66,7 +66,7 @@ def _decimal(leaf: LeafType, storage: str) -> LeafType:
     return replace(leaf, physical=Physical.FIXED_LEN_BYTE_ARRAY, length=fixed_decimal_length(leaf.precision))
 
 
-def _set_field_ids(tree: SchemaTree, ids: Mapping[str, int]) -> None:
+def _set_field_ids(tree: SchemaTree, ids: Mapping[Any, int]) -> None:
     for name, number in ids.items():
         node = tree.find(name)
         if type(number) is not int or not -(1 << 31) <= number < 1 << 31:
