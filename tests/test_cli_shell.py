@@ -122,10 +122,36 @@ def test_help_and_pipes_import_neither_rich_nor_sqlglot(file: Path) -> None:
 
 
 def test_a_closed_pipe_is_quiet(file: Path) -> None:
-    command = f"{sys.executable} -c 'import sys; from pyparq.cli import main; sys.exit(main())' query {file} --json"
-    done = subprocess.run(["bash", "-c", f"{command} | head -1"], capture_output=True, text=True, check=False)
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stderr == ""
+    """And no failure: every command, help, errors and what stands behind a long table."""
+    for arguments in (
+        f"meta {file}", f"schema {file}", f"pages {file}", f"index {file}", f"bloom {file}", f"head {file} -n 4000",
+        f"query {file} --json", f"query {file} --limit 0", f"query {file} --csv", f"explain {file}", "--help",
+        f"meta {file} --json", f"meta {file} --traceback", "query --help",
+    ):  # fmt: skip
+        command = f"set -o pipefail; {sys.executable} -m pyparq {arguments} | head -1"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 1), arguments
+
+
+def test_a_pipe_that_nobody_reads(file: Path) -> None:
+    for arguments in (f"meta {file}", f"query {file} --csv"):
+        command = f"set -o pipefail; {sys.executable} -m pyparq {arguments} | true"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+
+
+def test_a_full_disk_is_an_error(file: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    command = f"{sys.executable} -m pyparq meta {file} > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+
+
+def test_python_m_pyparq(file: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "pyparq", "schema", str(file)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", ok("schema", file))
 
 
 # ---- terminals

@@ -72,6 +72,8 @@ class Scan:
         self.reader = ColumnReader(file)
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
+        self.share_done = 0.0
+        """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
         self._selections: list[Selection] | None = None
 
     def __repr__(self) -> str:
@@ -107,7 +109,7 @@ class Scan:
         if self.limit is None or isinstance(self.predicate, Constant):
             batches = [b for b in self._run(selections) if b.num_rows]
         else:
-            batches = [b for part in self._by_row_group() for b in part]
+            batches = [b for part, _, _ in self._by_row_group() for b in part]
         return batches
 
     def _table(self, batches: list[Batch]) -> Table:
@@ -129,20 +131,27 @@ class Scan:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned = 0
         stream = Stream(self.outputs, self.schema, self.file.options.limits.max_column)
-        for batches in self._by_row_group():
+        for batches, begin, end in self._by_row_group():
             with self._reading():
                 if batch_size is not None:
                     _set_last_apart(batches, batch_size)
                 stream.fit(batches)
+            rows, given = sum(batch.num_rows for batch in batches), 0
             for part in _slices(batches, batch_size):
                 self.rows_returned += part.num_rows
+                given += part.num_rows
+                self.share_done = begin + (end - begin) * given / rows
                 yield part
                 del part  # no name here may keep a batch alive while the next one is made
+        self.share_done = 1.0
 
-    def _by_row_group(self) -> Iterator[list[Batch]]:
-        """The batch of one row group after the other, until there are as many rows as were asked for."""
-        left = self.limit
-        for selection in self._prune():
+    def _by_row_group(self) -> Iterator[tuple[list[Batch], float, float]]:
+        """The batch of one row group after the other, until there are as many rows as were asked for; with the share of
+        the rows to look at that lie before it, and up to its end."""
+        left, seen = self.limit, 0
+        selections = self._prune()
+        total = max(sum(selection.maybe.count for selection in selections), 1)
+        for selection in selections:
             if left == 0:
                 return
             # What pruning read is used again; what decoding this row group adds goes with it.
@@ -150,7 +159,8 @@ class Scan:
             batches = self._run([fresh], limit=left)
             if left is not None:
                 left -= sum(batch.num_rows for batch in batches)
-            yield batches
+            begin, seen = seen / total, seen + selection.maybe.count
+            yield batches, begin, seen / total
             del batches
 
     def count(self) -> int:
