@@ -185,8 +185,8 @@ NOT_SELECTIVE: list[Any] = [
 @pytest.mark.parametrize("name", TWINS)
 @pytest.mark.parametrize("columns", [None, ["url"]], ids=str)
 def test_indexes_cost_nothing_when_they_cannot_help(name: str, columns: Any) -> None:
-    """The same requests and the same bytes on indexed and unindexed twins, but for the tail: where it holds data in place
-    of indexes, these are not read again."""
+    """The same requests and the same bytes on indexed and unindexed twins, but for the tail: where it holds data and no
+    indexes, these are not read again."""
     indexed, plain = twin(name, 0), twin(name, 1)
     assert len(indexed) > len(plain) + 10_000
     for filters in NOT_SELECTIVE:

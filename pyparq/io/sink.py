@@ -6,6 +6,7 @@ exception or a kill leaves whatever was there before.
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import stat
@@ -162,6 +163,12 @@ class FileObjectSink:
         self._file = file
         name = getattr(file, "name", None)
         self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
+        if isinstance(file, io.TextIOBase):
+            raise OptionError("the file object is in text mode: open it with open(path, 'wb')", file=self.name)
+        if not getattr(file, "closed", False) and hasattr(file, "writable") and not file.writable():
+            raise OptionError(
+                "the file object is open for reading alone: open it with open(path, 'wb')", file=self.name
+            )
         self.position = 0
 
     def write(self, parts: Sequence[Any]) -> None:
@@ -177,7 +184,7 @@ class FileObjectSink:
             done = self._file.write(view)
         except TypeError as error:
             if "str" in str(error):
-                raise OptionError("the file object is in text mode; open it in binary mode ('wb')") from None
+                raise OptionError("the file object takes text: open it with open(path, 'wb')", file=self.name) from None
             raise
         # Raw files may take a part only; some file objects return nothing.
         return len(view) if done is None else int(done)

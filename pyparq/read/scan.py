@@ -14,6 +14,7 @@ import numpy as np
 from pyparq.columns import concat, take
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
+from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
@@ -61,9 +62,11 @@ class Scan:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         self.file = file = file.fork()
+        if columns is not None and not isinstance(columns, (str, Expression)):
+            columns = list(columns)
+        self.outputs: list[Output] = project(file.tree, columns, file.fields)
         self.columns = None if columns is None else list(columns)
         self.filters = filters
-        self.outputs: list[Output] = project(file.tree, columns, file.fields)
         self.predicate = bind(filters, file.tree)
         self.limit = limit
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)

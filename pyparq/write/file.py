@@ -6,6 +6,7 @@ The driver of the write path: rows wait in a :class:`RowBuffer` until a row grou
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -48,6 +49,8 @@ def write_table(data: Any, where: Any, *, schema: Any = None, **options: Unpack[
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
     :class:`OptionError` for options; what was at ``where`` is then untouched.
     """
+    if isinstance(data, (str, os.PathLike)):
+        raise OptionError(f"write_table takes the data first and then where to write it; {data!r} is no data")
     with ParquetWriter(where, schema, **options) as writer:
         writer._write(data, None, last=True)
 
@@ -317,4 +320,6 @@ def _schema_of(given: Any) -> Schema:
         from pyparq.exchange import schema_from_arrow
 
         return schema_from_arrow(given)
+    if isinstance(given, (str, os.PathLike)):
+        raise OptionError(f"ParquetWriter takes where to write first and then the schema; {given!r} is no schema")
     raise OptionError(f"a schema is a pyparq.schema, a dict of names to types, or an Arrow schema, not {given!r}")
