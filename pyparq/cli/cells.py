@@ -126,6 +126,8 @@ def cells_of(column: Column, form: Form) -> Cells:
 def _present(column: Column, form: Form) -> Cells:
     """The cells of a column without nulls."""
     type_ = column.type
+    if not column.length:
+        return _each([])
     if type_.dictionary is not None and column.dictionary is not None:
         entries = cells_of(column.dictionary, form)
         indices = column.values().astype(np.int64)

@@ -120,7 +120,7 @@ def _print_index(index: _Index) -> None:
     )
     if locations is None or not len(locations):
         return
-    grid = Grid(headings(">page|>first row|>rows|?>offset|?>bytes|>nulls|>NaNs|~min|~max"))
+    grid = Grid(headings(">page|>first row|>rows|??>offset|?>bytes|>nulls|?>NaNs|~min|~max"))
     for page in _pages(index):
         grid.add(
             str(page["page"]), f"{page['first_row']:,}", f"{page['rows']:,}", str(page["offset"]),
