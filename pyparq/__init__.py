@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyparq._version import __version__
 from pyparq.api import read_metadata, read_schema, read_table, schema
 from pyparq.buffers import release_unused
+from pyparq.chunked import ChunkedArray
 from pyparq.errors import (
     ChecksumError,
     ColumnNotFoundError,
@@ -53,6 +54,7 @@ __all__ = [
     "Batch",
     "BloomOptions",
     "ChecksumError",
+    "ChunkedArray",
     "ColumnNotFoundError",
     "CorruptFileError",
     "CorruptIndexWarning",

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import forks
 from pyparq.kernels import Arena
 
 Bytes = npt.NDArray[np.uint8]
@@ -42,6 +43,11 @@ class BufferPool:
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        """Begin with nothing: another thread may have been about to change what was here."""
         self._kept: dict[int, deque[Bytes]] = {}
         self._total = 0
         self._lock = threading.Lock()

@@ -17,6 +17,9 @@ from pyparq.schemas.types import DataType
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
 _INT32_MAX = 2**31 - 1
+_VIEWS = ("vu", "vz")
+_INLINE = 12
+"""Bytes of a string that its view holds itself; a longer one lies in another buffer."""
 
 
 def pack_mask(mask: Mask | None) -> tuple[npt.NDArray[np.uint8] | None, int]:
@@ -88,6 +91,17 @@ def null_column(type_: DataType, length: int) -> Column:
         size = int(type_.format[3:])
         validity, nulls = pack_mask(none)
         return Column(type_, length, validity, (), nulls, (null_column(type_.children[0].type, length * size),))
+    if type_.format in _VIEWS:
+        validity, nulls = pack_mask(none)
+        return Column(type_, length, validity, (np.zeros(16 * length, np.uint8), np.empty(0, np.int64)), nulls)
+    if type_.kind == "list_view":
+        validity, nulls = pack_mask(none)
+        edges = np.zeros(length, np.int64 if type_.format == "+vL" else np.int32)
+        return Column(type_, length, validity, (edges, edges), nulls, (null_column(type_.children[0].type, 0),))
+    if type_.kind == "run_end":
+        ends, runs = (f.type for f in type_.children)
+        last = fixed_column(ends, np.full(min(length, 1), length, ends.numpy_dtype))
+        return Column(type_, length, None, (), 0, (last, null_column(runs, len(last))))
     if type_.is_nested:
         return list_column(type_, np.zeros(length + 1, np.int64), null_column(type_.children[0].type, 0), none)
     if type_.is_binary_like:
@@ -143,6 +157,14 @@ def take(column: Column, rows: Int64Array) -> Column:
     if type_.dictionary is not None:
         taken = fixed_column(DataType(type_.format), column.values()[rows], mask)
         return Column(type_, taken.length, taken.validity, taken.buffers, taken.null_count, (), column.dictionary)
+    if type_.format in _VIEWS:  # the views are taken, what they look at is shared
+        views = _views_of(column)[rows]
+        validity, nulls = pack_mask(mask)
+        return Column(type_, len(rows), validity, (views.reshape(-1), *column.buffers[1:]), nulls)
+    if type_.kind == "list_view":
+        validity, nulls = pack_mask(mask)
+        edges = tuple(np.ascontiguousarray(edge[rows]) for edge in _list_view_edges(column))
+        return Column(type_, len(rows), validity, edges, nulls, column.children)
     if type_.format == "+s":
         children = [take(struct_child(column, i), rows) for i in range(len(column.children))]
         return struct_column(holding(type_, children), children, len(rows), mask)
@@ -182,6 +204,8 @@ def concat(columns: Sequence[Column]) -> Column:
     type_ = next((c.type for c in columns if c.type.format in ("U", "Z", "+L")), columns[0].type)
     if type_.dictionary is not None:
         return _concat_dictionaries(columns)
+    if type_.kind in ("run_end", "union"):
+        raise DataError(f"columns of {type_} must be decoded before they are joined")
     length = sum(c.length for c in columns)
     if type_.format == "n":
         return null_column(type_, length)
@@ -191,6 +215,10 @@ def concat(columns: Sequence[Column]) -> Column:
         mask = np.concatenate(
             [np.ones(c.length, np.bool_) if m is None else m for c, m in zip(columns, masks, strict=True)]
         )
+    if type_.format in _VIEWS:
+        return _concat_views(columns, mask)
+    if type_.kind == "list_view":
+        return _concat_list_views(columns, mask)
     if type_.format == "+s":
         parts = [concat([struct_child(c, i) for c in columns]) for i in range(len(type_.children))]
         return struct_column(holding(type_, parts), parts, length, mask)
@@ -216,27 +244,119 @@ def holding(type_: DataType, children: Sequence[Column]) -> DataType:
 
 
 def _concat_dictionaries(columns: Sequence[Column]) -> Column:
-    """Dictionary-encoded strings or binary over one dictionary, in which every value occurs once."""
+    """Dictionary-encoded columns over one dictionary, in which every string or binary value occurs once."""
     type_ = columns[0].type
-    dictionaries = [c.dictionary for c in columns if c.dictionary is not None]
-    if not all(d.type.is_binary_like for d in dictionaries) or type_.format != "i":
-        raise DataError(f"dictionary-encoded columns of {type_} must be decoded before they are joined")
-    values = concat(dictionaries)
-    places, firsts = dict_encode_binary(values.offsets().astype(np.int64), _data(values), 2**63 - 1)
-    parts, base = [], 0
-    for column, dictionary in zip(columns, dictionaries, strict=True):
-        own = places[base : base + dictionary.length]
+    index_type = DataType(type_.format)
+    entries, places = _one_dictionary([c.dictionary for c in columns if c.dictionary is not None])
+    if entries.length > 1 << (8 * index_type.byte_width - (index_type.kind == "int")):
+        raise DataError(f"{entries.length} dictionary entries are more than indices of {index_type} can number")
+    parts = []
+    for column, own in zip(columns, places, strict=True):
+        indices = Column(index_type, column.length, None, column.buffers, 0, offset=column.offset).values()
         # Indices of null slots may be anything.
-        parts.append(np.take(own, column.values(), mode="clip") if len(own) else np.zeros(column.length, np.int32))
-        base += dictionary.length
+        parts.append(np.take(own, indices, mode="clip") if len(own) else np.zeros(column.length, np.int32))
     masks = [c.valid_mask() for c in columns]
     mask = np.concatenate(
         [np.ones(c.length, np.bool_) if m is None else m for c, m in zip(columns, masks, strict=True)]
     )
-    joined = fixed_column(DataType("i"), np.concatenate(parts), mask)
-    merged = take(values, firsts)
-    made = replace(type_, dictionary=merged.type)
-    return Column(made, joined.length, joined.validity, joined.buffers, joined.null_count, (), merged)
+    joined = fixed_column(index_type, np.concatenate(parts).astype(index_type.numpy_dtype), mask)
+    made = replace(type_, dictionary=entries.type)
+    return Column(made, joined.length, joined.validity, joined.buffers, joined.null_count, (), entries)
+
+
+def _one_dictionary(dictionaries: Sequence[Column]) -> tuple[Column, list[npt.NDArray[np.int32]]]:
+    """One dictionary for all, and where the entries of each stand in it."""
+    first = dictionaries[0]
+    if all(d is first for d in dictionaries):
+        return first, [np.arange(first.length, dtype=np.int32)] * len(dictionaries)
+    entries = concat(dictionaries)
+    places = np.arange(entries.length, dtype=np.int32)
+    if entries.type.is_binary_like and entries.null_count == 0:
+        places, firsts = dict_encode_binary(entries.offsets().astype(np.int64), _data(entries), 2**63 - 1)
+        entries = take(entries, firsts)
+    ends = np.cumsum([d.length for d in dictionaries])
+    return entries, np.split(places, ends[:-1])
+
+
+# ---- views ---------------------------------------------------------------------------------------------------------
+
+
+def _views_of(column: Column) -> npt.NDArray[np.int32]:
+    """int32 of shape ``(length, 4)``: a length, then the bytes themselves or (prefix, buffer, offset)."""
+    raw = column.buffers[0].view(np.uint8)[16 * column.offset : 16 * (column.offset + column.length)]
+    return np.ascontiguousarray(raw).view(np.int32).reshape(-1, 4)
+
+
+def _concat_views(columns: Sequence[Column], mask: Mask | None) -> Column:
+    """The views gather, and look at the same buffers as before under other numbers."""
+    views: list[npt.NDArray[np.int32]] = []
+    looked_at: list[npt.NDArray[Any]] = []
+    for column in columns:
+        own = _views_of(column).copy()
+        own[own[:, 0] > _INLINE, 2] += len(looked_at)
+        views.append(own)
+        looked_at += column.buffers[1:-1]
+    sizes = np.array([buffer.nbytes for buffer in looked_at], np.int64)
+    validity, nulls = pack_mask(mask)
+    length = sum(map(len, views))
+    return Column(columns[0].type, length, validity, (np.concatenate(views).reshape(-1), *looked_at, sizes), nulls)
+
+
+def _list_view_edges(column: Column) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Where each list starts among the items, and how many it has."""
+    dtype = np.int64 if column.type.format == "+vL" else np.int32
+    starts, sizes = (b.view(dtype)[column.offset : column.offset + column.length] for b in column.buffers[:2])
+    return starts, sizes
+
+
+def _concat_list_views(columns: Sequence[Column], mask: Mask | None) -> Column:
+    items = concat([column.children[0] for column in columns])
+    starts, sizes, base = [], [], 0
+    for column in columns:
+        first, size = _list_view_edges(column)
+        starts.append(first.astype(np.int64) + base)
+        sizes.append(size)
+        base += column.children[0].length
+    type_ = next((c.type for c in columns if c.type.format == "+vL"), columns[0].type)
+    dtype = np.int64 if type_.format == "+vL" else np.int32
+    if dtype is np.int32 and base > _INT32_MAX:
+        raise DataError("more list items than int32 offsets reach: join fewer rows")
+    buffers = (np.concatenate(starts).astype(dtype), np.concatenate(sizes).astype(dtype))
+    validity, nulls = pack_mask(mask)
+    return Column(holding(type_, [items]), sum(map(len, sizes)), validity, buffers, nulls, (items,))
+
+
+# ---- slices by themselves ------------------------------------------------------------------------------------------
+
+
+def trimmed(column: Column) -> Column:
+    """The same values over no more of the buffers than they take, in most layouts: what to send or keep of a slice."""
+    type_, length, start = column.type, column.length, column.offset
+    if type_.format == "n" or type_.kind in ("list_view", "run_end", "union"):
+        return column
+    validity, nulls = column.validity, column.null_count
+    if validity is not None:
+        validity, nulls = pack_mask(column.valid_mask())
+    children: tuple[Column, ...] = ()
+    if type_.format == "+s":
+        buffers: tuple[npt.NDArray[Any], ...] = ()
+        children = tuple(trimmed(struct_child(column, k)) for k in range(len(column.children)))
+    elif type_.is_nested:
+        offsets, items = list_items(column)
+        first, last = int(offsets[0]), int(offsets[-1])
+        buffers = () if type_.format.startswith("+w:") else (offsets - offsets[0],)
+        children = (trimmed(slice_column(items, first, last)),)
+    elif type_.is_binary_like and type_.dictionary is None:
+        offsets = column.offsets()
+        buffers = (offsets - offsets[0], _data(column)[int(offsets[0]) : int(offsets[-1])])
+    elif type_.format in _VIEWS:
+        buffers = (_views_of(column).reshape(-1), *column.buffers[1:])
+    elif type_.format == "b":
+        buffers = (np.packbits(column.values(), bitorder="little"),)
+    else:
+        width = type_.byte_width
+        buffers = (column.buffers[0].reshape(-1).view(np.uint8)[start * width : (start + length) * width],)
+    return Column(type_, length, validity, buffers, nulls, children, column.dictionary)
 
 
 def _used_items(column: Column) -> tuple[npt.NDArray[Any], Column]:

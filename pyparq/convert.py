@@ -324,6 +324,21 @@ def chunks_to_numpy(type_: DataType, chunks: Sequence[Column]) -> npt.NDArray[An
     return np.ma.MaskedArray(values, hidden)
 
 
+def without_mask(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A masked array as a plain one, as pandas has it: NaN for nulls of numbers, which are float64 then, NaT for those
+    of times, ``None`` among objects for those of booleans."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    missing, plain = np.ma.getmaskarray(values), np.ma.getdata(values)
+    if not missing.any():
+        return plain
+    kind = plain.dtype.kind
+    dtype: Any = np.float64 if kind in "iu" else object if kind == "b" else plain.dtype
+    made = plain.astype(dtype)
+    made[missing] = None if kind == "b" else np.nan if kind in "iuf" else np.array("NaT", plain.dtype)
+    return made
+
+
 def _time_dtype(type_: DataType) -> str | None:
     if type_.dictionary is not None:
         return None

@@ -5,12 +5,13 @@ nanoarrow builds the structures of the Arrow C data interface and reads them; it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from pyparq.cdata import move_dictionary, raw_buffer
+from pyparq.cdata import array_capsule, move_dictionary, raw_buffer
 from pyparq.column import Column
 from pyparq.errors import SchemaError
 from pyparq.schemas.types import DataType, Field, Schema
@@ -18,6 +19,8 @@ from pyparq.schemas.types import DataType, Field, Schema
 # ---- out ---------------------------------------------------------------------------------------------------------
 
 
+_WITH_OFFSETS = ("u", "U", "z", "Z", "+l", "+L", "+m")
+_NO_OFFSETS = np.zeros(1, np.int64)
 _KEPT = 16
 _kept: dict[tuple[Any, ...], tuple[tuple[Field, ...], Any]] = {}
 """The last few schemas made. Their fields are kept too, so that the ids they are known by stay theirs."""
@@ -60,6 +63,40 @@ def batch_to_nanoarrow(columns: list[Column], num_rows: int, schema: Any) -> Any
     return _array(schema, num_rows, 0, 0, [], children)
 
 
+def column_to_capsules(column: Column) -> tuple[object, object]:
+    """The schema and array capsules of one column by itself, over its buffers."""
+    schema = _field_to_nanoarrow(Field("", column.type))
+    return schema.__arrow_c_schema__(), array_capsule(_column_to_nanoarrow(column, schema))
+
+
+def column_schema(field: Field) -> object:
+    """The schema capsule of a column."""
+    return _field_to_nanoarrow(field).__arrow_c_schema__()
+
+
+def chunks_to_stream(field: Field, chunks: Sequence[Column]) -> object:
+    """A stream capsule of one column in chunks, over their buffers."""
+    schema = _field_to_nanoarrow(field)
+    return _stream(schema, [_column_to_nanoarrow(chunk, schema) for chunk in chunks])
+
+
+def batches_to_stream(schema: Schema, batches: Sequence[tuple[list[Column], int]]) -> object:
+    """A stream capsule of record batches (their columns and numbers of rows), over their buffers."""
+    root = schema_to_nanoarrow(schema)
+    return _stream(root, [batch_to_nanoarrow(columns, num_rows, root) for columns, num_rows in batches])
+
+
+def _stream(schema: Any, arrays: list[Any]) -> object:
+    from nanoarrow.c_array_stream import CArrayStream
+    from nanoarrow.c_schema import c_schema
+
+    # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption). The schema moves
+    # too, so it is another one than that which the arrays refer to.
+    other = c_schema(schema.__arrow_c_schema__())
+    stream = CArrayStream.from_c_arrays(arrays, other, move=True, validate=False)
+    return stream.__arrow_c_stream__(None)
+
+
 def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
     children = [_column_to_nanoarrow(c, schema.child(i)) for i, c in enumerate(column.children)]
     buffers: list[Any] = [None if column.type.format == "n" else column.validity, *column.buffers]
@@ -67,6 +104,8 @@ def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
         buffers = []
     elif column.type.format in ("vu", "vz"):
         buffers[-1] = None  # nanoarrow makes the list of sizes itself, and would write beyond its own by setting it
+    elif column.type.format in _WITH_OFFSETS and not len(column.buffers[0]):
+        buffers[1] = _NO_OFFSETS  # Arrow lets an empty array leave its offsets out, but many read the first of them
     array = _array(schema, column.length, column.offset, column.null_count, buffers, children)
     if column.dictionary is not None:
         move_dictionary(array, _column_to_nanoarrow(column.dictionary, schema.dictionary))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.convert import chunks_to_numpy, column_to_pylist
+from pyparq.convert import chunks_to_numpy, column_to_pylist, without_mask
 from pyparq.schemas.types import DataType
 
 if TYPE_CHECKING:
@@ -68,16 +68,7 @@ def _flat(type_: DataType, values: Any) -> Any:
     """Numbers, booleans, timestamps and durations, with pandas' own marks for what is missing."""
     import pandas as pd
 
-    if isinstance(values, np.ma.MaskedArray):
-        missing, kind = np.ma.getmaskarray(values), values.dtype.kind
-        values = np.ma.getdata(values)
-        if missing.any() and kind in "iuf":
-            values = values.astype(np.float64 if kind in "iu" else values.dtype)
-            values[missing] = np.nan
-        elif missing.any():
-            values = values.astype(object) if kind == "b" else values.copy()
-            values[missing] = None if kind == "b" else np.array("NaT", values.dtype)
-    series = pd.Series(values)
+    series = pd.Series(without_mask(values))
     if type_.kind == "timestamp" and type_.timezone:
         return series.dt.tz_localize("UTC").dt.tz_convert(type_.timezone)
     return series

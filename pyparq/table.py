@@ -7,19 +7,20 @@ structures); pandas, polars and pyarrow are imported only by the methods named a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyparq.cdata import array_capsule
-from pyparq.column import Column, bytes_held, shifted
+from pyparq.chunked import ChunkedArray, parts_of
+from pyparq.column import Column, shifted
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.exchange import batch_to_nanoarrow, column_from_nanoarrow, schema_from_arrow, schema_to_nanoarrow
 from pyparq.schemas.types import DataType, Schema
+from pyparq.tabular import Part, Tabular, check_columns, joined_schema
 
 if TYPE_CHECKING:
     import pandas
@@ -37,137 +38,202 @@ __all__ = [
 ]
 
 
-class Batch:
-    """Columns of equal length: one Arrow record batch.
+class Batch(Tabular):
+    """Columns of equal length: one Arrow record batch, with what a :class:`Table` has.
 
-    ``schema`` is there on batches that come out of a scan: they speak Arrow by themselves
-    (``pyarrow.record_batch(b)``), and :meth:`to_table` gives them the methods of a table.
+    It speaks Arrow by itself (``pyarrow.record_batch(b)``). ``columns`` are its :class:`Column` values.
     """
 
-    __slots__ = ("columns", "num_rows", "schema")
+    __slots__ = ("_schema", "columns", "num_rows")
 
     def __init__(self, columns: list[Column], num_rows: int, schema: Schema | None = None) -> None:
         self.columns = columns
-        self.num_rows = num_rows
-        self.schema = schema
+        self.num_rows = num_rows  # type: ignore[misc]
+        self._schema = schema
 
-    def __len__(self) -> int:
-        return self.num_rows
+    @property
+    def schema(self) -> Schema:
+        """Names and types; :class:`SchemaError` for a batch that was made without."""
+        if self._schema is None:
+            raise SchemaError("this batch has no schema of its own: put it into a Table with one")
+        return self._schema
 
-    def __repr__(self) -> str:
-        return f"<Batch: {self.num_rows} rows, {len(self.columns)} columns>"
+    @schema.setter
+    def schema(self, schema: Schema) -> None:
+        self._schema = schema
+
+    @property
+    def has_schema(self) -> bool:
+        """``False`` for a batch that was made of columns alone."""
+        return self._schema is not None
+
+    def _parts(self) -> list[Part]:
+        return [(self.columns, self.num_rows)]
+
+    @classmethod
+    def _of(cls, schema: Schema, parts: list[Part]) -> Batch:
+        if len(parts) == 1:
+            columns, num_rows = parts[0]
+            check_columns(schema, columns)
+            return Batch(columns, num_rows, schema)
+        from pyparq.columns import concat, null_column
+
+        if not parts:
+            return Batch([null_column(field.type, 0) for field in schema], 0, schema)
+        joined = [concat([columns[k] for columns, _ in parts]) for k in range(len(schema))]
+        fields = tuple(replace(field, type=column.type) for field, column in zip(schema, joined, strict=True))
+        return Batch(joined, sum(rows for _, rows in parts), replace(schema, fields=fields))
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        schema = schema_to_nanoarrow(self.schema)
+        return schema.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(self.columns, self.num_rows, schema))
+
+    def slice(self, offset: int = 0, length: int | None = None) -> Batch:
+        """``length`` rows from ``offset`` on (to the end when ``None``), sharing all buffers.
+
+        Raises :class:`OptionError` for an ``offset`` or ``length`` below 0.
+        """
+        whole = isinstance(offset, int) and isinstance(length, int)
+        if not whole or length is None or not 0 <= offset <= offset + length <= self.num_rows:
+            kept = list(parts_of([self.num_rows], offset, length))
+            _, offset, length = kept[0] if kept else (0, 0, 0)
+        if offset == 0 and length == self.num_rows:
+            return self
+        return Batch([shifted(c, offset, length) for c in self.columns], length, self._schema)
+
+    def to_batches(self, max_chunksize: int | None = None) -> list[Batch]:
+        """The rows in batches of at most ``max_chunksize``, sharing all buffers."""
+        return self.to_table().to_batches(max_chunksize)
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[Any], schema: Any = None) -> Batch:
+        """One batch of the rows of several; see :meth:`Table.from_batches`."""
+        table = Table.from_batches(batches, schema)
+        return cls._of(table.schema, table._parts())
+
+    @classmethod
+    def concat(cls, batches: Iterable[Tabular]) -> Batch:
+        """The rows of several tables or batches as one batch, which copies them; see :meth:`Table.concat`."""
+        table = Table.concat(batches)
+        return cls._of(table.schema, table._parts())
 
     def to_table(self) -> Table:
         """A table of this one batch, over the same buffers."""
-        return Table(self._known_schema(), [self])
+        return Table(self.schema, [self])
 
-    def __arrow_c_schema__(self) -> object:
-        return schema_to_nanoarrow(self._known_schema()).__arrow_c_schema__()
+    def to_arrow(self) -> pyarrow.RecordBatch:
+        """A ``pyarrow.RecordBatch`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""
+        return _pyarrow().record_batch(self)
 
-    def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        schema = schema_to_nanoarrow(self._known_schema())
-        return schema.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(self.columns, self.num_rows, schema))
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """A pandas DataFrame; see :meth:`Table.to_pandas`."""
+        return self.to_table().to_pandas(**options)
 
-    def _known_schema(self) -> Schema:
-        if self.schema is None:
-            raise SchemaError("this batch has no schema of its own: put it into a Table with one")
-        return self.schema
+    def to_polars(self) -> polars.DataFrame:
+        """A polars DataFrame over the same buffers; see :meth:`Table.to_polars`."""
+        return self.to_table().to_polars()
 
-    def slice(self, start: int, length: int) -> Batch:
-        """Rows ``start`` to ``start + length``, sharing all buffers."""
-        if start == 0 and length == self.num_rows:
-            return self
-        return Batch([shifted(c, start, length) for c in self.columns], length, self.schema)
+    def __reduce__(self) -> tuple[Any, ...]:
+        from pyparq.columns import trimmed
+
+        return Batch, ([trimmed(column) for column in self.columns], self.num_rows, self._schema)
 
 
-class Table:
+class Table(Tabular):
     """Decoded rows: ``schema`` and record ``batches``.
 
     Anything that speaks the Arrow PyCapsule interface takes a table as it is
-    (``pyarrow.table(t)``, ``polars.DataFrame(t)``, ``duckdb.sql("from t")``).
+    (``pyarrow.table(t)``, ``polars.DataFrame(t)``, ``duckdb.sql("from t")``). Raises :class:`SchemaError` for a batch
+    with more or fewer columns than the schema.
     """
 
     __slots__ = ("batches", "schema")
+    schema: Schema
 
-    def __init__(self, schema: Schema, batches: list[Batch]) -> None:
+    def __init__(self, schema: Schema, batches: Iterable[Batch]) -> None:
+        given = list(batches)
+        for batch in given:
+            if not isinstance(batch, Batch):
+                raise OptionError(f"a table is made of batches, not of a {type(batch).__name__}: see from_batches()")
+            check_columns(schema, batch.columns)
         self.schema = schema
-        self.batches = batches
+        self.batches = [b if b._schema is schema else Batch(b.columns, b.num_rows, schema) for b in given]
 
     @property
     def num_rows(self) -> int:
         return sum(b.num_rows for b in self.batches)
 
-    @property
-    def num_columns(self) -> int:
-        return len(self.schema)
+    def _parts(self) -> list[Part]:
+        return [(b.columns, b.num_rows) for b in self.batches]
 
-    @property
-    def column_names(self) -> list[str]:
-        return self.schema.names
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.num_rows, self.num_columns
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by all buffers."""
-        return sum(bytes_held(c) for b in self.batches for c in b.columns)
-
-    def __len__(self) -> int:
-        return self.num_rows
-
-    def __repr__(self) -> str:
-        return f"pyparq.Table ({self.num_rows} rows)\n{self.schema}"
+    @classmethod
+    def _of(cls, schema: Schema, parts: list[Part]) -> Table:
+        return Table(schema, [Batch(columns, rows, schema) for columns, rows in parts])
 
     def chunks(self, name: str) -> list[Column]:
         """The column called ``name``, one :class:`Column` per batch."""
-        index = self.schema.index(name)
-        return [b.columns[index] for b in self.batches]
+        return self.column(name).chunks
 
-    def slice(self, start: int, length: int | None = None) -> Table:
-        """Rows ``start`` to ``start + length`` (to the end when ``None``), sharing all buffers."""
-        if start < 0 or (length is not None and length < 0):
-            raise OptionError(f"a slice starts at a row from 0 on and has a length, not {start} and {length}")
-        stop = self.num_rows if length is None else min(start + length, self.num_rows)
-        kept, before = [], 0
-        for batch in self.batches:
-            first, last = max(start - before, 0), min(stop - before, batch.num_rows)
-            if first < last:
-                kept.append(batch.slice(first, last - first))
-            before += batch.num_rows
-        return Table(self.schema, kept)
+    @property
+    def columns(self) -> list[ChunkedArray]:
+        """All columns, in order."""
+        return list(self)
 
-    def select(self, names: Sequence[str]) -> Table:
-        """The named columns, in that order, sharing all buffers."""
-        if isinstance(names, str):
-            raise OptionError(f"select() takes a list of names; did you mean [{names!r}]?")
-        indices = [self.schema.index(n) for n in names]
-        schema = self.schema.select(list(names))
-        return Table(schema, [Batch([b.columns[i] for i in indices], b.num_rows, schema) for b in self.batches])
+    def to_batches(self, max_chunksize: int | None = None) -> list[Batch]:
+        """The rows in batches of at most ``max_chunksize`` (those of :attr:`batches` when ``None``), sharing all
+        buffers."""
+        if max_chunksize is None:
+            return list(self.batches)
+        if isinstance(max_chunksize, bool) or not isinstance(max_chunksize, int) or max_chunksize < 1:
+            raise OptionError(f"max_chunksize must be a whole number of at least 1, not {max_chunksize!r}")
+        return [
+            batch.slice(start, min(max_chunksize, batch.num_rows - start))
+            for batch in self.batches
+            for start in range(0, batch.num_rows, max_chunksize)
+        ]
 
-    def __arrow_c_schema__(self) -> object:
-        return schema_to_nanoarrow(self.schema).__arrow_c_schema__()
+    @classmethod
+    def from_batches(cls, batches: Iterable[Any], schema: Any = None) -> Table:
+        """A table of record batches (ours, or any that speak Arrow), over their buffers.
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        from nanoarrow.c_array_stream import CArrayStream
-        from nanoarrow.c_schema import c_schema
+        They have one schema: ``schema``, or the first one's; metadata is the first one's. Raises :class:`SchemaError`,
+        which names the column, where they differ, and :class:`DataError` where there are neither batches nor a schema.
+        """
+        from pyparq.ingest.tables import as_schema, from_arrow
 
-        schema = schema_to_nanoarrow(self.schema)
-        arrays = [batch_to_nanoarrow(b.columns, b.num_rows, schema) for b in self.batches]
-        # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption). The schema moves
-        # too, so it is another one than that which the arrays refer to.
-        other = c_schema(schema.__arrow_c_schema__())
-        return CArrayStream.from_c_arrays(arrays, other, move=True, validate=False).__arrow_c_stream__(None)
+        given = [b if isinstance(b, Tabular) else Table._of(*from_arrow(b, None)) for b in batches]
+        return cls._joined(given, None if schema is None else as_schema(schema), "batch")
+
+    @classmethod
+    def concat(cls, tables: Iterable[Tabular]) -> Table:
+        """The rows of several tables or batches, one after another, over the same buffers.
+
+        They have the same columns in the same order, of one type each; where one has text or lists beyond 2 GiB, all
+        get its wider offsets. Raises :class:`SchemaError`, which names the column, where they differ, and
+        :class:`DataError` where there is none at all.
+        """
+        if isinstance(tables, Tabular) or not isinstance(tables, Iterable):
+            raise OptionError("concat() takes a list of tables or batches")
+        given = list(tables)
+        for one in given:
+            if not isinstance(one, Tabular):
+                raise OptionError(f"concat() takes tables and batches, not a {type(one).__name__}: see from_arrow()")
+        return cls._joined(given, None, "table")
+
+    @classmethod
+    def _joined(cls, given: list[Tabular], schema: Schema | None, what: str) -> Table:
+        if not given and schema is None:
+            raise DataError("no tables to join: nothing says what the columns are")
+        joined = joined_schema(schema, [one.schema for one in given], what)
+        batches = [Batch(list(columns), rows) for one in given for columns, rows in one._parts()]
+        return Table(*widen_columns(joined, batches))
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""
-        try:
-            import pyarrow as pa
-        except ImportError:
-            raise UnsupportedError("to_arrow() needs pyarrow: pip install 'pyparq[pyarrow]'") from None
+        return _pyarrow().table(self)
 
-        return pa.table(self)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table, (self.schema, self.batches)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A pandas DataFrame; :class:`UnsupportedError` where pandas is not installed.
@@ -212,45 +278,13 @@ class Table:
 
         return pl.DataFrame(for_polars(self))
 
-    def to_numpy(self, name: str) -> npt.NDArray[Any]:
-        """One column as a numpy array.
 
-        Numbers without nulls share memory when the table has one batch. Columns with nulls come as masked arrays,
-        times as datetime64/timedelta64, strings, binary and decimals as object arrays.
-        """
-        from pyparq.convert import chunks_to_numpy
-
-        return chunks_to_numpy(self.schema.field(name).type, self.chunks(name))
-
-    def to_pydict(self) -> dict[str, list[Any]]:
-        """Column name to list of Python objects; :class:`ColumnNotFoundError` where a name stands for several."""
-        from pyparq.convert import column_to_pylist
-
-        return {
-            name: [value for batch in self.batches for value in column_to_pylist(batch.columns[k])]
-            for k, name in enumerate(self._unique_names())
-        }
-
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """One dict per row; :class:`ColumnNotFoundError` where a name stands for several columns."""
-        from pyparq.convert import column_to_pylist
-
-        names = self._unique_names()
-        rows: list[dict[str, Any]] = []
-        for batch in self.batches:
-            if not names:
-                rows.extend({} for _ in range(batch.num_rows))
-                continue
-            lists = [column_to_pylist(c) for c in batch.columns]
-            rows.extend(dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True))
-        return rows
-
-    def _unique_names(self) -> list[str]:
-        names = self.column_names
-        if len(set(names)) != len(names):
-            for name in names:
-                self.schema.index(name)  # raises for the first that stands twice
-        return names
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise UnsupportedError("to_arrow() needs pyarrow: pip install 'pyparq[pyarrow]'") from None
+    return pyarrow
 
 
 def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
@@ -268,7 +302,7 @@ def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
     columns = [column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
     if array.offset:
         columns = [shifted(c, array.offset, array.length) for c in columns]
-    return Batch(columns, array.length)
+    return Batch(columns, array.length, schema)
 
 
 _LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
+from pyparq import forks
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -33,15 +35,12 @@ def pool() -> ThreadPoolExecutor:
         return _pool
 
 
+@forks.in_child
 def _forget_pool() -> None:
     """A forked child has none of its parent's threads."""
     global _pool, _lock
     _pool = None
     _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
 
 
 def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool) -> list[R]:

@@ -37,7 +37,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Filters", ["col", "Expression"]),
     ("Writing", ["write_table", "ParquetWriter"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
-    ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch"]),
+    ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
     ("Errors", ["ParquetError", "CorruptFileError", "ChecksumError", "LimitError", "UnsupportedError", "SchemaError",
                 "ColumnNotFoundError", "FilterError", "DataError", "OptionError", "EncryptionError", "MissingKeyError",
@@ -47,7 +47,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
 
 TAKES = {"read_table": "ReadOptions", "read_schema": "ReadOptions", "read_metadata": "ReadOptions",
          "ParquetFile": "ReadOptions", "write_table": "WriteOptions", "ParquetWriter": "WriteOptions"}  # fmt: skip
-GIVEN = {"Scan", "ScanPlan", "Explanation", "FileMetaData", "Expression", "Table", "Batch"}
+GIVEN = {"Scan", "ScanPlan", "Explanation", "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray"}
 """Classes whose objects come from calls: how they are made is no part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "options", "SortKey": "options",
            "Limits": "limits"}  # fmt: skip

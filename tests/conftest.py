@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,6 +20,21 @@ def pytest_collection_finish() -> None:
     """Thousands of tests are objects that stay: each garbage collection would walk through them all."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With ``-n`` and ``--dist loadgroup`` all tests that need Spark run in one process: it takes seconds to start."""
+    for item in items:
+        if re.search(r" at 0x[0-9a-f]{6}", item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid}: an id that changes from run to run; give ids=stable_id")
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def stable_id(value: object) -> str:
+    """The id of a test's parameter: its text without addresses in memory, as every process must call it the same."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 def absent(reason: str) -> NoReturn:

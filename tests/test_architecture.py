@@ -16,8 +16,8 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "cdata", "errors", "option_help", "threads"],
-    ["limits"],
+    ["_version", "cdata", "errors", "forks", "option_help", "text"],
+    ["limits", "threads"],
     ["options"],
     ["kernels"],
     ["buffers"],
@@ -28,13 +28,15 @@ LAYERS = [
     ["index"],
     ["column"],
     ["exchange"],
+    ["chunked"],
+    ["tabular"],
     ["table"],
     ["columns", "io"],
     ["decimals"],
     ["filters", "ingest"],
-    ["arguments"],
-    ["convert"],
-    ["frame"],
+    ["arguments", "convert", "equality"],
+    ["cells", "frame"],
+    ["preview"],
     ["read", "write"],
     ["api"],
     ["cli"],
@@ -42,13 +44,16 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Never on import: methods of Schema, Table and the thrift codec that need a higher layer when called, and the types of
-# options, which only type checkers ask for.
+# Never on import: methods of Schema, Column, Table and the thrift codec that need a higher layer when called, and the
+# types of options, which only type checkers ask for.
 LAZY = {
     ("options", "arguments"),
     ("options", "encryption"),
     ("schemas", "exchange"),
-    ("table", "convert"),
+    *((here, there) for here in ("column", "chunked", "tabular", "table") for there in ("convert", "columns")),
+    *((here, there) for here in ("chunked", "tabular") for there in ("equality", "preview")),
+    *((here, "ingest") for here in ("tabular", "table")),
+    ("column", "exchange"),
     ("table", "frame"),
     ("format", "kernels"),
 }

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.columns import concat, null_column, slice_column, take
+from pyparq.columns import concat, null_column, slice_column, take, trimmed
 from pyparq.convert import column_to_pylist
 from pyparq.errors import DataError
 from pyparq.schemas.types import DataType
@@ -31,6 +31,9 @@ ARRAYS = [
     pa.array([["x"], None, [], [None], ["y", "z"]], pa.large_list(pa.string())),
     pa.array([[1, 2], None, [3, 4], [None, 5], [6, 7]], pa.list_(pa.int8(), 2)),
     pa.array([[("a", 1)], None, [], [("b", None), ("c", 2)], [("d", 3)]], pa.map_(pa.string(), pa.int8())),
+    pa.array(["a", None, "long enough to be elsewhere", "dd", "another that is long"], pa.string_view()),
+    pa.array([[1, None], None, [], [2], [3, 4, 5]], pa.list_view(pa.int8())),
+    pa.array([["x"], None, [], [None], ["y", "z"]], pa.large_list_view(pa.string())),
     pa.array([{"x": 1, "y": ["p"]}, None, {"x": None, "y": None}, {"x": 2, "y": []}, {"x": 3, "y": [None]}]),
 ]
 IDS = [str(a.type)[:40] for a in ARRAYS]
@@ -86,6 +89,14 @@ def test_slice_and_null_columns(array: pa.Array) -> None:
         type_ = column(array).type
         for length in (0, 3):
             assert checked(null_column(type_, length), array) == [None] * length
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=IDS)
+@pytest.mark.parametrize("part", [slice(0, 5), slice(1, 4), slice(2, 3), slice(3, 3)], ids=str)
+def test_trimmed_slices_are_the_same(array: pa.Array, part: slice) -> None:
+    got = trimmed(slice_column(column(array), part.start, part.stop))
+    assert checked(got, array) == array[part].to_pylist()
+    assert got.length == len(array[part])
 
 
 def test_rows_are_checked() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from conftest import stable_id
 from filter_oracle import BY_NAME, SPECS, Spec
 
 from pyparq.errors import ColumnNotFoundError, FilterError
@@ -261,7 +262,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "literal"), WRONG, ids=[f"{n}-{v!r}" for n, v in WRONG])
+@pytest.mark.parametrize(("name", "literal"), WRONG, ids=[f"{n}-{stable_id(repr(v))}" for n, v in WRONG])
 def test_literal_of_the_wrong_kind(name: str, literal: Any) -> None:
     for filters in (col(name) == literal, col(name).isin([literal]), ~(col(name) >= literal)):
         with pytest.raises(FilterError, match=f"cannot compare .*{type(literal).__name__}") as caught:

@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from conftest import stable_id
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from pyparq.errors import DataError, ParquetError, UnsupportedError
 from pyparq.ingest import ingest
 from pyparq.ingest.pandas import columns_from_pandas
 from pyparq.schemas.types import Schema
-from pyparq.table import Table
+from pyparq.table import Batch, Table
 
 D = Decimal
 UTC = dt.UTC
@@ -469,9 +470,10 @@ def test_runs() -> None:
     assert values(parts) == {"a": [0, 0, 1, 1, 2, 2]}
     assert values([pa.record_batch({"a": [1]}), pa.table({"a": [2, 3]})]) == {"a": [1, 2, 3]}
     # Later parts are made to fit the first.
-    assert values(iter([{"a": [1, 2]}, {"a": np.array([3], "i1")}])) == {"a": [1, 2, 3]}
+    assert values(iter([{"a": np.array([1, 2])}, {"a": np.array([3], "i1")}])) == {"a": [1, 2, 3]}
+    assert values(iter([{"a": np.array([1, 2]), "b": ["x", "y"]}])) == {"a": [1, 2], "b": ["x", "y"]}
     with pytest.raises(DataError, match="not in the data"):
-        values(iter([{"a": [1]}, {"b": [1]}]))
+        values(iter([{"a": np.arange(1)}, {"b": np.arange(1)}]))
     with pytest.raises(DataError, match="no data and no schema"):
         values([])
     assert values([], {"a": "int8"}) == {"a": []}
@@ -483,7 +485,9 @@ def test_structured_arrays() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [5, "text", b"bytes", None, object(), np.zeros(3), [1, 2], [[1], [2]], pa.array([1]), iter([5])], ids=str
+    "data",
+    [5, "text", b"bytes", None, object(), np.zeros(3), [1, 2], [[1], [2]], pa.array([1]), iter([5])],
+    ids=stable_id,
 )
 def test_not_a_table(data: Any) -> None:
     with pytest.raises(ParquetError):
@@ -621,8 +625,9 @@ def test_columns_are_matched_by_name() -> None:
             values(data, {"b": "string?"})
 
 
-def test_batches_need_a_schema() -> None:
-    batch = table({"a": [1, 2]}).batches[0]
+def test_batches_without_a_schema_need_one() -> None:
+    assert values(table({"a": [1, 2]}).batches[0]) == {"a": [1, 2]}
+    batch = Batch(table({"a": [1, 2]}).batches[0].columns, 2)
     assert values(batch, {"x": "int8"}) == {"x": [1, 2]}
     with pytest.raises(DataError, match="give a schema"):
         table(batch)

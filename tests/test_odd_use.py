@@ -190,7 +190,7 @@ def test_shown_as_text() -> None:
         ]
         assert repr(file.scan(["a"], col("a") > 3)) == "<Scan of <bytes>: a where a > 3>"
         assert repr(file.metadata.row_group(0)) == "<RowGroupMetaData 0: 1 rows, 3 columns>"
-        assert [repr(b) for b in file.scan().batches()] == ["<Batch: 1 rows, 2 columns>"]
+        assert [repr(b).splitlines()[0] for b in file.scan().batches()] == ["pyparq.Batch (1 row, 2 columns)"]
 
 
 @pytest.mark.parametrize(

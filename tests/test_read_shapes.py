@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from conftest import stable_id
 from hostile_files import sample_table
 
 import pyparq
@@ -312,7 +313,7 @@ def test_columns_as_a_string(data: bytes) -> None:
         ("sorted > 1", "expression"),
         ([], "empty"),
     ],
-    ids=str,
+    ids=stable_id,
 )
 def test_wrong_literals(data: bytes, filters: Any, says: str) -> None:
     """The column, its type, and what was given; before anything is read."""

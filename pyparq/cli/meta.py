@@ -127,7 +127,10 @@ def _print_left_out(number_left: int, noun: str) -> None:
 
 def _print_columns(parquet: Any, groups: list[int], leaves: Sequence[Any], limit: int) -> None:
     """One line per column, all row groups together."""
-    heads = ">#|=column|=type|?codec|???=encodings|??>values|>nulls|>compressed|???>ratio|~min|~max|?page index|?>Bloom bytes|?=key"
+    heads = (
+        ">#|=column|=type|?codec|???=encodings|??>values|>nulls|>compressed|???>ratio|~min|~max|?page index|"
+        "?>Bloom bytes|?=key"
+    )
     grid = Grid(headings(heads))
     problems: list[str] = []
     with Busy("reading metadata", min(len(leaves), limit)) as busy:

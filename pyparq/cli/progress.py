@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from pyparq import forks
+
 T = TypeVar("T")
 
 DELAY = 1.0
@@ -24,6 +26,11 @@ class Busy:
         self._counts_rows = rows
         self._rows = 0
         self._done = 0.0
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        """No bar in a child: the threads that draw it are its parent's."""
         self._lock = threading.Lock()
         self._progress: Any = None
         self._task: Any = None

@@ -1,24 +1,11 @@
-"""Text that is safe and clear on a terminal, whatever a file calls its columns or holds."""
+"""Text for a terminal: that of :mod:`pyparq.text`, measured by rich, and counts."""
 
 from __future__ import annotations
 
-import unicodedata
+from pyparq import text
+from pyparq.text import visible
 
-
-def visible(text: str) -> str:
-    """``text`` on one line: control characters (terminal escapes among them), line breaks, direction overrides and
-    lone surrogates as escapes. Everything printable stays as it is."""
-    if text.isprintable():
-        return text
-    return "".join(c if c == " " or c.isprintable() else _escape(c) for c in text)
-
-
-def _escape(char: str) -> str:
-    # Other spaces (a no-break space, say) are not "printable" in Python's sense, but do no harm; joiners belong to
-    # the scripts and emoji that use them.
-    if unicodedata.category(char) == "Zs" or char in "\u200c\u200d":
-        return char
-    return char.encode("unicode_escape").decode("ascii")
+__all__ = ["count", "cut", "one_line", "visible", "width"]
 
 
 def one_line(message: str) -> str:
@@ -26,26 +13,18 @@ def one_line(message: str) -> str:
     return visible(" ".join(message.split()))
 
 
-def width(text: str) -> int:
-    """Cells that ``text`` takes on a terminal."""
-    if text.isascii():
-        return len(text)
+def width(line: str) -> int:
+    """Cells that ``line`` takes on a terminal."""
+    if line.isascii():
+        return len(line)
     from rich.cells import cell_len
 
-    return cell_len(text)
+    return cell_len(line)
 
 
-def cut(text: str, limit: int) -> str:
-    """``text`` in at most ``limit`` cells, an ellipsis at its end when something was left out."""
-    if limit < 1 or len(text) * 2 <= limit or width(text) <= limit:
-        return text if limit > 0 else ""
-    kept, used = [], 0
-    for char in text[:limit]:
-        used += width(char)
-        if used > limit - 1:
-            break
-        kept.append(char)
-    return "".join(kept) + "…"
+def cut(line: str, limit: int) -> str:
+    """``line`` in at most ``limit`` cells, an ellipsis at its end when something was left out."""
+    return text.cut(line, limit, width)
 
 
 def count(number: int, noun: str) -> str:

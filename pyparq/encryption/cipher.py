@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import forks
 from pyparq.errors import EncryptionError, OptionError
 from pyparq.kernels import Nonces, Sealer
 
@@ -62,6 +63,17 @@ def _nonces_of(key: bytes) -> Nonces:
         if nonces is None:
             nonces = _nonces[name] = Nonces(os.urandom)
         return nonces
+
+
+@forks.in_child
+def _draw_anew() -> None:
+    """A child must not use the nonces that its parent will."""
+    global _nonces_lock
+    _nonces_lock = threading.Lock()
+    for known in _nonces.valuerefs():
+        nonces = known()
+        if nonces is not None:
+            nonces.forget()
 
 
 def check_key(key: Any, what: str) -> bytes:

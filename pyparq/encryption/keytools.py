@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from pyparq import forks
 from pyparq.encryption import material as km
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.kms import KmsClient, KmsConnectionConfig, decode_base64
@@ -93,6 +94,11 @@ class _Cache:
     """Values that are kept for a while, and let go of then. Concurrent misses may both call ``make``."""
 
     def __init__(self) -> None:
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        """Begin with nothing: a KMS client may have a connection, which parent and child must not share."""
         self._entries: dict[Hashable, tuple[float, Any]] = {}
         self._lock = threading.Lock()
 

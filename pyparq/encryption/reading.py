@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from pyparq import forks
 from pyparq.encryption.aad import IS_PAGE, ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import GCM_OVERHEAD, LENGTH, SIGNATURE, DataKey, module_end, stated_length
 from pyparq.encryption.material import describe, short
@@ -230,18 +230,28 @@ class EncryptedFile:
             raise EncryptionError(f"the file is encrypted by {self.algorithm}, not by {wanted} as demanded")
         self.key_metadata = key_metadata
         self._file_aad = _aad_prefix(properties, stored) + (stored.aad_file_unique or b"")
+        self._footer_keys: list[DataKey | None] = []
+        """One, once it was asked for."""
         self._column_keys: dict[tuple[str, bytes | None], DataKey | None] = {}
-        self._lock = threading.Lock()
         self._verified = False
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     @property
     def info(self) -> FileEncryptionInfo | None:
         return FileEncryptionInfo(self.algorithm, self.plaintext_footer, self.key_metadata, self._verified)
 
-    @cached_property
+    @property
     def _footer_key(self) -> DataKey | None:
         # Asked for when it is needed: who may read columns of their own keys need not be allowed the footer's.
-        return None if self._properties is None else self._properties.footer_key(self.key_metadata)
+        with self._lock:
+            if not self._footer_keys:
+                known = None if self._properties is None else self._properties.footer_key(self.key_metadata)
+                self._footer_keys.append(known)
+            return self._footer_keys[0]
 
     # ---- the footer
 

@@ -26,6 +26,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pyparq import forks
 from pyparq.errors import CorruptFileError, DataError
 from pyparq.format.generated import ttypes
 from pyparq.format.generated.rules import RULES
@@ -249,23 +250,37 @@ def _restore_text(value: Any) -> None:
 
 
 _gc_lock = threading.Lock()
-_gc_pauses = 0
+_gc_pauses: list[int] = []
+"""The threads that are inside."""
 _gc_was_on = False
 
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
     """Hold the garbage collector back; several threads may be inside, the last one out lets it go on."""
-    global _gc_pauses, _gc_was_on
+    global _gc_was_on
+    thread = threading.get_ident()
     with _gc_lock:
-        if _gc_pauses == 0:
+        if not _gc_pauses:
             _gc_was_on = gc.isenabled()
             gc.disable()
-        _gc_pauses += 1
+        _gc_pauses.append(thread)
     try:
         yield
     finally:
         with _gc_lock:
-            _gc_pauses -= 1
-            if _gc_pauses == 0 and _gc_was_on:
+            _gc_pauses.remove(thread)
+            if not _gc_pauses and _gc_was_on:
                 gc.enable()
+
+
+@forks.in_child
+def _gc_goes_on() -> None:
+    """Threads that are not in a forked child do not come out either."""
+    global _gc_lock
+    _gc_lock = threading.Lock()
+    if _gc_pauses:
+        own = _gc_pauses.count(threading.get_ident())
+        _gc_pauses[:] = [threading.get_ident()] * own
+        if not own and _gc_was_on:
+            gc.enable()

@@ -12,16 +12,20 @@ from typing import Any
 import numpy as np
 
 from pyparq.columns import concat
-from pyparq.errors import DataError, UnsupportedError, near_matches
+from pyparq.errors import DataError, ParquetError, near_matches
 from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
 from pyparq.ingest.normalize import normal_schema, normal_type, normalize
+from pyparq.ingest.runs import Rows, are_rows, is_run, pieces
 from pyparq.schemas.arrow import check_supported
 from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Column, Table, batches_from_arrow
+from pyparq.tabular import Tabular
 
-__all__ = ["ingest"]
+__all__ = ["in_pieces", "ingest", "ingest_later", "opened", "speaks_arrow", "stays_the_same"]
+
+_ADVICE = "; the first rows decided what the columns are: give schema= to say it yourself"
 
 
 def ingest(
@@ -32,13 +36,15 @@ def ingest(
     ``data`` is one of
 
     - anything with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (pyarrow, polars, duckdb, pandas >= 3, nanoarrow),
-      a :class:`Table`, or a :class:`Batch` (with a schema): zero-copy; dictionary-encoded columns are decoded and
+      a :class:`Table` or a :class:`Batch`: zero-copy; dictionary-encoded columns are decoded and
       string views laid out;
     - a pandas DataFrame: as pandas' own conversion to Arrow has it, or by the rules below (NaN in an object or
       float column is null then) where pyarrow is not installed. A default index is left out, any other becomes
       columns;
     - a dict of column names to numpy arrays, lists, or Arrow arrays; a list of dicts (rows); a structured array;
-    - an iterable of any of these, with one schema (the first one's, unless ``schema`` is given).
+    - an iterable (a generator, say) of any of these, or of dicts as rows, taken piece by piece, with one schema (that
+      of the first piece, unless ``schema`` is given). A dict in it is a batch if its values are arrays (some may be
+      lists), and a row otherwise; rows gather into pieces of bounded size.
 
     Without ``schema`` every inferred field is nullable. numpy dtypes map directly (bool, ints, floats,
     ``datetime64[D]`` to date, other units to timestamp, ``U`` and StringDType to string, ``S`` to binary, ``V`` to
@@ -72,12 +78,12 @@ def ingest(
             found, batches = _from_columns(columns_from_pandas(data), schema)
             return replace(found, metadata={**found.metadata, **pandas_metadata(data, found)}), batches
         return _from_arrow(stream, schema, source)
-    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+    if speaks_arrow(data):
         return _from_arrow(data, schema, source)
-    if _are_rows(data):
+    if are_rows(data):
         return _from_rows(data, schema)
-    if isinstance(data, Iterable) and not isinstance(data, str | bytes | np.ndarray):
-        return _chained(iter(data), schema, source)
+    if is_run(data):
+        return _chained(pieces(data, _is_table), schema, source)
     raise DataError(
         f"a {type(data).__name__} is not data for a table: give an Arrow table or stream, a DataFrame, "
         "a dict of columns or a list of dicts" + (" (collect() a LazyFrame first)" if _is_lazy(data) else "")
@@ -92,20 +98,36 @@ def _is_pandas(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "pandas" and type(data).__name__ == "DataFrame"
 
 
-def _are_rows(data: Any) -> bool:
-    """A list of dicts, but not one of dicts of arrays: that is a run of batches."""
-    if not isinstance(data, Sequence) or not data or not all(isinstance(row, Mapping) for row in data):
-        return False
-    return not any(_looks_like_column(value) for value in data[0].values())
+def speaks_arrow(data: Any) -> bool:
+    """Whether it can be asked for an Arrow stream or array."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
-def _looks_like_column(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
+def _is_table(data: Any) -> bool:
+    """Whether it is data as a whole, and no iterable of such."""
+    if isinstance(data, Tabular | Mapping) or _is_pandas(data) or speaks_arrow(data) or are_rows(data):
+        return True
+    return isinstance(data, np.ndarray) and bool(data.dtype.names)
+
+
+def in_pieces(data: Any) -> Iterator[Any] | None:
+    """What an iterable of tables, batches or rows gives, to be ingested one by one; ``None`` for anything else.
+
+    Asking it for the next raises :class:`DataError` for items that are none of these, or of both kinds.
+    """
+    return None if _is_table(data) or not is_run(data) else pieces(data, _is_table)
+
+
+def stays_the_same(data: Any) -> bool:
+    """Whether what was ingested of ``data`` cannot change any more: Arrow data, and columns that were made here."""
+    return isinstance(data, Rows) or (speaks_arrow(data) and not _is_pandas(data))
 
 
 def _from_batch(batch: Batch, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
+    if batch.has_schema:
+        return _conformed(batch.schema, iter([batch]), schema, source)
     if schema is None:
-        raise DataError("a Batch has no column names: give a schema, or a Table")
+        raise DataError("this Batch has no column names: give a schema, or a Table")
     if len(batch.columns) != len(schema):
         raise DataError(f"a batch of {len(batch.columns)} columns for a schema of {len(schema)}")
     fields = tuple(Field(f.name, c.type, f.nullable, f.metadata) for f, c in zip(schema, batch.columns, strict=True))
@@ -113,13 +135,19 @@ def _from_batch(batch: Batch, schema: Schema | None, source: list[Schema] | None
 
 
 def _from_arrow(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
+    found, batches = opened(data)
+    return _conformed(found, batches, schema, source)
+
+
+def opened(data: Any) -> tuple[Schema, Iterator[Batch]]:
+    """Schema and batches of anything that speaks Arrow, as they are; its failures are :class:`DataError`."""
     try:
         found, batches = batches_from_arrow(data)
-    except (UnsupportedError, DataError):
+    except ParquetError:
         raise
     except Exception as error:  # the producer's own errors have no common type
         raise DataError(f"the {type(data).__name__} cannot be read as Arrow data: {error}") from error
-    return _conformed(found, _guarded(batches), schema, source)
+    return found, _guarded(batches)
 
 
 def _guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -205,11 +233,13 @@ def _from_rows(rows: Sequence[Mapping[Any, Any]], schema: Schema | None) -> tupl
     names = list(dict.fromkeys(name for row in rows for name in row))
     if schema is not None:  # a key that no row has is a column of nulls
         names += [n for n in schema.names if n not in names]
+    if not names:
+        return Schema(()), iter([Batch([], len(rows))])
     return _from_columns({name: [row.get(name) for row in rows] for name in names}, schema)
 
 
 def _column(values: Any, name: str, target: DataType | None) -> Column:
-    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
+    if speaks_arrow(values):
         made = _column_from_arrow(values, name)
         return made if target is None else cast(made, target, name)
     if isinstance(values, Column):
@@ -248,15 +278,40 @@ def _chained(
         first = next(items)
     except StopIteration:
         if schema is None:
-            raise DataError("no data and no schema: nothing says what the columns are") from None
+            raise DataError("no data and no schema: nothing says what the columns are; give schema=") from None
         return schema, iter([])
-    if isinstance(first, Iterable) and type(first) in (list, tuple, str, bytes):
-        raise DataError(f"an iterable of {type(first).__name__} is not data for a table: give dicts or batches")
     found, batches = ingest(first, schema, source)
-    return found, _chain(batches, items, found)
+    return found, _chain(batches, items, found, told=schema is not None)
 
 
-def _chain(batches: Iterator[Batch], items: Iterator[Any], schema: Schema) -> Iterator[Batch]:
+def _chain(batches: Iterator[Batch], items: Iterator[Any], schema: Schema, told: bool) -> Iterator[Batch]:
     yield from batches
     for item in items:
-        yield from ingest(item, schema)[1]
+        yield from ingest_later(item, schema, told)
+
+
+def ingest_later(data: Any, schema: Schema, told: bool) -> Iterator[Batch]:
+    """The batches of data that come after others, under their schema. Unless the caller gave it (``told``), an error
+    says where it comes from and what to do."""
+    with _Fitting(told):
+        batches = ingest(data, schema)[1]
+    return _fitted(batches, told)
+
+
+def _fitted(batches: Iterator[Batch], told: bool) -> Iterator[Batch]:
+    with _Fitting(told):
+        yield from batches
+
+
+class _Fitting:
+    """Adds the advice to an error."""
+
+    def __init__(self, told: bool) -> None:
+        self._told = told
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, DataError) and not self._told and _ADVICE not in error.message:
+            error.message += _ADVICE

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyparq import forks
 from pyparq.errors import CorruptFileError
 from pyparq.io.source import Range, Source
 
@@ -40,9 +41,13 @@ class Fetcher:
         self.source = source
         self.gap = (LOCAL_GAP if source.is_local else REMOTE_GAP) if gap is None else gap
         self.counts = IOCounts()
-        self._lock = threading.Lock()
         self._tail = memoryview(b"")
         self._tail_start = source.size
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     def fork(self) -> Fetcher:
         """A fetcher of the same source, with the tail that is known, that counts for itself."""

@@ -1,20 +1,22 @@
 """Where bytes go: local paths, writable file objects, fsspec URLs; one interface, append only.
 
-A local target is written under a hidden name beside itself and renamed into place by :meth:`Sink.commit`, so that an
-exception or a kill leaves whatever was there before.
+A sink belongs to the process that opened it (:mod:`pyparq.io.owned`).
 """
 
 from __future__ import annotations
 
 import io
 import os
-import secrets
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from pyparq import forks
 from pyparq.errors import OptionError
+from pyparq.io.owned import Owned
+from pyparq.io.replace import hidden_name, open_target
+from pyparq.io.taken import Appender
 from pyparq.io.url import file_system, local_path
 
 _MAX_PARTS = 512
@@ -24,11 +26,16 @@ _SMALL = 32 << 10
 
 
 class Sink(Protocol):
-    """An append-only target. After :meth:`commit` or :meth:`abort` it is closed; both may be called again."""
+    """An append-only target. After :meth:`commit` or :meth:`abort` it is closed; both may be called again.
+
+    In a forked child that inherits it, writing and committing raise :class:`DataError` and nothing has any effect.
+    """
 
     name: str
-    position: int
-    """Bytes written so far."""
+
+    @property
+    def position(self) -> int:
+        """Bytes written so far."""
 
     def write(self, parts: Sequence[Any]) -> None:
         """Append all the buffers (bytes-like objects)."""
@@ -40,37 +47,18 @@ class Sink(Protocol):
         """Leave nothing behind, as far as the target allows; never raises for what cannot be undone."""
 
 
-class LocalSink:
-    """A file on a local file system. An existing target keeps its permissions; a symbolic link stays a link."""
+class LocalSink(Owned):
+    """A file on a local file system: it replaces what is there only when it is complete."""
 
     def __init__(self, path: str, fsync: bool = False) -> None:
-        self.name = path
         self.position = 0
         self._gathered = bytearray()
         self._fsync = fsync
-        self._target = os.path.realpath(path)
-        existing = _stat(self._target)
-        if existing is not None and stat.S_ISDIR(existing.st_mode):
-            raise IsADirectoryError(f"{path!r} is a directory")
-        # Pipes and devices cannot be replaced by a rename: these are written to directly.
-        self._temporary = self._target if existing and not stat.S_ISREG(existing.st_mode) else _beside(self._target)
-        flags = os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-        if self._renames:
-            flags |= os.O_CREAT | os.O_EXCL
-        try:
-            self._fd = os.open(self._temporary, flags, 0o666)
-        except OSError as error:
-            error.filename = path  # the user's name, not the one for the time being
-            raise
-        self._process = os.getpid()
-        if self._renames and existing is not None and hasattr(os, "fchmod"):
-            os.fchmod(self._fd, stat.S_IMODE(existing.st_mode))
-
-    @property
-    def _renames(self) -> bool:
-        return self._temporary != self._target
+        self._target = open_target(path)
+        super().__init__(path)
 
     def write(self, parts: Sequence[Any]) -> None:
+        self._check_process()
         views = [v for v in (memoryview(p).cast("B") for p in parts) if len(v)]
         size = sum(map(len, views))
         if size < _SMALL:
@@ -90,114 +78,91 @@ class LocalSink:
             self._write_all([memoryview(gathered)])
 
     def _write_all(self, views: list[memoryview]) -> None:
+        fd = self._target.fd
         while views:
-            done = os.writev(self._fd, views) if hasattr(os, "writev") else os.write(self._fd, views[0])
+            done = os.writev(fd, views) if hasattr(os, "writev") else os.write(fd, views[0])
+            if not done:
+                raise OSError(f"{self.name!r} took none of {sum(map(len, views))} bytes")
             while views and done >= len(views[0]):
                 done -= len(views.pop(0))
             if done:
                 views[0] = views[0][done:]
 
     def commit(self) -> None:
-        if self._fd < 0:
+        self._check_process()
+        if self._target.fd < 0:
             return
-        self._flush()
-        if self._fsync:
-            os.fsync(self._fd)
-        self._close()
-        if self._renames:
-            try:
-                os.replace(self._temporary, self._target)
-            except OSError:
-                self._unlink()
-                raise
-            if self._fsync:
-                _sync_folder(os.path.dirname(self._target))
+        try:
+            self._flush()
+            self._target.finish(self._fsync)
+        except OSError as error:
+            self.abort()
+            error.filename = self.name  # nobody knows the hidden one
+            del error.filename2
+            raise
 
     def abort(self) -> None:
-        if self._fd < 0:
-            return
-        self._close()
-        # A forked child that ends while its parent writes must leave the parent's file alone.
-        if self._renames and os.getpid() == self._process:
-            self._unlink()
+        if self._target.fd >= 0:
+            self._target.discard()
 
-    def _unlink(self) -> None:
-        with suppress(OSError):
-            os.unlink(self._temporary)
-
-    def _close(self) -> None:
-        fd, self._fd = self._fd, -1
-        os.close(fd)
+    def _let_go(self) -> None:
+        self._target.forget()
 
 
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
-
-
-def _beside(target: str) -> str:
-    """A name of its own in the target's folder, hidden from readers that list folders."""
-    folder, name = os.path.split(target)
-    return os.path.join(folder, f".{name[:120]}.{secrets.token_hex(8)}.tmp")
-
-
-def _sync_folder(path: str) -> None:
-    if os.name != "posix":
-        return
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-class FileObjectSink:
+class FileObjectSink(Owned):
     """A binary file object of the caller's. It stays open; what was written to it cannot be taken back.
 
     Offsets in the file count from where writing begins.
     """
 
     def __init__(self, file: Any) -> None:
-        self._file = file
         name = getattr(file, "name", None)
-        self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
+        super().__init__(name if isinstance(name, str) else f"<{type(file).__name__}>")
         if isinstance(file, io.TextIOBase):
             raise OptionError("the file object is in text mode: open it with open(path, 'wb')", file=self.name)
         if not getattr(file, "closed", False) and hasattr(file, "writable") and not file.writable():
             raise OptionError(
                 "the file object is open for reading alone: open it with open(path, 'wb')", file=self.name
             )
-        self.position = 0
+        self._file = file
+        self._appender = Appender(file, self.name)
+        forks.prepare(self)
+
+    @property
+    def position(self) -> int:
+        return self._appender.position
 
     def write(self, parts: Sequence[Any]) -> None:
+        self._check_process()
         for part in parts:
-            view = memoryview(part).cast("B")
-            while len(view):
-                done = self._write(view)
-                self.position += done
-                view = view[done:]
-
-    def _write(self, view: memoryview) -> int:
-        try:
-            done = self._file.write(view)
-        except TypeError as error:
-            if "str" in str(error):
-                raise OptionError("the file object takes text: open it with open(path, 'wb')", file=self.name) from None
-            raise
-        # Raw files may take a part only; some file objects return nothing.
-        return len(view) if done is None else int(done)
+            try:
+                self._appender.write(memoryview(part).cast("B"))
+            except TypeError as error:
+                if "str" in str(error):
+                    raise OptionError(
+                        "the file object takes text: open it with open(path, 'wb')", file=self.name
+                    ) from None
+                raise
 
     def commit(self) -> None:
+        self._check_process()
         if hasattr(self._file, "flush"):
             self._file.flush()
 
     def abort(self) -> None:
         return None
 
+    def _before_fork(self) -> None:
+        """What waits in the file's buffer would wait in the child's copy of it too, and be written twice. A pipe is
+        not waited for: it may be the child that reads it."""
+        with suppress(Exception):  # closed, or full: later calls will tell
+            if isinstance(self._file, io.BufferedWriter | io.BufferedRandom) and stat.S_ISREG(
+                os.fstat(self._file.fileno()).st_mode
+            ):
+                self._file.flush()
 
-class FsspecSink:
+
+class FsspecSink(Owned):
     """A file on an fsspec file system.
 
     Object stores show an upload only when it is complete: they are written to directly, and an abort discards the
@@ -207,25 +172,28 @@ class FsspecSink:
     def __init__(self, fs: Any, path: str, name: str) -> None:
         from fsspec.spec import AbstractBufferedFile
 
-        self.name = name
-        self.position = 0
         self._fs = fs
         self._path = path
         self._temporary = path
         self._file: Any = None
         if not _uploads(fs, AbstractBufferedFile):
-            folder, _, last = path.rpartition("/")
-            self._temporary = f"{folder}/.{last[:120]}.{secrets.token_hex(8)}.tmp" if folder else f".{last}.tmp"
+            folder, slash, last = path.rpartition("/")
+            self._temporary = folder + slash + hidden_name(last)
         self._file = fs.open(self._temporary, "wb")
+        self._appender = Appender(self._file, name)
+        super().__init__(name)
+
+    @property
+    def position(self) -> int:
+        return self._appender.position
 
     def write(self, parts: Sequence[Any]) -> None:
+        self._check_process()
         for part in parts:
-            view = memoryview(part).cast("B")
-            if len(view):
-                self._file.write(view)
-                self.position += len(view)
+            self._appender.write(memoryview(part).cast("B"))
 
     def commit(self) -> None:
+        self._check_process()
         if self._file is None:
             return
         file, self._file = self._file, None
@@ -252,6 +220,18 @@ class FsspecSink:
                 file.closed = True  # closing would complete the upload
         except Exception:
             return
+
+    def _let_go(self) -> None:
+        file, self._file = self._file, None
+        # Closing it, as its end does, would write what it has in its buffer, or complete the upload.
+        with suppress(Exception):
+            file.closed = True
+        with suppress(Exception):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            try:
+                os.dup2(nowhere, file.fileno(), inheritable=False)
+            finally:
+                os.close(nowhere)
 
 
 def _uploads(fs: Any, buffered: type) -> bool:

@@ -13,11 +13,12 @@ import os
 import stat
 import threading
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Protocol, cast
 
 import numpy as np
 
-from pyparq import kernels
+from pyparq import forks, kernels
 from pyparq.buffers import SMALLEST, pool
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.url import file_system, local_path
@@ -147,7 +148,9 @@ class FileObject:
 
     def __init__(self, file: Any) -> None:
         self._file = file
+        self._shares_position = False
         self._lock = threading.Lock()
+        forks.watch(self)
         name = getattr(file, "name", None)
         self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
         if isinstance(file, io.TextIOBase):
@@ -163,11 +166,19 @@ class FileObject:
             except (OSError, ValueError) as error:  # a pipe, or a closed file
                 raise OptionError(f"the file object cannot seek: {error}", file=self.name) from error
 
+    def _after_fork(self) -> None:
+        """An open file has one position for parent and child, who would each read where the other has gone: the child
+        reads plain files without it. Of other file objects nothing is known."""
+        self._lock = threading.Lock()
+        self._shares_position = _is_plain(self._file)
+
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         with self._lock:
             return [self._read(offset, length) for offset, length in ranges]
 
     def _read(self, offset: int, length: int) -> memoryview:
+        if self._shares_position:
+            return self._read_in_place(offset, length)
         self._file.seek(offset)
         data = self._file.read(length)
         if isinstance(data, str):
@@ -179,8 +190,26 @@ class FileObject:
             data = bytes(data) + bytes(more)
         return _exactly(data or b"", offset, length, self.name)
 
+    def _read_in_place(self, offset: int, length: int) -> memoryview:
+        fd, data = self._file.fileno(), b""
+        while len(data) < length:
+            more = os.pread(fd, length - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return _exactly(data, offset, length, self.name)
+
     def close(self) -> None:
         return None
+
+
+def _is_plain(file: Any) -> bool:
+    """Is it a file on disk as ``open(path, "rb")`` gives it, so that its bytes are those of its descriptor?"""
+    raw = file.raw if type(file) is io.BufferedReader else file
+    try:
+        return type(raw) is io.FileIO and stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
+    except (OSError, ValueError):  # closed
+        return False
 
 
 class FsspecFile:
@@ -193,8 +222,15 @@ class FsspecFile:
         self._path = path
         self.name = name
         self.size = int(fs.size(path))
+        self._inherited = False
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        self._inherited = True
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        if self._inherited:  # its connections, and the thread that serves them, are the parent's
+            self._fs, self._inherited = copy(self._fs), False
         if len(ranges) == 1:
             (offset, length) = ranges[0]
             parts = [self._fs.cat_file(self._path, start=offset, end=offset + length)]

@@ -85,6 +85,9 @@ class Nonces:
     def take(self, most: int) -> bytes | None:
         """A nonce for one more encryption; None where `most` were given."""
 
+    def forget(self) -> None:
+        """Give none of those that are drawn already: a forked process has the same ones as its parent."""
+
 class Sealer:
     """Encrypts the pages of a column chunk, on one thread, by a library."""
 

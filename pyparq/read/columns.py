@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyparq import forks
 from pyparq.errors import located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.decode import ChunkDecoder
@@ -52,9 +53,13 @@ class ColumnReader:
         self.file = file
         self.options = file.options
         self.counts = ScanCounts()
-        self._lock = threading.Lock()
         self._buffers: list[PageBuffers] = []
         """Those that no chunk needs now: the next finds them in the caches."""
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     def plan(self, wanted: Sequence[Wanted]) -> list[ColumnRead]:
         """The pages to read, after fetching the OffsetIndexes that this takes (all in one step)."""

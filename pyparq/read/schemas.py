@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pyparq import forks
 from pyparq.errors import OptionError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.options import ReadOptions
@@ -35,6 +36,13 @@ class FileSchema(NamedTuple):
 
 _known: OrderedDict[tuple[Any, ...], FileSchema] = OrderedDict()
 _lock = threading.Lock()
+
+
+@forks.in_child
+def _forget_schemas() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _known.clear()
 
 
 def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from pyparq import forks
 from pyparq.encryption.material import external_json, sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
-from pyparq.ingest import ingest
+from pyparq.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.ingest.normalize import normal_schema
+from pyparq.io.owned import not_its_own
 from pyparq.io.sibling import base_name, sibling_path, sibling_stored
 from pyparq.io.sink import Sink, open_sink
 from pyparq.option_help import WRITE, with_options
@@ -26,6 +28,7 @@ from pyparq.schemas.arrow_ipc_write import stored_schema
 from pyparq.schemas.hints import ARROW_SCHEMA
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch
+from pyparq.write import unclosed
 from pyparq.write.finish import FileLayout
 from pyparq.write.groups import RowGroupEncoder
 from pyparq.write.keyvalues import text_key, text_value
@@ -42,9 +45,11 @@ def write_table(data: Any, where: Any, *, schema: Any = None, **options: Unpack[
     """Write a table to one Parquet file.
 
     ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
-    pandas DataFrame, a dict of numpy arrays or lists. ``where``: a path (replaced only when the new file is
-    complete), a URL, or a writable binary file object (the file's offsets count from where it stands). ``schema``: what
-    to write it as. ``options``: as below, the fields of :class:`pyparq.WriteOptions`.
+    pandas DataFrame, a dict of numpy arrays or lists, a list of dicts (rows), or an iterable of tables, batches or
+    rows, such as a generator: that is taken piece by piece, so memory stays bounded. ``where``: a path (replaced only
+    when the new file is complete), a URL, or a writable binary file object (the file's offsets count from where it
+    stands). ``schema``: what to write it as. ``options``: as below, the fields of
+    :class:`pyparq.WriteOptions`.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
     :class:`OptionError` for options; what was at ``where`` is then untouched.
@@ -76,6 +81,10 @@ class ParquetWriter:
     full (``row_group_size`` rows or ``row_group_bytes`` bytes), however many calls they come in. A local target
     appears under its name only when the file is complete. ``options``: as below, the fields of
     :class:`pyparq.WriteOptions`.
+
+    A writer that is dropped without being closed discards the file and gives a ``ResourceWarning``; one that is open
+    when the interpreter exits is named on stderr. In a forked child an inherited writer that was open is dead: every
+    call raises :class:`DataError`, and nothing happens to the file.
     """
 
     def __init__(self, where: Any, schema: Any = None, **options: Unpack[WriteArguments]) -> None:
@@ -88,24 +97,30 @@ class ParquetWriter:
         self._key_values: dict[str, str | bytes | None] = {}
         self._state: _State | None = None
         self._failed = False
+        self._inherited = False
+        """This is a forked child, and the file its parent's."""
         self._source: list[Schema] = [] if schema is None else [_schema_of(schema)]
         self._schema = normal_schema(self._source[0]) if self._source else None
+        self._told = self._schema is not None
         self.add_key_value_metadata(self.options.key_value_metadata)
         self._sink: Sink | None = None
         if self._schema is not None:
             make_plan(self._schema, self.options)  # before anything is created
         self._sink = open_sink(where, self.options.fsync)
+        forks.watch(self)
+        unclosed.watch(self)
         try:
             if self._schema is not None:
                 self._begin(self._schema)
         except BaseException:
-            self.abort()
+            self._discard()
             raise
 
     # ---- rows ----------------------------------------------------------------------------------------------------
 
     def write(self, data: Any, row_group_size: int | None = None) -> None:
-        """Append rows. With ``row_group_size`` they get row groups of their own, of that many rows.
+        """Append rows: whatever :func:`write_table` takes, generators included. With ``row_group_size`` they get row
+        groups of their own, of that many rows.
 
         The data may be changed or freed afterwards. Data that does not fit the schema raises and leaves the writer
         as it was; any later failure makes :meth:`close` refuse.
@@ -118,18 +133,42 @@ class ParquetWriter:
             raise OptionError(f"row_group_size must be a whole number of at least 1, not {row_group_size!r}")
         sink = self._open_sink()
         with located(file=sink.name):
-            schema, batches = ingest(data, self._schema, None if self._source else self._source)
-            if self._state is None:
-                self._begin(schema)
+            pieces = in_pieces(data)
+            piece = data if pieces is None else next(pieces, [])
+            batches, changes = self._ingested(piece), not stays_the_same(piece)
+            del piece  # who gives a piece at a time does not want the first one kept
+        most = self._most_rows(row_group_size)
         with _Guard(self):
             if row_group_size is not None:
                 self.flush()
-            self._append(batches, self._most_rows(row_group_size))
+            self._append(batches, most)
+            if pieces is not None:
+                self._append_rest(pieces, changes, most)
             if row_group_size is not None:
                 self.flush()
             if not last:
-                # Arrow data do not change; arrays of the caller's may.
-                self._settle(own=not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"))
+                self._settle(own=pieces is None and changes)
+
+    def _append_rest(self, pieces: Iterator[Any], changes: bool, max_rows: int) -> None:
+        """The pieces behind the first one. Whoever makes them may use the memory of one again for the next: where that
+        is so (``changes``), nothing of it may be in use by then."""
+        while True:
+            if changes:
+                self._settle(own=True)
+            piece = next(pieces, None)
+            if piece is None:
+                return
+            changes = not stays_the_same(piece)
+            self._append(self._ingested(piece), max_rows)
+            del piece
+
+    def _ingested(self, data: Any) -> Iterator[Batch]:
+        """The batches of data under the file's schema, which the first of them decide where it was not given."""
+        if self._state is not None and self._schema is not None:
+            return ingest_later(data, self._schema, self._told)
+        schema, batches = ingest(data, self._schema, None if self._source else self._source)
+        self._begin(schema)
+        return batches
 
     def write_table(self, table: Any, row_group_size: int | None = None) -> None:
         """The same as :meth:`write`, under pyarrow's name."""
@@ -151,6 +190,7 @@ class ParquetWriter:
 
     def add_key_value_metadata(self, pairs: Mapping[Any, Any]) -> None:
         """Set key-value metadata of the file, until it is closed. Keys are text; values text, bytes or None."""
+        self._check_process()
         try:
             given = dict(pairs)
         except (TypeError, ValueError):
@@ -164,6 +204,7 @@ class ParquetWriter:
 
     def close(self) -> None:
         """Write what is left and the footer, and let the file appear. Closing twice does nothing."""
+        self._check_process()
         sink = self._sink
         if sink is None:
             return
@@ -176,12 +217,18 @@ class ParquetWriter:
                 self._finish(self._state)
             self._commit(sink, self._state.encryption.material)
         except BaseException:
-            self.abort()
+            self._discard()
             raise
         self._sink = None
 
     def abort(self) -> None:
         """Give the file up: a local target is as it was before. Closing or aborting again does nothing."""
+        self._check_process()
+        self._discard()
+
+    def _discard(self) -> None:
+        if self._inherited:
+            return
         sink, self._sink = self._sink, None
         if self._state is not None:
             self._state.encoder.drop()
@@ -197,11 +244,27 @@ class ParquetWriter:
         if kind is None:
             self.close()
         else:
-            self.abort()
+            self._discard()
 
     def __del__(self) -> None:
         if getattr(self, "_sink", None) is not None:
-            self.abort()
+            unclosed.dropped(self)
+
+    def _give_up(self) -> str | None:
+        sink = self._sink
+        self._discard()
+        if sink is None or self._failed or self._inherited:  # who saw a failure knows
+            return None
+        return sink.name
+
+    def _after_fork(self) -> None:
+        self._inherited = self._sink is not None
+        if self._state is not None:
+            self._state.encoder.forget()
+
+    def _check_process(self) -> None:
+        if self._inherited and self._sink is not None:
+            raise not_its_own(self._sink.name)
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
@@ -211,6 +274,7 @@ class ParquetWriter:
         return self._schema
 
     def _open_sink(self) -> Sink:
+        self._check_process()
         if self._sink is None:
             raise DataError("the writer is closed")
         if self._failed:
@@ -227,7 +291,8 @@ class ParquetWriter:
         if encryption.material is not None:
             sibling_path(sink.name, "key material")  # refuses what has no place for it
         layout = FileLayout(sink, plan, encryption)
-        layout.start()
+        with _Guard(self):
+            layout.start()
         self._schema = schema
         rows = RowBuffer(self.options.row_group_size, self.options.row_group_bytes)
         self._state = _State(layout, RowGroupEncoder(plan, layout, encryption), rows, encryption)
@@ -279,7 +344,7 @@ class ParquetWriter:
             try:
                 sink.commit()
             except BaseException:
-                self.abort()  # where the disk is full, this makes room for what the sibling was
+                self._discard()  # where the disk is full, this makes room for what the sibling was
                 raise
 
 

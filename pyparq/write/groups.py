@@ -121,6 +121,10 @@ class RowGroupEncoder:
                     task.exception()
         self._running.clear()
 
+    def forget(self) -> None:
+        """In a forked child: nobody works on the row groups any more, so nothing waits for them."""
+        self._running.clear()
+
     # ---- inside --------------------------------------------------------------------------------------------------
 
     def _shredded(self, batches: list[Batch], top: int, first_row: int) -> list[LeafData]:

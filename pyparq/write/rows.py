@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyparq.columns import list_items, slice_column
+from pyparq.columns import list_items, slice_column, trimmed
 from pyparq.table import Batch, Column
 
 
@@ -123,20 +123,14 @@ class RowBuffer:
         """Copy what is waiting, so that the caller may reuse the arrays it came from."""
         for item in self._waiting:
             if not item.owned:
-                item.batch = Batch([_copied(c) for c in item.batch.columns], item.batch.num_rows)
+                item.batch = Batch([_copied(trimmed(c)) for c in item.batch.columns], item.batch.num_rows)
                 item.owned = True
 
 
 def _copied(column: Column) -> Column:
     """The same elements in buffers of its own."""
-    validity = None if column.validity is None else column.validity.copy()
-    buffers, offset = tuple(b.copy() for b in column.buffers), column.offset
-    width = 0 if column.type.is_nested or column.type.is_binary_like else column.type.byte_width
-    if validity is None and width and len(column.buffers) == 1:
-        # The common case: only the slice that is waiting.
-        raw = column.buffers[0].reshape(-1).view(np.uint8)
-        buffers, offset = (raw[offset * width : (offset + column.length) * width].copy(),), 0
     return Column(
-        column.type, column.length, validity, buffers, column.null_count,
-        tuple(_copied(c) for c in column.children), column.dictionary, offset,
+        column.type, column.length, None if column.validity is None else column.validity.copy(),
+        tuple(b.copy() for b in column.buffers), column.null_count, tuple(map(_copied, column.children)),
+        column.dictionary, column.offset,
     )  # fmt: skip

@@ -311,6 +311,7 @@ size_t count_distinct_u64(const In<uint64_t>& hashes) {
 void bind_dictionary(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
+    seed();  // now: a process that is forked while a thread is about to draw it would wait for that thread for ever
     m.def("dict_encode_fixed", &dict_encode_fixed, "values"_a, "width"_a, "max_entries"_a);
     m.def("dict_encode_binary", &dict_encode_binary, "offsets"_a, "data"_a, "max_bytes"_a);
     m.def("isin_binary", &isin_binary, "offsets"_a, "data"_a, "set_offsets"_a, "set_data"_a);

@@ -57,6 +57,7 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);
     nb::exception<pyparq::KernelError>(m, "KernelError", PyExc_ValueError);
     pyparq::numpy = pyparq::load_numpy();
+    pyparq::have_avx2();  // now, not first in a thread without the GIL, which a fork may leave behind half way
     bind_rle(m);
     bind_fixed(m);
     bind_binary(m);

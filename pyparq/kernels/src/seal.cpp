@@ -4,10 +4,6 @@
 
 #include <array>
 
-#ifndef _WIN32
-#include <unistd.h>
-#endif
-
 namespace pyparq {
 namespace {
 
@@ -21,12 +17,15 @@ class Nonces {
     nb::object take(int64_t most) {
         if (used >= most) return nb::none();
         ++used;
-        while (drawn_.empty() || process_ != process()) draw();
+        while (drawn_.empty()) draw();
         const size_t rest = drawn_.size() - kNonce;
         nb::bytes nonce(drawn_.data() + rest, kNonce);
         drawn_.resize(rest);
         return nonce;
     }
+
+    // A forked process must not use those that its parent will.
+    void forget() { drawn_.clear(); }
 
     int64_t used = 0;
 
@@ -34,25 +33,14 @@ class Nonces {
     // Many at a time: asking the system lets other threads in, and then waits for them.
     void draw() {
         constexpr size_t kDrawn = 64 * kNonce;
-        // A forked process must not use those that its parent will.
-        if (process_ != process()) drawn_.clear();
-        process_ = process();
         const nb::object bytes = random_(kDrawn);
         RawIn view;
         if (!view.load(bytes.ptr()) || view.size != kDrawn) fail("too few random bytes");
         drawn_.append(reinterpret_cast<const char*>(view.data), view.size);
     }
-    static int64_t process() {
-#ifdef _WIN32
-        return 1;  // nothing forks there
-#else
-        return getpid();
-#endif
-    }
 
     nb::object random_;
     std::string drawn_;
-    int64_t process_ = 0;
 };
 
 // Seals the pages of one column chunk, on one thread.
@@ -157,6 +145,7 @@ void bind_seal(nb::module_& m) {
     nb::class_<Nonces>(m, "Nonces", nb::is_weak_referenceable())
         .def(nb::init<nb::object>(), "random"_a)
         .def("take", &Nonces::take, "most"_a)
+        .def("forget", &Nonces::forget)
         .def_ro("used", &Nonces::used);
     nb::class_<Sealer>(m, "Sealer")
         .def(nb::init<Nonces*, int64_t, nb::object, nb::object, nb::object, nb::sequence, int64_t, nb::object>(),

@@ -1,0 +1,91 @@
+"""Iterables of tables, batches or rows: taken one piece at a time, rows gathered into pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
+from typing import Any
+
+import numpy as np
+
+from pyparq.errors import DataError
+
+MOST_ROWS = 1 << 15
+"""Rows gathered into one piece."""
+MOST_BYTES = 8 << 20
+"""About so many bytes of values, where these are large."""
+_NO_RUNS = (str, bytes, bytearray, memoryview, np.ndarray, Mapping, Set, KeysView, ValuesView, ItemsView)
+
+
+class Rows(list[Mapping[Any, Any]]):
+    """Rows that were gathered: dicts of one value per column."""
+
+
+def is_run(data: Any) -> bool:
+    """Whether ``data`` (which is no table, batch or list of rows) is an iterable that may give some."""
+    return isinstance(data, Iterable) and not isinstance(data, _NO_RUNS)
+
+
+def are_rows(data: Any) -> bool:
+    """A list of dicts, one per row, rather than one of dicts of arrays, each of which is a batch."""
+    if isinstance(data, Rows):
+        return True
+    if not isinstance(data, Sequence) or not data or not all(isinstance(row, Mapping) for row in data):
+        return False
+    return not are_columns(data[0])
+
+
+def are_columns(data: Mapping[Any, Any]) -> bool:
+    """Whether a dict among others is a batch, and no row: every value is an array or a list, and one at least an
+    array (numpy's, or one that speaks Arrow)."""
+    arrays = [is_array(value) for value in data.values()]
+    if not any(arrays):
+        return False
+    return all(known or isinstance(v, list) for known, v in zip(arrays, data.values(), strict=True))
+
+
+def is_array(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
+
+
+def pieces(items: Iterable[Any], is_table: Callable[[Any], bool]) -> Iterator[Any]:
+    """What the iterable gives, each something to ingest by itself; rows in :class:`Rows` of bounded size.
+
+    Raises :class:`DataError` for what is neither table nor row, and where one iterable gives both.
+    """
+    rows, size, kind = Rows(), 0, ""
+    for n, item in enumerate(items):
+        found = "rows" if isinstance(item, Mapping) and not are_columns(item) else "tables"
+        if found == "tables" and not is_table(item):
+            raise DataError(
+                f"item {n} is a {type(item).__name__}: an iterable gives tables or batches, or rows as dicts of column "
+                "names to values"
+            )
+        if kind and found != kind:
+            raise DataError(f"item {n} is one of {found} among {kind}: an iterable gives either")
+        kind = found
+        if kind == "tables":
+            yield item
+            continue
+        rows.append(item)
+        size += sum(map(_weight, item.values()))
+        if len(rows) >= MOST_ROWS or size >= MOST_BYTES:
+            full, rows, size = [rows], Rows(), 0
+            yield full.pop()  # nothing here keeps them
+    if rows:
+        yield rows
+
+
+def _weight(value: Any) -> int:
+    """About how many bytes a value has."""
+    if isinstance(value, str | bytes | bytearray):
+        return len(value)
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Mapping):
+        return sum(map(_weight, value.values()))
+    if isinstance(value, list | tuple):
+        small = not value or isinstance(value[0], int | float)
+        return 8 * len(value) if small else sum(map(_weight, value))
+    return 16

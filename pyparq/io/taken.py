@@ -1,0 +1,95 @@
+"""How much of what is written to a file object it takes.
+
+Its ``write`` returns a number of bytes, as all of Python's own do; the rest is written by further calls. Some file
+objects return nothing, and a raw file that must not block returns ``None`` for "nothing was taken". So:
+
+- A number above what was given is refused: the file's offsets would be wrong from there on.
+- Where ``None`` or 0 is returned, ``tell()`` says how much was taken, if there is one.
+- Where there is none, 0 is refused. So is ``None``, from an ``io.RawIOBase`` or what has a descriptor that does not
+  block; from any other object it means that all was taken.
+
+Nothing waits for an object that takes nothing: that is an error.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import operator
+import os
+from typing import Any
+
+
+class Appender:
+    """Writes to a file object. ``name`` is for messages."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._counts = False
+        """It has returned a number before."""
+        self.position = 0
+        """Bytes taken so far."""
+
+    def write(self, view: memoryview) -> None:
+        """Write all of it. Raises ``OSError`` when the object takes nothing, or says that it took what cannot be."""
+        while len(view):
+            taken = self._offer(view)
+            self.position += taken
+            view = view[taken:]
+
+    def _offer(self, view: memoryview) -> int:
+        before = None if self._counts else _tell(self._file)
+        said = self._file.write(view)
+        if said is not None:
+            said = self._number(said)
+            self._counts = said > 0
+        taken = said or self._told(before, len(view))
+        if taken is None and said is None and not self._may_refuse():
+            return len(view)
+        if not taken:
+            raise self._refusal(said, len(view))
+        if not 0 < taken <= len(view):
+            raise OSError(f"{self._name}: of {len(view)} bytes given to write() it took {taken}, it says")
+        return taken
+
+    def _number(self, said: Any) -> int:
+        try:
+            return operator.index(said)
+        except TypeError:
+            raise OSError(f"{self._name}: write() returned {said!r} instead of a number of bytes") from None
+
+    def _told(self, before: int | None, size: int) -> int | None:
+        """The bytes taken since ``tell()`` said ``before``; ``None`` where it says nothing."""
+        if before is None:
+            return None
+        after = _tell(self._file)
+        if after is not None and after < before + size and hasattr(self._file, "flush"):
+            self._file.flush()  # what waits in a buffer may not count
+            after = _tell(self._file)
+        return None if after is None else after - before
+
+    def _may_refuse(self) -> bool:
+        """Does ``None`` mean that nothing was taken?"""
+        if isinstance(self._file, io.RawIOBase):
+            return True
+        try:
+            return not os.get_blocking(self._file.fileno())
+        except Exception:  # no descriptor, as most of these objects
+            return False
+
+    def _refusal(self, said: int | None, size: int) -> OSError:
+        if said is None and self._may_refuse():
+            return BlockingIOError(
+                errno.EAGAIN,
+                "it does not block and takes nothing now, and nothing waits for it: make it block (os.set_blocking)",
+                self._name,
+            )
+        return OSError(f"{self._name}: write() took none of {size} bytes")
+
+
+def _tell(file: Any) -> int | None:
+    try:
+        return operator.index(file.tell())
+    except Exception:  # a pipe, or a file object that has no position, in any of the ways to say so
+        return None

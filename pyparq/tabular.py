@@ -1,0 +1,321 @@
+"""What tables and batches have in common: columns by name, parts, comparison, conversion, a preview."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import index
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from pyparq.chunked import ChunkedArray, parts_of, whole_rows
+from pyparq.column import Column, bytes_held, shifted
+from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
+from pyparq.exchange import batches_to_stream, schema_to_nanoarrow
+from pyparq.schemas.types import Schema
+
+Part = tuple[list[Column], int]
+"""The columns of some rows, and how many rows these are."""
+
+
+class Tabular:
+    """Columns of equal length under a schema, in one or more parts. The base of :class:`pyparq.Table` and
+    :class:`pyparq.Batch`."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    # ---- what the two differ in
+
+    @property
+    def schema(self) -> Schema:
+        raise NotImplementedError
+
+    @property
+    def num_rows(self) -> int:
+        raise NotImplementedError
+
+    def _parts(self) -> list[Part]:
+        raise NotImplementedError
+
+    @classmethod
+    def _of(cls, schema: Schema, parts: list[Part]) -> Self:
+        raise NotImplementedError
+
+    # ---- size and names
+
+    @property
+    def num_columns(self) -> int:
+        return len(self.schema)
+
+    @property
+    def column_names(self) -> list[str]:
+        return self.schema.names
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return self.num_rows, self.num_columns
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all buffers; a slice counts the buffers it shares as a whole."""
+        return sum(bytes_held(column) for columns, _ in self._parts() for column in columns)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a column has this name."""
+        return name in self.column_names
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.column_names
+
+    # ---- columns
+
+    def __getitem__(self, key: Any) -> Any:
+        """``t["x"]`` and ``t[0]``: a column (:meth:`column`); ``t[10:20]``: rows, as :meth:`slice` gives them."""
+        if isinstance(key, slice):
+            start, stop = whole_rows(key, self.num_rows)
+            return self.slice(start, stop - start)
+        return self.column(key)
+
+    def column(self, key: str | int) -> ChunkedArray:
+        """A column by its name, or by its number from 0 (or -1, the last), sharing all buffers.
+
+        Raises :class:`ColumnNotFoundError` where there is none, and for a name that several have.
+        """
+        k = self._place(key)
+        return ChunkedArray(self.schema.fields[k], [columns[k] for columns, _ in self._parts()])
+
+    def __iter__(self) -> Iterator[ChunkedArray]:
+        """The columns, in order."""
+        return (self.column(k) for k in range(self.num_columns))
+
+    itercolumns = __iter__
+
+    def _place(self, key: Any) -> int:
+        if isinstance(key, str):
+            return self.schema.index(key)
+        if isinstance(key, bool) or not hasattr(key, "__index__"):
+            raise OptionError(f"a column is named by a string or a number, not by {key!r}; select() takes several")
+        k, count = index(key), self.num_columns
+        if not -count <= k < count:
+            raise ColumnNotFoundError(f"no column {k}: there are {count}, counted from 0")
+        return k % count
+
+    def select(self, columns: Iterable[str | int]) -> Self:
+        """These columns (names, or numbers from 0), in this order, sharing all buffers.
+
+        Raises :class:`ColumnNotFoundError` where there is none, and for a name that several have.
+        """
+        if isinstance(columns, str | int) or not isinstance(columns, Iterable):
+            raise OptionError(f"select() takes a list of names; did you mean [{columns!r}]?")
+        places = [self._place(key) for key in columns]
+        schema = replace(self.schema, fields=tuple(self.schema.fields[k] for k in places))
+        return self._of(schema, [([columns[k] for k in places], rows) for columns, rows in self._parts()])
+
+    def rename(self, names: Mapping[Any, str] | Sequence[str]) -> Self:
+        """The same columns under other names: ``{old: new}`` (an old one may be a number), or a list of all
+        names.
+
+        Raises :class:`ColumnNotFoundError` for an old name that no column has, and :class:`SchemaError` for a new
+        name that another column has too, or a list of the wrong length.
+        """
+        fields = self.schema.fields
+        if isinstance(names, Mapping):
+            changed = {self._place(old): new for old, new in names.items()}
+        elif isinstance(names, str) or not isinstance(names, Sequence):
+            raise OptionError(f"rename() takes a dict of old names to new ones, or a list of all names, not {names!r}")
+        elif len(names) != len(fields):
+            raise SchemaError(f"{len(names)} names for {len(fields)} columns")
+        else:
+            changed = dict(enumerate(names))
+        for new in changed.values():
+            if not isinstance(new, str):
+                raise OptionError(f"a column name is a string, not {new!r}")
+        made = [changed.get(k, field.name) for k, field in enumerate(fields)]
+        twice = next((new for k, new in changed.items() if new != fields[k].name and made.count(new) > 1), None)
+        if twice is not None:
+            raise SchemaError(f"two columns would be called {twice!r}")
+        schema = replace(self.schema, fields=tuple(replace(f, name=n) for f, n in zip(fields, made, strict=True)))
+        return self._of(schema, self._parts())
+
+    def rename_columns(self, names: Mapping[Any, str] | Sequence[str]) -> Self:
+        """The same as :meth:`rename`, under pyarrow's name."""
+        return self.rename(names)
+
+    # ---- rows
+
+    def slice(self, offset: int = 0, length: int | None = None) -> Self:
+        """``length`` rows from ``offset`` on (to the end when ``None``), sharing all buffers.
+
+        Raises :class:`OptionError` for an ``offset`` or ``length`` below 0.
+        """
+        parts, kept = self._parts(), []
+        for k, first, rows in parts_of([rows for _, rows in parts], offset, length):
+            columns, have = parts[k]
+            kept.append((columns if rows == have else [shifted(c, first, rows) for c in columns], rows))
+        return self._of(self.schema, kept)
+
+    def head(self, num_rows: int = 5) -> Self:
+        """The first rows, sharing all buffers."""
+        return self.slice(0, num_rows)
+
+    # ---- comparison
+
+    def equals(self, other: Self, check_metadata: bool = False) -> bool:
+        """Whether the other has the same columns in the same order: names, types, nullability, values and nulls.
+
+        NaN equals NaN, 0.0 equals -0.0, and a dictionary-encoded value equals itself under another index. How the rows
+        are cut into batches does not matter; neither does metadata, unless ``check_metadata`` asks for it (the
+        table's and that of every field, at any depth). Raises :class:`OptionError` where ``other`` is of another class.
+        """
+        if not _alike(self, other):
+            raise OptionError(f"equals() takes another {type(self).__name__}, not a {type(other).__name__}")
+        from pyparq.equality import equal_chunks, same_schema
+
+        if self.num_rows != other.num_rows or not same_schema(self.schema, other.schema, check_metadata):
+            return False
+        return all(equal_chunks(a.chunks, b.chunks) for a, b in zip(self, other, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other) if _alike(self, other) else NotImplemented  # type: ignore[arg-type]
+
+    # ---- out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        # Without this, numpy and pandas would take the columns for rows.
+        raise UnsupportedError("a table is no single array: take to_numpy(name) for a column, or to_pandas()")
+
+    def __arrow_c_schema__(self) -> object:
+        return schema_to_nanoarrow(self.schema).__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return batches_to_stream(self.schema, self._parts())
+
+    def to_numpy(self, name: str | int) -> npt.NDArray[Any]:
+        """One column as a numpy array.
+
+        Numbers without nulls share memory when the table has one batch. Columns with nulls come as masked arrays,
+        times as datetime64/timedelta64, strings, binary and decimals as object arrays.
+        """
+        return self.column(name).to_numpy()
+
+    def to_pydict(self) -> dict[str, list[Any]]:
+        """Column name to list of Python objects; :class:`ColumnNotFoundError` where a name stands for several."""
+        return {name: self.column(k).to_pylist() for k, name in enumerate(self._unique_names())}
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """One dict per row; :class:`ColumnNotFoundError` where a name stands for several columns."""
+        names = self._unique_names()
+        rows: list[dict[str, Any]] = []
+        for columns, num_rows in self._parts():
+            if not names:
+                rows.extend({} for _ in range(num_rows))
+                continue
+            lists = [column.to_pylist() for column in columns]
+            rows.extend(dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True))
+        return rows
+
+    def _unique_names(self) -> list[str]:
+        names = self.column_names
+        if len(set(names)) != len(names):
+            for name in names:
+                self.schema.index(name)  # raises for the first that stands twice
+        return names
+
+    # ---- in
+
+    @classmethod
+    def from_arrow(cls, data: Any, schema: Any = None) -> Self:
+        """Of anything that speaks Arrow (pyarrow, polars, DuckDB, nanoarrow, ...), over its buffers.
+
+        ``schema`` (what :func:`pyparq.write_table` takes) matches the columns by name and casts where that is exact;
+        types without a plain layout, such as dictionaries, are then laid out. Raises :class:`DataError` for what cannot
+        be read.
+        """
+        from pyparq.ingest.tables import from_arrow
+
+        return cls._of(*from_arrow(data, schema))
+
+    @classmethod
+    def from_pandas(cls, frame: Any, schema: Any = None) -> Self:
+        """Of a pandas DataFrame; an index other than the default one becomes columns."""
+        from pyparq.ingest.tables import from_pandas
+
+        return cls._of(*from_pandas(frame, schema))
+
+    @classmethod
+    def from_polars(cls, frame: Any, schema: Any = None) -> Self:
+        """Of a polars DataFrame, over its buffers."""
+        return cls.from_arrow(frame, schema)
+
+    @classmethod
+    def from_pydict(cls, columns: Mapping[str, Any], schema: Any = None) -> Self:
+        """Of a dict of column names to lists, numpy arrays or Arrow arrays; types are inferred without ``schema``."""
+        from pyparq.ingest.tables import from_columns
+
+        return cls._of(*from_columns(columns, schema))
+
+    @classmethod
+    def from_pylist(cls, rows: Sequence[Mapping[str, Any]], schema: Any = None) -> Self:
+        """Of a list of dicts, one per row; types are inferred without ``schema``. A missing key is a null."""
+        from pyparq.ingest.tables import from_rows
+
+        return cls._of(*from_rows(rows, schema))
+
+    # ---- shown
+
+    def __repr__(self) -> str:
+        from pyparq.preview import table_text
+
+        return table_text(self)
+
+    def _repr_html_(self) -> str:
+        from pyparq.preview import table_html
+
+        return table_html(self)
+
+
+def _alike(a: object, b: object) -> bool:
+    """Two tables, or two batches."""
+    return isinstance(b, Tabular) and (isinstance(a, type(b)) or isinstance(b, type(a)))
+
+
+def check_columns(schema: Schema, columns: Sequence[Column]) -> None:
+    """Raise :class:`SchemaError` unless there is one column for every field."""
+    if len(columns) != len(schema):
+        raise SchemaError(f"{len(columns)} columns for a schema of {len(schema)}")
+
+
+def joined_schema(due: Schema | None, schemas: Sequence[Schema], what: str) -> Schema:
+    """The schema of the rows of all these: ``due``, or the first one's, with columns nullable where any has them so.
+
+    Raises :class:`SchemaError`, which names the column, where names or types differ; types may differ in the width of
+    their offsets. ``what`` is what the schemas are of, for its message.
+    """
+    model = "the first" if due is None else "the schema"
+    due = schemas[0] if due is None else due
+    nullable = [field.nullable for field in due.fields]
+    for n, schema in enumerate(schemas):
+        _check_same_columns(due, model, schema, f"{what} {n}")
+        nullable = [may or field.nullable for may, field in zip(nullable, schema, strict=True)]
+    fields = (replace(field, nullable=may) for field, may in zip(due, nullable, strict=True))
+    return replace(due, fields=tuple(fields))
+
+
+def _check_same_columns(due: Schema, model: str, found: Schema, who: str) -> None:
+    from pyparq.equality import same_type
+
+    for want, have in zip(due, found, strict=False):
+        if want.name != have.name:
+            raise SchemaError(f"{who} has {have.name!r} where {model} has {want.name!r}")
+        if not same_type(want.type, have.type, offsets=False):
+            raise SchemaError(f"column {want.name!r} is {have.type} in {who} and {want.type} in {model}")
+    if len(due) > len(found):
+        raise SchemaError(f"{who} has no column {due.fields[len(found)].name!r}, which {model} has")
+    if len(due) < len(found):
+        raise SchemaError(f"{who} has a column {found.fields[len(due)].name!r}, which {model} has not")

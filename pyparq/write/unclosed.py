@@ -1,0 +1,52 @@
+"""Writers that nobody closes: what was written to them is lost, and that is said."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import warnings
+import weakref
+from contextlib import suppress
+from typing import Protocol
+
+
+class Unclosed(Protocol):
+    """A writer that may be left open."""
+
+    def _give_up(self) -> str | None:
+        """Discard the file. Its name, if somebody has to be told."""
+
+
+_writers: set[weakref.ref[Unclosed]] = set()
+
+
+def watch(writer: Unclosed) -> None:
+    """Look after ``writer`` when the interpreter exits."""
+    _writers.add(weakref.ref(writer, _writers.discard))
+
+
+def dropped(writer: Unclosed) -> None:
+    """Nothing refers to ``writer`` any more: a ``ResourceWarning`` where it was open, as files give."""
+    name = writer._give_up()
+    if name is None:
+        return
+    if sys.is_finalizing():
+        _say(name)
+    else:
+        text = f"unclosed writer of {name!r}: the file is not complete, what was written is lost"
+        warnings.warn(text, ResourceWarning, stacklevel=3, source=writer)
+
+
+@atexit.register
+def _at_exit() -> None:
+    for known in list(_writers):
+        writer = known()
+        name = None if writer is None else writer._give_up()
+        if name is not None:
+            _say(name)
+
+
+def _say(name: str) -> None:
+    text = f"pyparq: the writer of {name!r} was still open at exit: the file is not complete, what was written is lost"
+    with suppress(Exception):  # there may be no stderr any more
+        print(text, file=sys.stderr, flush=True)
