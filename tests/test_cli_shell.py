@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from cli_files import ok, plain, refused, run, shell, terminal, write_sample
 
+from pyparq.cli import _requirement, missing_extra
 from pyparq.cli.progress import Busy, track
 from pyparq.cli.table import fit, folded
 from pyparq.cli.text import cut, visible, width
@@ -107,7 +110,26 @@ def test_a_missing_extra_is_said_in_one_line(file: Path, missing: str) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == f"pyparq: error: the command line needs {missing}: pip install 'pyparq[cli]'\n"
+    assert result.stderr == f"pyparq: error: the command line needs {missing}: pip install {_requirement()}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (None, "'pyparq[cli]'"),
+        ({"url": "file:///home/me/pyparq", "dir_info": {"editable": True}}, "-e '/home/me/pyparq[cli]'"),
+        ({"url": "file:///home/me/my%20clone", "dir_info": {}}, "'/home/me/my clone[cli]'"),
+        ({"url": "https://host/me/pyparq.git", "vcs_info": {"vcs": "git"}},
+         "'pyparq[cli] @ git+https://host/me/pyparq.git'"),
+    ],
+)  # fmt: skip
+def test_the_hint_is_for_the_way_it_was_installed(source: Any, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            return None if source is None else json.dumps(source)
+
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed())
+    assert missing_extra(ImportError("no", name="click")) == f"the command line needs click: pip install {told}"
 
 
 def test_help_and_pipes_import_neither_rich_nor_sqlglot(file: Path) -> None:
