@@ -4,7 +4,6 @@ Importing this loads what reading needs. The writer and the encryption propertie
 process that only reads does not pay for them. ``docs/api.md`` lists every name here.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyparq._version import __version__
@@ -28,6 +27,7 @@ from pyparq.errors import (
     UnverifiedFooterWarning,
 )
 from pyparq.filters.expression import Expression, col
+from pyparq.later import load
 from pyparq.limits import Limits
 from pyparq.options import BloomOptions, ReadOptions, SortKey, WriteOptions
 from pyparq.read.explain import Explanation
@@ -105,7 +105,7 @@ if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name f
             found = near(name, __all__)
             hint = f"; did you mean {found[0]!r}?" if found else ""
             raise AttributeError(f"module 'pyparq' has no attribute {name!r}{hint}")
-        value = getattr(import_module(_LATER[name]), name)
+        value = getattr(load(_LATER[name]), name)
         globals()[name] = value
         return value
 

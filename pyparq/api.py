@@ -33,10 +33,11 @@ def read_table(
 ) -> Table:
     """Read a file, or the part of it that was asked for.
 
-    ``columns``: names (dotted paths into nested columns), all when ``None``. ``filters``: an expression over
-    :func:`pyparq.col`, or pyarrow's list of tuples; rows where it is true are returned, exactly those. Indexes are used
-    wherever they help. ``rows``: a slice of the file's rows or row numbers (each once, in file order); ``limit``: at
-    most so many rows, the first that match. ``options``: as below, the fields of :class:`pyparq.ReadOptions`.
+    ``columns``: names, all when ``None``; paths into nested columns are dotted or tuples of names. ``filters``: an
+    expression over :func:`pyparq.col`, or pyarrow's list of tuples; rows where it is true are returned, exactly those.
+    Indexes are used wherever they help. ``rows``: a slice of the file's rows or row numbers (each once, in file order);
+    ``limit``: at most so many rows, the first that match. ``options``: as below,
+    the fields of :class:`pyparq.ReadOptions`.
 
     Raises a :class:`pyparq.ParquetError` that names file, row group, column and page.
     """

@@ -177,7 +177,7 @@ class WriteArguments(TypedDict, total=False):
     """Store the Arrow schema of the data (``ARROW:schema``), from which readers restore what Parquet cannot say:
     time zones, dictionaries, large and view types, extension types."""
     field_ids: PerColumn[int]
-    """Field ids by column (dotted path); those in field metadata (``PARQUET:field_id``) need no option."""
+    """Field ids by column (name or path); those in field metadata (``PARQUET:field_id``) need no option."""
     column_key_value_metadata: PerColumn[KeyValues]
     """Key-value metadata of column chunks, by column."""
     bloom_filters: bool | Names | PerColumn[Bloom]

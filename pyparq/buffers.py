@@ -145,20 +145,43 @@ def _part(buffer: Bytes, size: int) -> Bytes:
     return buffer[start : start + size]
 
 
-def memory_size() -> int:
-    """Bytes of memory that this process may use: the machine's, or its container's; 0 where nobody tells."""
+CGROUPS = "/sys/fs/cgroup"
+_OUTERMOST = f"{CGROUPS}/memory.max", f"{CGROUPS}/memory/memory.limit_in_bytes"
+
+
+def memory_size(quickly: bool = False) -> int:
+    """Bytes of memory that this process may use: the machine's, or its container's; 0 where nobody tells.
+
+    ``quickly``: of control groups the outermost alone is asked, which in a container is its own.
+    """
     sizes = []
     with suppress(AttributeError, ValueError, OSError):  # not on every platform
         sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    # Not by pathlib, which takes longer to import than all else here. No such group, or "max":
-    with suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max", "rb") as file:
-        sizes.append(int(file.read()))
+    for path in _OUTERMOST if quickly else (*_OUTERMOST, *_limit_files()):
+        # Not by pathlib, which takes longer to import than all else here. No such group, or "max":
+        with suppress(OSError, ValueError), open(path, "rb") as file:
+            sizes.append(int(file.read()))
     return min(sizes, default=0)
+
+
+def _limit_files() -> list[str]:
+    """Where the limits of the process's control groups stand: its own and those around it, of both versions."""
+    found = []
+    with suppress(OSError), open("/proc/self/cgroup", "rb") as file:
+        for line in file.read().decode("utf-8", "replace").splitlines():
+            _, controllers, group = (*line.split(":", 2), "", "")[:3]
+            folder = CGROUPS if not controllers else f"{CGROUPS}/memory"
+            name = "memory.max" if not controllers else "memory.limit_in_bytes"
+            if controllers and "memory" not in controllers.split(","):
+                continue
+            parts = [part for part in group.split("/") if part not in ("", "..")]
+            found += [f"{folder}/{'/'.join(parts[:k])}/{name}" for k in range(len(parts), 0, -1)]
+    return found
 
 
 pool = BufferPool(MOST)
 """For what is fetched and inflated."""
-_results = BufferPool(max(MOST, min(MOST_RESULTS, memory_size() // SHARE_OF_MEMORY)))
+_results = BufferPool(max(MOST, min(MOST_RESULTS, memory_size(quickly=True) // SHARE_OF_MEMORY)))
 
 
 def empty_results(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

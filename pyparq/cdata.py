@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.later import load
+
 
 class _ArrowArray(ctypes.Structure):
     """``struct ArrowArray`` of the C data interface."""
@@ -65,8 +67,7 @@ def array_capsule(array: Any) -> Any:
     ``CArray.__arrow_c_array__`` would hand out a copy of the struct, which nanoarrow 0.9 gets wrong for string views
     (memory corruption). The capsule itself is nanoarrow's, made for another array, which gives way.
     """
-    import nanoarrow
-
+    nanoarrow = load("nanoarrow")
     capsule = nanoarrow.c_array([], nanoarrow.int32()).__arrow_c_array__()[1]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

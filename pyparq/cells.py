@@ -11,7 +11,7 @@ import numpy as np
 from pyparq.column import Column
 from pyparq.columns import list_items, slice_column, struct_child
 from pyparq.convert import column_to_pylist
-from pyparq.ingest.normalize import normalize
+from pyparq.ingest import normalize
 from pyparq.schemas.types import DataType
 from pyparq.text import cut, visible, width
 

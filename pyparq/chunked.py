@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pyparq.column import Column, bytes_held, count_nulls, shifted
 from pyparq.errors import OptionError
 from pyparq.exchange import chunks_to_stream, column_schema
+from pyparq.printing import printable
 from pyparq.schemas.types import DataType, Field
 
 Objects = list[Any]
@@ -148,6 +149,7 @@ class ChunkedArray:
 
         return ChunkedArray, (self.field, [trimmed(chunk) for chunk in self.chunks])
 
+    @printable
     def __repr__(self) -> str:
         from pyparq.preview import column_text
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.printing import printable
 from pyparq.schemas.types import DataType, Field
 
 Buffer = npt.NDArray[Any]
@@ -46,6 +47,7 @@ class Column:
     def __len__(self) -> int:
         return self.length
 
+    @printable
     def __repr__(self) -> str:
         return f"<Column: {self.length} values of {self.type}>"
 

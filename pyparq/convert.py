@@ -92,7 +92,7 @@ def _plain(column: Column) -> Column:
     """Views of strings and of lists as strings and lists."""
     if not column.type.format.startswith(("v", "+v")):
         return column
-    from pyparq.ingest.normalize import normalize
+    from pyparq.ingest import normalize
 
     return normalize(column, "")
 
@@ -275,8 +275,7 @@ def for_polars(table: Table) -> Table:
     others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
     if not others:
         return table
-    from pyparq.ingest.cast import cast
-    from pyparq.ingest.normalize import normal_type, normalize
+    from pyparq.ingest import cast, normal_type, normalize
 
     batches = [Batch(list(batch.columns), batch.num_rows) for batch in table.batches]
     for k in others:

@@ -112,6 +112,10 @@ class OptionError(ParquetError, ValueError):
     """An option has a value that makes no sense."""
 
 
+class PlanError(OptionError):
+    """A plan that cannot be run: the file changed since it was made, another version made it, or it was altered."""
+
+
 class EncryptionError(ParquetError, ValueError):
     """A key is missing or wrong, or an encrypted module fails its authentication."""
 

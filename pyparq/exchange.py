@@ -14,6 +14,7 @@ import numpy as np
 from pyparq.cdata import array_capsule, move_dictionary, raw_buffer
 from pyparq.column import Column
 from pyparq.errors import SchemaError
+from pyparq.later import load
 from pyparq.schemas.types import DataType, Field, Schema
 
 # ---- out ---------------------------------------------------------------------------------------------------------
@@ -40,9 +41,7 @@ def schema_to_nanoarrow(schema: Schema) -> Any:
 
 
 def _field_to_nanoarrow(field: Field) -> Any:
-    from nanoarrow._schema import CSchemaBuilder
-
-    builder = CSchemaBuilder.allocate()
+    builder = load("nanoarrow._schema").CSchemaBuilder.allocate()
     builder.set_format(field.type.format)
     builder.set_name(field.name)
     builder.allocate_children(len(field.type.children))
@@ -87,13 +86,10 @@ def batches_to_stream(schema: Schema, batches: Sequence[tuple[list[Column], int]
 
 
 def _stream(schema: Any, arrays: list[Any]) -> object:
-    from nanoarrow.c_array_stream import CArrayStream
-    from nanoarrow.c_schema import c_schema
-
     # Moved, not copied: nanoarrow 0.9 copies arrays of string views wrongly (memory corruption). The schema moves
     # too, so it is another one than that which the arrays refer to.
-    other = c_schema(schema.__arrow_c_schema__())
-    stream = CArrayStream.from_c_arrays(arrays, other, move=True, validate=False)
+    other = load("nanoarrow.c_schema").c_schema(schema.__arrow_c_schema__())
+    stream = load("nanoarrow.c_array_stream").CArrayStream.from_c_arrays(arrays, other, move=True, validate=False)
     return stream.__arrow_c_stream__(None)
 
 
@@ -134,11 +130,8 @@ def _array(schema: Any, length: int, offset: int, null_count: int, buffers: list
 @cache
 def _builders() -> tuple[Any, Any, Any]:
     """What a CArray is made by. Looked up once: to import takes as long as to make one."""
-    from nanoarrow._array import CArrayBuilder
-    from nanoarrow._buffer import CBuffer
-    from nanoarrow.device import DEVICE_CPU
-
-    return CArrayBuilder.allocate, DEVICE_CPU, CBuffer.from_pybuffer
+    allocate = load("nanoarrow._array").CArrayBuilder.allocate
+    return allocate, load("nanoarrow.device").DEVICE_CPU, load("nanoarrow._buffer").CBuffer.from_pybuffer
 
 
 # ---- in ----------------------------------------------------------------------------------------------------------
@@ -146,9 +139,7 @@ def _builders() -> tuple[Any, Any, Any]:
 
 def schema_from_arrow(obj: Any) -> Schema:
     """The schema of any object with ``__arrow_c_schema__`` (or a nanoarrow CSchema of a struct)."""
-    from nanoarrow.c_schema import c_schema
-
-    root = c_schema(obj)
+    root = load("nanoarrow.c_schema").c_schema(obj)
     field = field_from_nanoarrow(root)
     if field.type.format != "+s":
         raise SchemaError(f"a table's schema must be a struct, not {field.type}")
@@ -169,11 +160,9 @@ def _as_integers(array: Any, type_: DataType) -> Any:
     """nanoarrow cannot show the buffers of decimals of 32 and 64 bits: take these as the integers they are."""
     if type_.dictionary is not None or type_.kind != "decimal" or type_.decimal[2] > 64:
         return array
-    import nanoarrow
-    from nanoarrow._array import CArray
-
+    nanoarrow = load("nanoarrow")
     integers = nanoarrow.int32() if type_.decimal[2] == 32 else nanoarrow.int64()
-    return CArray(array, array._addr(), nanoarrow.c_schema(integers))
+    return load("nanoarrow._array").CArray(array, array._addr(), nanoarrow.c_schema(integers))
 
 
 def column_from_nanoarrow(array: Any, type_: DataType) -> Column:

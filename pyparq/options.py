@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     )
     from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
+ColumnName = str | tuple[str, ...]
+"""A column as a user names it, dotted where it is nested; a tuple is its exact path, whatever dots its names have."""
+
 
 @dataclass(frozen=True, slots=True)
 class BloomOptions:
@@ -63,8 +66,8 @@ class BloomOptions:
 class SortKey:
     """One key of a sort order."""
 
-    name: str | int
-    """The column: its dotted path, or its ordinal among the leaves."""
+    name: ColumnName | int
+    """The column: its name or path, or its ordinal among the leaves."""
     descending: bool = False
     """Largest first."""
     nulls_first: bool = False
@@ -73,8 +76,8 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Everything that shapes a file. Sizes are bytes; ``{…}`` options are keyed by column (dotted path for a leaf,
-    a group's path for all leaves below it), and columns that are not named keep the default.
+    """Everything that shapes a file. Sizes are bytes; ``{…}`` options are keyed by column: a leaf's path, dotted or
+    as a tuple of names, or a group's for all leaves below it. Columns that are not named keep the default.
     """
 
     compression: Compression | PerColumn[Compression | None] | None = "snappy"
@@ -131,7 +134,7 @@ class WriteOptions:
     """Store the Arrow schema of the data (``ARROW:schema``), from which readers restore what Parquet cannot say: time
     zones, dictionaries, large and view types, extension types."""
     field_ids: PerColumn[int] = field(default_factory=dict)
-    """Field ids by column (dotted path); those in field metadata (``PARQUET:field_id``) need no option."""
+    """Field ids by column (name or path); those in field metadata (``PARQUET:field_id``) need no option."""
     column_key_value_metadata: PerColumn[KeyValues] = field(default_factory=dict)
     """Key-value metadata of column chunks, by column."""
 
@@ -291,6 +294,10 @@ def sort_keys(given: Any) -> tuple[SortKey, ...]:
     return keys
 
 
+_DIRECTIONS = ("ascending", "descending", "asc", "desc")
+"""What stands for a direction, or was meant to, and not for the second name of a path."""
+
+
 def _sort_key(item: Any) -> SortKey:
     if isinstance(item, SortKey):
         return item
@@ -298,7 +305,9 @@ def _sort_key(item: Any) -> SortKey:
         return SortKey(item)
     if hasattr(item, "column_index") and hasattr(item, "descending"):  # pyarrow.parquet.SortingColumn
         return SortKey(item.column_index, bool(item.descending), bool(getattr(item, "nulls_first", False)))
-    if isinstance(item, tuple) and 1 <= len(item) <= 3 and isinstance(item[0], str):
+    if is_name(item) and len(item) > 1 and item[1].lower() not in _DIRECTIONS:
+        return SortKey(item)
+    if isinstance(item, tuple) and 1 <= len(item) <= 3 and is_name(item[0]):
         direction = item[1] if len(item) > 1 else "ascending"
         nulls = item[2] if len(item) > 2 else False
         if direction in ("ascending", "descending") and nulls in (True, False, "nulls_first", "nulls_last"):
@@ -353,16 +362,23 @@ def _check_switch(name: str, value: Any, per_column: bool) -> None:
         return
     if isinstance(value, Mapping) and per_column and all(isinstance(v, bool) for v in value.values()):
         return
-    if isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(v, str) for v in value):
+    if isinstance(value, (list, tuple, set, frozenset)) and all(is_name(v) for v in value):
         return
     more = " or a dict of booleans" if per_column else ""
     raise OptionError(f"{name} must be True, False, a list of names{more}, not {value!r}")
 
 
+def is_name(value: Any) -> bool:
+    """Can it be a :data:`ColumnName`?"""
+    if isinstance(value, tuple):
+        return len(value) > 0 and all(isinstance(part, str) for part in value)
+    return isinstance(value, str)
+
+
 def _check_names(name: str, value: Any) -> None:
     if isinstance(value, str):
         raise OptionError(f"{name} must be a list of names; did you mean [{value!r}]?")
-    if not isinstance(value, (list, tuple, set, frozenset)) or not all(isinstance(v, str) for v in value):
+    if not isinstance(value, (list, tuple, set, frozenset)) or not all(is_name(v) for v in value):
         raise OptionError(f"{name} must be a list of names, not {value!r}")
 
 

@@ -19,6 +19,7 @@ from pyparq.chunked import ChunkedArray, parts_of
 from pyparq.column import Column, shifted
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.exchange import batch_to_nanoarrow, column_from_nanoarrow, schema_from_arrow, schema_to_nanoarrow
+from pyparq.later import load
 from pyparq.schemas.types import DataType, Schema
 from pyparq.tabular import Part, Tabular, check_columns, joined_schema
 
@@ -289,9 +290,7 @@ def _pyarrow() -> Any:
 
 def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
     """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
-    from nanoarrow.c_array_stream import c_array_stream
-
-    stream = c_array_stream(obj)
+    stream = load("nanoarrow.c_array_stream").c_array_stream(obj)
     schema = schema_from_arrow(stream.get_schema())
     return schema, (_batch_from_nanoarrow(array, schema) for array in stream)
 

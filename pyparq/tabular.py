@@ -13,6 +13,7 @@ from pyparq.chunked import ChunkedArray, parts_of, whole_rows
 from pyparq.column import Column, bytes_held, shifted
 from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
 from pyparq.exchange import batches_to_stream, schema_to_nanoarrow
+from pyparq.printing import printable
 from pyparq.schemas.types import Schema
 
 Part = tuple[list[Column], int]
@@ -269,6 +270,7 @@ class Tabular:
 
     # ---- shown
 
+    @printable
     def __repr__(self) -> str:
         from pyparq.preview import table_text
 

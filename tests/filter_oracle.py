@@ -24,7 +24,7 @@ from pyparq.schemas.types import LeafType, Physical
 from pyparq.table import Column, batches_from_arrow
 
 UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-INFINITE = Fraction(10) ** 600
+INFINITE = Fraction(10) ** 6000
 
 
 @dataclass(frozen=True)
@@ -82,20 +82,21 @@ def exact_product(value: int, shift: Decimal) -> Decimal:
 
 def rank_number(value: Any) -> Any:
     """NaN above every number, zeros equal."""
-    if isinstance(value, (float, Decimal)):
-        if math.isnan(value):
+    if isinstance(value, (float, Decimal, np.longdouble)):
+        if value != value:
             return (1, 0)
-        if math.isinf(value):
+        # Not math.isinf(), which makes a float of it first.
+        if str(value).lower().lstrip("+-").startswith("inf"):
             return (0, INFINITE if value > 0 else -INFINITE)
-    return (0, Fraction(value))
+    return (0, Fraction(*value.as_integer_ratio()) if isinstance(value, np.longdouble) else Fraction(value))
 
 
 def rank_literal(leaf: LeafType, literal: Any) -> Any:
     """The rank of a literal that a user may give for such a column."""
     if isinstance(literal, np.generic) and not isinstance(literal, (np.datetime64, np.timedelta64)):
-        if leaf.kind == "decimal" and isinstance(literal, np.floating):
+        if leaf.kind == "decimal" and isinstance(literal, np.floating) and np.isfinite(literal):
             return (0, Fraction(Decimal(str(literal))))
-        literal = literal.item()
+        literal = literal if isinstance(literal, np.longdouble) else literal.item()
     if leaf.kind == "decimal" and isinstance(literal, float) and math.isfinite(literal):
         return (0, Fraction(Decimal(repr(literal))))
     if isinstance(literal, uuid.UUID):
@@ -205,6 +206,30 @@ NAN, INF = math.nan, math.inf
 DAY = 86_400
 
 
+WIDE_FLOATS = np.finfo(np.longdouble).nmant > 52
+"""Does numpy have floats here that are wider than Python's?"""
+_WIDE = ["1e400", "-1e4000", "inf", "-inf", "1e-4000", "9223372036854775809"] if WIDE_FLOATS else ["inf", "-inf"]
+
+BEYOND_FLOATS: list[Any] = [
+    Decimal("1E+400"), Decimal("-1E+400"), Decimal("1E+309"), Decimal("1E+401"), Fraction(10) ** 400,
+    -(Fraction(10) ** 400), Fraction(1, 10**400), Fraction(-1, 10**400), Decimal("1E-400"), Decimal("-3E-324"),
+    2**63, 2**64 - 1, -(2**63) - 1, 2**53 - 1, Fraction(2**54 + 1, 2), np.uint64(2**64 - 1), np.int64(-(2**63)),
+    float(2**63), np.nextafter(float(2**63), 0.0), np.float16(0.1), *map(np.longdouble, _WIDE),
+]  # fmt: skip
+"""Finite numbers that no float64 holds, or none exactly, and such that only just fit 64 bits."""
+
+
+def _around_the_edges(narrow: Any) -> list[Any]:
+    """Exact numbers next to the largest, the smallest normal and the smallest of all numbers of a float type."""
+    info = np.finfo(narrow)
+    found: list[Any] = []
+    for edge in (info.max, info.smallest_normal, info.smallest_subnormal):
+        exact = Fraction(*float(edge).as_integer_ratio())
+        for factor in (1, -1, Fraction(1, 2), 1 + Fraction(1, 2**60), 1 - Fraction(1, 2**60), 2):
+            found.append(exact * factor)
+    return [*found, float(info.max), Decimal(float(info.max)) + 1, -Decimal(float(info.max)) - 1]
+
+
 def _integers(kind: str, bits: int) -> Spec:
     low, high = (0, 2**bits - 1) if kind == "uint" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     physical = P.INT64 if bits == 64 else P.INT32
@@ -214,7 +239,7 @@ def _integers(kind: str, bits: int) -> Spec:
         high - 1, 2**70,
         -(2**70), INF, -INF, NAN, -0.0, np.int8(3), np.uint64(3), np.float32(1.5), Decimal("1e999"),
         Decimal("NaN"),
-        Decimal("-1e-999"), 2**53 + 1, float(2**53),
+        Decimal("-1e-999"), 2**53 + 1, float(2**53), *BEYOND_FLOATS,
     ]  # fmt: skip
     alias = f"{kind}{bits}"
     return Spec(alias, LeafType(physical, kind, bits=bits), pa.type_for_alias(alias), pool, literals)
@@ -260,7 +285,7 @@ def _decimals(name: str, physical: Physical, length: int, precision: int, scale:
         0, 1, 2.5, Decimal("2.5"), 0.01, Decimal("0.01"), Decimal("0.015"), -1, Fraction(1, 3), 10**80,
         -(10**80), INF,
         NAN, Decimal(top) / one if precision < 20 else 7, np.float32(0.01), -0.01, Decimal("1e-500"),
-        np.int16(2),
+        np.int16(2), np.longdouble(0.01), np.longdouble(1) / 100, np.float16(0.01), *BEYOND_FLOATS,
     ]  # fmt: skip
     leaf = LeafType(physical, "decimal", length, precision=precision, scale=scale)
     arrow = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
@@ -275,7 +300,7 @@ def _floats(kind: str) -> Spec:
         0, 0.0, -0.0, 0.1, narrow(0.1), np.float32(0.1), 1, 2, Decimal("0.1"), Fraction(1, 3), NAN, INF,
         -INF, 1e39,
         -1e39, 10**400, -(10**400), float(info.max), 65_519.0, 65_520, 2**53 + 1, Decimal("Infinity"),
-        Decimal("1e-500"), 5e-324,
+        Decimal("1e-500"), 5e-324, *BEYOND_FLOATS, *_around_the_edges(narrow),
     ]  # fmt: skip
     leaf = {
         "float16": LeafType(P.FIXED_LEN_BYTE_ARRAY, "float16", 2),

@@ -16,8 +16,9 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "cdata", "errors", "forks", "option_help", "text"],
-    ["limits", "threads"],
+    ["_version", "errors", "forks", "option_help", "printing", "text"],
+    ["later", "limits", "threads"],
+    ["cdata"],
     ["options"],
     ["kernels"],
     ["buffers"],

@@ -61,7 +61,7 @@ TREES: dict[str, tuple[list[tt.SchemaElement], type[ParquetError]]] = {
     "a group below with fewer than none": ([group("root", None, 1), group("g", REQUIRED, -3), X], CorruptFileError),
     "too deep": (chain(1000), LimitError),
     "deeper than Python's stack": (chain(100_000), LimitError),
-    "no repetition": ([group("root", None, 1), leaf("x", None)], CorruptFileError),
+    "a group without repetition": ([group("root", None, 1), group("g", None, 1), X], CorruptFileError),
     "repetition 3": ([group("root", None, 1), leaf("x", 3)], CorruptFileError),
     "repetition -1": ([group("root", None, 1), leaf("x", -1)], CorruptFileError),
     "neither type nor children": ([group("root", None, 1), leaf("x", REQUIRED, None)], CorruptFileError),

@@ -509,6 +509,12 @@ def test_ragged_columns() -> None:
 
 # ---- schemas -------------------------------------------------------------------------------------------------------
 
+
+def raw(type_: pa.DataType, *numbers: int) -> pa.Array:
+    """64-bit values as they are, whatever pyarrow would make of them."""
+    return pa.Array.from_buffers(type_, len(numbers), [None, pa.py_buffer(np.array(numbers, np.int64).tobytes())])
+
+
 CASTS: list[tuple[Any, str, list[Any]]] = [
     (np.array([1, 2]), "int8", [1, 2]),
     (np.array([1, 255], "u1"), "int16", [1, 255]),
@@ -537,6 +543,8 @@ CASTS: list[tuple[Any, str, list[Any]]] = [
     ([dt.time(1)], "time[ns]", [dt.time(1)]),
     (pa.array([86_400_000], pa.date64()), "date", [dt.date(1970, 1, 2)]),
     ([dt.date(1970, 1, 2)], "date64", [dt.date(1970, 1, 2)]),
+    (raw(pa.date64(), -719_162 * 86_400_000, 0), "date", [dt.date(1, 1, 1), dt.date(1970, 1, 1)]),
+    (raw(pa.time64("us"), 86_399_000_000), "time[ms]", [dt.time(23, 59, 59)]),
     ([[1], []], "list<int8>", [[1], []]),
     (pa.array([[1, 2]], pa.list_(pa.int64(), 2)), "list<int8?>", [[1, 2]]),
     ([np.array([1.0])], "list<float32>", [[1.0]]),
@@ -589,6 +597,16 @@ BAD_CASTS: list[tuple[Any, str, str]] = [
     ([dt.datetime(2020, 1, 1, tzinfo=UTC)], "timestamp[us]", "with a time zone"),
     ([dt.datetime(2020, 1, 1, 0, 0, 0, 1)], "timestamp[ms]", "row 0: .* finer than"),
     (np.array([2**60], "M8[s]"), "timestamp[ns]", "row 0: .* does not fit"),
+    (raw(pa.date64(), 0, 2**35 * 86_400_000), "date", r"row 1: .* \(date64\) does not fit date32"),
+    (raw(pa.date64(), -(2**31) * 86_400_000 - 86_400_000), "date", "row 0: .* does not fit date32"),
+    (raw(pa.date64(), -(2**63)), "date", "row 0: .* is not midnight"),
+    (raw(pa.date64(), 86_400_001), "date", "row 0: 86400001 .* is not midnight"),
+    (raw(pa.date64(), 0, -1), "date", "row 1: -1 .* is not midnight"),
+    (raw(pa.date64(), 1).dictionary_encode(), "date", "row 0: 1 .* is not midnight"),
+    (pa.ListArray.from_arrays([0, 2], raw(pa.date64(), 0, 5)), "list<date>", "item 1: 5 .* is not midnight"),
+    (raw(pa.time64("us"), 2**32 * 1000), "time[ms]", "row 0: .* does not fit time32"),
+    (raw(pa.time64("ns"), 2**32 * 1_000_000), "time[ms]", "row 0: .* does not fit time32"),
+    (raw(pa.timestamp("s"), -(2**63) // 1000), "timestamp[ms]", "row 0: .* does not fit"),
     ([[1000]], "list<int8>", "does not fit int8"),
     (pa.array([[], [1, 1000]]), "list<int8>", r"item 1: 1000 does not fit int8 \[column c.element\]"),
     (pa.array([[1, 2]]), "list<decimal(1,1)>", r"item 0: .* does not fit decimal.*c.element"),

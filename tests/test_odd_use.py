@@ -75,7 +75,7 @@ def test_a_plan_is_for_one_file(tmp_path: Path) -> None:
         plan = pickle.loads(pickle.dumps(file.scan(filters=col("a") == 5).plan()))
         assert file.execute(plan).to_pydict() == {"a": [5]}
     pyparq.write_table({"a": np.arange(1000)[::-1].copy()}, path, max_rows_per_page=100)
-    with pyparq.ParquetFile(path) as file, pytest.raises(OptionError, match="written anew"):
+    with pyparq.ParquetFile(path) as file, pytest.raises(OptionError, match="changed since it was planned: plan again"):
         file.execute(plan)
 
 

@@ -71,7 +71,7 @@ def test_only_so_many_are_kept() -> None:
 
 
 def test_a_schema_that_was_not_understood_is_not_kept() -> None:
-    data = make([group("root", None, 1), leaf("x", None)], [Column([Page(1, int32(1))])], 1)
+    data = make([group("root", None, 1), leaf("x", 3)], [Column([Page(1, int32(1))])], 1)
     for _ in range(2):
         with pytest.raises(pyparq.errors.CorruptFileError, match="repetition type"):
             opened(data)

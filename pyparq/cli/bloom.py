@@ -11,6 +11,7 @@ import numpy as np
 from pyparq.cli import chunks
 from pyparq.cli.common import ALL, FILE, JSON, ROW_GROUP, chosen_row_groups, opened, print_json
 from pyparq.cli.literals import probe_value
+from pyparq.cli.names import one_name
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 from pyparq.cli.text import count
@@ -45,7 +46,7 @@ def bloom_command(
         if column is not None and values:
             _probe(parquet, column, values, groups, as_json)
             return
-        leaves = [parquet.schema.find(column)] if column is not None else [parquet.schema.root]
+        leaves = [parquet.schema.find(one_name(column))] if column is not None else [parquet.schema.root]
         places = [(k, leaf) for k in groups for node in leaves for leaf in node.leaves()]
         filters, problems = _list(parquet, places, 1 << 60 if as_json or everything or not on_terminal() else SHOWN)
         layout = _layout(parquet)
@@ -146,7 +147,7 @@ def _layout(parquet: Any) -> str | None:
 
 
 def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_json: bool) -> None:
-    node = parquet.schema.find(name)
+    node = parquet.schema.find(one_name(name))
     if not node.is_leaf:
         inner = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
         raise FilterError(f"the column has fields of its own: name one of {inner}", column=node.dotted)

@@ -110,7 +110,7 @@ def summary(parquet: Any, leaf: Any, groups: Sequence[int]) -> Summary:
         return found
     metas = [chunk.meta for chunk in known]
     found.codec = " ".join(dict.fromkeys(codec_name(m.codec) for m in metas))
-    found.encodings = " ".join(dict.fromkeys(encoding_name(e) for m in metas for e in m.encodings))
+    found.encodings = " ".join(dict.fromkeys(encoding_name(e) for m in metas for e in m.encodings or ()))
     found.values = sum(m.num_values for m in metas)
     found.compressed = sum(chunk.size for chunk in known)
     found.uncompressed = sum(m.total_uncompressed_size for m in metas)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import sys
@@ -77,12 +76,11 @@ ROW_GROUP = click.option(
 )  # fmt: skip
 
 
-def _names(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> list[str]:
-    """Names of all occurrences of an option, each a comma-separated list (quoted as in CSV where names hold commas)."""
-    found: list[str] = []
-    for text in given:
-        for row in csv.reader([text], skipinitialspace=True):
-            found += [name.strip() for name in row]
+def _names(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> list[Any]:
+    """Names of all occurrences of an option, each a comma-separated list."""
+    from pyparq.cli.names import list_of_names
+
+    found = [name for text in given for name in list_of_names(text)]
     if "" in found:
         raise click.BadParameter("an empty name in the list", ctx=ctx, param=param)
     return found
@@ -90,7 +88,7 @@ def _names(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> 
 
 COLUMNS = click.option(
     "--columns", "--column", "-c", "columns", multiple=True, callback=_names, metavar="NAMES",
-    help="Only these columns: names or dotted paths, separated by commas; may be repeated.",
+    help='Only these columns: names or dotted paths (exact: a."b.c"), separated by commas; may be repeated.',
 )  # fmt: skip
 WHERE = click.option("--where", "-w", metavar="SQL", help="Only rows where this SQL condition is true.")
 
@@ -125,7 +123,7 @@ def chosen_row_groups(file: Any, wanted: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(wanted)) if wanted else list(range(count))
 
 
-def chosen_leaves(file: Any, wanted: Sequence[str]) -> list[Any]:
+def chosen_leaves(file: Any, wanted: Sequence[Any]) -> list[Any]:
     """The leaves at or below the named columns (all when none is named), in the order of the names."""
     if not wanted:
         return list(file.schema.leaves)

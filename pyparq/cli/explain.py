@@ -93,7 +93,7 @@ def _reads(scan: Any) -> list[dict[str, Any]]:
             "row_group": group.row_group,
             "column": read.name,
             "step": step,
-            "pages": None if read.pages is None else [page.ordinal for page in read.pages],
+            "pages": None if read.whole else read.pages.ordinals.tolist(),
             "rows": read.num_rows,
             "bytes": read.num_bytes,
         }

@@ -29,7 +29,7 @@ AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Comma-separated val
 def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv: bool) -> None:
     """The first rows of FILE. Where it has page indexes, only the first pages are read."""
     with opened(file) as parquet:
-        scan = _first_rows(parquet, columns, rows, range(parquet.num_row_groups))
+        scan = parquet.scan(columns or None, limit=rows)
         if as_json or as_csv:
             _stream(scan.schema, scan.batches(), as_json)
             return
@@ -109,26 +109,10 @@ def make_scan(
 ) -> Any:
     """A scan for what the command line asked; without a condition one of the first ``limit`` rows only."""
     if where is None:
-        return _first_rows(parquet, columns, limit, groups) if limit else parquet.scan(columns or None, None, groups)
+        return parquet.scan(columns or None, None, groups, limit=limit or None)
     from pyparq.cli.where import parse_where
 
     return parquet.scan(columns or None, parse_where(where, parquet.schema), groups)
-
-
-def _first_rows(parquet: Any, columns: Sequence[str], wanted: int | None, groups: Sequence[int]) -> Any:
-    """A scan of the first rows: a plan made here, as if an index had left just these."""
-    from pyparq.read.plan import RowGroupPlan
-
-    scan = parquet.scan(columns or None, None, groups)
-    left, plans = wanted or 0, []
-    for k in groups:
-        rows = parquet.metadata.row_group(k).num_rows
-        if left and rows:
-            taken = ((0, min(left, rows)),)
-            plans.append(RowGroupPlan(k, rows, taken, taken, (), ()))
-            left -= min(left, rows)
-    scan.use_plan(plans)
-    return scan
 
 
 def _limited(scan: Any, limit: int | None) -> Iterator[Any]:

@@ -18,13 +18,14 @@ MAX_PAGE_BYTES = (1 << 31) - 1
 """Shared prefixes let few stored bytes grow into many: decoded, a page may not pass what a plain page could hold."""
 
 
-def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
-    """``count`` byte strings, or rows of ``leaf.length`` bytes for FIXED_LEN_BYTE_ARRAY."""
+def decode(
+    data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None, most: int = MAX_PAGE_BYTES
+) -> Values:
+    """``count`` byte strings of at most ``most`` bytes, or rows of ``leaf.length`` bytes for FIXED_LEN_BYTE_ARRAY."""
     if leaf.physical not in TYPES:
         raise CorruptFileError(f"encoding DELTA_BYTE_ARRAY on {leaf.physical.name} values")
     fixed = leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY
-    most = count * leaf.length if fixed else MAX_PAGE_BYTES
-    offsets, values, _ = kernels.delta_byte_array_decode(data, count, most)
+    offsets, values, _ = kernels.delta_byte_array_decode(data, count, count * leaf.length if fixed else most)
     if not fixed:
         return BinaryValues(offsets, values)
     if (np.diff(offsets) != leaf.length).any():

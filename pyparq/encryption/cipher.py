@@ -22,6 +22,8 @@ import numpy.typing as npt
 from pyparq import forks
 from pyparq.errors import EncryptionError, OptionError
 from pyparq.kernels import Nonces, Sealer
+from pyparq.later import load
+from pyparq.printing import printable
 
 LENGTH, NONCE, TAG = 4, 12, 16
 GCM_OVERHEAD = LENGTH + NONCE + TAG
@@ -90,9 +92,7 @@ class _Ciphers(threading.local):
     """What the library keeps for one key. Each thread has its own: two that share one wait for each other."""
 
     def __init__(self, key: bytes) -> None:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-        cipher = AESGCM(key)
+        cipher = load("cryptography.hazmat.primitives.ciphers.aead").AESGCM(key)
         self.encrypt = cipher.encrypt
         self.decrypt = cipher.decrypt
         self.encrypt_into: Any = getattr(cipher, "encrypt_into", None)  # since cryptography 47
@@ -108,14 +108,14 @@ class DataKey:
 
     def __init__(self, key: bytes) -> None:
         # Takes 7 ms: not for those who never encrypt.
-        from cryptography.hazmat.primitives.ciphers.algorithms import AES
-
+        algorithms = load("cryptography.hazmat.primitives.ciphers.algorithms")
         checked = check_key(key, "the key")
         _import_invalid_tag()
         self._ciphers = _Ciphers(checked)
-        self._aes = AES(checked)
+        self._aes = algorithms.AES(checked)
         self._nonces = _nonces_of(checked)
 
+    @printable
     def __repr__(self) -> str:
         return f"<AES key of {self._aes.key_size} bits>"
 
@@ -239,10 +239,8 @@ class DataKey:
         return context
 
     def _new_ctr(self, nonce: bytes) -> Any:
-        from cryptography.hazmat.primitives.ciphers import Cipher
-        from cryptography.hazmat.primitives.ciphers.modes import CTR
-
-        return Cipher(self._aes, CTR(nonce + _CTR_START)).encryptor()
+        ciphers = load("cryptography.hazmat.primitives.ciphers")
+        return ciphers.Cipher(self._aes, ciphers.modes.CTR(nonce + _CTR_START)).encryptor()
 
     # ---- many pages
 
@@ -275,7 +273,7 @@ class DataKey:
     def sign(self, data: Any, aad: bytes) -> bytes:
         """Nonce and tag over ``data``: 28 bytes."""
         nonce = self._nonce()
-        return nonce + self._ciphers.encrypt(nonce, bytes(data), aad)[-TAG:]
+        return bytes(nonce + self._ciphers.encrypt(nonce, bytes(data), aad)[-TAG:])
 
     def verify(self, data: Any, signature: Any, aad: bytes) -> bool:
         """Whether ``signature`` was made by this key over ``data``."""
@@ -285,7 +283,7 @@ class DataKey:
     def wrap(self, secret: bytes, aad: bytes) -> bytes:
         """Nonce, ciphertext and tag of a short secret, as key tools keep it."""
         nonce = self._nonce()
-        return nonce + self._ciphers.encrypt(nonce, secret, aad)
+        return bytes(nonce + self._ciphers.encrypt(nonce, secret, aad))
 
     def unwrap(self, wrapped: bytes, aad: bytes) -> bytes:
         """The secret in what :meth:`wrap` made; :class:`EncryptionError` for another key or damaged bytes."""
@@ -340,9 +338,7 @@ _invalid_tag: type[Exception] = Exception
 
 def _import_invalid_tag() -> None:
     global _invalid_tag
-    from cryptography.exceptions import InvalidTag
-
-    _invalid_tag = InvalidTag
+    _invalid_tag = load("cryptography.exceptions").InvalidTag
 
 
 def _unframed(stored: Any, overhead: int) -> tuple[bytes, memoryview]:

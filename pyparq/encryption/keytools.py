@@ -18,6 +18,7 @@ from urllib.parse import quote
 from pyparq import forks
 from pyparq.encryption import material as km
 from pyparq.encryption.cipher import DataKey, check_key
+from pyparq.encryption.columns import Find, assign, find_among
 from pyparq.encryption.kms import KmsClient, KmsConnectionConfig, decode_base64
 from pyparq.encryption.material import KeyMaterial
 from pyparq.encryption.properties import (
@@ -27,9 +28,9 @@ from pyparq.encryption.properties import (
     FileKeys,
     HeldKey,
     ReadSibling,
-    assign,
 )
 from pyparq.errors import EncryptionError, OptionError, ParquetError, near_matches
+from pyparq.options import ColumnName, is_name
 
 T = TypeVar("T")
 KmsClientFactory = Callable[[KmsConnectionConfig], KmsClient]
@@ -52,7 +53,7 @@ class EncryptionConfiguration:
     """
 
     footer_key: str
-    column_keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    column_keys: Mapping[str, Sequence[ColumnName]] = field(default_factory=dict)
     uniform_encryption: bool = False
     encryption_algorithm: str = AES_GCM_V1
     plaintext_footer: bool = False
@@ -76,7 +77,7 @@ class EncryptionConfiguration:
         for name, columns in self.column_keys.items():
             if not isinstance(name, str):
                 raise OptionError(f"column_keys: the name of a master key is text, not {type(name).__name__}")
-            if isinstance(columns, str) or not columns or not all(isinstance(column, str) for column in columns):
+            if isinstance(columns, str) or not columns or not all(map(is_name, columns)):
                 raise OptionError(f"column_keys[{name!r}] must be a list of columns, by name, at least one")
         names = [column for columns in self.column_keys.values() for column in columns]
         if len(set(names)) != len(names):
@@ -239,7 +240,7 @@ class KmsEncryptionProperties(EncryptionProperties):
     def __reduce__(self) -> tuple[Any, ...]:
         return KmsEncryptionProperties, self._parts
 
-    def keys_for(self, leaves: Sequence[str], file_name: str) -> FileKeys:
+    def keys_for(self, leaves: Sequence[ColumnName], file_name: str, find: Find | None = None) -> FileKeys:
         factory, connection, config = self._parts
         external: dict[str, str] | None = None if config.internal_key_material else {}
 
@@ -252,12 +253,13 @@ class KmsEncryptionProperties(EncryptionProperties):
 
         # Before the KMS is asked for anything: is every column there?
         names = [(master, column) for master, columns in config.column_keys.items() for column in columns]
-        assign(leaves, {column: master for master, column in names}, config.complete_columns)
+        find = find or find_among(leaves)
+        assign(leaves, {column: master for master, column in names}, find)
         footer = new_key(config.footer_key, km.FOOTER_REFERENCE)
         if config.uniform_encryption:
             return FileKeys(footer, dict.fromkeys(leaves), external)
         keys = {column: new_key(master, km.column_reference(k)) for k, (master, column) in enumerate(names)}
-        return FileKeys(footer, assign(leaves, keys, config.complete_columns), external)
+        return FileKeys(footer, self._all_of(leaves, assign(leaves, keys, find)), external)
 
 
 class KmsDecryptionProperties(DecryptionProperties):

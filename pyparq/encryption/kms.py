@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.material import DEFAULT_KMS, short
 from pyparq.errors import EncryptionError, OptionError
+from pyparq.printing import printable
 
 
 class KmsClient(Protocol):
@@ -77,6 +78,7 @@ class LocalFileKms:
         except KeyError:
             raise EncryptionError(f"no master key {short(name)} in {self._path}") from None
 
+    @printable
     def __repr__(self) -> str:
         return f"<LocalFileKms (development only): {len(self._keys)} master keys in {self._path}>"
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, Self, TypeVar
+from typing import Any, Literal, NoReturn, Self
 
 from pyparq.encryption.cipher import DataKey, check_key
-from pyparq.errors import ColumnNotFoundError, EncryptionError, OptionError, ParquetError, near_matches
-
-T = TypeVar("T")
+from pyparq.encryption.columns import Find, assign, find_among
+from pyparq.errors import EncryptionError, OptionError, ParquetError
+from pyparq.options import ColumnName, is_name
+from pyparq.printing import printable
 
 AES_GCM_V1, AES_GCM_CTR_V1 = "AES_GCM_V1", "AES_GCM_CTR_V1"
 ALGORITHMS = (AES_GCM_V1, AES_GCM_CTR_V1)
@@ -52,7 +53,7 @@ class FileKeys:
     that stay clear are missing."""
 
     footer: HeldKey
-    columns: Mapping[str, HeldKey | None]
+    columns: Mapping[ColumnName, HeldKey | None]
     material: Mapping[str, str] | None = None
     """Key material to store beside the file."""
 
@@ -63,11 +64,11 @@ def _held(given: Any, what: str) -> HeldKey:
     return HeldKey(DataKey(check_key(given, what)), None)
 
 
-def _by_column(given: Any) -> dict[str, HeldKey]:
+def _by_column(given: Any) -> dict[ColumnName, HeldKey]:
     if not isinstance(given, Mapping):
         raise OptionError("column_keys must map column names to keys")
     for name in given:
-        if not isinstance(name, str):
+        if not is_name(name):
             raise OptionError(f"column_keys must map column names to keys; a name is text, not {type(name).__name__}")
     return {name: _held(key, f"the key of column {name!r}") for name, key in given.items()}
 
@@ -113,8 +114,8 @@ class EncryptionProperties(_Secretive):
 
     ``footer_key`` and the values of ``column_keys`` are keys of 16, 24 or 32 bytes, or :class:`EncryptionKey` to store
     key metadata with them. Without ``column_keys`` every column is encrypted with the footer key. With them, columns
-    that are not named stay in the clear, or are encrypted with the footer key when ``complete_columns`` is true; the
-    name of a group stands for all leaves below it.
+    that are not named stay in the clear, or are encrypted with the footer key when ``complete_columns`` is true. A name
+    is a path, dotted or as a tuple of names; that of a group stands for all leaves below it.
 
     ``algorithm``: ``"AES_GCM_V1"``, or ``"AES_GCM_CTR_V1"``, which leaves pages unauthenticated. ``plaintext_footer``:
     the footer is readable and signed, so that readers without keys can read the columns in the clear. ``aad_prefix``
@@ -127,7 +128,7 @@ class EncryptionProperties(_Secretive):
     def __init__(
         self,
         footer_key: bytes | EncryptionKey,
-        column_keys: Mapping[str, bytes | EncryptionKey] | None = None,
+        column_keys: Mapping[Any, bytes | EncryptionKey] | None = None,
         *,
         algorithm: Algorithm = "AES_GCM_V1",
         plaintext_footer: bool = False,
@@ -154,15 +155,23 @@ class EncryptionProperties(_Secretive):
         if self.aad_prefix is None and not self.store_aad_prefix:
             raise OptionError("store_aad_prefix=False needs an aad_prefix")
 
-    def keys_for(self, leaves: Sequence[str], file_name: str) -> FileKeys:
-        """The keys of a new file with these leaf columns (dotted paths).
+    def keys_for(self, leaves: Sequence[ColumnName], file_name: str, find: Find | None = None) -> FileKeys:
+        """The keys of a new file with these leaf columns. ``find`` tells what names stand for; without it, leaves and
+        groups by their paths.
 
-        Raises :class:`ColumnNotFoundError` for a key of a column that is not there.
+        Raises :class:`ColumnNotFoundError` for a key of a column that is not there, or of one of several.
         """
         if self._columns is None:
             return FileKeys(self._footer, dict.fromkeys(leaves))
-        return FileKeys(self._footer, assign(leaves, self._columns, self.complete_columns))
+        return FileKeys(self._footer, self._all_of(leaves, assign(leaves, self._columns, find or find_among(leaves))))
 
+    def _all_of(
+        self, leaves: Sequence[ColumnName], own: Mapping[ColumnName, HeldKey]
+    ) -> Mapping[ColumnName, HeldKey | None]:
+        """With the leaves that the footer key encrypts."""
+        return {**dict.fromkeys(leaves), **own} if self.complete_columns else own
+
+    @printable
     def __repr__(self) -> str:
         columns = "all columns" if self._columns is None else f"{len(self._columns)} column keys"
         return (
@@ -171,22 +180,11 @@ class EncryptionProperties(_Secretive):
         )
 
 
-def assign(leaves: Sequence[str], named: Mapping[str, T], complete: bool) -> dict[str, T | None]:
-    """What is given for each leaf: the longest name that is the leaf or a group above it wins."""
-    found: dict[str, T | None] = dict.fromkeys(leaves) if complete else {}
-    for name in sorted(named, key=len):
-        below = [leaf for leaf in leaves if leaf == name or leaf.startswith(f"{name}.")]
-        if not below:
-            raise ColumnNotFoundError(f"a key for column {name!r}, which is not there{near_matches(name, leaves)}")
-        found.update(dict.fromkeys(below, named[name]))
-    return found
-
-
 class DecryptionProperties(_Secretive):
     """How to decrypt a file: ``read_table(..., decryption=DecryptionProperties(footer_key=...))``.
 
-    ``footer_key``: the key that encrypts or signs the footer. ``column_keys``: keys by column; a group's name stands
-    for all leaves below it. ``key_retriever``: called with the key metadata of a key that was not given (bytes),
+    ``footer_key``: the key that encrypts or signs the footer. ``column_keys``: keys by column, named as in
+    :class:`EncryptionProperties`. ``key_retriever``: called with the key metadata of a key that was not given (bytes),
     returns the key. ``aad_prefix``: must be the file's own; needed where the file does not store it.
 
     ``check_footer_integrity``: with a plaintext footer, refuse the file when its signature cannot be checked because
@@ -199,7 +197,7 @@ class DecryptionProperties(_Secretive):
     def __init__(
         self,
         footer_key: bytes | None = None,
-        column_keys: Mapping[str, bytes] | None = None,
+        column_keys: Mapping[Any, bytes] | None = None,
         *,
         key_retriever: Callable[[bytes], bytes] | None = None,
         aad_prefix: str | bytes | None = None,
@@ -208,7 +206,7 @@ class DecryptionProperties(_Secretive):
         algorithm: Algorithm | None = None,
     ) -> None:
         self._footer = None if footer_key is None else _held(footer_key, "footer_key").key
-        self._columns = {
+        self._columns: dict[ColumnName, DataKey] = {
             name: held.key for name, held in _by_column({} if column_keys is None else column_keys).items()
         }
         if key_retriever is not None and not callable(key_retriever):
@@ -229,13 +227,14 @@ class DecryptionProperties(_Secretive):
         """The footer key; ``None`` when it was not given and cannot be retrieved."""
         return self._footer or self._retrieved(metadata, "the footer")
 
+    def column_keys(self, find: Find) -> dict[tuple[str, ...], DataKey]:
+        """The keys that were given, by the paths of a file's leaves and groups; those of other columns are left out.
+
+        Raises :class:`ColumnNotFoundError` for a name that may be any of several."""
+        return {path: key for name, key in self._columns.items() if (path := find(name)) is not None}
+
     def column_key(self, name: str, metadata: bytes | None) -> DataKey | None:
-        """The key of a leaf with a key of its own; ``None`` when there is none."""
-        parts = name.split(".")
-        for length in range(len(parts), 0, -1):
-            key = self._columns.get(".".join(parts[:length]))
-            if key is not None:
-                return key
+        """The key of a leaf with a key of its own that was not given; ``None`` when it cannot be retrieved."""
         return self._retrieved(metadata, f"column {name!r}")
 
     def _retrieved(self, metadata: bytes | None, what: str) -> DataKey | None:
@@ -255,6 +254,7 @@ class DecryptionProperties(_Secretive):
         except OptionError as error:
             raise EncryptionError(error.message) from None
 
+    @printable
     def __repr__(self) -> str:
         known = ["footer key"] * (self._footer is not None) + [f"keys of {len(self._columns)} columns"]
         known += ["key retriever"] * (self._retriever is not None)

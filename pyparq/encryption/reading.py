@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from pyparq import forks
 from pyparq.encryption.aad import IS_PAGE, ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import GCM_OVERHEAD, LENGTH, SIGNATURE, DataKey, module_end, stated_length
+from pyparq.encryption.columns import find_in, nearest
 from pyparq.encryption.material import describe, short
 from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
@@ -21,6 +22,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize
 from pyparq.format.page_header import PageHeader, read_page_header
 from pyparq.kernels import Arena, Unsealer
+from pyparq.schemas.tree import Node, SchemaTree
 
 T = TypeVar("T")
 
@@ -189,10 +191,10 @@ class FileDecryption(Protocol):
     def info(self) -> FileEncryptionInfo | None:
         """``None`` for a file that is not encrypted."""
 
-    def column(self, raw: Any, row_group: int, column: int, name: str) -> tuple[Any, ChunkDecryption]:
+    def column(self, raw: Any, row_group: int, leaf: Node, tree: SchemaTree) -> tuple[Any, ChunkDecryption]:
         """ColumnMetaData (``None`` where the chunk has none) and context of a column chunk.
 
-        ``raw`` is the ColumnChunk, ``row_group`` and ``column`` its ordinals, ``name`` the dotted path of the leaf.
+        ``raw`` is the ColumnChunk of ``leaf`` in the row group of an ordinal.
         Raises :class:`EncryptionError` when its key is missing or wrong.
         """
 
@@ -202,7 +204,7 @@ class _ClearFile:
 
     info: FileEncryptionInfo | None = None
 
-    def column(self, raw: Any, row_group: int, column: int, name: str) -> tuple[Any, ChunkDecryption]:
+    def column(self, raw: Any, row_group: int, leaf: Node, tree: SchemaTree) -> tuple[Any, ChunkDecryption]:
         if raw.crypto_metadata is not None:
             raise EncryptionError("the column is encrypted, but the footer does not say how")
         return raw.meta_data, CLEAR
@@ -232,7 +234,8 @@ class EncryptedFile:
         self._file_aad = _aad_prefix(properties, stored) + (stored.aad_file_unique or b"")
         self._footer_keys: list[DataKey | None] = []
         """One, once it was asked for."""
-        self._column_keys: dict[tuple[str, bytes | None], DataKey | None] = {}
+        self._given: dict[tuple[str, ...], DataKey] | None = None
+        self._retrieved: dict[tuple[str, bytes | None], DataKey | None] = {}
         self._verified = False
         self._after_fork()
         forks.watch(self)
@@ -290,15 +293,15 @@ class EncryptedFile:
 
     # ---- columns
 
-    def column(self, raw: Any, row_group: int, column: int, name: str) -> tuple[Any, ChunkDecryption]:
+    def column(self, raw: Any, row_group: int, leaf: Node, tree: SchemaTree) -> tuple[Any, ChunkDecryption]:
         crypto = raw.crypto_metadata
         if crypto is None:
             return raw.meta_data, CLEAR
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None and crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
             raise EncryptionError("the column is encrypted in a way that is not known")
-        key = self._key(name, own)
-        context = _Encrypted(key, self._file_aad, self.algorithm == AES_GCM_CTR_V1, row_group, column)
+        key = self._key(leaf, own, tree)
+        context = _Encrypted(key, self._file_aad, self.algorithm == AES_GCM_CTR_V1, row_group, leaf.column)
         stored = raw.encrypted_column_metadata
         if stored is None:
             if self.plaintext_footer and not self._verified:
@@ -312,27 +315,37 @@ class EncryptedFile:
             which = "the footer key" if own is None else describe(own.key_metadata)
             raise EncryptionError(f"{error.message} (key: {which})") from None
 
-    def _key(self, name: str, own: Any) -> DataKey:
+    def _key(self, leaf: Node, own: Any, tree: SchemaTree) -> DataKey:
         if own is None:
             if self._footer_key is None:
                 raise MissingKeyError(
                     f"the column is encrypted with the footer key, which is not known ({describe(self.key_metadata)})"
                 )
             return self._footer_key
-        if ".".join(own.path_in_schema) != name:
+        if ".".join(own.path_in_schema) != leaf.dotted:
             raise CorruptFileError(f"the column's encryption is that of {short('.'.join(own.path_in_schema))}")
-        with self._lock:
-            place = name, own.key_metadata
-            if place not in self._column_keys:
-                known = None if self._properties is None else self._properties.column_key(*place)
-                self._column_keys[place] = known
-            key = self._column_keys[place]
+        key = None if self._properties is None else self._own_key(self._properties, leaf, own.key_metadata, tree)
         if key is None:
             raise MissingKeyError(
                 f"the column is encrypted with a key of its own, which is not known ({describe(own.key_metadata)}): "
                 f"give it by DecryptionProperties(column_keys=...), on the command line by --keys"
             )
         return key
+
+    def _own_key(
+        self, properties: DecryptionProperties, leaf: Node, metadata: bytes | None, tree: SchemaTree
+    ) -> DataKey | None:
+        """The key of a leaf that has one of its own, as it was given or is retrieved, once."""
+        with self._lock:
+            if self._given is None:
+                self._given = properties.column_keys(find_in(tree))
+            key = nearest(leaf.path, self._given)
+            if key is not None:
+                return key
+            place = leaf.dotted, metadata
+            if place not in self._retrieved:
+                self._retrieved[place] = properties.column_key(*place)
+            return self._retrieved[place]
 
 
 def _algorithm(union: Any) -> tuple[str, Any]:

@@ -13,10 +13,12 @@ from typing import Any, Protocol
 
 from pyparq.encryption.aad import IS_PAGE, MAX_ORDINAL, OF_PAGES, ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import DataKey
+from pyparq.encryption.columns import Find, find_in
 from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, HeldKey
 from pyparq.errors import DataError, OptionError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
+from pyparq.schemas.tree import SchemaTree
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 FILE_ID = 8
@@ -113,19 +115,25 @@ class _Encrypted:
 
 
 class EncryptedFile:
-    """A file under ``properties``. ``paths`` are the leaves' paths, in column order.
+    """A file under ``properties``. ``paths`` are the leaves' paths, in column order; ``find`` is what the names of
+    columns stand for.
 
     Asks for the keys. Raises :class:`ColumnNotFoundError` for a key of a column that is not there,
     :class:`DataError` for an encrypted column that two bytes cannot count, and what a KMS has to say as
     :class:`EncryptionError`.
     """
 
-    def __init__(self, properties: EncryptionProperties, paths: Sequence[tuple[str, ...]], file_name: str) -> None:
-        names = [".".join(path) for path in paths]
-        keys = properties.keys_for(names, file_name)
+    def __init__(
+        self,
+        properties: EncryptionProperties,
+        paths: Sequence[tuple[str, ...]],
+        file_name: str,
+        find: Find | None = None,
+    ) -> None:
+        keys = properties.keys_for(paths, file_name, find)
         self._paths = paths
         self._footer = keys.footer
-        self._columns = [(name in keys.columns, keys.columns.get(name)) for name in names]
+        self._columns = [(path in keys.columns, keys.columns.get(path)) for path in paths]
         self._ctr = properties.algorithm == AES_GCM_CTR_V1
         self._plaintext_footer = properties.plaintext_footer
         self._unique = os.urandom(FILE_ID)
@@ -209,8 +217,8 @@ def check_properties(given: Any) -> None:
         raise OptionError(f"encryption must be EncryptionProperties, not {type(given).__name__}")
 
 
-def file_encryption(
-    given: EncryptionProperties | None, paths: Sequence[tuple[str, ...]], file_name: str
-) -> FileEncryption:
+def file_encryption(given: EncryptionProperties | None, tree: SchemaTree, file_name: str) -> FileEncryption:
     """The context of a new file."""
-    return CLEAR_FILE if given is None else EncryptedFile(given, paths, file_name)
+    if given is None:
+        return CLEAR_FILE
+    return EncryptedFile(given, [leaf.path for leaf in tree.leaves], file_name, find_in(tree))

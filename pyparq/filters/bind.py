@@ -198,10 +198,10 @@ def _compare_nan(node: Node, op: str) -> Predicate:
 
 def _bind_isin(node: Node, values: tuple[Any, ...], negate: bool) -> Predicate:
     known = [v for v in values if not is_null_literal(v)]
+    leaf, name = node.type, node.dotted
+    places = [locate(leaf, v, name) for v in known]  # also where a null decides: a wrong literal is a mistake
     if negate and len(known) < len(values):
         return FALSE  # each row is either among the others or unknown
-    leaf, name = node.type, node.dotted
-    places = [locate(leaf, v, name) for v in known]
     exact: list[Any] = [p.below for p in places if p.exact]
     numbers = tuple(sorted({v for v in exact if v == v}))
     has_nan = len(exact) > 0 and any(v != v for v in exact)

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from pyparq.errors import FilterError
+from pyparq.printing import printable
 
 _NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
 
 Path = tuple[str, ...] | str
-"""A leaf's place: names from the top down, or one string, dotted when it is nested."""
+"""A leaf's place: names from the top down, or one string, dotted when it is nested (:data:`ColumnName`)."""
 
 
 def is_null_literal(value: object) -> bool:
@@ -137,19 +140,23 @@ class ColumnRef(Expression):
         """
         return Contains(self.path, value)
 
+    @printable
     def __repr__(self) -> str:
-        names = (self.path,) if isinstance(self.path, str) else self.path
+        names = self.path if isinstance(self.path, tuple) and len(self.path) > 1 else (self.path,)
         return f"col({', '.join(map(repr, names))})"
 
 
-def col(*path: str) -> ColumnRef:
-    """A column for a filter: ``col("a")``, nested ``col("a.b")`` or ``col("a", "b")``.
+def col(*path: str | tuple[str, ...]) -> ColumnRef:
+    """A column for a filter: ``col("a")``, nested ``col("a.b")``, ``col("a", "b")`` or ``col(("a", "b"))``.
 
-    A dotted name finds a column of exactly that name first, then a path.
+    A dotted name finds a top-level column of exactly that name first, then a path, whether the dots separate names or
+    belong to them. Several names, or a tuple of them, are the exact path.
     """
-    if not path or not all(isinstance(name, str) for name in path):
+    names = path[0] if len(path) == 1 else path
+    parts = names if isinstance(names, tuple) else (names,)
+    if not parts or not all(isinstance(name, str) for name in parts):
         raise FilterError(f"col() takes column names, not {', '.join(map(repr, path)) or 'nothing'}")
-    return ColumnRef(path[0] if len(path) == 1 else path)
+    return ColumnRef(names)  # type: ignore[arg-type]
 
 
 # Plain classes: seven dataclasses would take longer to define than the rest of the import together.
@@ -171,6 +178,7 @@ class Compare(Expression):
         self.op = op
         self.value = value
 
+    @printable
     def __repr__(self) -> str:
         return f"({ColumnRef(self.path)!r} {self.op} {self.value!r})"
 
@@ -186,6 +194,7 @@ class Contains(Expression):
         self.path = path
         self.value = value
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.contains({self.value!r})"
 
@@ -201,17 +210,33 @@ class IsIn(Expression):
         self.path = path
         self.values = _as_tuple(values)
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.isin({list(self.values)!r})"
 
 
 def _as_tuple(values: Any) -> tuple[Any, ...]:
     """Python values of arrays (pyarrow's and numpy's scalars are slower, and masked ones no longer None)."""
+    narrow = NARROW_FLOATS.get(str(getattr(values, "type", getattr(values, "dtype", ""))))
+    if narrow is not None:  # their own digits are kept, which Python's floats do not have
+        known = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist() if _counts(values) else values
+        return tuple(None if value is None or is_null_literal(value) else narrow(value) for value in known)
     if hasattr(values, "to_pylist"):
         return tuple(values.to_pylist())
-    if hasattr(values, "dtype") and getattr(values.dtype, "kind", "") in ("b", "i", "u", "f", "U", "S"):
+    if _counts(values) and getattr(values.dtype, "itemsize", 8) <= 8:
         return tuple(values.tolist())
     return tuple(values)
+
+
+def _counts(values: Any) -> bool:
+    return hasattr(values, "dtype") and getattr(values.dtype, "kind", "") in ("b", "i", "u", "f", "U", "S")
+
+
+NARROW_FLOATS: dict[str, Any] = {
+    "float16": np.float16, "halffloat": np.float16, "float32": np.float32, "float": np.float32,
+    "Float32": np.float32, "float[pyarrow]": np.float32, "halffloat[pyarrow]": np.float16,
+}  # fmt: skip
+"""Types of floats that are narrower than Python's, as numpy, pyarrow, pandas and polars call them."""
 
 
 class IsNull(Expression):
@@ -220,6 +245,7 @@ class IsNull(Expression):
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.is_null()"
 
@@ -230,6 +256,7 @@ class IsNan(Expression):
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.is_nan()"
 
@@ -243,6 +270,7 @@ class StartsWith(Expression):
         self.path = path
         self.prefix = prefix
 
+    @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.starts_with({self.prefix!r})"
 
@@ -253,6 +281,7 @@ class Not(Expression):
     def __init__(self, child: Expression) -> None:
         self.child = child
 
+    @printable
     def __repr__(self) -> str:
         return f"~{self.child!r}"
 
@@ -263,6 +292,7 @@ class AllOf(Expression):
     def __init__(self, children: tuple[Expression, ...]) -> None:
         self.children = children
 
+    @printable
     def __repr__(self) -> str:
         return "(" + " & ".join(map(repr, self.children)) + ")"
 
@@ -273,6 +303,7 @@ class AnyOf(Expression):
     def __init__(self, children: tuple[Expression, ...]) -> None:
         self.children = children
 
+    @printable
     def __repr__(self) -> str:
         return "(" + " | ".join(map(repr, self.children)) + ")"
 

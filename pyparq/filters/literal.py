@@ -24,7 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq.errors import FilterError
+from pyparq.filters.expression import NARROW_FLOATS
 from pyparq.filters.temporal import date_ns, duration_ns, time_ns, timestamp_ns
+from pyparq.printing import printable
 from pyparq.schemas.types import LeafType
 
 
@@ -59,7 +61,10 @@ def locate(leaf: LeafType, value: Any, column: str) -> Place:
         hint = str(mismatch) or _HINTS[leaf.kind]
     except (ValueError, ArithmeticError) as error:
         hint = f"{error}; {_HINTS[leaf.kind]}"
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except Exception:  # pandas' Timestamps beyond Python's years have none
+        shown = "without a repr"
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     raise FilterError(
         f"cannot compare a column of type {describe(leaf)} with {type(value).__name__} {shown}: {hint}",
@@ -98,7 +103,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return _plain(value[()])
     if hasattr(value, "as_py"):
-        return value.as_py()
+        inside = value.as_py()
+        narrow = NARROW_FLOATS.get(str(value.type))
+        return inside if narrow is None or inside is None else _float(narrow(inside))
     return value
 
 
@@ -108,6 +115,7 @@ class _ShortFloat(float):
     __slots__ = ("text",)
     text: str
 
+    @printable
     def __repr__(self) -> str:
         return self.text
 
@@ -150,6 +158,14 @@ _HUGE = 10**400
 """Beyond every finite value of every leaf; literals with more digits than that need not be spelled out."""
 
 
+def _is_infinite(value: Any) -> bool:
+    """Asked of the value's own type: :func:`math.isinf` would make a float of it first, and finite numbers that no
+    float64 holds infinite."""
+    if isinstance(value, Decimal):
+        return value.is_infinite()
+    return isinstance(value, (float, np.floating)) and bool(np.isinf(value))
+
+
 def _ratio(value: Any) -> tuple[int, int] | None:
     """A finite number as an exact fraction (tiny and huge ones replaced by others that compare alike); None
     for NaN.
@@ -164,14 +180,12 @@ def _ratio(value: Any) -> tuple[int, int] | None:
         return int(value.numerator), int(value.denominator)
     if value != value:
         return None
+    if _is_infinite(value) or (isinstance(value, Decimal) and value.adjusted() > 400):
+        return (-_HUGE if value < 0 else _HUGE), 1
     if isinstance(value, Decimal):
-        if value.is_infinite() or value.adjusted() > 400:
-            return (-_HUGE if value < 0 else _HUGE), 1
         if value and value.adjusted() < -400:
             return (-1 if value < 0 else 1), _HUGE
         return value.as_integer_ratio()
-    if math.isinf(value):
-        return (-_HUGE if value < 0 else _HUGE), 1
     numerator, denominator = value.as_integer_ratio()
     return int(numerator), int(denominator)
 
@@ -187,8 +201,8 @@ def _locate_int(leaf: LeafType, value: Any) -> Place:
 
 
 def _locate_decimal(leaf: LeafType, value: Any) -> Place:
-    if isinstance(value, float) and math.isfinite(value):
-        value = Decimal(repr(value))
+    if isinstance(value, (float, np.longdouble)) and np.isfinite(value):
+        value = Decimal(repr(value) if isinstance(value, float) else str(value))
     ratio = _ratio(value)
     if ratio is None:
         return _above_all(leaf)
@@ -208,7 +222,7 @@ def _locate_float(leaf: LeafType, value: Any) -> Place:
     if type(value) is float and leaf.kind == "double":
         value += 0.0  # -0.0 becomes 0.0
         return Place(value, value)
-    if isinstance(value, (float, np.floating, Decimal)) and math.isinf(value):
+    if _is_infinite(value):
         value = float(value)
         return Place(value, value)
     ratio = _ratio(value)
@@ -227,7 +241,7 @@ def _locate_float(leaf: LeafType, value: Any) -> Place:
 
 def _between_floats(numerator: int, denominator: int, near: Any, narrow: Any) -> Place:
     """The place of a fraction of which ``near`` is a rounding (monotonic, so one of its two neighbours)."""
-    exactly = float(near)
+    exactly = float(near) + 0.0  # -0.0 becomes 0.0
     if math.isinf(exactly):
         largest = float(np.finfo(narrow).max)
         return Place(largest, exactly) if exactly > 0 else Place(exactly, -largest)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.printing import printable
 from pyparq.schemas.order import bound_dtype
 from pyparq.schemas.tree import Node
 from pyparq.schemas.types import LeafType
@@ -41,7 +42,7 @@ class Constant:
     def __str__(self) -> str:
         return "true" if self.value else "false"
 
-    __repr__ = __str__
+    __repr__ = printable(__str__)
 
 
 class Test:
@@ -126,7 +127,7 @@ class Test:
             return f"{name} {self.op} ({', '.join(shown)}{more})"
         return f"{name} {self.op.replace('_', ' ')} {format_literal(self.leaf, self.literal)}"
 
-    __repr__ = __str__
+    __repr__ = printable(__str__)
 
 
 class _Junction:
@@ -152,7 +153,7 @@ class And(_Junction):
     def __str__(self) -> str:
         return " and ".join(f"({c})" if isinstance(c, Or) else str(c) for c in self.children)
 
-    __repr__ = __str__
+    __repr__ = printable(__str__)
 
 
 class Or(_Junction):
@@ -163,7 +164,7 @@ class Or(_Junction):
     def __str__(self) -> str:
         return " or ".join(f"({c})" if isinstance(c, And) else str(c) for c in self.children)
 
-    __repr__ = __str__
+    __repr__ = printable(__str__)
 
 
 Predicate = And | Or | Test | Constant

@@ -1,7 +1,7 @@
 """Dates and times of Python, numpy and pandas, and ISO 8601 strings, as exact nanoseconds.
 
 Nanoseconds are rational (:class:`fractions.Fraction` or int) because numpy knows units down to attoseconds.
-pandas' Timestamp is a ``datetime`` with a ``nanosecond``: it is told by that, pandas is never imported.
+pandas' Timestamp is a ``datetime`` with numpy's value in ``asm8``: it is told by that, pandas is never imported.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ def timestamp_ns(value: Any) -> tuple[int | Fraction, bool] | None:
     ValueError.
     """
     if isinstance(value, dt.datetime):
+        own = getattr(value, "asm8", None)
+        if own is not None:  # pandas', which goes on where Python's years end
+            return _numpy_ns(own), value.tzinfo is not None
         clock = (value.hour * 3600 + value.minute * 60 + value.second) * 1_000_000 + value.microsecond
-        ns = (value.toordinal() - _EPOCH_ORDINAL) * _DAY_NS + clock * 1000 + getattr(value, "nanosecond", 0)
+        ns = (value.toordinal() - _EPOCH_ORDINAL) * _DAY_NS + clock * 1000
         offset = value.utcoffset()
         return (ns, False) if offset is None else (ns - _timedelta_ns(offset), True)
     if isinstance(value, dt.date):

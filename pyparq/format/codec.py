@@ -1,10 +1,10 @@
 """Thrift structs from bytes and back: the compact protocol, checked before it is decoded.
 
 Decoding runs in two steps. The native check (`ThriftRules`) walks the bytes with the generated table of
-structs and refuses what is truncated, malformed, too deep, doubled, or lacks a required field; it also
-finds the end. Only then does the thrift package's accelerated decoder build the objects, from exactly those
-bytes. So counts and lengths that the decoder sees have been held against the bytes that are there, and no
-object comes out half filled.
+structs and refuses what is truncated, malformed, too deep, doubled, or lacks a required field (but for a few
+that nobody needs); it also finds the end. Only then does the thrift package's accelerated decoder build the
+objects, from exactly those bytes. So counts and lengths that the decoder sees have been held against the bytes
+that are there, and no object comes out half filled.
 
 Text that is not UTF-8 is refused (the decoder would put U+FFFD in without a word), with one exception:
 `KeyValue.value`, which files in the wild fill with raw bytes. Such a value is handed out as `bytes`, and is
@@ -117,15 +117,31 @@ def _raw_typeargs(cls: type, done: dict[type, list[Any]]) -> list[Any]:
 _CLASSES: list[type] = [getattr(ttypes, row[0]) for row in RULES]
 _KINDS = {cls: (kind, [cls, cls.thrift_spec]) for kind, cls in enumerate(_CLASSES)}  # type: ignore[attr-defined]
 _RAW: dict[type, list[Any]] = {}
+NOT_NEEDED = {
+    ("ColumnChunk", "file_offset"), ("ColumnMetaData", "type"), ("ColumnMetaData", "encodings"),
+    ("ColumnMetaData", "path_in_schema"),
+}  # fmt: skip
+"""Required fields that a reader can do without: the schema and the pages say the same."""
+_REQUIRED = 1
+
+
+def _lenient() -> tuple[Any, ...]:
+    return tuple(
+        (name, is_union, tuple((*f[:5], f[5] & ~_REQUIRED) if (name, f[1]) in NOT_NEEDED else f for f in fields))
+        for name, is_union, fields in RULES
+    )
+
+
 _rules = ThriftRules(RULES)
-_check = _rules.check
+_check = ThriftRules(_lenient()).check
 
 
 def deserialize(cls: type[T], data: Bytes, offset: int = 0) -> tuple[T, int]:
     """Decode the `cls` (a class of `pyparq.format.generated.ttypes`) that starts at `data[offset]`.
 
     Returns the object and the position behind it; what follows there is not looked at.
-    Raises `ThriftTruncatedError` when the bytes end too early, `ThriftDecodeError` for any other fault.
+    Raises `ThriftTruncatedError` when the bytes end too early, `ThriftDecodeError` for any other fault. The fields of
+    `NOT_NEEDED` may be missing: they have their defaults then.
     """
     kind, typeargs = _KINDS[cls]
     try:
@@ -180,7 +196,7 @@ def serialize(value: object) -> bytes:
             data: bytes = fastbinary.encode_compact(value, typeargs)
         else:
             data = _encode_slowly(value, typeargs[1])
-        end, _ = _check(data, 0, kind)
+        end, _ = _rules.check(data, 0, kind)
     except (TypeError, ValueError, OverflowError, AttributeError, AssertionError, SystemError) as error:
         raise ThriftEncodeError(f"cannot serialize this {type(value).__name__}: {error}") from error
     if end != len(data):

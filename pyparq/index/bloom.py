@@ -21,6 +21,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize, serialize
 from pyparq.index.sizing import BLOCK_BYTES, false_positive_rate
 from pyparq.limits import DEFAULT_LIMITS, Limits
+from pyparq.printing import printable
 from pyparq.schemas.order import FLOAT_KINDS, bound_dtype, domain, encode_bound, stored_dtype
 from pyparq.schemas.types import LeafType, Physical
 from pyparq.schemas.values import BinaryValues, Values
@@ -153,6 +154,7 @@ class BloomFilter:
     def num_blocks(self) -> int:
         return len(self.bitset) // BLOCK_BYTES
 
+    @printable
     def __repr__(self) -> str:
         return f"<BloomFilter of {self.num_bytes} bytes>"
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.printing import printable
+
 Int64Array = npt.NDArray[np.int64]
 
 _NO_EDGES: Int64Array = np.empty(0, np.int64)
@@ -121,6 +123,7 @@ class RowRanges:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @printable
     def __repr__(self) -> str:
         shown = ", ".join(f"{a}-{b}" for a, b in list(self)[:6]) + (", ..." if len(self) > 6 else "")
         return f"RowRanges({self.count} of {self.num_rows} rows: {shown})"

@@ -23,7 +23,19 @@ from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Column, Table, batches_from_arrow
 from pyparq.tabular import Tabular
 
-__all__ = ["in_pieces", "ingest", "ingest_later", "opened", "speaks_arrow", "stays_the_same"]
+__all__ = [
+    "cast",
+    "in_pieces",
+    "ingest",
+    "ingest_later",
+    "normal_type",
+    "normalize",
+    "opened",
+    "speaks_arrow",
+    "stays_the_same",
+]
+# Those of this package's modules are for others to import from here: by the module's name, while another thread is
+# loading the package, they would get half of it (pyparq.later).
 
 _ADVICE = "; the first rows decided what the columns are: give schema= to say it yourself"
 
@@ -35,6 +47,7 @@ def ingest(
 
     ``data`` is one of
 
+    - a :class:`~pyparq.read.scan.Scan` or a :class:`~pyparq.ParquetFile`, row group by row group;
     - anything with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (pyarrow, polars, duckdb, pandas >= 3, nanoarrow),
       a :class:`Table` or a :class:`Batch`: zero-copy; dictionary-encoded columns are decoded and
       string views laid out;
@@ -70,6 +83,9 @@ def ingest(
         return _from_columns(data, schema)
     if isinstance(data, np.ndarray) and data.dtype.names:
         return _from_columns({name: data[name] for name in data.dtype.names}, schema)
+    if hasattr(data, "__pyparq_stream__"):  # a Scan or a ParquetFile
+        found, batches = data.__pyparq_stream__()
+        return _conformed(found, batches, schema, source)
     if _is_pandas(data):
         from pyparq.ingest.pandas import columns_from_pandas, pandas_metadata, stream_from_pandas
 

@@ -46,7 +46,12 @@ def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[l
     if kind == "M":
         return _timestamps(array, mask, name)
     if kind == "U":
-        return _fixed_text(array, mask)
+        try:
+            return _fixed_text(array, mask)
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{str(error.object)!r}: a string with a lone surrogate cannot be UTF-8", column=name
+            ) from None
     if kind == "S":
         return _fixed_bytes(array, mask)
     if kind == "V" and array.dtype.names is None and array.dtype.itemsize:
@@ -85,11 +90,12 @@ def _timestamps(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column
     numbers = array.view(np.int64)
     if unit != "D":
         return fixed_column(DataType(f"ts{unit[0]}:"), numbers, mask)
-    beyond = np.abs(numbers) >= 2**31 if mask is None else (np.abs(numbers) >= 2**31) & mask
+    days = numbers.astype(np.int32)
+    beyond = days != numbers if mask is None else (days != numbers) & mask
     if beyond.any():
         row = int(np.argmax(beyond))
         raise DataError(f"row {row}: {array[row]} is beyond a 32-bit number of days", column=name)
-    return fixed_column(DataType("tdD"), numbers.astype(np.int32), mask)
+    return fixed_column(DataType("tdD"), days, mask)
 
 
 def _beyond(given: npt.NDArray[Any], unit: str, name: str) -> DataError:

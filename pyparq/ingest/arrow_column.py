@@ -7,15 +7,14 @@ from typing import Any
 from pyparq.column import Column
 from pyparq.errors import DataError
 from pyparq.exchange import column_from_nanoarrow, field_from_nanoarrow
+from pyparq.later import load
 from pyparq.schemas.types import DataType
 
 
 def chunks_from_arrow(values: Any, name: str) -> tuple[DataType, list[Column]]:
     """The type and the chunks, zero-copy. Raises :class:`DataError` for what cannot be read."""
-    from nanoarrow.c_array_stream import c_array_stream
-
     try:
-        stream = c_array_stream(values)
+        stream = load("nanoarrow.c_array_stream").c_array_stream(values)
         field = field_from_nanoarrow(stream.get_schema())
         return field.type, [column_from_nanoarrow(array, field.type) for array in stream]
     except Exception as error:

@@ -162,24 +162,27 @@ def _change_unit(column: Column, target: DataType, where: Where) -> Column:
     before, after = _TICKS[column.type.unit], _TICKS[target.unit]
     values, dtype = column.values(), target.numpy_dtype
     wide = values.astype(np.int64)
-    if after >= before:
-        factor = after // before
-        most = _limits(dtype)[1] // factor
-        ok = (wide <= most) & (wide >= -most)
-        _require(ok, column, values, where, f"({column.type}) does not fit {target}")
-        wide = np.where(ok, wide, 0) * factor
-    else:
+    least, most = _limits(dtype)
+    if after < before:
         factor = before // after
         _require(wide % factor == 0, column, values, where, f"({column.type}) is finer than {target}")
-        wide = wide // factor
-    return _rebuilt(column, target, wide.astype(dtype))
+        wide, factor = wide // factor, 1
+    else:
+        factor = after // before
+    ok = (wide <= most // factor) & (wide >= -(-least // factor))
+    _require(ok, column, values, where, f"({column.type}) does not fit {target}")
+    return _rebuilt(column, target, (np.where(ok, wide, 0) * factor).astype(dtype))
 
 
 def _date_to_date(column: Column, target: DataType, where: Where) -> Column:
     values = column.values().astype(np.int64)
     if target.format == "tdm":
         return _rebuilt(column, target, values * _MS_PER_DAY)
-    return _rebuilt(column, target, (values // _MS_PER_DAY).astype(np.int32))
+    days, rest = np.divmod(values, _MS_PER_DAY)
+    _require(rest == 0, column, values, where, f"({column.type}) is not midnight, so it is no {target}")
+    short = days.astype(np.int32)
+    _require(short == days, column, values, where, f"({column.type}) does not fit {target}")
+    return _rebuilt(column, target, short)
 
 
 # ---- bytes ---------------------------------------------------------------------------------------------------------

@@ -25,8 +25,9 @@ from pyparq.table import Column
 Mask = npt.NDArray[np.bool_]
 
 _MAX_DEPTH = 64
-_MICROS_AT_MOST = (2**63 - 1) // 1000
 _EXACT = 2**53
+_YEARS = 290_000
+"""From 1970 on, microseconds in 64 bits reach a little further than that."""
 _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     # In this order: bool is an int, datetime is a date, np.float64 is a float.
     ((type(None),), "null"),
@@ -157,6 +158,10 @@ def _numbers(given: _Given, kind: str) -> Column:
             for k, value in enumerate(given.present):
                 if _kind_of(type(value)) == "int" and not -_EXACT <= value <= _EXACT:
                     raise given.error(k, f"{value} among floats may not be exact as float64")
+        if np.longdouble in set(map(type, given.present)):
+            at = next((k for k, v in enumerate(given.present) if float(v) != v == v), None)
+            if at is not None:
+                raise given.error(at, f"{given.present[at]} is not exact as float64")
         return _fixed(given, "g", np.array(given.present, np.float64))
     try:
         return _fixed(given, "l", np.array(given.present, np.int64))
@@ -231,7 +236,9 @@ def _decimals(given: _Given, target: DataType | None) -> Column:
     scale = target.decimal[1]
     numbers: list[int] = []
     for k, (number, decimals) in enumerate(parts):
-        whole, rest = divmod(number, 10 ** (decimals - scale)) if decimals > scale else (number, 0)
+        # No power of ten is worked out that is far beyond the number: Decimal("1E-999999999") has few digits.
+        finer = min(decimals - scale, number.bit_length() + 1)
+        whole, rest = divmod(number, 10**finer) if finer > 0 else (number, 0)
         if rest:
             raise given.error(k, f"{given.present[k]} has more decimals than {target}")
         numbers.append(whole if decimals > scale else number * 10 ** (scale - decimals))
@@ -254,12 +261,18 @@ def _datetimes(given: _Given) -> Column:
         raise DataError("datetimes beyond the years 1 to 9999 in UTC", column=given.name) from None
     plain = set(map(type, naive)) == {dt.datetime}
     finer = [] if plain else [getattr(value, "nanosecond", 0) for value in naive]  # pandas' Timestamp
+    if not plain:  # pandas' of coarse units go on where microseconds wrap around
+        late = next((k for k, value in enumerate(naive) if abs(value.year) > _YEARS), None)
+        if late is not None:
+            raise given.error(late, f"{given.present[late]} is beyond microseconds of 64 bits")
     micros = np.array(naive, "datetime64[us]").view(np.int64)
     if not any(finer):
         return _fixed(given, f"tsu:{zone}", micros)
-    if np.any(np.abs(micros) >= _MICROS_AT_MOST):
-        raise DataError("timestamps in nanoseconds beyond 64 bits", column=given.name)
-    return _fixed(given, f"tsn:{zone}", micros * 1000 + np.array(finer, np.int64))
+    try:
+        nanos = np.array([m * 1000 + n for m, n in zip(micros.tolist(), finer, strict=True)], np.int64)
+    except OverflowError:
+        raise DataError("timestamps in nanoseconds beyond 64 bits", column=given.name) from None
+    return _fixed(given, f"tsn:{zone}", nanos)
 
 
 def _naive(value: dt.datetime) -> dt.datetime:
@@ -279,7 +292,7 @@ def _times(given: _Given) -> Column:
 
 
 def _datetime64s(given: _Given) -> Column:
-    dense = column_from_numpy(np.array(given.present), given.name, column_from_list)
+    dense = column_from_numpy(_one_unit(given), given.name, column_from_list)
     if given.mask is None:
         return dense
     known = dense.valid_mask()
@@ -287,6 +300,21 @@ def _datetime64s(given: _Given) -> Column:
         given.mask[np.flatnonzero(given.mask)[~known]] = False
         return _fixed(given, dense.type.format, dense.values()[known])
     return _fixed(given, dense.type.format, dense.values())
+
+
+def _one_unit(given: _Given) -> npt.NDArray[Any]:
+    """The values in the finest unit that occurs, which must hold them all: numpy would wrap around."""
+    dtypes = {value.dtype for value in given.present}
+    finest = np.result_type(*dtypes)
+    if len(dtypes) > 1:
+        for k, value in enumerate(given.present):
+            try:
+                same = value.astype(finest).astype(value.dtype) == value
+            except OverflowError:  # numpy 2.5
+                same = False
+            if not same and not np.isnat(value):
+                raise given.error(k, f"{value} does not fit {finest}, the unit of another value")
+    return np.array(given.present, finest)
 
 
 def _durations(given: _Given) -> Column:
@@ -303,10 +331,23 @@ def _items(given: _Given, element: DataType | None) -> Column:
             raise given.error(k, "an array without dimensions is no list")
     arrays = bool(lists) and all(isinstance(v, np.ndarray) and v.ndim == 1 and v.dtype.kind != "O" for v in lists)
     if arrays and len({v.dtype for v in lists}) == 1:
-        items = column_from_numpy(np.concatenate(lists), given.name, column_from_list)
+        masked = any(isinstance(v, np.ma.MaskedArray) for v in lists)
+        joined = np.ma.concatenate(lists) if masked else np.concatenate(lists)  # type: ignore[no-untyped-call]
+        items = column_from_numpy(joined, given.name, column_from_list)
         return items if element is None else cast(items, element, given.name)
-    flat = list(chain.from_iterable(v.tolist() if isinstance(v, np.ndarray) else v for v in lists))
+    flat = list(chain.from_iterable(_objects(v) if isinstance(v, np.ndarray) else v for v in lists))
     return column_from_list(flat, given.name, element, given.depth + 1)
+
+
+def _objects(array: npt.NDArray[Any]) -> Sequence[Any]:
+    """An array's elements as Python objects; datetimes stay numpy's, since Python has no nanoseconds (``tolist()``
+    makes integers of these)."""
+    if array.dtype.kind not in "Mm":
+        return array.tolist()  # type: ignore[no-any-return]
+    if array.ndim > 1:
+        return list(array)
+    hidden = np.ma.getmaskarray(array).tolist()
+    return [None if gone else value for value, gone in zip(np.ma.getdata(array), hidden, strict=True)]
 
 
 def _lists(given: _Given, target: DataType | None = None) -> Column:

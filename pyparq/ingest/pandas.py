@@ -11,6 +11,7 @@ import numpy as np
 from pyparq._version import __version__
 from pyparq.columns import fixed_column
 from pyparq.errors import DataError, UnsupportedError
+from pyparq.later import load
 from pyparq.schemas.types import DataType, Field, Schema
 
 
@@ -18,10 +19,8 @@ def stream_from_pandas(frame: Any) -> Any | None:
     """The frame as an Arrow stream made by pandas, or ``None`` when pandas cannot (no pyarrow, or too old)."""
     if not hasattr(frame, "__arrow_c_stream__") or importlib.util.find_spec("pyarrow") is None:
         return None
-    from nanoarrow.c_array_stream import c_array_stream
-
     try:
-        return c_array_stream(frame)
+        return load("nanoarrow.c_array_stream").c_array_stream(frame)
     except NotImplementedError as error:
         raise UnsupportedError(f"pandas cannot convert the DataFrame to Arrow: {error}") from error
     except Exception as error:  # pyarrow's errors have no common type that could be named without importing it

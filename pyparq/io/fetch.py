@@ -39,7 +39,7 @@ class Fetcher:
 
     def __init__(self, source: Source, gap: int | None = None) -> None:
         self.source = source
-        self.gap = (LOCAL_GAP if source.is_local else REMOTE_GAP) if gap is None else gap
+        self.gap = gap_of(source, gap)
         self.counts = IOCounts()
         self._tail = memoryview(b"")
         self._tail_start = source.size
@@ -49,9 +49,10 @@ class Fetcher:
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
 
-    def fork(self) -> Fetcher:
-        """A fetcher of the same source, with the tail that is known, that counts for itself."""
-        other = Fetcher(self.source, self.gap)
+    def fork(self, gap: int | None = None) -> Fetcher:
+        """A fetcher of the same source, with the tail that is known, that counts for itself; with another gap if any is
+        given."""
+        other = Fetcher(self.source, self.gap if gap is None else gap)
         other._tail, other._tail_start = self._tail, self._tail_start
         return other
 
@@ -123,6 +124,11 @@ class Fetcher:
         if len(found) < length:  # it goes on in the tail
             found = memoryview(b"".join((found, self._tail[: length - len(found)])))
         return found
+
+
+def gap_of(source: Source, given: int | None) -> int:
+    """The gap that is asked for, or else what suits the source."""
+    return given if given is not None else LOCAL_GAP if source.is_local else REMOTE_GAP
 
 
 def merge(ranges: Sequence[Range], gap: int, max_merged: int = MAX_MERGED) -> list[Range]:

@@ -143,15 +143,17 @@ def open_pages(
     rows: Buffer,
     terms: tuple[int, ...],
     window: int,
+    room: int,
     inflater: Inflater,
     crc: Crc32 | None,
-) -> list[OpenedPage]:
+) -> tuple[list[OpenedPage], int]:
     """Whole pages of a leaf outside of lists, from page `at` on, up to the first that is not of the usual kind (or is
-    damaged), or until `window` bytes are inflated.
+    damaged), or until `window` bytes are inflated, or `room` bytes would be exceeded; and what the first page takes
+    where that alone is more than `room` (0 otherwise).
 
     Page k of these is number `ordinals[k]` of the chunk; only the first `wanted[k]` of its `rows[k]` values (all int64)
-    are needed. `terms`: the maximum definition and repetition level, the chunk's inflated size, limits.max_page,
-    .expansion_floor, .max_expansion, .max_values_per_byte, and what a byte inflates to at most.
+    are needed. `terms`: the maximum definition and repetition level, limits.max_page, .expansion_floor,
+    .max_expansion, .max_values_per_byte, and what a byte inflates to at most.
     """
 
 def open_run(
@@ -161,12 +163,13 @@ def open_run(
     values: int,
     terms: tuple[int, ...],
     window: int,
+    room: int,
     inflater: Inflater,
     crc: Crc32 | None,
-) -> tuple[list[SpelledPage], int]:
+) -> tuple[list[SpelledPage], int, int]:
     """As `open_pages`, of pages of any leaf that follow each other in `data` from `at` on, the first of them number
-    `page`, with no more than `values` values, until `window` bytes of values and levels are there; and where they
-    end."""
+    `page`, with no more than `values` values, until `window` bytes of values and levels are there; in the middle of the
+    results, where they end."""
 
 def pick_fixed(
     pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int, width: int
@@ -510,4 +513,14 @@ def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> 
 
     0: nothing. 1: the first rows do not rise from 0 to below `num_rows`. 2: a page is empty or begins outside of
     [start, end). 3: pages overlap, are out of order, or go beyond `end`.
+    """
+
+# --- the Arrow C stream interface ---
+def arrow_stream(producer: Any) -> Any:
+    """An `arrow_array_stream` capsule whose callbacks ask `producer`, from whatever thread they are called.
+
+    `get_schema()` gives an `arrow_schema` capsule, `get_next()` an `arrow_array` capsule or None at the end; both are
+    emptied. `close()` is called when the stream is let go of, read to its end or not. An exception becomes an errno
+    and the text "Type: message", and the stream then fails in the same way for good; KeyboardInterrupt is raised again
+    where Python runs next. Once the interpreter shuts down the producer is called no more.
     """

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from pyparq import encodings
 from pyparq.errors import located
 from pyparq.options import ReadOptions
+from pyparq.read.account import Share
 from pyparq.read.open import Chunk
-from pyparq.read.pages import PageBuffers, PageParts, StoredPage, num_levels_of, open_page
+from pyparq.read.pages import PageBuffers, PageParts, StoredPage, num_levels_of, open_page, room_of
 from pyparq.threads import pool
 
 WINDOW = 16 << 20
@@ -25,10 +26,14 @@ OpenedPage = tuple[StoredPage, PageParts | None, bool]
 
 
 def open_ahead(
-    pages: Iterable[StoredPage], chunk: Chunk, options: ReadOptions, room: Callable[[int], Slots | None]
+    pages: Iterable[StoredPage],
+    chunk: Chunk,
+    options: ReadOptions,
+    room: Callable[[int], Slots | None],
+    share: Share,
 ) -> Iterator[OpenedPage]:
     """The pages in order, the later half of each window opened. ``room`` gives the next so many slots of the column, if
-    values may be put there before those in front of them are."""
+    values may be put there before those in front of them are; ``share`` counts what lies open."""
     window: list[StoredPage] = []
     size = 0
     for page in pages:
@@ -38,19 +43,27 @@ def open_ahead(
         window.append(page)
         size += page.header.uncompressed_page_size
         if size >= WINDOW:
-            yield from _shared_out(window, size, chunk, options, room)
+            yield from _shared_out(window, size, chunk, options, room, share)
             window, size = [], 0
-    yield from _shared_out(window, size, chunk, options, room)
+    yield from _shared_out(window, size, chunk, options, room, share)
 
 
 def _shared_out(
-    window: list[StoredPage], size: int, chunk: Chunk, options: ReadOptions, room: Callable[[int], Slots | None]
+    window: list[StoredPage],
+    size: int,
+    chunk: Chunk,
+    options: ReadOptions,
+    room: Callable[[int], Slots | None],
+    share: Share,
 ) -> Iterator[OpenedPage]:
     own, mine = 0, 0
     while own < len(window) and mine * 2 < size:
         mine += window[own].header.uncompressed_page_size
         own += 1
     later = window[own:]
+    share.beside = 0
+    share.make_room(sum(room_of(page, chunk.node) for page in later))
+    share.beside = share.room
     slots = room(sum(map(num_levels_of, window)))
     if slots is not None:
         slots = slots[sum(map(num_levels_of, window[:own])) :]

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyparq import forks
-from pyparq.errors import located
+from pyparq.errors import ChecksumError, CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
+from pyparq.io.source import Range
+from pyparq.read.account import Account
 from pyparq.read.decode import ChunkDecoder
+from pyparq.read.ends import beyond_its_size, check_end
+from pyparq.read.extents import Extents
 from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import Chunk, OpenFile
-from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, StoredPage, read_header, walk_pages
-from pyparq.read.plan import ColumnRead, Needed, plan_column
+from pyparq.read.page_reads import ColumnRead, Needed, PageRead, plan_column
+from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, PageWalk, StoredPage, read_header
 from pyparq.read.prune import Selection
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
@@ -51,6 +55,9 @@ class ColumnReader:
 
     def __init__(self, file: OpenFile) -> None:
         self.file = file
+        self.account = Account(file.options.limits)
+        """What this read has decoded and alive."""
+        self._extents = Extents()
         self.options = file.options
         self.counts = ScanCounts()
         self._buffers: list[PageBuffers] = []
@@ -63,24 +70,29 @@ class ColumnReader:
 
     def plan(self, wanted: Sequence[Wanted]) -> list[ColumnRead]:
         """The pages to read, after fetching the OffsetIndexes that this takes (all in one step)."""
-        missing = [
-            self.file.chunk(w.selection.row_group, w.node)
-            for w in wanted
-            if not w.rows.is_all and w.node.column not in w.selection.locations and self.options.use_page_index
-        ]
-        found = read_locations(self.file, missing) if missing else {}
+        self.locate([w for w in wanted if not w.rows.is_all])
         reads: list[ColumnRead] = []
         needed: Needed | None = None
         for w in wanted:
-            group, column = w.selection.row_group, w.node.column
-            if column not in w.selection.locations and not w.rows.is_all:
-                w.selection.locations[column] = found.get((group, column))
+            column, planned = w.node.column, w.selection.planned
+            if planned is not None:
+                reads.append(planned[column].narrowed(w.rows))
+                continue
             locations = w.selection.locations.get(column) if self.options.use_page_index else None
             known = column in w.selection.dictionaries
-            chunk = self.file.chunk(group, w.node)
+            chunk = self.file.chunk(w.selection.row_group, w.node)
             read, needed = plan_column(chunk, w.rows, locations, has_dictionary=known, last=needed)
             reads.append(read)
         return reads
+
+    def locate(self, wanted: Sequence[Wanted]) -> None:
+        """Fetch the OffsetIndexes of these columns, of those that are not known, in one step."""
+        missing = [w for w in wanted if w.selection.planned is None and w.node.column not in w.selection.locations]
+        if not missing or not self.options.use_page_index:
+            return
+        found = read_locations(self.file, [self.file.chunk(w.selection.row_group, w.node) for w in missing])
+        for w in missing:
+            w.selection.locations[w.node.column] = found.get((w.selection.row_group, w.node.column))
 
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
         """Decode all that is wanted, in order; large chunks on threads of their own."""
@@ -109,7 +121,7 @@ class ColumnReader:
         # Single pages of a local file hardly merge with other columns': each thread may as well read its own.
         apart = threads and self.file.fetcher.source.is_local
         for k, (read, size) in enumerate(zip(reads, sizes, strict=True)):
-            if size < TOGETHER and not (apart and read.pages is not None and size >= TASK_FROM):
+            if size < TOGETHER and not (apart and read.whole is None and size >= TASK_FROM):
                 groups.setdefault(read.row_group, []).append(k)
         found = self.file.fetcher.fetch_groups([[r for k in part for r in reads[k].ranges] for part in groups.values()])
         fetched: dict[int, list[memoryview]] = {}
@@ -120,6 +132,20 @@ class ColumnReader:
 
     def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool) -> DecodedLeaf:
         chunk = self.file.chunk(read.row_group, item.node)
+        try:
+            return self._decode_as(chunk, item, read, data, alone)
+        except ChecksumError:
+            raise
+        except CorruptFileError:
+            longer = beyond_its_size(self.file, chunk, data[0]) if read.whole is not None else None
+            if longer is None:
+                raise
+        data = self.file.fetcher.fetch([(longer.start, longer.size)])
+        return self._decode_as(longer, item, read, data, alone)
+
+    def _decode_as(
+        self, chunk: Chunk, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool
+    ) -> DecodedLeaf:
         sparse = item.rows.count * PAYS_FROM <= read.num_rows
         rows = item.rows if sparse else read.row_ranges(chunk.num_rows)
         known = item.selection.dictionaries.get(read.column)
@@ -128,44 +154,62 @@ class ColumnReader:
             buffers = self._buffers.pop()
         except IndexError:
             buffers = PageBuffers()
+        only = item.rows if sparse else None
         decoder = ChunkDecoder(
-            chunk, self.options, _slots_in(chunk, rows.count), known, kept, item.rows if sparse else None, buffers
+            chunk, self.options, _slots_in(chunk, rows.count), known, kept, only, buffers, self.account
         )
-        if read.pages is None:
-            if alone and cpu_count() > 1:
-                decoder.feed(walk_pages(data[0], chunk, self.options), ahead=True)
+        try:
+            if read.whole is not None:
+                start, end = chunk.start, chunk.start + self._feed_whole(decoder, data[0], alone)
             else:
-                decoder.feed_chunk(data[0])
-            decoder.check_end()
-        else:
-            self._feed_pages(decoder, read, data)
+                start, end = self._feed_pages(decoder, read, data)
+            leaf = decoder.finish(rows)
+        except BaseException:
+            decoder.release()
+            raise
         if decoder.dictionary is not None:
             item.selection.dictionaries.setdefault(read.column, decoder.dictionary)
         with self._lock:
+            self._extents.add((read.row_group, read.column), start, end)
             self.counts.data_pages += decoder.pages_decoded
             self.counts.dictionary_pages += decoder.dictionary_decoded
             self.counts.column_chunks += 1
-        leaf = decoder.finish(rows)
         self._buffers.append(buffers)
         return leaf
 
-    def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> None:
-        stored, pages = iter(data), read.pages or ()
+    def _feed_whole(self, decoder: ChunkDecoder, data: memoryview, alone: bool) -> int:
+        """Decode all pages of a chunk; where they end in ``data``."""
+        walk = PageWalk(data, decoder.chunk, self.options)
+        if alone and cpu_count() > 1:
+            decoder.feed(walk, ahead=True)
+        else:
+            decoder.feed_chunk(walk)
+        decoder.check_end()
+        if walk.at < len(data):
+            check_end(self.file, walk)
+        return walk.at
+
+    def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> Range:
+        """Decode the pages of a plan; from where to where they lie, with the dictionary that is read."""
+        stored, ranges = iter(data), read.ranges
+        extent = (ranges[0][0], sum(ranges[-1])) if ranges else (0, 0)
         if read.dictionary is not None:
             header, body, _ = read_header(next(stored), 0, decoder.chunk, self.options, "dictionary")
             if header.type == DICTIONARY_PAGE:
                 decoder.feed([StoredPage(header, body, "dictionary")])
-        parts, k = list(stored), 0
-        while k < len(pages):
-            k += decoder.feed_many(pages[k:], parts[k:])
-            if k == len(pages):
-                return
-            page = pages[k]
+        parts, listed, k = list(stored), list[PageRead](), 0
+        while read.pages is not None and k < len(parts):
+            k += decoder.feed_many(read.pages, parts, k)
+            if k == len(parts):
+                break
+            listed = listed or list(read.pages)
+            page = listed[k]
             with located(row_group=read.row_group, column=read.name, page=page.ordinal):
                 decoder.row = page.first_row
                 header, body, _ = read_header(parts[k], 0, decoder.chunk, self.options, page.ordinal)
                 decoder.feed_page(StoredPage(header, body, page.ordinal), page.num_rows)
             k += 1
+        return extent
 
 
 def _slots_in(chunk: Chunk, num_rows: int) -> int:

@@ -17,6 +17,7 @@ from pyparq.errors import CorruptFileError, ParquetError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError, leaf_slots
 from pyparq.options import ReadOptions
+from pyparq.read.account import Account, Share
 from pyparq.read.ahead import OpenedPage, Slots, open_ahead
 from pyparq.read.builder import Builder, EncodedPage, FixedBuilder, Valid, make_builder
 from pyparq.read.dictionary import DictionaryBuilder
@@ -24,6 +25,7 @@ from pyparq.read.leaf import DecodedLeaf, is_flat, slot_level
 from pyparq.read.many import SpelledPage, Together
 from pyparq.read.narrow import Int64Array, Narrower, decode_at
 from pyparq.read.open import Chunk
+from pyparq.read.page_reads import Pages
 from pyparq.read.pages import (
     Levels,
     PageBuffers,
@@ -33,15 +35,18 @@ from pyparq.read.pages import (
     num_levels_of,
     open_dictionary,
     open_page,
+    room_of,
 )
-from pyparq.read.physical import check_utf8, to_column
-from pyparq.read.plan import PageRead
+from pyparq.read.physical import check_utf8, converted_size, to_column
 from pyparq.read.sparse import Picked, SparseRows
-from pyparq.schemas.values import BinaryValues, Values, concat_values, count_of
+from pyparq.schemas.values import BinaryValues, Values, concat_values, count_of, size_of
 
 WAITING = 1 << 20
 """Bytes of pages, opened, levels included, that one call opens, and one decodes where they are of a dictionary. Between
 two calls a thread needs the GIL, and waits where another has it. More gained nothing when it was measured."""
+
+SURELY_FITS = 1 << 20
+"""Slots that nobody asks beforehand whether there is memory for: they are counted when it is taken."""
 
 WaitingPage = tuple[int | str, EncodedPage, int]
 """The ordinal of a page that is opened and not yet decoded, its indices, and their encoding."""
@@ -50,9 +55,16 @@ _encoding_of = itemgetter(4)
 """Of a :data:`~pyparq.read.many.SpelledPage`."""
 
 
-def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> Values:
-    """The entries of a dictionary page."""
+def dictionary_room(page: StoredPage) -> int:
+    """Bytes that a dictionary takes at most, inflated and decoded: an entry of text has four for its length, and gets
+    an offset of eight."""
+    return 4 * page.header.uncompressed_page_size
+
+
+def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions, share: Share | Account) -> Values:
+    """The entries of a dictionary page, which ``share`` counts from then on."""
     with located(row_group=chunk.row_group, column=chunk.name, page="dictionary"):
+        share.take(dictionary_room(page))
         data, count = open_dictionary(page, chunk, options)
         leaf = chunk.node.type
         if count > 0 and not leaf.is_binary and leaf.width * count > len(data):
@@ -78,14 +90,17 @@ class ChunkDecoder:
         keep_dictionary: bool = False,
         only: RowRanges | None = None,
         buffers: PageBuffers | None = None,
+        account: Account | None = None,
     ) -> None:
         """``num_slots`` is how many elements to expect, a guess; ``only`` the rows to keep of those in the pages.
-        ``buffers`` may be used again after :meth:`finish`."""
+        ``buffers`` may be used again after :meth:`finish`; ``account`` is that of the read."""
         self.chunk = chunk
         self.options = options
         self.dictionary = dictionary
         self.pages_decoded = 0
         self.dictionary_decoded = 0
+        self._dictionary_size = 0
+        self._levels_taken = 0
         self._buffers = PageBuffers() if buffers is None else buffers
         self._waiting: list[WaitingPage] = []
         self._waiting_bytes = 0
@@ -99,11 +114,16 @@ class ChunkDecoder:
         self.row = 0
         """The next row to start, where only some are kept; whoever skips pages sets it."""
         nested = chunk.node.max_rep > 0
+        self._share = Share(Account(options.limits) if account is None else account)
+        if only is not None:
+            self._share.take(only.count * 8)  # their numbers
         self._narrower = None if only is None or not nested else Narrower(chunk.node.max_def, only)
-        self._sparse = None if only is None or nested else SparseRows(chunk, options, only, self._buffers)
+        self._sparse = None if only is None or nested else SparseRows(chunk, options, only, self._buffers, self._share)
+        if not nested and num_slots > SURELY_FITS:
+            self._share.check(num_slots * (4 if self._leaf.is_binary else self._leaf.width))
         make = DictionaryBuilder if keep_dictionary else make_builder
         self.builder: Builder | DictionaryBuilder = make(
-            self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column
+            self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column, self._share
         )
 
     def _data_guess(self, num_slots: int) -> int:
@@ -111,7 +131,7 @@ class ChunkDecoder:
         meta = self.chunk.meta
         sizes = meta.size_statistics
         known = sizes.unencoded_byte_array_data_bytes if sizes is not None else None
-        total = meta.total_uncompressed_size if known is None or known < 0 else known
+        total = max(meta.total_uncompressed_size, self.chunk.size) if known is None or known < 0 else known
         share = total * num_slots // max(meta.num_values, 1)
         # A declared size is not yet a checked one: the guess stays within what the stored bytes make plausible.
         return int(min(share, self.chunk.size * 64 + 1024)) + 64
@@ -122,16 +142,16 @@ class ChunkDecoder:
         for page, parts, placed in self._opened(pages, ahead):
             if page.ordinal == "dictionary":
                 if self.dictionary is None:
-                    self.dictionary = decode_dictionary(page, self.chunk, self.options)
+                    self.dictionary = decode_dictionary(page, self.chunk, self.options, self._share)
+                    self._dictionary_size = size_of(self.dictionary)
                     self.dictionary_decoded = 1
                 continue
             with located(row_group=self.chunk.row_group, column=self.chunk.name, page=page.ordinal):
                 self.feed_page(page, None, parts, placed)
 
-    def feed_chunk(self, data: memoryview) -> None:
+    def feed_chunk(self, walk: PageWalk) -> None:
         """Decode all pages of a whole column chunk."""
-        walk = PageWalk(data, self.chunk, self.options)
-        together = Together(self.chunk, self.options, self._buffers) if self._keeps_all else None
+        together = Together(self.chunk, self.options, self._buffers, self._share) if self._keeps_all else None
         while True:
             # A dictionary page is special; where it must be the first, nobody need find that out.
             if together is not None and (walk.at or self.chunk.first_page == 0) and not self._feed_next(walk, together):
@@ -145,8 +165,9 @@ class ChunkDecoder:
         """Decode pages as long as they can be opened together; whether those behind the next may be tried again."""
         fed = False
         while True:
-            if not self._waiting:
-                self._buffers.clear()
+            if self._waiting:
+                self._settle()
+            self._buffers.clear()
             try:
                 opened = together.next(walk, WAITING)
             except ParquetError:  # what it is, and where, is said when it happens again
@@ -154,6 +175,8 @@ class ChunkDecoder:
             if not opened:
                 return fed or walk.ordinal == 0
             fed = True
+            if self._keeps_levels:
+                self._take_levels(sum(page[0] for page in opened))
             self._append_run(walk.ordinal - len(opened), opened)
             self.num_levels = self.chunk.meta.num_values - walk.left
             self.pages_decoded += len(opened)
@@ -162,6 +185,12 @@ class ChunkDecoder:
     def _keeps_all(self) -> bool:
         return self._narrower is None and self._sparse is None
 
+    def _take_levels(self, count: int) -> None:
+        """Those of so many entries stay until they are joined, which makes them anew."""
+        size = count * ((self.chunk.node.max_def > 0) + (self.chunk.node.max_rep > 0))
+        self._share.take(2 * size)
+        self._levels_taken += size
+
     def _count(self, levels: int) -> None:
         if self.num_levels + levels > self.chunk.meta.num_values:
             raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
@@ -169,7 +198,7 @@ class ChunkDecoder:
 
     def _opened(self, pages: Iterable[StoredPage], ahead: bool) -> Iterable[OpenedPage]:
         if ahead and self._keeps_all:
-            return open_ahead(pages, self.chunk, self.options, self._room)
+            return open_ahead(pages, self.chunk, self.options, self._room, self._share)
         return ((page, None, False) for page in pages)
 
     def _room(self, count: int) -> Slots | None:
@@ -195,9 +224,12 @@ class ChunkDecoder:
         if parts is None:
             if not self._waiting:
                 self._buffers.clear()
+            self._share.make_room(self._waiting_bytes + room_of(page, self.chunk.node))
             parts = open_page(page, self.chunk, self.options, self._buffers)
         if expected_rows is not None:
             _check_rows(parts, expected_rows)
+        if self._keeps_levels:
+            self._take_levels(count)
         if placed:
             assert isinstance(self.builder, FixedBuilder)
             self._settle()
@@ -209,12 +241,12 @@ class ChunkDecoder:
             self._append(page.ordinal, parts)
         self.pages_decoded += 1
 
-    def feed_many(self, pages: Sequence[PageRead], stored: Sequence[memoryview]) -> int:
-        """Decode the first of these pages of a plan together, as far as :class:`SparseRows` can; how many they are."""
+    def feed_many(self, pages: Pages, stored: Sequence[memoryview], at: int) -> int:
+        """Decode pages of a plan together from page ``at`` on, as far as :class:`SparseRows` can; how many they are."""
         if self._sparse is None:
             return 0
-        count = self._sparse.take_many(pages, stored, self._num_entries())
-        self._count(sum(page.num_rows for page in pages[:count]))
+        count = self._sparse.take_many(pages, stored, at, self._num_entries())
+        self._count(sum(pages.num_rows[at : at + count].tolist()))
         self.pages_decoded += count
         return count
 
@@ -241,12 +273,23 @@ class ChunkDecoder:
         if self._sparse is not None:
             self._append_picked(self._sparse)
         builder = self.builder
-        column = builder.column() if isinstance(builder, DictionaryBuilder) else to_column(builder, self._leaf)
+        converted = 0
+        if isinstance(builder, DictionaryBuilder):
+            column = builder.column()
+        else:
+            converted = converted_size(builder.length, self._leaf)
+            self._share.take(converted)
+            column = to_column(builder, self._leaf)
         leaf = DecodedLeaf(self.chunk.node, column, self._all_def_levels(), self._all_rep_levels(), rows)
+        self._share.settle(converted + builder.held + self._levels_taken + self._dictionary_size)
         leaf.check_rows()
         if leaf.rep_levels is None and column.length != rows.count:
             raise CorruptFileError(f"{column.length} values for {rows.count} rows")
         return leaf
+
+    def release(self) -> None:
+        """Nothing of this is used: it failed."""
+        self._share.settle(0)
 
     def _all_def_levels(self) -> Levels | None:
         if not self._keeps_levels or all(levels is None for levels in self._def_levels):

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from pyparq.columns import binary_column
 from pyparq.encodings import dictionary, rle
+from pyparq.read.account import Share
 from pyparq.read.builder import BinaryBuilder, EncodedPage, FixedBuilder, Valid, slots_of
 from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
 from pyparq.schemas.values import BinaryValues, Values, count_of
@@ -23,13 +24,14 @@ class DictionaryBuilder:
     the end.
     """
 
-    def __init__(self, leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int) -> None:
+    def __init__(self, leaf: LeafType, capacity: int, data_capacity: int, max_bytes: int, share: Share) -> None:
         self._leaf = leaf
         self._capacity = capacity
         self._data_capacity = data_capacity
         self._max_bytes = max_bytes
+        self._share = share
         self._entries: BinaryValues | None = None
-        self._indices = FixedBuilder(_INDEX, capacity, max_bytes)
+        self._indices = FixedBuilder(_INDEX, capacity, max_bytes, share)
         self._plain: BinaryBuilder | None = None
 
     def append_indices(self, entries: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int) -> None:
@@ -45,22 +47,29 @@ class DictionaryBuilder:
 
     def append_pages(self, entries: Values, pages: list[EncodedPage]) -> None:
         for page in pages:
+            self._share.take(4 * page[1])
             self.append_indices(
                 entries, rle.decode_indices(page[0], page[1], count_of(entries)), page[2], slots_of(page)
             )
+            self._share.give(4 * page[1])
 
     def append_encoded(self, encoding: int, page: EncodedPage) -> Values:
         return self._spelled_out().append_encoded(encoding, page)
 
     def _spelled_out(self) -> BinaryBuilder:
         if self._plain is None:
-            self._plain = BinaryBuilder(self._leaf, self._capacity, self._data_capacity, self._max_bytes)
+            self._plain = BinaryBuilder(self._leaf, self._capacity, self._data_capacity, self._max_bytes, self._share)
             if self._indices.length:
                 valid, slots = self._indices.valid(), self._indices.values()
                 assert self._entries is not None
                 packed = slots if valid is None else slots[valid.view(np.bool_)]
                 self._plain.append_indices(self._entries, np.ascontiguousarray(packed), valid, len(slots))
         return self._plain
+
+    @property
+    def held(self) -> int:
+        """Bytes of the buffers that indices and values go into."""
+        return self._indices.held + (0 if self._plain is None else self._plain.held)
 
     def column(self) -> Column:
         """The slots as a dictionary column with int32 indices; every entry occurs once in its dictionary."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from pyparq.encodings import encoding_name
-from pyparq.errors import OptionError, UnsupportedError, located
+from pyparq.errors import UnsupportedError, located
 from pyparq.index.bloom import BloomFilter
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.option_help import READ, with_options
-from pyparq.options import ReadOptions
+from pyparq.options import ColumnName, ReadOptions
+from pyparq.printing import printable
 from pyparq.read.bloom_probe import read_filter
 from pyparq.read.indexes import read_locations, read_page_indexes
 from pyparq.read.metadata import FileMetaData, find_leaf
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyparq.arguments import Filters, Names, ReadArguments
 
-Column = int | str | tuple[str, ...]
+Column = int | ColumnName
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,19 @@ class ParquetFile:
         """Let go of the file (a file object that was given stays open)."""
         self._file.close()
 
+    @printable
     def __repr__(self) -> str:
         return f"<ParquetFile {self._file.name}: {self.metadata.num_rows} rows, {self.num_row_groups} row groups>"
+
+    def __arrow_c_schema__(self) -> object:
+        return self.scan().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All rows as a stream of Arrow batches: see :meth:`Scan.__arrow_c_stream__`."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        return self.scan().__pyparq_stream__()
 
     # ---- what the file says of itself
 
@@ -152,7 +164,7 @@ class ParquetFile:
         :class:`OptionError` for rows that do not exist.
         """
         with located(file=self._file.name):
-            return Scan(self._file, columns, filters, row_groups, rows=rows, limit=limit)
+            return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
 
     def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """All (matching) rows as a table."""
@@ -198,18 +210,23 @@ class ParquetFile:
         return self.scan(columns, filters, row_groups).batches(batch_size)
 
     def execute(self, plan: ScanPlan) -> Table:
-        """Run a plan that :meth:`Scan.plan` made, here or in another process, on the same file.
+        """Run a plan that :meth:`Scan.plan` made, here or in another process, on the same file: :meth:`scan_of`, at
+        once and as a table."""
+        return self.scan_of(plan).to_table()
 
-        Raises :class:`OptionError` when this is another file, or one that was written anew since.
+    def scan_of(self, plan: ScanPlan) -> Scan:
+        """The scan that a plan stands for, as a table, in batches or as a stream.
+
+        Reads the pages that were planned, less what filtering proves unneeded, and asks no index again; opening this
+        file took the one request for its footer that opening always takes. Keys, limits and threads are this file's,
+        all other options the plan's. Where a page is not what the plan says of it, the row group is read again
+        without page locations, with a :class:`CorruptIndexWarning`.
+
+        Raises :class:`PlanError` when this is another file or it changed since it was planned, and when the plan does
+        not read what its question takes: it was altered then.
         """
-        if plan.made_for is not None and plan.made_for != self._file.identity:
-            raise OptionError(
-                "the plan was made for another file, or before this one was written anew: plan again",
-                file=self._file.name,
-            )
-        scan = self.scan(plan.columns, plan.filters, [g.row_group for g in plan.row_groups], limit=plan.limit)
-        scan.use_plan(plan.row_groups)
-        return scan.to_table()
+        with located(file=self._file.name):
+            return Scan.of_plan(self._file, plan)
 
 
 ParquetFile.__doc__ = with_options(ParquetFile.__doc__, READ)

@@ -63,6 +63,12 @@ class DecodedLeaf:
         slots = entries if self.def_levels is None else entries[self.def_levels >= slot_level(self.node)]
         return DecodedLeaf(self.node, take(self.column, np.flatnonzero(slots)), levels, self.rep_levels[entries], rows)
 
+    @property
+    def num_levels(self) -> int:
+        """Entries, those without a slot included."""
+        levels = self.def_levels if self.rep_levels is None else self.rep_levels
+        return self.column.length if levels is None else len(levels)
+
     def check_rows(self) -> None:
         """Raise :class:`CorruptFileError` unless the repetition levels start as many rows as there are."""
         if self.rep_levels is None:

@@ -15,6 +15,7 @@ from pyparq.compression import SNAPPY, library_decoder, most_per_byte
 from pyparq.errors import UnsupportedError
 from pyparq.index.row_ranges import Int64Array
 from pyparq.options import ReadOptions
+from pyparq.read.account import Share
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageBuffers, PageWalk
 
@@ -31,11 +32,12 @@ _CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
 class Together:
     """Opens pages of one chunk into ``buffers``."""
 
-    def __init__(self, chunk: Chunk, options: ReadOptions, buffers: PageBuffers) -> None:
+    def __init__(self, chunk: Chunk, options: ReadOptions, buffers: PageBuffers, share: Share) -> None:
+        self._share = share
         limits, meta = options.limits, chunk.meta
         self._terms = (
-            chunk.node.max_def, chunk.node.max_rep, meta.total_uncompressed_size, limits.max_page,
-            limits.expansion_floor, limits.max_expansion, limits.max_values_per_byte, most_per_byte(meta.codec),
+            chunk.node.max_def, chunk.node.max_rep, limits.max_page, limits.expansion_floor, limits.max_expansion,
+            limits.max_values_per_byte, most_per_byte(meta.codec),
         )  # fmt: skip
         self._crc = _CRC if options.verify_checksums and not chunk.crypto.authenticates_pages else None
         try:
@@ -57,14 +59,27 @@ class Together:
         window: int,
     ) -> list[Opened]:
         """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it."""
-        return kernels.open_pages(stored, at, ordinals, wanted, rows, self._terms, window, self._inflater, self._crc)
+        while True:
+            found, lacking = kernels.open_pages(
+                stored, at, ordinals, wanted, rows, self._terms, window, self._share.room, self._inflater, self._crc
+            )
+            if not lacking:
+                return found
+            self._share.make_room(lacking)
 
     def next(self, walk: PageWalk, window: int) -> list[SpelledPage]:
         """The next pages of a whole chunk, until ``window`` bytes of values and levels are there, no more values than
-        are declared; none where the next one is special."""
-        found, end = kernels.open_run(
-            walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._inflater, self._crc,
-        )  # fmt: skip
+        are declared; none where the next one is special.
+
+        Raises :class:`LimitError` for a page that takes more memory than may be taken."""
+        while True:
+            found, end, lacking = kernels.open_run(
+                walk.data, walk.at, walk.ordinal, walk.left, self._terms, window, self._share.room,
+                self._inflater, self._crc,
+            )  # fmt: skip
+            if not lacking:
+                break
+            self._share.make_room(lacking)
         walk.at = end
         walk.passed(sum(page[0] for page in found), len(found))
         return found

@@ -11,6 +11,8 @@ from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, 
 from pyparq.errors import OptionError
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_from_statistics
+from pyparq.options import ColumnName
+from pyparq.printing import printable
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.schemas import to_bytes
 from pyparq.schemas.tree import Node
@@ -58,6 +60,7 @@ class FileMetaData:
             raise OptionError(f"row group {k} does not exist: the file has {self.num_row_groups}")
         return RowGroupMetaData(self._file, k)
 
+    @printable
     def __repr__(self) -> str:
         return (
             f"<FileMetaData {self.num_rows} rows, {self.num_row_groups} row groups, {self.num_columns} columns, "
@@ -72,6 +75,7 @@ class RowGroupMetaData:
         self._file = file
         self.index = index
 
+    @printable
     def __repr__(self) -> str:
         return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
 
@@ -102,11 +106,11 @@ class RowGroupMetaData:
             for c in claimed
         ]
 
-    def column(self, which: int | str) -> ColumnChunkMetaData:
-        """A column chunk by leaf ordinal or dotted path."""
+    def column(self, which: int | ColumnName) -> ColumnChunkMetaData:
+        """A column chunk by leaf ordinal, name or path."""
         return ColumnChunkMetaData(self._file, self._file.chunk(self.index, find_leaf(self._file, which)))
 
-    def column_encryption(self, which: int | str) -> ColumnEncryptionInfo | None:
+    def column_encryption(self, which: int | ColumnName) -> ColumnEncryptionInfo | None:
         """How a column is encrypted, whether its key is known or not; ``None`` when it is in the clear."""
         return column_encryption(self._file.raw_chunk(self.index, find_leaf(self._file, which)))
 
@@ -144,7 +148,7 @@ class ColumnChunkMetaData:
 
     @property
     def encodings(self) -> tuple[str, ...]:
-        return tuple(encoding_name(e) for e in self._chunk.meta.encodings)
+        return tuple(encoding_name(e) for e in self._chunk.meta.encodings or ())
 
     @property
     def file_offset(self) -> int:
@@ -197,6 +201,7 @@ class ColumnChunkMetaData:
     def key_value_metadata(self) -> dict[bytes, bytes]:
         return {to_bytes(kv.key): to_bytes(kv.value) for kv in self._chunk.meta.key_value_metadata or []}
 
+    @printable
     def __repr__(self) -> str:
         return (
             f"<ColumnChunkMetaData {self.path_in_schema}: {self.physical_type}, {self.compression}, "
@@ -204,7 +209,7 @@ class ColumnChunkMetaData:
         )
 
 
-def find_leaf(file: OpenFile, which: int | str | tuple[str, ...]) -> Node:
+def find_leaf(file: OpenFile, which: int | ColumnName) -> Node:
     """A leaf by ordinal, dotted path or tuple of names."""
     if isinstance(which, int):
         if not 0 <= which < len(file.tree.leaves):

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyparq.encryption.reading import ChunkDecryption, FileDecryption
-from pyparq.errors import CorruptFileError, EncryptionError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
-from pyparq.io.fetch import Fetcher, IOCounts
+from pyparq.io.fetch import Fetcher, IOCounts, gap_of
 from pyparq.io.source import open_source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
@@ -65,6 +65,24 @@ class Chunk:
         return self.node.dotted
 
 
+def _of_rows(meta: Any, num_rows: int) -> Any:
+    """The metadata of a chunk without lists that states another number of values than its row group has rows: the pages
+    have to agree with the rows. What its statistics count is not believed either."""
+    other = copy(meta)
+    other.num_values, other.statistics = num_rows, None
+    return other
+
+
+class FileState(NamedTuple):
+    """What a file is like: its size in bytes, and the CRC-32 of its footer."""
+
+    size: int
+    checksum: int
+
+    def __str__(self) -> str:
+        return f"{self.size:,} bytes, footer checksum {self.checksum:08x}"
+
+
 class OpenFile:
     """An open file: where bytes come from (``fetcher``), what they mean (``footer``, ``tree``)."""
 
@@ -75,6 +93,7 @@ class OpenFile:
         self.footer = footer
         self.decryption = decryption
         self.options = options
+        self._closed = [False]  # one for all forks
         shared = schema_of(footer, options)
         self.tree: SchemaTree = shared.tree
         self.key_values = dict(shared.key_values)
@@ -111,8 +130,20 @@ class OpenFile:
             rows = self.footer.num_rows(row_group)
             if rows is None or rows < 0:
                 raise CorruptFileError(f"a row group of {rows} rows", file=self.name, row_group=row_group)
+            if rows == 0:
+                self._check_empty(row_group)
             self._rows[row_group] = rows
         return rows
+
+    def _check_empty(self, row_group: int) -> None:
+        """Nobody would look into the column chunks of a row group without rows."""
+        for leaf in self.tree.leaves[:1]:
+            meta = self.raw_chunk(row_group, leaf).meta_data
+            if meta is not None and meta.num_values > 0:
+                raise CorruptFileError(
+                    f"a row group of 0 rows, its column chunk has {meta.num_values} values",
+                    file=self.name, row_group=row_group, column=leaf.dotted,
+                )  # fmt: skip
 
     def chunk(self, row_group: int, node: Node) -> Chunk:
         """The chunk of a leaf in a row group.
@@ -149,24 +180,54 @@ class OpenFile:
 
     def _chunk(self, row_group: int, node: Node) -> Chunk:
         raw = self._raw_chunk(row_group, node)
-        if raw.file_path is not None:
+        if raw.file_path:
             raise UnsupportedError(f"the column chunk lies in another file, {raw.file_path!r}: not followed")
-        meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node.column, node.dotted)
+        meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node, self.tree)
         if meta is None:
             raise CorruptFileError("a column chunk without metadata")
         num_rows = self.num_rows_of(row_group)
-        self._check(meta, node, num_rows)
+        self._check(meta, node)
         if meta.path_in_schema != list(node.path):
-            self._check_path(meta.path_in_schema)
-        if meta.num_values == 0 and meta.data_page_offset <= 0:
+            self._check_path(meta.path_in_schema or ())
+        if node.max_rep == 0 and meta.num_values != num_rows:
+            meta = _of_rows(meta, num_rows)
+        starts = [o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset or 0) if o > 0]
+        if not starts:
+            if meta.num_values:
+                raise CorruptFileError(f"data page offset {meta.data_page_offset}")
             return Chunk(node, row_group, num_rows, raw, meta, len(MAGIC), 0, crypto)  # no page was ever written
-        start = min(o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset) if o > 0)
-        size, end = meta.total_compressed_size, self.fetcher.source.size - 8
-        if size < 0 or start < len(MAGIC) or start + size > end:
+        start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - 8
+        if size < 0 or start < len(MAGIC) or start >= end:
             raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
         if omits_dictionary_header(self.created_by):
             size = min(size + DICTIONARY_HEADER, end - start)
+        if start + size > end or (size == 0 and meta.num_values):
+            size = self.room_at(row_group, start)
         return Chunk(node, row_group, num_rows, raw, meta, start, size, crypto)
+
+    def room_at(self, row_group: int, start: int) -> int:
+        """Bytes from ``start`` to what is known to come next: a column chunk of this row group or the one behind it, an
+        index or Bloom filter of theirs, or the end of the file."""
+        groups = range(row_group, min(row_group + 2, self.num_row_groups))
+        places = [place for k in groups for place in self._places(k) if place > start]
+        return min(places, default=self.fetcher.source.size - 8) - start
+
+    def begins_at(self, row_group: int, place: int) -> bool:
+        """Whether another column chunk, an index or a Bloom filter is known to begin at ``place``."""
+        groups = range(row_group, min(row_group + 2, self.num_row_groups))
+        return any(place in self._places(k) for k in groups)
+
+    def _places(self, row_group: int) -> set[int]:
+        """Where the column chunks of a row group, their indexes and Bloom filters begin, within the file."""
+        found: list[int | None] = []
+        for column in range(self.footer.num_columns(row_group)):
+            raw = self.footer.column_chunk(row_group, column)
+            found += [raw.offset_index_offset, raw.column_index_offset]
+            if raw.meta_data is not None:
+                meta = raw.meta_data
+                starts = [o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset or 0) if o > 0]
+                found += [min(starts, default=None), meta.bloom_filter_offset]
+        return {place for place in found if place is not None and 4 <= place < self.fetcher.source.size - 8}
 
     def _ordinal(self, row_group: int) -> int:
         """The number that encrypted modules of a row group are bound to."""
@@ -179,15 +240,11 @@ class OpenFile:
         return row_group
 
     @staticmethod
-    def _check(meta: Any, node: Node, num_rows: int) -> None:
-        if meta.type != node.element.type:
+    def _check(meta: Any, node: Node) -> None:
+        if meta.type is not None and meta.type != node.element.type:
             raise CorruptFileError(f"the column chunk has physical type {meta.type}, the schema {node.element.type}")
-        if meta.data_page_offset <= 0 and meta.num_values != 0:
-            raise CorruptFileError(f"data page offset {meta.data_page_offset}")
-        if meta.num_values < 0 or (node.max_rep == 0 and meta.num_values != num_rows):
-            raise CorruptFileError(f"{meta.num_values} values in a row group of {num_rows} rows")
-        if meta.total_uncompressed_size < 0:
-            raise CorruptFileError(f"total uncompressed size {meta.total_uncompressed_size}")
+        if meta.num_values < 0 and node.max_rep:
+            raise CorruptFileError(f"a column chunk of {meta.num_values} values")
 
     def _check_path(self, stated: Sequence[str]) -> None:
         """A path that no column has tells nothing (columns renamed in the schema alone: others read them by their
@@ -196,9 +253,9 @@ class OpenFile:
             raise CorruptFileError(f"the column chunk in this place says that it is of column {'.'.join(stated)}")
 
     @property
-    def identity(self) -> tuple[int, int]:
-        """Size and footer checksum: the same for the same file, wherever it lies."""
-        return self.fetcher.source.size, self.footer.checksum
+    def identity(self) -> FileState:
+        """The same for the same file, wherever it lies."""
+        return FileState(self.fetcher.source.size, self.footer.checksum)
 
     def fork(self) -> OpenFile:
         """The same file, with I/O counts of its own: one scan's do not show in another's."""
@@ -206,8 +263,23 @@ class OpenFile:
         other.fetcher = self.fetcher.fork()
         return other
 
+    def with_options(self, options: ReadOptions) -> OpenFile:
+        """A fork that is read by other options, but with the keys that it was opened with."""
+        fetcher = self.fetcher.fork(gap_of(self.fetcher.source, options.coalesce_gap))
+        other = OpenFile(fetcher, self.footer, self.decryption, options)
+        other.open_counts, other._closed = self.open_counts, self._closed
+        if other.tree is self.tree:
+            other._chunks, other._rows = self._chunks, self._rows
+        return other
+
     def close(self) -> None:
+        self._closed[0] = True
         self.fetcher.source.close()
+
+    def check_open(self) -> None:
+        """Raises :class:`OptionError` after :meth:`close`, whatever the source still has."""
+        if self._closed[0]:
+            raise OptionError("the file is closed", file=self.name)
 
 
 def open_file(where: Any, options: ReadOptions) -> OpenFile:

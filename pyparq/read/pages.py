@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.buffers import new_arena
 from pyparq.compression import UNCOMPRESSED, decompress, decompress_start, most_output
-from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, PLAIN_DICTIONARY, RLE, encoding_name, rle
+from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, RLE, encoding_name, rle
 from pyparq.encryption.aad import Module
 from pyparq.errors import ChecksumError, CorruptFileError, LimitError, UnsupportedError, located
 from pyparq.format.codec import ThriftDecodeError
@@ -107,22 +107,28 @@ def read_header(
     if stored < 0 or stored > len(data) - start:
         raise CorruptFileError(f"a page of {stored} bytes, {len(data) - start} are left in its column chunk")
     limits = options.limits
-    if size < 0 or size > chunk.meta.total_uncompressed_size:
-        raise CorruptFileError(
-            f"a page of {size} uncompressed bytes in a column chunk of {chunk.meta.total_uncompressed_size}"
+    if size < 0:
+        raise CorruptFileError(f"a page of {size} uncompressed bytes")
+    if size > limits.max_page:
+        raise LimitError(f"a page of {stored} bytes inflates to {size}: beyond limits.max_page ({limits.max_page})")
+    if size > limits.expansion_floor and size > stored * limits.max_expansion:
+        raise LimitError(
+            f"a page of {stored} bytes inflates to {size}: beyond limits.max_expansion ({limits.max_expansion})"
         )
-    if size > limits.max_page or (size > limits.expansion_floor and size > stored * limits.max_expansion):
-        raise LimitError(f"a page of {stored} bytes inflates to {size}: beyond the limits")
     if size > most_output(chunk.meta.codec, stored):
         raise CorruptFileError(f"a page of {stored} bytes cannot inflate to {size}")
     return header, data[start : start + stored], start + stored
 
 
+def read_page(data: memoryview, at: int, chunk: Chunk, options: ReadOptions, ordinal: int | str) -> StoredPage:
+    """The page at ``data[at:]``, as :func:`read_header` has it."""
+    header, body, _ = read_header(data, at, chunk, options, ordinal)
+    return StoredPage(header, body, ordinal)
+
+
 def walk_pages(data: memoryview, chunk: Chunk, options: ReadOptions) -> Iterator[StoredPage]:
     """All pages of a whole column chunk in order, dictionary page included."""
-    walk = PageWalk(data, chunk, options)
-    while (page := walk.next_page()) is not None:
-        yield page
+    return iter(PageWalk(data, chunk, options))
 
 
 class PageWalk:
@@ -130,19 +136,23 @@ class PageWalk:
 
     def __init__(self, data: memoryview, chunk: Chunk, options: ReadOptions) -> None:
         self.data = data
+        self.chunk = chunk
         self.at = 0
         """Where the next page starts."""
         self.ordinal = 0
         """Of the next data page."""
-        self._chunk = chunk
         self._options = options
         self._seen = 0
         self._has_dictionary = False
 
+    def __iter__(self) -> Iterator[StoredPage]:
+        while (page := self.next_page()) is not None:
+            yield page
+
     @property
     def left(self) -> int:
         """Values that are still to come."""
-        declared: int = self._chunk.meta.num_values
+        declared: int = self.chunk.meta.num_values
         return declared - self._seen
 
     def next_page(self) -> StoredPage | None:
@@ -150,11 +160,11 @@ class PageWalk:
         format asks."""
         while self.left > 0:
             if self.at >= len(self.data):
-                declared = self._chunk.meta.num_values
+                declared = self.chunk.meta.num_values
                 raise CorruptFileError(f"{declared} values are declared, the pages end after {self._seen}")
             with located(page=self.ordinal):
-                number = self.ordinal if self.at else self._chunk.first_page
-                header, body, self.at = read_header(self.data, self.at, self._chunk, self._options, number)
+                number = self.ordinal if self.at else self.chunk.first_page
+                header, body, self.at = read_header(self.data, self.at, self.chunk, self._options, number)
                 if header.type == DICTIONARY_PAGE:
                     if self._seen or self._has_dictionary:
                         raise CorruptFileError("a dictionary page that is not the first page of its column chunk")
@@ -166,7 +176,7 @@ class PageWalk:
                 self.passed(num_levels_of(page), 1)
                 return page
         if self.left < 0:
-            declared = self._chunk.meta.num_values
+            declared = self.chunk.meta.num_values
             raise CorruptFileError(f"{declared} values are declared, the pages hold {self._seen}")
         return None
 
@@ -182,6 +192,11 @@ def _data_header(page: StoredPage) -> DataHeader:
     if inner is None:
         raise CorruptFileError("a data page without its data page header")
     return inner
+
+
+def room_of(page: StoredPage, node: Node) -> int:
+    """Bytes that a data page takes when it is opened, its levels spelled out."""
+    return page.header.uncompressed_page_size + num_levels_of(page) * ((node.max_def > 0) + (node.max_rep > 0))
 
 
 def num_levels_of(page: StoredPage) -> int:
@@ -213,7 +228,7 @@ def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tup
     header = page.header.dictionary_page_header
     if header is None:
         raise CorruptFileError("a dictionary page without its header")
-    if header.encoding not in (PLAIN, PLAIN_DICTIONARY):
+    if header.encoding != PLAIN and header.encoding not in DICTIONARY_ENCODINGS:  # all mean the same here
         raise UnsupportedError(f"a dictionary page in {encoding_name(header.encoding)}")
     if header.num_values < 0:
         raise CorruptFileError(f"a dictionary of {header.num_values} entries")
@@ -259,8 +274,6 @@ def check_page(page: StoredPage, chunk: Chunk, options: ReadOptions) -> DataHead
         rep_size, def_size = header.repetition_levels_byte_length, header.definition_levels_byte_length
         if rep_size < 0 or def_size < 0 or rep_size + def_size > min(len(page.body), size):
             raise CorruptFileError(f"levels of {rep_size} + {def_size} bytes in a page of {len(page.body)}")
-        if chunk.node.max_rep == 0 and header.num_rows != count:
-            raise CorruptFileError(f"{header.num_rows} rows in a page of {count} values")
     return header
 
 

@@ -35,6 +35,17 @@ def to_column(builder: Builder, leaf: LeafType) -> Column:
     return Column(type_, builder.length, pack_validity(valid), buffers, builder.null_count)
 
 
+def converted_size(count: int, leaf: LeafType) -> int:
+    """Bytes, at most, that :func:`to_column` makes beside the builder's own of ``count`` slots."""
+    kind = leaf.kind
+    width = 0
+    if kind == "decimal":
+        width = 32 if leaf.precision > 38 else 16
+    elif kind in ("int96", "bool") or (kind in ("int", "uint") and leaf.bits < 32):
+        width = 8
+    return count * width + count // 8 + 1
+
+
 def pack_validity(valid: Valid | None) -> Bytes | None:
     """One byte per slot to Arrow's bitmap."""
     return None if valid is None else np.packbits(valid, bitorder="little")

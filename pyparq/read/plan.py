@@ -1,74 +1,30 @@
-"""From rows to pages to byte ranges: what a scan will read of each column chunk.
+"""A pruned scan as a plain value, made in one process and run in others.
 
-A :class:`ColumnRead` is a plain value: it can be printed, pickled, sent to another machine and checked to the byte.
+A plan says which pages hold rows that can match; running it asks no index again. See :class:`ScanPlan`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
-import numpy as np
+from pyparq.errors import DataError, PlanError
+from pyparq.index.row_ranges import RowRanges
+from pyparq.limits import DEFAULT_LIMITS
+from pyparq.options import ColumnName, ReadOptions
+from pyparq.read.open import FileState
+from pyparq.read.pack import pack_ranges, unpack_ranges
+from pyparq.read.page_reads import ColumnRead, Pages
+from pyparq.table import Batch, Table, batches_from_arrow, widen_columns
 
-from pyparq.index.page_index import PageLocations
-from pyparq.index.row_ranges import Int64Array, RowRanges
-from pyparq.io.source import Range
-from pyparq.options import ReadOptions
-from pyparq.read.open import Chunk
+PLAN_VERSION = 1
+"""Goes up with every change of what a pickled plan holds or means."""
 
-
-class PageRead(NamedTuple):
-    """One data page: its ordinal, where it lies, and the rows it holds."""
-
-    ordinal: int
-    offset: int
-    size: int
-    first_row: int
-    num_rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnRead:
-    """What to read of one column chunk: the dictionary page and some data pages, or (``pages`` is ``None``) all."""
-
-    row_group: int
-    column: int
-    name: str
-    pages: tuple[PageRead, ...] | None
-    dictionary: Range | None
-    """Bytes before the first data page, when pages are read one by one and the dictionary is not known yet."""
-    whole: Range | None
-    """The whole chunk, when ``pages`` is ``None``."""
-    num_rows: int
-    """Rows that the pages hold."""
-
-    @property
-    def ranges(self) -> list[Range]:
-        """Byte ranges in file order, before any are merged."""
-        if self.whole is not None:
-            return [self.whole]
-        first = [] if self.dictionary is None else [self.dictionary]
-        return first + [page[1:3] for page in self.pages or ()]
-
-    @property
-    def num_bytes(self) -> int:
-        return sum(length for _, length in self.ranges)
-
-    @property
-    def rows(self) -> tuple[tuple[int, int], ...]:
-        """Row ranges that the pages hold, joined where pages adjoin."""
-        if self.pages is None:
-            return ((0, self.num_rows),) if self.num_rows else ()
-        held: list[tuple[int, int]] = []
-        for page in self.pages:
-            start, end = page.first_row, page.first_row + page.num_rows
-            if held and held[-1][1] == start:
-                start = held.pop()[0]
-            held.append((start, end))
-        return tuple(held)
-
-    def row_ranges(self, num_rows: int) -> RowRanges:
-        return RowRanges.of(self.rows, num_rows)
+NOT_PLANNED = ("decryption", "limits", "use_threads")
+"""Options that stay with the file that runs a plan: keys do not travel, and a plan does not decide what another machine
+can bear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,106 +33,219 @@ class RowGroupPlan:
 
     row_group: int
     num_rows: int
-    maybe: tuple[tuple[int, int], ...]
-    sure: tuple[tuple[int, int], ...]
+    maybe: RowRanges
+    sure: RowRanges
     filter_reads: tuple[ColumnRead, ...]
     """Read first; they decide which rows survive."""
     output_reads: tuple[ColumnRead, ...]
     """At most: only the pages with surviving rows are read."""
-    within: tuple[tuple[int, int], ...] | None = None
+    within: RowRanges | None = None
     """The rows that the scan asks for at all, matching or not; ``None``: all."""
 
     @property
+    def reads(self) -> tuple[ColumnRead, ...]:
+        return self.filter_reads + self.output_reads
+
+    @property
     def num_bytes(self) -> int:
-        return sum(read.num_bytes for read in self.filter_reads + self.output_reads)
+        return sum(read.num_bytes for read in self.reads)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        sets = [None if rows is None else pack_ranges(rows) for rows in (self.maybe, self.sure, self.within)]
+        reads = [[_read_state(read) for read in part] for part in (self.filter_reads, self.output_reads)]
+        return _row_group, (PLAN_VERSION, self.row_group, self.num_rows, sets, reads)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeader:
+    """What all parts of a plan share: the question, the options, and the file that it is for."""
+
+    source: str
+    columns: list[ColumnName] | None
+    filters: Any
+    options: ReadOptions
+    """But for ``decryption``, ``limits`` and ``use_threads``: those are the running file's."""
+    limit: int | None
+    """Rows to return at most, of those that match; of the whole plan, not of each part."""
+    made_for: FileState
+    """The file as it was: row numbers and offsets mean nothing in any other."""
+
+    def plan(self, row_groups: Iterable[RowGroupPlan]) -> ScanPlan:
+        """The plan, or the part of it, that has these ``row_groups``."""
+        return ScanPlan(self, tuple(row_groups))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = {f.name: getattr(self.options, f.name) for f in fields(ReadOptions) if f.name not in NOT_PLANNED}
+        # The filter is a pickle within the pickle: one of another version is refused before that is opened.
+        filters = None if self.filters is None else pickle.dumps(self.filters, pickle.HIGHEST_PROTOCOL)
+        state = self.source, self.columns, filters, options, self.limit, tuple(self.made_for)
+        return _header, (PLAN_VERSION, state)
 
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """A pruned scan as a plain value: picklable, comparable, splittable into parts that run elsewhere."""
+    """A pruned scan as a plain value: it can be printed, pickled, and split into parts that run elsewhere.
 
-    source: str
-    columns: list[Any] | None
-    """Names or paths of columns; ``None``: all."""
-    filters: Any
-    options: ReadOptions
+    :meth:`pyparq.ParquetFile.execute` runs it, :meth:`pyparq.ParquetFile.scan_of` makes a scan of it. Of the file that
+    runs it are the keys, the limits and the threads; everything else is the plan's.
+
+    **What running it reads.** Opening the file reads its footer (one request, as always; the plan does not hold it) and
+    proves that the file is the one that was planned for. Then the pages of ``filter_reads`` are read, and of
+    ``output_reads`` those that hold rows that matched. No index is asked again.
+
+    **Parts.** :meth:`split` cuts a plan by row groups, :meth:`join` puts the parts' results together. A part is a plan
+    of its own. Pickled together, parts hold their common :attr:`header` once; to send them apart, send the header once
+    (it holds the filter, with every literal of a long ``isin``) and ``part.row_groups`` for each:
+    ``header.plan(row_groups)`` is the part again.
+
+    **Limits.** Without a filter a limit is settled by planning: the parts hold so many rows together. With one, nobody
+    can know which part has the rows: each returns ``limit`` rows at most, and :meth:`join` takes the first ``limit`` of
+    them all.
+
+    A pickled plan has a version: one that another version of pyparq wrote in another form is refused. As with any
+    pickle, load only what you trust.
+    """
+
+    header: PlanHeader
     row_groups: tuple[RowGroupPlan, ...]
-    limit: int | None = None
-    """Rows to return at most, of those that match."""
-    made_for: tuple[int, int] | None = None
-    """Size and footer checksum of the file: row numbers and offsets mean nothing in any other."""
+
+    @property
+    def source(self) -> str:
+        """Name of the file."""
+        return self.header.source
+
+    @property
+    def columns(self) -> list[ColumnName] | None:
+        return self.header.columns
+
+    @property
+    def filters(self) -> Any:
+        return self.header.filters
+
+    @property
+    def options(self) -> ReadOptions:
+        return self.header.options
+
+    @property
+    def limit(self) -> int | None:
+        return self.header.limit
+
+    @property
+    def made_for(self) -> FileState:
+        return self.header.made_for
 
     @property
     def num_bytes(self) -> int:
         """Data page and dictionary bytes, at most."""
         return sum(group.num_bytes for group in self.row_groups)
 
-    def split(self) -> list[ScanPlan]:
-        """One plan per row group."""
-        return [replace(self, row_groups=(group,)) for group in self.row_groups]
+    def split(self, parts: int | None = None) -> list[ScanPlan]:
+        """Parts of about as many bytes each, in the order of the rows: ``parts`` at most, or one per row group.
+
+        There is always one: of a plan without row groups it is the plan itself. Raises :class:`PlanError` for a number
+        of parts below 1.
+        """
+        if parts is not None and parts < 1:
+            raise PlanError(f"a plan is split into at least one part, not {parts}")
+        if parts is None or parts >= len(self.row_groups):
+            return [replace(self, row_groups=(group,)) for group in self.row_groups] or [self]
+        cut: list[list[RowGroupPlan]] = [[] for _ in range(parts)]
+        total, before = max(self.num_bytes, 1), 0
+        for group in self.row_groups:
+            size = group.num_bytes
+            cut[min(parts * (2 * before + size) // (2 * total), parts - 1)].append(group)
+            before += size
+        return [replace(self, row_groups=tuple(groups)) for groups in cut if groups]
+
+    def join(self, results: Iterable[Any]) -> Table:
+        """What :meth:`split`'s parts gave, in the order of the parts, as one table of at most ``limit`` rows.
+
+        ``results`` are tables, or anything else with ``__arrow_c_stream__``; no more of them are asked for than it
+        takes. Raises :class:`DataError` where there is none, and where their columns are of different types.
+        """
+        schema, batches, left = None, list[Batch](), self.limit
+        for result in results:
+            table = result if isinstance(result, Table) else _as_table(result)
+            if left is not None:
+                table = table.slice(0, left)
+                left -= table.num_rows
+            schema = table.schema if schema is None else schema
+            if schema.names != table.schema.names:
+                raise DataError(f"a part with the columns {table.schema.names}, the first has {schema.names}")
+            batches += (Batch(list(b.columns), b.num_rows) for b in table.batches)
+            if left == 0:
+                break
+        if schema is None:
+            raise DataError("no results to join: a plan has at least one part")
+        schema, batches = widen_columns(schema, batches)
+        for field, found in ((f, b.columns[k].type) for b in batches for k, f in enumerate(schema.fields)):
+            if found != field.type:
+                raise DataError(f"parts with {field.type} and with {found}", column=field.name)
+        return Table(schema, batches)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _plan, (PLAN_VERSION, self.header, self.row_groups)
 
     def __str__(self) -> str:
-        lines = [f"plan for {self.source}: {len(self.row_groups)} row groups, at most {self.num_bytes:,} bytes"]
+        lines = [
+            f"plan for {self.source} ({self.made_for}): {len(self.row_groups)} row groups, "
+            f"at most {self.num_bytes:,} bytes"
+        ]
         for group in self.row_groups:
-            maybe = RowRanges.of(group.maybe, group.num_rows)
-            lines.append(f"  row group {group.row_group}: {maybe.count:,} of {group.num_rows:,} rows")
-            for read in group.filter_reads + group.output_reads:
-                pages = "all pages" if read.pages is None else f"{len(read.pages)} pages"
+            lines.append(f"  row group {group.row_group}: {group.maybe.count:,} of {group.num_rows:,} rows")
+            for read in group.reads:
+                pages = "all pages" if read.pages is None or read.whole else f"{len(read.pages)} pages"
                 lines.append(f"    {read.name}: {pages}, {read.num_bytes:,} bytes")
         return "\n".join(lines)
 
 
-class Needed:
-    """The pages that hold any of some rows: found once for columns that are cut into pages alike, as most are."""
-
-    def __init__(self, rows: RowRanges, first_rows: Int64Array) -> None:
-        """Page ``k`` starts at ``first_rows[k]``."""
-        self.rows = rows
-        self.first_rows = first_rows
-        self.pages = rows.pages(first_rows)
-        ends = np.append(first_rows, rows.num_rows)[self.pages + 1]
-        self._starts = first_rows[self.pages].tolist()
-        self._counts = (ends - first_rows[self.pages]).tolist()
-        self.num_rows = sum(self._counts)
-        """Rows that these pages hold."""
-
-    def fits(self, rows: RowRanges, first_rows: Int64Array) -> bool:
-        """Whether these are the pages for others too."""
-        return rows is self.rows and np.array_equal(first_rows, self.first_rows)
-
-    def reads(self, locations: PageLocations) -> tuple[PageRead, ...]:
-        """What to read of a column chunk."""
-        offsets, sizes = locations.offsets[self.pages].tolist(), locations.sizes[self.pages].tolist()
-        found = zip(self.pages.tolist(), offsets, sizes, self._starts, self._counts, strict=True)
-        return tuple(map(PageRead._make, found))
+def plan_options(options: ReadOptions) -> ReadOptions:
+    """What of a reader's options is part of a plan."""
+    return replace(options, decryption=None, limits=DEFAULT_LIMITS, use_threads=True)
 
 
-def plan_column(
-    chunk: Chunk,
-    rows: RowRanges,
-    locations: PageLocations | None,
-    *,
-    has_dictionary: bool = False,
-    last: Needed | None = None,
-) -> tuple[ColumnRead, Needed | None]:
-    """The pages of ``chunk`` that hold any of ``rows``; the whole chunk when that is all, or nothing tells pages apart.
-
-    ``has_dictionary``: the dictionary is decoded already and need not be read again. ``last`` is what the plan of the
-    column before came with.
-    """
-    if locations is None or len(locations) == 0 or rows.is_all:
-        return _whole(chunk), last
-    first_rows = locations.first_rows
-    needed = last if last is not None and last.fits(rows, first_rows) else Needed(rows, first_rows)
-    if len(needed.pages) == len(first_rows) and not has_dictionary:
-        return _whole(chunk), needed
-    pages = needed.reads(locations)
-    head = int(locations.offsets[0]) - chunk.start
-    dictionary = (chunk.start, head) if head > 0 and pages and not has_dictionary else None
-    read = ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, needed.num_rows)
-    return read, needed
+def _as_table(result: Any) -> Table:
+    schema, batches = batches_from_arrow(result)
+    return Table(schema, list(batches))
 
 
-def _whole(chunk: Chunk) -> ColumnRead:
-    whole = chunk.start, chunk.size
-    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, None, None, whole, chunk.num_rows)
+# ---- pickles: plain values under a version, which is looked at first ------------------------------------------------
+
+
+def _check_version(version: Any) -> None:
+    if version != PLAN_VERSION:
+        raise PlanError(
+            f"the plan was pickled by another version of pyparq (plans of version {version}, here it is "
+            f"{PLAN_VERSION}): plan again"
+        )
+
+
+def _plan(version: Any, header: PlanHeader, row_groups: tuple[RowGroupPlan, ...]) -> ScanPlan:
+    _check_version(version)
+    return ScanPlan(header, row_groups)
+
+
+def _header(version: Any, state: tuple[Any, ...]) -> PlanHeader:
+    _check_version(version)
+    source, columns, filters, options, limit, made_for = state
+    question = None if filters is None else pickle.loads(filters)
+    return PlanHeader(source, columns, question, ReadOptions.make(options), limit, FileState(*made_for))
+
+
+def _read_state(read: ColumnRead) -> tuple[Any, ...]:
+    pages = None if read.pages is None else read.pages.packed()
+    return read.column, read.name, pages, read.dictionary, read.whole, read.num_rows
+
+
+def _read(row_group: int, state: tuple[Any, ...]) -> ColumnRead:
+    column, name, pages, *rest = state
+    return ColumnRead(row_group, column, name, None if pages is None else Pages.unpacked(*pages), *rest)
+
+
+def _row_group(version: Any, row_group: int, num_rows: int, sets: list[Any], reads: list[Any]) -> RowGroupPlan:
+    _check_version(version)
+    maybe, sure, within = (None if packed is None else unpack_ranges(packed, num_rows) for packed in sets)
+    assert maybe is not None
+    assert sure is not None
+    first, rest = (tuple(_read(row_group, state) for state in part) for part in reads)
+    return RowGroupPlan(row_group, num_rows, maybe, sure, first, rest, within)

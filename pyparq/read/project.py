@@ -16,9 +16,9 @@ from pyparq.schemas.tree import Node, SchemaTree
 def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields) -> list[Output]:
     """The result's columns: all, or those named, in the order of the names (a repeated name counts once).
 
-    A name is a top-level column or a dotted path into one; paths into one column give one column reduced to those
-    leaves. Raises :class:`ColumnNotFoundError` with near matches, and :class:`UnsupportedError` for a column with a
-    group without fields in it.
+    A name is a top-level column or a path into one, dotted or as a tuple (:meth:`SchemaTree.find`); paths into one
+    column give one column reduced to those leaves. Raises :class:`ColumnNotFoundError` with near matches, and
+    :class:`UnsupportedError` for a column with a group without fields in it.
     """
     if columns is None:
         outputs = [fields.whole(node) for node in tree.root.children]

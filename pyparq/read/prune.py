@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
+from pyparq.errors import CorruptFileError
 from pyparq.filters.bloom import probe_hashes
 from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.dictionary import evaluate_dictionary
@@ -22,10 +23,12 @@ from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks
+from pyparq.read.account import Account
 from pyparq.read.bloom_probe import Probe, run_probes
 from pyparq.read.decode import decode_dictionary
 from pyparq.read.indexes import read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
+from pyparq.read.page_reads import ColumnRead
 from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.selectivity import USELESS, kept_share
 from pyparq.schemas.tree import Node
@@ -43,6 +46,8 @@ class Selection:
     """Decoded dictionaries by leaf column."""
     locations: dict[int, PageLocations | None] = field(default_factory=dict)
     """Page locations by leaf column; ``None`` where there is no usable OffsetIndex."""
+    planned: Mapping[int, ColumnRead] | None = None
+    """What a plan says to read, by leaf column: no index is asked then."""
 
     @property
     def num_rows(self) -> int:
@@ -75,10 +80,13 @@ class Pruner:
         predicate: Predicate,
         row_groups: Sequence[int],
         within: Mapping[int, RowRanges] | None = None,
+        account: Account | None = None,
     ) -> None:
-        """``within``: the rows of a row group that are asked for at all, where these are not all."""
+        """``within``: the rows of a row group that are asked for at all, where these are not all. ``account``
+        counts the dictionaries that are decoded."""
         self.file = file
         self.options = file.options
+        self._account = Account(file.options.limits) if account is None else account
         self.predicate = predicate
         self.tests = list(dict.fromkeys(predicate.tests()))
         self.reports: list[StageReport] = []
@@ -277,10 +285,13 @@ class Pruner:
                 selection.dictionaries[chunk.node.column] = values
 
     def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:
-        header, body, _ = read_header(data, 0, chunk, self.options, "dictionary")
+        try:
+            header, body, _ = read_header(data, 0, chunk, self.options, "dictionary")
+        except CorruptFileError:  # the data page may not be where the metadata place it
+            return None
         if header.type != DICTIONARY_PAGE:
             return None
-        return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options)
+        return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options, self._account)
 
     def _by_column_index(self) -> None:
         asked = [q for q in self._open_questions() if q[2].raw.column_index_offset and q[2].raw.offset_index_offset]

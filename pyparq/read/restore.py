@@ -47,6 +47,14 @@ def with_int32_indices(type_: DataType) -> DataType:
     return replace(type_, format=type_.format if type_.dictionary is None else "i", children=children)
 
 
+def depends_on_data(type_: DataType) -> bool:
+    """May the data contradict such a type where it is hinted at, or come out in another? Lists of a fixed size and
+    dictionaries; all other hints can always be followed."""
+    if type_.dictionary is not None or type_.format.startswith("+w:"):
+        return True
+    return any(depends_on_data(field.type) for field in type_.children)
+
+
 def too_many(column: Column, wanted: DataType) -> bool:
     """Has the column's dictionary more entries than ``wanted``'s indices can number?"""
     if column.dictionary is None or wanted.dictionary is None:

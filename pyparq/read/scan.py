@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyparq.column import bytes_held
 from pyparq.columns import concat, take
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
@@ -18,6 +20,8 @@ from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
+from pyparq.kernels import arrow_stream
+from pyparq.printing import printable
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
@@ -25,10 +29,13 @@ from pyparq.read.fields import Output
 from pyparq.read.fit import Stream, restore_batches
 from pyparq.read.leaf import DecodedLeaf, slot_level
 from pyparq.read.open import OpenFile
-from pyparq.read.plan import RowGroupPlan, ScanPlan
+from pyparq.read.page_reads import with_pages
+from pyparq.read.plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
+from pyparq.read.plan_check import check_reads, check_row_groups, check_state
 from pyparq.read.project import project
 from pyparq.read.prune import Pruner, Selection, StageReport
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
+from pyparq.read.stream import ScanStream
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 from pyparq.threads import map_tasks
@@ -47,6 +54,10 @@ class Scan:
     """One question to one file: which ``columns`` of the rows where ``filters`` is true.
 
     Made by :meth:`pyparq.ParquetFile.scan`. Nothing is read before one of the methods below asks for it.
+
+    Anything that speaks the Arrow PyCapsule interface takes a scan as a stream, row group by row group:
+    ``duckdb.sql("from scan")``, ``polars.DataFrame(scan)``, ``pyarrow.RecordBatchReader.from_stream(scan)``. So does
+    ``pyparq.write_table(scan, ...)``, also to the path that the scan reads from.
     """
 
     def __init__(
@@ -61,7 +72,7 @@ class Scan:
     ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
-        self.file = file = file.fork()
+        self.file = file
         if columns is not None and not isinstance(columns, (str, Expression)):
             columns = list(columns)
         self.outputs: list[Output] = project(file.tree, columns, file.fields)
@@ -79,6 +90,16 @@ class Scan:
         """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
         self._selections: list[Selection] | None = None
 
+    @classmethod
+    def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
+        """The scan that ``plan`` stands for: see :meth:`pyparq.ParquetFile.scan_of`."""
+        check_state(plan, file)
+        own = {name: getattr(file.options, name) for name in NOT_PLANNED}
+        scan = cls(file.with_options(replace(plan.options, **own)), plan.columns, plan.filters, [], limit=plan.limit)
+        scan._take(plan.row_groups)
+        return scan
+
+    @printable
     def __repr__(self) -> str:
         return f"<Scan of {self.file.name}: {', '.join(o.field.name for o in self.outputs)} where {self.predicate}>"
 
@@ -109,10 +130,11 @@ class Scan:
 
     def _all_batches(self) -> list[Batch]:
         selections = self._prune()
+        self.reader.account.restart()
         if self.limit is None or isinstance(self.predicate, Constant):
             batches = [b for b in self._run(selections) if b.num_rows]
         else:
-            batches = [b for part, _, _ in self._by_row_group() for b in part]
+            batches = [b for part, _, _ in self._by_row_group(all_stay=True) for b in part]
         return batches
 
     def _table(self, batches: list[Batch]) -> Table:
@@ -120,7 +142,7 @@ class Scan:
         schema = restore_batches(batches, self.outputs, self.schema, self.file.options.limits.max_column)
         return Table(*widen_columns(schema, batches))
 
-    def batches(self, batch_size: int | None = BATCH_ROWS) -> Iterator[Batch]:
+    def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows, in order, in :class:`pyparq.table.Batch` values of at most ``batch_size`` rows (``None``: as
         many as a row group has) and less than 2 GiB of text in a column. All have one schema.
 
@@ -148,23 +170,53 @@ class Scan:
                 del part  # no name here may keep a batch alive while the next one is made
         self.share_done = 1.0
 
-    def _by_row_group(self) -> Iterator[tuple[list[Batch], float, float]]:
+    def _by_row_group(self, all_stay: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
         """The batch of one row group after the other, until there are as many rows as were asked for; with the share of
-        the rows to look at that lie before it, and up to its end."""
-        left, seen = self.limit, 0
+        the rows to look at that lie before it, and up to its end. ``all_stay``: the caller keeps the batches, and they
+        count for ``limits.max_memory``."""
+        left, alive, seen = self.limit, 0, 0
         selections = self._prune()
         total = max(sum(selection.maybe.count for selection in selections), 1)
         for selection in selections:
             if left == 0:
                 return
+            self.reader.account.restart(alive)
             # What pruning read is used again; what decoding this row group adds goes with it.
             fresh = replace(selection, dictionaries=dict(selection.dictionaries), locations=dict(selection.locations))
             batches = self._run([fresh], limit=left)
             if left is not None:
                 left -= sum(batch.num_rows for batch in batches)
+            if all_stay:
+                alive += sum(bytes_held(column) for batch in batches for column in batch.columns)
             begin, seen = seen / total, seen + selection.maybe.count
             yield batches, begin, seen / total
             del batches
+
+    def __arrow_c_schema__(self) -> object:
+        return ScanStream(self._again()).get_schema()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`batches`.
+
+        Each call is a run of its own, which reads one row group after the other as batches are asked for. It keeps the
+        file open; after :meth:`pyparq.ParquetFile.close` the next batch is an error. ``requested_schema`` is not
+        heeded, as the protocol allows: consumers cast.
+        """
+        return arrow_stream(ScanStream(self._again()))
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        """The same for pyparq's own writer: schema and batches, with errors as they are."""
+        stream = ScanStream(self._again())
+        return stream.schema, stream
+
+    def _again(self) -> Scan:
+        """The same question, of which nothing was read yet, with counts of its own."""
+        other = copy(self)
+        other.file = self.file.fork()
+        other.reader, other.reports, other.rows_returned = ColumnReader(other.file), [], None
+        planned = [s for s in self._selections or () if s.planned is not None]
+        other._selections = [replace(s, dictionaries={}) for s in planned] or None
+        return other
 
     def count(self) -> int:
         """How many rows match; without reading any column where the indexes alone can tell."""
@@ -175,32 +227,41 @@ class Scan:
             wanted = None if self.limit is None else self.limit - total
             if wanted == 0:
                 break
+            self.reader.account.restart()
             total += sum(b.num_rows for b in self._run([selection], outputs=[], limit=wanted))
         return total
 
     def plan(self) -> ScanPlan:
         """What the scan will read, as a plain value: see :class:`pyparq.read.plan.ScanPlan`. Prunes, reads no data."""
-        groups = []
-        for selection in self._prune():
-            first = self._filter_columns(selection)
-            columns = {w.node.column for w in first}
-            rest = [
-                Wanted(selection, leaf, selection.maybe)
-                for output in self.outputs
-                for leaf in output.leaves
-                if leaf.column not in columns
-            ]
-            reads = self.reader.plan(first), self.reader.plan(rest)
-            groups.append(
-                RowGroupPlan(
-                    selection.row_group, selection.num_rows, tuple(selection.maybe), tuple(selection.sure),
-                    tuple(reads[0]), tuple(reads[1]), tuple(self._rows_asked(selection)),
-                )
-            )  # fmt: skip
-        options = replace(self.file.options, decryption=None)  # keys do not travel
-        return ScanPlan(
-            self.file.name, self.columns, self.filters, options, tuple(groups), self.limit, self.file.identity
+        with self._reading():
+            # Dictionaries that pruning decoded do not travel: they are read again where they are needed.
+            parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]
+            # Filtering may narrow what is read whole as yet: that takes its pages.
+            self.reader.locate([w for first, rest in parts for w in first + rest if first or not w.rows.is_all])
+            groups = [self._plan_row_group(s, *part) for s, part in zip(self._prune(), parts, strict=True)]
+        file = self.file
+        header = PlanHeader(
+            file.name, self.columns, self.filters, plan_options(file.options), self.limit, file.identity
         )
+        return header.plan(groups)
+
+    def _all_wanted(self, selection: Selection) -> tuple[list[Wanted], list[Wanted]]:
+        """The filter columns, and at most this of the others."""
+        first = self._filter_columns(selection)
+        columns = {w.node.column for w in first}
+        leaves = (leaf for output in self.outputs for leaf in output.leaves if leaf.column not in columns)
+        return first, [Wanted(selection, leaf, selection.maybe) for leaf in leaves]
+
+    def _plan_row_group(self, selection: Selection, first: list[Wanted], rest: list[Wanted]) -> RowGroupPlan:
+        reads = [self.reader.plan(first), self.reader.plan(rest)]
+        if first and selection.planned is None:
+            for k, (w, read) in enumerate(zip(rest, reads[1], strict=True)):
+                chunk = self.file.chunk(selection.row_group, w.node)
+                reads[1][k] = with_pages(read, chunk, selection.locations.get(w.node.column))
+        return RowGroupPlan(
+            selection.row_group, selection.num_rows, selection.maybe, selection.sure, tuple(reads[0]), tuple(reads[1]),
+            self._within.get(selection.row_group),
+        )  # fmt: skip
 
     def explain(self, *, execute: bool = True) -> Explanation:
         """What each index removed, and the pages, ranges, requests and bytes it came to.
@@ -240,8 +301,9 @@ class Scan:
     def _prune(self) -> list[Selection]:
         if self._selections is None:
             with self._reading():
-                pruner = Pruner(self.file, self.predicate, self.row_groups, self._within)
+                pruner = Pruner(self.file, self.predicate, self.row_groups, self._within, self.reader.account)
                 self._selections = pruner.run()
+                self.reader.account.keep()
                 self.reports = pruner.reports
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
@@ -255,22 +317,17 @@ class Scan:
         except MemoryError as error:
             raise LimitError(f"reading this takes more memory than there is: {error}", file=self.file.name) from error
 
-    def use_plan(self, groups: Sequence[RowGroupPlan]) -> None:
-        """Take the outcome of pruning from a plan instead of asking the indexes again.
-
-        Raises :class:`OptionError` for a plan that was made for another file.
-        """
+    def _take(self, groups: Sequence[RowGroupPlan]) -> None:
+        """The outcome of pruning, and what to read, from a plan."""
+        check_row_groups(groups, self.file)
+        self.row_groups = [group.row_group for group in groups]
+        self._within = {group.row_group: group.within for group in groups if group.within is not None}
+        self._selections = []
         for group in groups:
-            if group.num_rows != self.file.num_rows_of(group.row_group):
-                raise OptionError(
-                    f"the plan is for a row group of {group.num_rows} rows, this one has "
-                    f"{self.file.num_rows_of(group.row_group)}",
-                    file=self.file.name, row_group=group.row_group,
-                )  # fmt: skip
-        self._within |= {g.row_group: RowRanges.of(g.within, g.num_rows) for g in groups if g.within is not None}
-        self._selections = [
-            Selection(g.row_group, RowRanges.of(g.maybe, g.num_rows), RowRanges.of(g.sure, g.num_rows)) for g in groups
-        ]
+            selection = Selection(group.row_group, group.maybe, group.sure)
+            needs = [{w.node.column: w.rows for w in wanted} for wanted in self._all_wanted(selection)]
+            selection.planned = check_reads(group, self.file, *needs)
+            self._selections.append(selection)
 
     def _filter_columns(self, selection: Selection) -> list[Wanted]:
         """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
@@ -293,14 +350,16 @@ class Scan:
             return self._run_or_fall_back(selections, self.outputs if outputs is None else outputs, limit)
 
     def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch]:
+        used = self.reader.account.used
         try:
             return self._read(selections, outputs, limit)
         except ChecksumError:
             raise
         except CorruptFileError as error:
-            if not any(loc is not None for s in selections for loc in s.locations.values()):
+            if not any(map(_knows_pages, selections)):
                 raise
             warnings.warn(f"reading without page indexes: {error}", CorruptIndexWarning, stacklevel=6)
+            self.reader.account.rewind(used)
             return self._read([self._without_index(s) for s in selections], outputs, limit)
 
     def _without_index(self, selection: Selection) -> Selection:
@@ -327,7 +386,9 @@ class Scan:
         decoded |= _by_place(rest, self.reader.read(rest))
         parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
         places = [(output, s, rows) for s, rows in parts for output in outputs]
-        columns = iter(map_tasks(lambda place: _assemble(*place, decoded), places, self._assembles_on_threads(kept)))
+        columns = iter(
+            map_tasks(lambda place: self._assemble(*place, decoded), places, self._assembles_on_threads(kept))
+        )
         return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
 
     def _assembles_on_threads(self, kept: Sequence[RowRanges]) -> bool:
@@ -340,10 +401,34 @@ class Scan:
         undecided = selection.maybe & ~selection.sure
         if not undecided:
             return selection.sure
-        leaves = {c: decoded[selection.row_group, c].select(undecided) for c in self.predicate.columns()}
+        leaves = {c: self._select(decoded[selection.row_group, c], undecided) for c in self.predicate.columns()}
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
         return undecided.select(evaluate_rows(self.predicate, columns, levels=levels)) | selection.sure
+
+    def _select(self, leaf: DecodedLeaf, rows: RowRanges) -> DecodedLeaf:
+        """The leaf at some of its rows, whose memory is counted."""
+        if rows == leaf.rows:
+            return leaf
+        held = bytes_held(leaf.column) * rows.count // max(leaf.rows.count, 1)
+        self.reader.account.take(held + 8 * rows.count)
+        return leaf.select(rows)
+
+    def _assemble(
+        self, output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], DecodedLeaf]
+    ) -> Column:
+        leaves = {leaf.column: self._select(decoded[selection.row_group, leaf.column], rows) for leaf in output.leaves}
+        if output.shape.kind == "leaf":
+            return leaves[output.leaves[0].column].column
+        with located(row_group=selection.row_group, column=output.field.name):
+            self.reader.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
+            return assemble(output.shape, output.stored, leaves, rows.count)
+
+
+def _knows_pages(selection: Selection) -> bool:
+    """Whether any column is read by page locations, which may be wrong."""
+    planned = selection.planned or {}
+    return any(known is not None for known in (*selection.locations.values(), *(r.pages for r in planned.values())))
 
 
 def _set_last_apart(batches: list[Batch], size: int) -> None:
@@ -370,16 +455,6 @@ def _slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
 
 def _by_place(wanted: Sequence[Wanted], decoded: Sequence[DecodedLeaf]) -> dict[tuple[int, int], DecodedLeaf]:
     return {(w.selection.row_group, w.node.column): d for w, d in zip(wanted, decoded, strict=True)}
-
-
-def _assemble(
-    output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], DecodedLeaf]
-) -> Column:
-    leaves = {leaf.column: decoded[selection.row_group, leaf.column].select(rows) for leaf in output.leaves}
-    if output.shape.kind == "leaf":
-        return leaves[output.leaves[0].column].column
-    with located(row_group=selection.row_group, column=output.field.name):
-        return assemble(output.shape, output.stored, leaves, rows.count)
 
 
 def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:

@@ -18,8 +18,10 @@ from pyparq.errors import CorruptFileError, ParquetError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.read.account import Share
 from pyparq.read.many import Opened, Together
 from pyparq.read.open import Chunk
+from pyparq.read.page_reads import Pages
 from pyparq.read.pages import (
     DataHeader,
     Levels,
@@ -29,9 +31,9 @@ from pyparq.read.pages import (
     check_page,
     inflate_page,
     read_levels,
+    room_of,
     split_page,
 )
-from pyparq.read.plan import PageRead
 from pyparq.schemas.types import Physical
 from pyparq.schemas.values import BinaryValues, Values, from_plain_bytes
 
@@ -87,7 +89,7 @@ class Picked:
 class SparseRows:
     """Takes the pages of one chunk, and picks the wanted rows of them."""
 
-    def __init__(self, chunk: Chunk, options: ReadOptions, rows: RowRanges, buffers: PageBuffers) -> None:
+    def __init__(self, chunk: Chunk, options: ReadOptions, rows: RowRanges, buffers: PageBuffers, share: Share) -> None:
         self._chunk = chunk
         self._leaf = chunk.node.type
         self._options = options
@@ -95,25 +97,27 @@ class SparseRows:
         self._items = memoryview(self._wanted)  # type: ignore[arg-type]
         """The same as Python numbers."""
         self._buffers = buffers
+        self._share = share
         self._in_part = self._leaf.physical != Physical.BOOLEAN  # a byte may hold eight of them, or any number
         self._pages: list[WantedPage] = []
         self._size = 0
-        self._together: Together | None = Together(chunk, options, self._buffers)
+        self._together: Together | None = Together(chunk, options, self._buffers, share)
         self._misses = 0
         self.picked: list[Picked] = []
 
-    def take_many(self, pages: Sequence[PageRead], stored: Sequence[memoryview], entries: int | None) -> int:
-        """Pick the wanted rows of pages that a plan names, up to the first that is in any way special; returns how many
-        these are. Whatever there is to say of that one, :meth:`take` says.
+    def take_many(self, pages: Pages, stored: Sequence[memoryview], at: int, entries: int | None) -> int:
+        """Pick the wanted rows of pages that a plan names, from page ``at`` on, up to the first that is in any way
+        special; returns how many these are. Whatever there is to say of that one, :meth:`take` says.
 
         Each of them has such rows. Those with indices know of so many ``entries`` in their dictionary."""
         together = self._together
         if together is None:
             return 0
         self.settle(entries)
-        counts = np.array([page.num_rows for page in pages], np.int64)
-        limits = np.array([page.first_row for page in pages] + [pages[-1].first_row + pages[-1].num_rows], np.int64)
-        ordinals = np.array([page.ordinal for page in pages], np.int64)
+        if at:
+            pages, stored = pages.at(slice(at, None)), stored[at:]
+        ordinals, counts = pages.ordinals, pages.num_rows
+        limits = np.append(pages.first_rows, pages.first_rows[-1] + counts[-1])
         edges, first_rows = self._wanted.searchsorted(limits), limits[:-1]
         firsts = self._wanted[edges[1:] - 1] - first_rows + 1 if self._in_part else counts
         planned, done = PlannedPages(stored, ordinals, first_rows, counts, firsts, edges), 0
@@ -172,6 +176,7 @@ class SparseRows:
     def _open_and_pick(self, pages: list[WantedPage], entries: int | None, in_part: bool) -> list[Picked]:
         """``in_part``: inflate no more of a page than its rows seem to need."""
         chunk, buffers, inflated = self._chunk, self._buffers, []
+        self._share.make_room(sum(room_of(wanted.page, chunk.node) for wanted in pages))
         buffers.clear()
         for page, header, first_row, _, stop in pages:
             first = self._items[stop - 1] - first_row + 1 if in_part else None

@@ -6,11 +6,13 @@ Building is kept cheap per leaf (files with thousands of columns exist): types a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, near_matches
+from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, OptionError, near_matches
+from pyparq.options import ColumnName
+from pyparq.printing import printable
 from pyparq.schemas.annotation import leaf_type
 from pyparq.schemas.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, Physical, arrow_type
 
@@ -107,6 +109,7 @@ class Node:
         for child in self.children:
             yield from child.leaves()
 
+    @printable
     def __repr__(self) -> str:
         return f"<{'leaf' if self.is_leaf else 'group'} {self.dotted or self.name!r}>"
 
@@ -117,9 +120,9 @@ class SchemaTree:
     def __init__(self, root: Node, leaves: list[Node]) -> None:
         self.root = root
         self.leaves = leaves
-        self._by_name: dict[str, Node] | None = None
-        self._by_dotted: dict[str, Node] | None = None
+        self._named: dict[Node, dict[str, list[Node]]] = {}
 
+    @printable
     def __repr__(self) -> str:
         lines = [f"pyparq.SchemaTree ({len(self.leaves)} leaves)"]
         todo = [(child, 0) for child in reversed(self.root.children)]
@@ -136,62 +139,92 @@ class SchemaTree:
         """Top-level names."""
         return [child.name for child in self.root.children]
 
-    def top(self, name: str) -> Node:
-        """The top-level node called ``name``; :class:`ColumnNotFoundError` if there is none, or several."""
-        if self._by_name is None:
-            self._by_name = {child.name: child for child in self.root.children}
-        try:
-            found = self._by_name[name]
-        except KeyError:
-            raise ColumnNotFoundError(f"no column {name!r}{near_matches(name, self.names)}") from None
-        if len(self._by_name) != len(self.root.children) and self.names.count(name) > 1:
-            raise ColumnNotFoundError(
-                f"{self.names.count(name)} columns are called {name!r}: the name tells none of them"
-            )
-        return found
+    def find(self, name: ColumnName) -> Node:
+        """The node that a user's name stands for, a leaf or a group.
 
-    def find(self, path: str | Sequence[str]) -> Node:
-        """The node at a path: a tuple of names, or a dotted string (a name that holds dots wins over a path).
+        A tuple is the exact path of names from the top down. A string is a top-level column's name, or else a path as
+        :attr:`Node.dotted` prints it, whether its dots separate names or belong to them. Shorter, both may say what
+        lists and maps mean instead of the nodes they consist of: ``ls.y`` for ``ls.list.element.y``, a field of the
+        structs in a list, ``m.key`` for the keys of a map. Where both fit, the nodes' own names win.
 
-        Names are those of the schema's nodes (``ls.list.element.y``) or, shorter, of what these mean: ``ls.y`` for a
-        field of the structs in a list, ``m.key`` for the keys of a map. Where both fit, the node's name wins.
+        Raises :class:`ColumnNotFoundError` where nothing fits, or several columns do (with the tuples that tell them
+        apart), :class:`OptionError` for what is neither a string nor a tuple of strings.
         """
-        if isinstance(path, str):
-            names = (path,) if "." not in path or self._has_top(path) else tuple(path.split("."))
-        else:
-            names = tuple(path)
-        try:
-            node = self.top(names[0])
-        except ColumnNotFoundError:
-            if self._has_top(names[0]):
-                raise  # several
-            dotted = ".".join(names)
-            known = self.names if len(names) == 1 else [leaf.dotted for leaf in self.leaves]
-            raise ColumnNotFoundError(f"no column {dotted!r}{near_matches(dotted, known)}") from None
-        found = _below(node, names[1:])
+        if isinstance(name, str) and (tops := self._children(self.root).get(name)) is not None:
+            return self.only(tops, name)
+        found = self.fitting(name)
+        if not found:
+            raise self._missing(name)
+        return self.only(found, name)
+
+    def fitting(self, name: ColumnName) -> list[Node]:
+        """All nodes that :meth:`find` has to choose from, whether they stand at the top or below."""
+        parts = name if isinstance(name, str) else tuple(name) if isinstance(name, (tuple, list)) else ()
+        if not (isinstance(parts, str) or (parts and all(isinstance(part, str) for part in parts))):
+            raise OptionError(f"a column is named by a string or a tuple of strings, not {name!r}")
+        return self._below(self.root, parts, short=False, tried=set()) or self._below(self.root, parts, True, set())
+
+    def _below(self, node: Node, rest: ColumnName, short: bool, tried: set[tuple[Node, ColumnName]]) -> list[Node]:
+        """The nodes at a path below ``node``, by the names of nodes, or also by what lists and maps mean (``short``):
+        what nodes are called comes first, and one thing that fits keeps the next from being asked.
+        """
+        if rest == ():
+            return [node]
+        if (node, rest) in tried:
+            return []
+        tried.add((node, rest))
+        heads = _beginnings(rest)
+        for named in self._steps(node, short):
+            ways = [(child, more) for head, more in heads for child in named.get(head, ())]
+            found = [end for child, more in ways for end in self._below(child, more, short, tried)]
+            if found:
+                return found
+        return []
+
+    def _steps(self, node: Node, short: bool) -> Iterator[Mapping[str, Sequence[Node]]]:
+        yield self._children(node)
+        if short:
+            from pyparq.schemas.shape import parts_of  # stands on this module
+
+            yield from ({name: [part]} for name, part in parts_of(node) if node is not self.root)
+
+    def _children(self, node: Node) -> dict[str, list[Node]]:
+        """A node's children by name; kept, because files may be wide at any depth."""
+        found = self._named.get(node)
         if found is None:
-            wanted = ".".join(names)
-            raise ColumnNotFoundError(f"no column {wanted!r}{near_matches(wanted, [x.dotted for x in node.leaves()])}")
+            found = {}
+            for child in node.children:
+                found.setdefault(child.name, []).append(child)
+            self._named[node] = found
         return found
 
-    def _has_top(self, name: str) -> bool:
-        # Not by catching top()'s error: its message searches for near matches.
-        return any(child.name == name for child in self.root.children)
+    def only(self, found: list[Node], name: ColumnName) -> Node:
+        """The one node that :meth:`fitting` found; :class:`ColumnNotFoundError` where it found several."""
+        if len(found) == 1:
+            return found[0]
+        dotted = name if isinstance(name, str) else ".".join(name)
+        paths = list(dict.fromkeys(node.path for node in found))
+        if len(paths) == 1:
+            raise ColumnNotFoundError(f"{len(found)} columns are called {dotted!r}: the name tells none of them")
+        shown = ", ".join(map(repr, paths[:5])) + (", ..." if len(paths) > 5 else "")
+        raise ColumnNotFoundError(f"{dotted!r} may be any of {len(found)} columns: give a tuple, one of {shown}")
+
+    def _missing(self, name: ColumnName) -> ColumnNotFoundError:
+        dotted = name if isinstance(name, str) else ".".join(name)
+        tops = [node for head, _ in _beginnings(name) for node in self._children(self.root).get(head, ())]
+        known = [leaf.dotted for top in tops for leaf in top.leaves()]
+        if not known:
+            known = self.names if dotted == name and "." not in name else [leaf.dotted for leaf in self.leaves]
+        return ColumnNotFoundError(f"no column {dotted!r}{near_matches(dotted, known)}")
 
 
-def _below(node: Node, names: tuple[str, ...]) -> Node | None:
-    """The node at a path below ``node``."""
-    if not names:
-        return node
-    for child in node.children:
-        if child.name == names[0] and (found := _below(child, names[1:])) is not None:
-            return found
-    from pyparq.schemas.shape import parts_of  # stands on this module
-
-    for name, part in parts_of(node):
-        if name == names[0] and (found := _below(part, names[1:])) is not None:
-            return found
-    return None
+def _beginnings(name: ColumnName) -> list[tuple[str, ColumnName]]:
+    """What the outermost name of a path may be, with what follows it (nothing, where that is all): a tuple's first, a
+    string's part before any of its dots."""
+    if not isinstance(name, str):
+        return [(name[0], tuple(name[1:]))] if name else []
+    dots = [k for k, char in enumerate(name) if char == "."]
+    return [*((name[:k], name[k + 1 :]) for k in dots), (name, ())]
 
 
 def build_tree(elements: Sequence[Any], max_depth: int = 64) -> SchemaTree:
@@ -251,9 +284,9 @@ def _fill(node: Node, elements: Sequence[Any], at: int, leaves: list[Node], dept
 
 
 def _check(element: Any, is_leaf: bool) -> None:
-    if element.repetition_type not in (REQUIRED, OPTIONAL, REPEATED):
-        raise CorruptFileError(f"repetition type {element.repetition_type}", column=str(element.name))
+    stated = element.repetition_type
+    # A leaf without one is REQUIRED, as others read it. A group may rather be one of some other kind.
+    if stated not in (REQUIRED, OPTIONAL, REPEATED) and not (stated is None and is_leaf):
+        raise CorruptFileError(f"repetition type {stated}", column=str(element.name))
     if is_leaf and element.type is None:
         raise CorruptFileError("a schema element with neither a type nor children", column=str(element.name))
-    if not is_leaf and element.type is not None:
-        raise CorruptFileError("a schema group with a physical type", column=str(element.name))

@@ -14,6 +14,7 @@ from enum import IntEnum
 import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, SchemaError, near_matches
+from pyparq.printing import printable
 
 
 class Physical(IntEnum):
@@ -205,6 +206,7 @@ class Schema:
     def __str__(self) -> str:
         return "\n".join(str(f) for f in self.fields)
 
+    @printable
     def __repr__(self) -> str:
         return f"pyparq.Schema ({len(self.fields)} columns)\n{self}".rstrip()
 

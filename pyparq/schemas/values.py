@@ -88,3 +88,8 @@ def concat_values(parts: Sequence[Values], leaf: LeafType) -> Values:
         base = int(offsets[at])
     data = np.concatenate([p.data[p.offsets[0] : p.offsets[-1]] for p in binary])
     return BinaryValues(offsets, data)
+
+
+def size_of(values: Values) -> int:
+    """Bytes of memory."""
+    return values.offsets.nbytes + values.data.nbytes if isinstance(values, BinaryValues) else values.nbytes

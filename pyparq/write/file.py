@@ -287,7 +287,7 @@ class ParquetWriter:
         for key, value in schema.metadata.items():
             if key not in _STALE:
                 self._key_values.setdefault(text_key(key), text_value(key, value))
-        encryption = file_encryption(self.options.encryption, [c.path for c in plan.columns], base_name(sink.name))
+        encryption = file_encryption(self.options.encryption, plan.tree, base_name(sink.name))
         if encryption.material is not None:
             sibling_path(sink.name, "key material")  # refuses what has no place for it
         layout = FileLayout(sink, plan, encryption)

@@ -128,9 +128,11 @@ def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> np
 
 
 def _days(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    days = values // _MS_PER_DAY
-    _check(np.abs(days) < 2**31, values, "milliseconds are beyond a 32-bit number of days")
-    return days.astype(np.int32)
+    days, rest = np.divmod(values, _MS_PER_DAY)
+    _check(rest == 0, values, "milliseconds are not midnight, and a DATE holds no time of day")
+    short = days.astype(np.int32)
+    _check(short == days, values, "milliseconds are beyond a 32-bit number of days")
+    return short
 
 
 def _milliseconds(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -16,7 +16,7 @@ from pyparq.schemas.order import Order, has_order
 from pyparq.schemas.tree import Node, SchemaTree, build_tree
 from pyparq.schemas.types import LeafType, Schema
 from pyparq.write.keyvalues import text_key, text_value
-from pyparq.write.storage import apply_storage, order_of_leaf
+from pyparq.write.storage import apply_storage, by_node, order_of_leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,7 @@ def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
 def _key_values(tree: SchemaTree, given: Mapping[Any, Any]) -> dict[int, dict[str, str | bytes | None]]:
     """Key-value metadata by leaf ordinal."""
     found = {}
-    for name, pairs in given.items():
-        node = tree.find(name)
+    for node, pairs in by_node(tree, given).items():
         if not node.is_leaf or not isinstance(pairs, Mapping):
             raise OptionError("column_key_value_metadata takes {leaf: {key: value}}", column=node.dotted)
         with located(column=node.dotted):
@@ -210,7 +209,7 @@ def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
     keys = sorted_by or claimed
     if not keys:
         return None
-    pairs = []
+    pairs: list[tuple[Node, SortKey]] = []
     for key in keys:
         if isinstance(key.name, int) and not 0 <= key.name < len(tree.leaves):
             raise OptionError(f"no column {key.name}: there are {len(tree.leaves)}")
@@ -218,6 +217,8 @@ def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
         if not node.is_leaf or node.max_rep or not _sortable(node.type):
             what = node.type.kind if node.is_leaf and not node.max_rep else "nested"
             raise OptionError(f"rows cannot be sorted by {what} values", column=node.dotted)
+        if any(node is other for other, _ in pairs):
+            raise OptionError("the column stands twice in the sort order", column=node.dotted)
         pairs.append((node, key))
     return SortPlan(tuple(pairs), options.sort_scope if sorted_by else "")
 
@@ -230,10 +231,11 @@ def _sortable(leaf: LeafType) -> bool:
 def _per_leaf(tree: SchemaTree, option: Any, default: Any) -> list[Any]:
     """The value of an option for each leaf: one for all, a list of names (True for those), or a mapping by name.
 
-    A name is a dotted path; a group stands for all leaves below it, and a longer path wins over a shorter one.
+    A name is as :meth:`SchemaTree.find` has it; a group stands for all leaves below it, and a longer path wins over a
+    shorter one. Two names of one column with different values raise :class:`OptionError`.
     """
     if isinstance(option, Mapping):
-        named = [(tree.find(name), value) for name, value in option.items()]
+        named = list(by_node(tree, option).items())
     elif isinstance(option, (list, tuple, set, frozenset)):
         named, default = [(tree.find(name), True) for name in option], False
     else:

@@ -66,9 +66,23 @@ def _decimal(leaf: LeafType, storage: str) -> LeafType:
     return replace(leaf, physical=Physical.FIXED_LEN_BYTE_ARRAY, length=fixed_decimal_length(leaf.precision))
 
 
-def _set_field_ids(tree: SchemaTree, ids: Mapping[Any, int]) -> None:
-    for name, number in ids.items():
+def by_node(tree: SchemaTree, option: Mapping[Any, Any]) -> dict[Node, Any]:
+    """An option's values by the leaves and groups that its names stand for.
+
+    Raises :class:`OptionError` where two names of one give different values."""
+    found: dict[Node, Any] = {}
+    for name, value in option.items():
         node = tree.find(name)
+        if node in found and found[node] != value:
+            raise OptionError(
+                f"two values for one column: {found[node]!r}, and by {name!r} {value!r}", column=node.dotted
+            )
+        found[node] = value
+    return found
+
+
+def _set_field_ids(tree: SchemaTree, ids: Mapping[Any, int]) -> None:
+    for node, number in by_node(tree, ids).items():
         if type(number) is not int or not -(1 << 31) <= number < 1 << 31:
             raise OptionError(f"a field id is a 32-bit whole number, not {number!r}", column=node.dotted)
         node.element.field_id = number

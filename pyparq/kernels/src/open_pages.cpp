@@ -75,25 +75,25 @@ bool read_head(Cursor& c, Head& head) {
 
 // What a column chunk and the options allow.
 struct Terms {
-    int64_t max_def, max_rep, chunk_size, max_page, expansion_floor, max_expansion, max_values_per_byte, most_per_byte;
+    int64_t max_def, max_rep, max_page, expansion_floor, max_expansion, max_values_per_byte, most_per_byte;
 
     explicit Terms(const nb::tuple& given) {
-        int64_t* const fields[] = {&max_def,         &max_rep,       &chunk_size,          &max_page,
-                                   &expansion_floor, &max_expansion, &max_values_per_byte, &most_per_byte};
-        if (nb::len(given) != std::size(fields)) fail("eight terms are due");
+        int64_t* const fields[] = {&max_def,       &max_rep,             &max_page,     &expansion_floor,
+                                   &max_expansion, &max_values_per_byte, &most_per_byte};
+        if (nb::len(given) != std::size(fields)) fail("seven terms are due");
         for (size_t k = 0; k < std::size(fields); ++k) *fields[k] = nb::cast<int64_t>(given[k]);
     }
     bool allow(const Head& head) const {
         const auto times = [](int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
         const auto size = static_cast<double>(head.size);
-        return head.size <= chunk_size && head.size <= max_page &&
+        return head.size <= max_page &&
                (head.size <= expansion_floor || size <= times(head.stored, max_expansion)) &&
                size <= times(head.stored, most_per_byte) + 64 &&
                static_cast<double>(head.count) <= times(head.size + 64, max_values_per_byte);
     }
     bool allow_levels(const Head& head) const {
         if (!head.v2) return (max_def == 0 || head.def == kRle) && (max_rep == 0 || head.rep == kRle);
-        if (max_rep == 0 && (head.rows != head.count || head.rep != 0)) return false;
+        if (max_rep == 0 && head.rep != 0) return false;
         return (max_def > 0 || head.def == 0) && head.def + head.rep <= std::min(head.stored, head.size);
     }
 };
@@ -278,13 +278,14 @@ bool usual_head(const RawIn& bytes, size_t at, int64_t page, const Unsealer* uns
 
 // `stored`: whole pages of a leaf outside of lists; from page `at` on, up to the first that is not of the usual kind, or
 // until `window` bytes are inflated. Page k is number ordinals[k]; only the first wanted[k] of its rows[k] values are needed.
-nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& ordinals, const In<int64_t>& wanted,
-                    const In<int64_t>& rows, const nb::tuple& terms, int64_t window, const Inflater& inflater,
-                    const Crc32* crc) {
+nb::tuple open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& ordinals, const In<int64_t>& wanted,
+                     const In<int64_t>& rows, const nb::tuple& terms, int64_t window, int64_t room,
+                     const Inflater& inflater, const Crc32* crc) {
     const Opener opener(terms, inflater, crc);
     const size_t pages = nb::len(stored);
     if (ordinals.size != pages || wanted.size != pages || rows.size != pages) fail("a number per page is due");
     std::vector<Waiting> waiting;
+    int64_t lacking = 0;
     for (int64_t inflated = 0; at < pages && inflated < window; ++at) {
         const nb::object page = stored[at];
         RawIn bytes;
@@ -294,34 +295,44 @@ nb::list open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& or
         const int64_t number = ordinals.data[at];
         if (!usual_head(bytes, 0, number, inflater.unsealer, head, start)) break;
         if (head.count != rows.data[at] || !opener.allows(head, bytes.size - start)) break;
+        if (inflated + head.size > room) {
+            if (waiting.empty()) lacking = head.size;
+            break;
+        }
         waiting.push_back({head, number, wanted.data[at], part(page, start, start + static_cast<size_t>(head.stored))});
         inflated += head.size;  // each is held by the caller already
     }
     nb::list found;
     for (const Opened& page : opener.open(std::move(waiting))) found.append(opener.stored(page));
-    return found;
+    return nb::make_tuple(found, lacking);
 }
 
 // The same for pages that follow each other in `data`, whole, from `at` on, the first of them number `page`; no more than
-// `values` values. Returns the pages, their levels spelled out, and where they end. As above all headers are read before the
+// `values` values. Returns the pages, their levels spelled out, where they end, and what the first would take that is more
+// than `room`. As above all headers are read before the
 // first body is opened: one call of the library right after another finds its code in the processor's caches.
 nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t values, const nb::tuple& terms, int64_t window,
-                   const Inflater& inflater, const Crc32* crc) {
+                   int64_t room, const Inflater& inflater, const Crc32* crc) {
     const Opener opener(terms, inflater, crc);
     RawIn bytes;
     if (!bytes.load(data.ptr())) fail("data must be bytes-like");
     std::vector<Waiting> waiting;
     std::vector<int64_t> ends = {at};
+    int64_t lacking = 0;
     for (int64_t memory = 0; memory < window && values > 0 && static_cast<uint64_t>(ends.back()) < bytes.size; ++page) {
         Head head;
         size_t start = 0;
         if (!usual_head(bytes, static_cast<size_t>(ends.back()), page, inflater.unsealer, head, start)) break;
         if (head.count > values || !opener.allows(head, bytes.size - start)) break;
+        memory += opener.memory(head);
+        if (memory > room) {
+            if (waiting.empty()) lacking = memory;
+            break;
+        }
         const size_t end = start + static_cast<size_t>(head.stored);
         waiting.push_back({head, page, -1, part(data, start, end)});
         ends.push_back(static_cast<int64_t>(end));
         values -= head.count;
-        memory += opener.memory(head);
     }
     nb::list found;
     const std::vector<Opened> opened = opener.open(std::move(waiting));
@@ -329,7 +340,7 @@ nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t val
         for (const Opened& one : opened) found.append(opener.spelled(one));
     } catch (const KernelError&) {  // these levels are none: pyparq/read/pages.py says so
     }
-    return nb::make_tuple(found, ends[nb::len(found)]);
+    return nb::make_tuple(found, ends[nb::len(found)], lacking);
 }
 
 }  // namespace
@@ -349,7 +360,7 @@ void bind_open_pages(nb::module_& m) {
         .def(nb::init<nb::object, std::string>(), "function"_a, "module"_a)
         .def_prop_ro("native", &Crc32::native);
     m.def("open_pages", &open_pages, "stored"_a, "at"_a, "ordinals"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a,
+          "room"_a, "inflater"_a, "crc"_a.none());
+    m.def("open_run", &open_run, "data"_a, "at"_a, "page"_a, "values"_a, "terms"_a, "window"_a, "room"_a,
           "inflater"_a, "crc"_a.none());
-    m.def("open_run", &open_run, "data"_a, "at"_a, "page"_a, "values"_a, "terms"_a, "window"_a, "inflater"_a,
-          "crc"_a.none());
 }

@@ -1,0 +1,45 @@
+"""Where the pages lie that a read has read: those of two column chunks may not overlap. A file of a few bytes could
+otherwise be unfolded any number of times."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from pyparq.errors import CorruptFileError
+
+Key = tuple[int, int]
+"""(row group, leaf column)."""
+
+
+class Extents:
+    """From the first byte to the last that was read of each column chunk: a chunk's pages follow each other."""
+
+    def __init__(self) -> None:
+        self._of: dict[Key, tuple[int, int]] = {}
+        self._sorted: list[tuple[int, int, Key]] = []
+
+    def add(self, key: Key, start: int, end: int) -> None:
+        """Pages of a column chunk lie between ``start`` and ``end``.
+
+        Raises :class:`CorruptFileError` where pages of another one do."""
+        if start >= end:
+            return
+        known = self._of.get(key)
+        if known is not None:
+            start, end = min(start, known[0]), max(end, known[1])
+            if known == (start, end):
+                return
+            self._sorted.remove((*known, key))
+        if self._sorted and start < self._sorted[-1][1]:
+            self._check(start, end, key)
+        insort(self._sorted, (start, end, key))
+        self._of[key] = start, end
+
+    def _check(self, start: int, end: int, key: Key) -> None:
+        at = bisect_left(self._sorted, (start, end, key))
+        for other in self._sorted[max(at - 1, 0) : at + 1]:
+            if other[0] < end and start < other[1]:
+                raise CorruptFileError(
+                    f"pages at offset {start} to {end}, where those of column chunk {other[2][1]} of row group "
+                    f"{other[2][0]} are ({other[0]} to {other[1]})"
+                )
