@@ -1,7 +1,7 @@
 """Parquet from scratch: page indexes, Bloom filters and encryption, without pyarrow.
 
 Importing this loads what reading needs. The writer and the encryption properties load when they are first named: a
-process that only reads does not pay for them.
+process that only reads does not pay for them. ``docs/api.md`` lists every name here.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,32 @@ from pyparq._version import __version__
 from pyparq.api import read_metadata, read_schema, read_table, schema
 from pyparq.buffers import release_unused
 from pyparq.chunked import ChunkedArray
-from pyparq.errors import ParquetError
-from pyparq.filters.expression import col
+from pyparq.errors import (
+    ChecksumError,
+    ColumnNotFoundError,
+    CorruptFileError,
+    CorruptIndexWarning,
+    DataError,
+    EncryptionError,
+    FilterError,
+    LimitError,
+    MissingKeyError,
+    OptionError,
+    ParquetError,
+    SchemaError,
+    UnsupportedError,
+    UnverifiedFooterWarning,
+)
+from pyparq.filters.expression import Expression, col
 from pyparq.later import load
+from pyparq.limits import Limits
+from pyparq.options import BloomOptions, ReadOptions, SortKey, WriteOptions
+from pyparq.read.explain import Explanation
 from pyparq.read.file import ParquetFile
-from pyparq.schemas.types import Schema
+from pyparq.read.metadata import FileMetaData
+from pyparq.read.plan import ScanPlan
+from pyparq.read.scan import Scan
+from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Table
 
 if TYPE_CHECKING:
@@ -31,15 +52,40 @@ _LATER = {
 
 __all__ = [
     "Batch",
+    "BloomOptions",
+    "ChecksumError",
     "ChunkedArray",
+    "ColumnNotFoundError",
+    "CorruptFileError",
+    "CorruptIndexWarning",
+    "DataError",
+    "DataType",
     "DecryptionProperties",
+    "EncryptionError",
     "EncryptionKey",
     "EncryptionProperties",
+    "Explanation",
+    "Expression",
+    "Field",
+    "FileMetaData",
+    "FilterError",
+    "LimitError",
+    "Limits",
+    "MissingKeyError",
+    "OptionError",
     "ParquetError",
     "ParquetFile",
     "ParquetWriter",
+    "ReadOptions",
+    "Scan",
+    "ScanPlan",
     "Schema",
+    "SchemaError",
+    "SortKey",
     "Table",
+    "UnsupportedError",
+    "UnverifiedFooterWarning",
+    "WriteOptions",
     "__version__",
     "col",
     "read_metadata",
@@ -50,13 +96,18 @@ __all__ = [
     "write_table",
 ]
 
+if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name for one that loads later
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'pyparq' has no attribute {name!r}")
-    value = getattr(load(_LATER[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            from pyparq.errors import near
+
+            found = near(name, __all__)
+            hint = f"; did you mean {found[0]!r}?" if found else ""
+            raise AttributeError(f"module 'pyparq' has no attribute {name!r}{hint}")
+        value = getattr(load(_LATER[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -162,13 +162,18 @@ class located:
             error.locate(file=self._file, row_group=self._row_group, column=self._column, page=self._page)
 
 
-def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
-    """``"; did you mean 'a' or 'b'?"``, or the columns (or whatever) there are when nothing is near."""
+def near(name: str, names: Iterable[str]) -> list[str]:
+    """Up to three of ``names`` that ``name`` may have meant, the nearest first."""
     import difflib  # only an error needs it
 
+    lowered = {known.lower(): known for known in names}
+    return [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
+
+
+def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
+    """``"; did you mean 'a' or 'b'?"``, or the columns (or whatever) there are when nothing is near."""
     known = list(names)
-    lowered = {known_name.lower(): known_name for known_name in known}
-    found = [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
+    found = near(name, known)
     if found:
         return "; did you mean " + " or ".join(repr(n) for n in found) + "?"
     most = 10 if what == "columns" else 40  # a table may have any number of columns

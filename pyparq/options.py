@@ -5,33 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from pyparq.errors import OptionError, near_matches
+from pyparq.errors import OptionError, near, near_matches
 from pyparq.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from pyparq.arguments import (
+        Bloom,
+        Compression,
+        DecimalStorage,
+        Encoding,
+        FloatOrder,
+        KeyValues,
+        Names,
+        PerColumn,
+        SortOrder,
+        TimeUnit,
+    )
+    from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
 ColumnName = str | tuple[str, ...]
 """A column as a user names it, dotted where it is nested; a tuple is its exact path, whatever dots its names have."""
-PerColumn = Mapping[Any, Any]
-"""Values by :data:`ColumnName`."""
 
 
 @dataclass(frozen=True, slots=True)
 class BloomOptions:
-    """How the Bloom filters of one column are made.
-
-    ``fpp`` is the false-positive rate to meet for the distinct values of each row group (counted when it closes), or
-    for ``ndv`` of them when given. ``bytes`` sets the bitset size outright. ``max_bytes`` caps it: the rate is then
-    higher than asked. ``power_of_two=False`` takes the exact number of 32-byte blocks, which is smaller but which
-    Arrow C++ refuses to read. ``auto`` leaves the filter out where a complete dictionary already answers.
-    """
+    """How the Bloom filters of one column are made."""
 
     fpp: float = 0.01
+    """False-positive rate to meet for the distinct values of each row group (counted when it closes)."""
     ndv: int | None = None
+    """Distinct values to meet the rate for, in place of the count."""
     bytes: int | None = None
+    """Size of the bitset, outright."""
     max_bytes: int = 128 << 20
+    """Cap on the size of the bitset: the rate is then higher than asked."""
     power_of_two: bool = True
+    """``False`` takes the exact number of 32-byte blocks, which is smaller but which Arrow C++ refuses to read."""
     auto: bool = False
+    """Leave the filter out where a complete dictionary already answers."""
 
     def __post_init__(self) -> None:
         if not (_is_number(self.fpp) and 0 < self.fpp < 1):
@@ -51,11 +64,14 @@ class BloomOptions:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One key of a sort order: a column by its name or path, or by its ordinal among the leaves."""
+    """One key of a sort order."""
 
     name: ColumnName | int
+    """The column: its name or path, or its ordinal among the leaves."""
     descending: bool = False
+    """Largest first."""
     nulls_first: bool = False
+    """Nulls before all values; otherwise behind them, in either direction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +80,9 @@ class WriteOptions:
     as a tuple of names, or a group's for all leaves below it. Columns that are not named keep the default.
     """
 
-    compression: str | PerColumn | None = "snappy"
+    compression: Compression | PerColumn[Compression | None] | None = "snappy"
     """``none snappy gzip zstd brotli lz4_raw``, or per column."""
-    compression_level: int | PerColumn | None = None
+    compression_level: int | PerColumn[int | None] | None = None
     """Level of gzip (0-9), brotli (0-11) or zstd (up to 22), or per column; otherwise 6, 4 and 3."""
 
     row_group_size: int = 1 << 20
@@ -76,81 +92,84 @@ class WriteOptions:
     data_page_size: int = 1 << 20
     """Bytes per data page before compression, at most (one row is always written)."""
     max_rows_per_page: int = 20_000
-    data_page_version: str = "1.0"
+    """Rows per data page, at most."""
+    data_page_version: Literal["1.0", "2.0"] = "1.0"
     """``"1.0"`` or ``"2.0"``."""
 
-    use_dictionary: bool | Sequence[ColumnName] | PerColumn = True
+    use_dictionary: bool | Names | PerColumn[bool] = True
     """Try a dictionary on all columns, on those named, or per column. It is kept where it makes pages smaller."""
     dictionary_pagesize_limit: int = 1 << 20
     """Bytes of a column chunk's dictionary; values after the one that would exceed it get the other encoding."""
-    column_encoding: str | PerColumn | None = None
+    column_encoding: Encoding | PerColumn[Encoding | None] | None = None
     """An encoding in place of the choice, for all columns or per column; ``"auto"`` leaves the choice. Where no
     dictionary is kept, the values of a column's first page decide between PLAIN and the encodings that all common
     readers know (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary also where it
     does not pay, and goes on in PLAIN where it is full."""
 
-    write_statistics: bool | Sequence[ColumnName] = True
+    write_statistics: bool | Names = True
     """Statistics of column chunks, for all columns or those named (bounds in the column index go with them)."""
     write_size_statistics: bool = True
+    """Bytes of text and counts of levels, of chunks and pages: readers plan their memory by them."""
     write_page_index: bool = True
+    """A ColumnIndex and an OffsetIndex for every column chunk: with them a reader skips pages."""
     column_index_truncate_length: int = 64
     """Longest bound of a string or binary page in a ColumnIndex; 0 does not truncate."""
     statistics_truncate_length: int = 64
     """The same for the statistics of a column chunk."""
     write_page_checksum: bool = True
+    """A CRC in every page header."""
 
-    float_order: str | PerColumn = "TYPE_ORDER"
+    float_order: FloatOrder | PerColumn[FloatOrder] = "TYPE_ORDER"
     """Order of the bounds of float columns: ``"TYPE_ORDER"``, or ``"IEEE_754_TOTAL_ORDER"``, which tells the zeros and
     NaNs apart but which many readers do not know (they then ignore the bounds)."""
 
-    int96_timestamps: bool | Sequence[ColumnName] | PerColumn = False
+    int96_timestamps: bool | Names | PerColumn[bool] = False
     """Write timestamps, all or those named, as the deprecated INT96 (pyarrow: ``use_deprecated_int96_timestamps``)."""
-    decimal_storage: str | PerColumn = "smallest"
+    decimal_storage: DecimalStorage | PerColumn[DecimalStorage] = "smallest"
     """Physical type of decimals: ``"smallest"`` (INT32, INT64 or FIXED_LEN_BYTE_ARRAY, as the precision needs),
     ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY; Spark 4.3 fails on those up to 18 digits)."""
-    write_time_adjusted_to_utc: bool | Sequence[ColumnName] | PerColumn = False
+    write_time_adjusted_to_utc: bool | Names | PerColumn[bool] = False
     """Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say)."""
-    store_schema: bool | str = "auto"
+    store_schema: bool | Literal["auto"] = "auto"
     """Store the Arrow schema of the data (``ARROW:schema``), from which readers restore what Parquet cannot say: time
     zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"``: when, and only
     when, the file's own schema would lose something of it."""
-    field_ids: Mapping[Any, int] = field(default_factory=dict)
+    field_ids: PerColumn[int] = field(default_factory=dict)
     """Field ids by column (name or path); those in field metadata (``PARQUET:field_id``) need no option."""
-    column_key_value_metadata: Mapping[Any, Mapping[Any, Any]] = field(default_factory=dict)
+    column_key_value_metadata: PerColumn[KeyValues] = field(default_factory=dict)
     """Key-value metadata of column chunks, by column."""
 
-    bloom_filters: bool | Sequence[ColumnName] | PerColumn = False
+    bloom_filters: bool | Names | PerColumn[Bloom] = False
     """``True`` (every column that can use one), names, or ``{name: rate}``."""
-    bloom_filter_options: str | PerColumn | None = None
+    bloom_filter_options: Literal["auto"] | PerColumn[Bloom] | None = None
     """``{name: {"fpp", "ndv", "bytes", "max_bytes", "power_of_two"} | "auto"}``, or ``"auto"`` for all columns."""
-    bloom_filter_layout: str = "footer"
+    bloom_filter_layout: Literal["footer", "row_group"] = "footer"
     """``"footer"``: all filters after the last row group. ``"row_group"``: each row group's right after it."""
 
-    sort_by: Any = ()
+    sort_by: SortOrder = ()
     """Sort the rows: a name or a list of names or ``(name, "ascending" | "descending"[, nulls_first])``. A path in the
     place of a name is a tuple: ``[("a", "b.c")]``, ``[(("a", "b.c"), "descending")]``."""
-    sort_scope: str = "input"
+    sort_scope: Literal["input", "row_group"] = "input"
     """``"input"`` sorts all rows together (they are held in memory until close); ``"row_group"`` each row group."""
-    sorting_columns: Any = ()
+    sorting_columns: SortOrder = ()
     """The order that the rows already have, in the form of ``sort_by``: checked, then recorded."""
 
-    key_value_metadata: Mapping[Any, Any] = field(default_factory=dict)
-    encryption: Any = None
+    key_value_metadata: KeyValues = field(default_factory=dict)
+    """Key-value metadata of the file; :meth:`pyparq.ParquetWriter.add_key_value_metadata` adds to it."""
+    encryption: EncryptionProperties | None = None
     """Keys and what to encrypt with them: :class:`pyparq.EncryptionProperties`."""
     use_threads: bool = True
+    """Encode column chunks side by side."""
     fsync: bool = False
     """Force a local file to the disk before it takes its name."""
 
     @classmethod
     def make(cls, options: Mapping[str, Any]) -> Self:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
-        known = [f.name for f in fields(cls)]
         given: dict[str, Any] = {}
+        _check_known("write", options, [*(f.name for f in fields(cls)), *_ALIASES], ("schema",), _NOT_FOR_WRITING)
         for name, value in options.items():
             real = _ALIASES.get(name, name)
-            if real not in known:
-                hint = _hint(name, _NOT_FOR_WRITING) or near_matches(name, [*known, *_ALIASES], "options")
-                raise OptionError(f"unknown write option {name!r}{hint}")
             if real in given:
                 raise OptionError(f"{name!r} and {real!r} are the same option; give one of them")
             given[real] = value
@@ -197,35 +216,68 @@ _READ_FLAGS = (
     "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
     "use_arrow_schema",
 )  # fmt: skip
+_NO_DATASETS = (
+    "folders of many files are not written yet: split the rows and call write_table for each part, with a path such as "
+    "'city=Lima/part-0.parquet'"
+)
 _NOT_FOR_WRITING = {
     "allow_truncated_timestamps": "nothing is ever truncated: leave it out",
+    "basename_template": _NO_DATASETS,
     "coerce_timestamps": "give a schema with the unit, timestamp[us] say",
+    "columns": "every column of the data is written: select them before, or name them in schema",
     "encryption_properties": "keys go into encryption=pyparq.EncryptionProperties(...)",
     "filesystem": "give a URL or an open file as the target",
+    "engine": "pyparq is the engine: leave it out",
+    "existing_data_behavior": _NO_DATASETS,
     "flavor": "names are kept as they are: leave it out",
+    "mode": "a file that is there is replaced when the new one is complete: leave it out",
+    "partition_by": _NO_DATASETS,
+    "partition_cols": _NO_DATASETS,
+    "partitioning": _NO_DATASETS,
     "use_byte_stream_split": "name columns in column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
     "use_compliant_nested_type": "lists always have the standard form: leave it out",
     "version": "every type is written as it is: leave it out",
     "write_batch_size": "pages are cut by data_page_size and max_rows_per_page",
 }
+_OF_A_SCAN = "it is not for opening a file: give it to read() or scan() of the open file, or to read_table()"
 _NOT_FOR_READING = {
     "buffer_size": "only the bytes that are needed are read: leave it out",
+    "columns": _OF_A_SCAN,
     "decryption_properties": "keys go into decryption=pyparq.DecryptionProperties(...)",
+    "engine": "pyparq is the engine: leave it out",
     "filesystem": "give a URL or an open file as the source",
+    "filters": _OF_A_SCAN,
+    "limit": _OF_A_SCAN,
     "memory_map": "only the bytes that are needed are read: leave it out",
     "page_checksum_verification": "it is called verify_checksums, and on by default",
-    "partitioning": "a source is one file",
+    "partitioning": "a source is one file: read each file of a folder by itself",
     "pre_buffer": "near ranges are always read together: leave it out",
+    "row_groups": _OF_A_SCAN,
+    "rows": _OF_A_SCAN,
     "schema": "columns come in the file's own types: leave it out",
-    "thrift_container_size_limit": "caps are given in limits=pyparq.limits.Limits(...)",
-    "thrift_string_size_limit": "caps are given in limits=pyparq.limits.Limits(...)",
+    "thrift_container_size_limit": "caps are given in limits=pyparq.Limits(...)",
+    "thrift_string_size_limit": "caps are given in limits=pyparq.Limits(...)",
     "use_pandas_metadata": "to_pandas() heeds it always: leave it out",
 }
 """Options of pyarrow that have no counterpart, and what to do without."""
 
 
-def _hint(name: str, hints: Mapping[str, str]) -> str:
-    return f"; {hints[name]}" if name in hints else ""
+def _check_known(
+    kind: str, given: Mapping[str, Any], known: Sequence[str], parameters: Sequence[str], hints: Mapping[str, str]
+) -> None:
+    for name in given:
+        if name not in known:
+            raise OptionError(f"unknown {kind} option {name!r}{_meant(name, known, parameters, hints)}")
+
+
+def _meant(name: str, known: Sequence[str], parameters: Sequence[str], hints: Mapping[str, str]) -> str:
+    """What to write in place of ``name``: options, parameters and the names of others are searched together."""
+    if name in hints:
+        return f"; {hints[name]}"
+    found = near(name, [*known, *parameters, *hints])
+    if found and found[0] in hints and found[0] not in parameters:
+        return f"; did you mean {found[0]!r}? {hints[found[0]]}"
+    return near_matches(name, [*known, *parameters], "options")
 
 
 _FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync")
@@ -352,23 +404,28 @@ class ReadOptions:
     """Ranges with at most this many bytes between them become one request; ``None``: 4 KiB on local files, 1 MiB on
     remote ones."""
     use_statistics: bool = True
+    """Prune row groups by the statistics of their column chunks."""
     use_bloom_filters: bool = True
+    """Prune row groups by Bloom filters."""
     use_dictionaries: bool = True
     """Prune row groups by dictionary pages."""
     use_page_index: bool = True
+    """Prune pages by ColumnIndex, and read those that are left by OffsetIndex."""
     use_threads: bool = True
-    coerce_int96_timestamp_unit: str = "ns"
+    """Read and decode column chunks side by side."""
+    coerce_int96_timestamp_unit: TimeUnit = "ns"
     """Unit in which INT96 timestamps are read: ``s ms us ns``. Nanoseconds in 64 bits reach from 1677 to 2262 only;
     instants beyond wrap around."""
-    read_dictionary: Sequence[ColumnName] = ()
-    """BYTE_ARRAY columns (names or paths) to return as Arrow dictionary arrays, without spelling their values out."""
+    read_dictionary: Names = ()
+    """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays, without spelling their values out."""
     use_arrow_schema: bool = True
     """Restore what ``ARROW:schema`` says beyond the file's own schema. It is a hint: what does not fit is ignored."""
-    binary_columns: Sequence[ColumnName] = ()
-    """Text columns (names or paths; a group's path for all text below it) to read as binary: their bytes are not
+    binary_columns: Names = ()
+    """Text columns (dotted paths; a group's path for all text below it) to read as binary: their bytes are not
     checked to be UTF-8, and filters compare them with bytes."""
     limits: Limits = DEFAULT_LIMITS
-    decryption: Any = None
+    """What a file may make the reader allocate, nest or count, at most: :class:`pyparq.Limits`."""
+    decryption: DecryptionProperties | None = None
     """Keys of an encrypted file: :class:`pyparq.DecryptionProperties`."""
 
     def __post_init__(self) -> None:
@@ -386,19 +443,22 @@ class ReadOptions:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if not isinstance(self.limits, Limits):
-            raise OptionError(f"limits must be pyparq.limits.Limits, not {self.limits!r}")
+            raise OptionError(f"limits must be pyparq.Limits, not {self.limits!r}")
 
     @classmethod
     def make(cls, options: Mapping[str, Any]) -> Self:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
         if not options:
             return cast(Self, _defaults())
-        known = [f.name for f in fields(cls)]
-        for name in options:
-            if name not in known:
-                hint = _hint(name, _NOT_FOR_READING) or near_matches(name, known, "options")
-                raise OptionError(f"unknown read option {name!r}{hint}")
+        cls.check_known(options)
         return cls(**options)
+
+    @classmethod
+    def check_known(cls, options: Mapping[str, Any], parameters: Sequence[str] = ()) -> None:
+        """Raise :class:`OptionError` for a name that is no option. ``parameters`` of the function that was called may
+        have been meant too."""
+        if options:
+            _check_known("read", options, [f.name for f in fields(cls)], parameters, _NOT_FOR_READING)
 
 
 @cache

@@ -92,7 +92,7 @@ def refused(code: int, *args: Any) -> str:
 
 def shell(*args: Any, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own."""
-    command = [sys.executable, "-c", "import sys; from pyparq.cli import main; sys.exit(main())", *map(str, args)]
+    command = [sys.executable, "-m", "pyparq", *map(str, args)]
     return subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=120, check=False
     )
@@ -103,7 +103,7 @@ def terminal(*args: Any, columns: int = 80) -> str:
     import pty
 
     leader, follower = pty.openpty()
-    command = [sys.executable, "-c", "import sys; from pyparq.cli import main; sys.exit(main())", *map(str, args)]
+    command = [sys.executable, "-m", "pyparq", *map(str, args)]
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color"}
     environment.pop("NO_COLOR", None)
     with subprocess.Popen(command, stdout=follower, stderr=subprocess.PIPE, env=environment) as process:

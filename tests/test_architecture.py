@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "errors", "forks", "printing", "text"],
+    ["_version", "errors", "forks", "option_help", "printing", "text"],
     ["later", "limits", "threads"],
     ["cdata"],
     ["options"],
@@ -35,18 +35,22 @@ LAYERS = [
     ["columns", "io"],
     ["decimals"],
     ["filters", "ingest"],
-    ["convert", "equality"],
+    ["arguments", "convert", "equality"],
     ["frame_types"],
     ["cells", "frame"],
     ["preview"],
     ["read", "write"],
     ["api"],
     ["cli"],
+    ["__main__"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Methods of Schema, Column, Table and the thrift codec that need a higher layer when called, never on import.
+# Never on import: methods of Schema, Column, Table and the thrift codec that need a higher layer when called, and the
+# types of options, which only type checkers ask for.
 LAZY = {
+    ("options", "arguments"),
+    ("options", "encryption"),
     ("schemas", "exchange"),
     *((here, there) for here in ("column", "chunked", "tabular", "table") for there in ("convert", "columns")),
     *((here, there) for here in ("chunked", "tabular") for there in ("equality", "preview")),

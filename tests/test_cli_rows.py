@@ -10,11 +10,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from cli_files import as_json, ok, refused, run, sample, write_sample
+
+from pyparq.cli.cells import csv_cell
+from pyparq.cli.export import csv_lines, json_lines
+from pyparq.cli.values import cell_format, cell_json
+from pyparq.convert import column_to_pylist
+from pyparq.read.file import ParquetFile
 
 
 @pytest.fixture(scope="module")
@@ -275,3 +282,78 @@ def test_csv_is_refused_before_its_first_line(tmp_path: Path) -> None:
         assert ok("head", tmp_path / "inside.parquet", "--csv", "-c", "a") == "a\n1\n"
     pq.write_table(pa.table({"s": fine}), tmp_path / "fine.parquet")
     assert ok("head", tmp_path / "fine.parquet", "--csv") == 's\n"{""x"": {""x"": 1}}"\n'
+
+
+def one_by_one(schema: Any, batches: Any, is_json: bool) -> str:
+    """CSV and JSON a Python object at a time, as plainly as can be."""
+    formats = [(cell_json if is_json else cell_format)(field.type) for field in schema.fields]
+    lines = []
+    for batch in batches:
+        lists = [column_to_pylist(column) for column in batch.columns]
+        for row in range(batch.num_rows):
+            cells = [None if v[row] is None else form(v[row]) for form, v in zip(formats, lists, strict=True)]
+            if is_json:
+                lines.append(json.dumps(dict(zip(schema.names, cells, strict=True)), ensure_ascii=False))
+            else:
+                lines.append(",".join("" if cell is None else csv_cell(cell) for cell in cells))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def varied(rows: int) -> pa.Table:
+    """Every kind of column, few and many values, with and without nulls, and texts of every awkward sort."""
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(-(2**62), 2**62, rows)
+    words = ["", " ", "a", "a,b", 'say "so"', "two\nlines", "cr\r", "\ttab", "\u00a0nbsp", "em\u2003", "\u3000", "日本",
+             "\u3042", "back\\slash", "\x01", "end ", "é", "\U0001f600", "x" * 300]  # fmt: skip
+    floats = rng.normal(size=rows) * 10.0 ** rng.integers(-9, 20, rows)
+    floats[:8] = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e16, 1e-5, 5e-324]
+    moments = numbers // 2**20
+    columns = {
+        "i8": pa.array(numbers % 100, pa.int8()), "i64": pa.array(numbers), "u64": pa.array(numbers.astype(np.uint64)),
+        "f64": pa.array(floats, from_pandas=False), "f32": pa.array(floats.astype(np.float32), from_pandas=False),
+        "f16": pa.array(floats.astype(np.float16)), "few": pa.array(np.round(floats[:5])[numbers % 5]),
+        "bool": pa.array(numbers % 2 == 0), "date": pa.array((numbers % 10**6).astype("M8[D]")),
+        "s": pa.array((moments // 10**6).astype("M8[s]")), "ms": pa.array((moments // 10**3).astype("M8[ms]")),
+        "us": pa.array(moments.astype("M8[us]"), pa.timestamp("us", "UTC")), "ns": pa.array(numbers.astype("M8[ns]")),
+        "zone": pa.array(moments.astype("M8[us]"), pa.timestamp("us", "Asia/Tokyo")),
+        "whole": pa.array((moments // 10**6 * 10**6).astype("M8[us]")), "far": pa.array(numbers.astype("M8[us]")),
+        "time": pa.array(np.abs(moments) % 86_400_000_000, pa.time64("us")), "null": pa.nulls(rows),
+        "decimal": pa.array([Decimal(int(n)) / 1000 for n in numbers % 10**9], pa.decimal128(20, 3)),
+        "text": pa.array([words[n % len(words)] for n in numbers]), "many": pa.array([f"{n},é" for n in numbers]),
+        "plain": pa.array([f"k{n}" for n in numbers]), "raw": pa.array([bytes([n % 256, 0]) for n in numbers]),
+        "fixed": pa.array([int(n % 2**16).to_bytes(2, "big") for n in numbers], pa.binary(2)),
+        "word": pa.array([words[n % 7] for n in numbers]).dictionary_encode(),
+        "list": pa.array([[n, None] if n % 3 else None for n in numbers.tolist()]),
+        "struct": pa.array([{"x": words[n % len(words)]} for n in numbers]),
+    }  # fmt: skip
+    mask = numbers % 4 == 0
+    others = {name: column for name, column in columns.items() if name not in ("null", "word", "zone")}
+    holes = {f"{name} holes": pc.if_else(mask, None, column) for name, column in others.items()}
+    return pa.table(columns | holes)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3000])
+def test_columns_at_a_time_write_what_values_one_by_one_do(tmp_path: Path, rows: int) -> None:
+    table = varied(max(rows, 8)).slice(0, rows)
+    path = tmp_path / "varied.parquet"
+    pq.write_table(table, path, row_group_size=1700)
+    with ParquetFile(path) as file:
+        schema, batches = file.schema_arrow, list(file.scan().batches(None))
+        sliced = [batch.slice(5, batch.num_rows - 5) for batch in batches if batch.num_rows > 5]
+        for given in (batches, sliced):
+            as_lines = b"".join(json_lines(schema, given)).decode()
+            assert as_lines == one_by_one(schema, given, is_json=True)
+            head, _, as_csv = b"".join(csv_lines(schema, given)).decode().partition("\n")
+            assert head == ",".join(map(csv_cell, schema.names))
+            assert as_csv == one_by_one(schema, given, is_json=False)
+            found = list(csv.reader(io.StringIO(as_csv, newline="")))
+            assert all(len(row) == len(schema.names) for row in found)
+            assert len(found) == sum(batch.num_rows for batch in given)
+
+
+def test_progress_tells_rows_and_how_much_is_done(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[float, int]] = []
+    monkeypatch.setattr("pyparq.cli.progress.Busy.show", lambda self, share, rows: seen.append((share, rows)))
+    assert len(ok("query", file, "-w", "small > 0", "--csv").splitlines()) == 1 + seen[-1][1]
+    assert [share for share, _ in seen] == [1500 / 4000, 3000 / 4000, 1.0]
+    assert seen == sorted(seen)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from cli_files import ok, plain, refused, run, shell, terminal, write_sample
 
+from pyparq.cli import _requirement, missing_extra
 from pyparq.cli.progress import Busy, track
-from pyparq.cli.table import fit
+from pyparq.cli.table import fit, folded
 from pyparq.cli.text import cut, visible, width
 
 
@@ -107,7 +110,26 @@ def test_a_missing_extra_is_said_in_one_line(file: Path, missing: str) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == f"pyparq: error: the command line needs {missing}: pip install 'pyparq[cli]'\n"
+    assert result.stderr == f"pyparq: error: the command line needs {missing}: pip install {_requirement()}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (None, "'pyparq[cli]'"),
+        ({"url": "file:///home/me/pyparq", "dir_info": {"editable": True}}, "-e '/home/me/pyparq[cli]'"),
+        ({"url": "file:///home/me/my%20clone", "dir_info": {}}, "'/home/me/my clone[cli]'"),
+        ({"url": "https://host/me/pyparq.git", "vcs_info": {"vcs": "git"}},
+         "'pyparq[cli] @ git+https://host/me/pyparq.git'"),
+    ],
+)  # fmt: skip
+def test_the_hint_is_for_the_way_it_was_installed(source: Any, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            return None if source is None else json.dumps(source)
+
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed())
+    assert missing_extra(ImportError("no", name="click")) == f"the command line needs click: pip install {told}"
 
 
 def test_help_and_pipes_import_neither_rich_nor_sqlglot(file: Path) -> None:
@@ -122,10 +144,36 @@ def test_help_and_pipes_import_neither_rich_nor_sqlglot(file: Path) -> None:
 
 
 def test_a_closed_pipe_is_quiet(file: Path) -> None:
-    command = f"{sys.executable} -c 'import sys; from pyparq.cli import main; sys.exit(main())' query {file} --json"
-    done = subprocess.run(["bash", "-c", f"{command} | head -1"], capture_output=True, text=True, check=False)
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stderr == ""
+    """And no failure: every command, help, errors and what stands behind a long table."""
+    for arguments in (
+        f"meta {file}", f"schema {file}", f"pages {file}", f"index {file}", f"bloom {file}", f"head {file} -n 4000",
+        f"query {file} --json", f"query {file} --limit 0", f"query {file} --csv", f"explain {file}", "--help",
+        f"meta {file} --json", f"meta {file} --traceback", "query --help",
+    ):  # fmt: skip
+        command = f"set -o pipefail; {sys.executable} -m pyparq {arguments} | head -1"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 1), arguments
+
+
+def test_a_pipe_that_nobody_reads(file: Path) -> None:
+    for arguments in (f"meta {file}", f"query {file} --csv"):
+        command = f"set -o pipefail; {sys.executable} -m pyparq {arguments} | true"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+
+
+def test_a_full_disk_is_an_error(file: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    command = f"{sys.executable} -m pyparq meta {file} > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+
+
+def test_python_m_pyparq(file: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "pyparq", "schema", str(file)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", ok("schema", file))
 
 
 # ---- terminals
@@ -145,10 +193,35 @@ def test_terminal_tables_fit_and_are_coloured(file: Path) -> None:
     assert "odd name, é" in piped
 
 
-@pytest.mark.parametrize("command", ["meta", "schema", "pages", "index", "bloom"])
-def test_terminal_tables_of_metadata_fit(file: Path, command: str) -> None:
-    lines = plain(terminal(command, file, columns=100)).splitlines()
-    assert all(width(line) <= 100 for line in lines if not line.startswith(("row group", "/")))
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("command", ["meta", "schema", "pages", "index", "bloom", "head", "explain"])
+def test_terminal_tables_of_metadata_fit(file: Path, command: str, columns: int) -> None:
+    lines = plain(terminal(command, file, columns=columns)).splitlines()
+    assert [line for line in lines if width(line) > columns] == []
+
+
+def test_types_are_folded_and_never_cut(tmp_path: Path) -> None:
+    types = [pa.decimal128(38, 10), pa.timestamp("ns", "America/Argentina/Buenos_Aires"), pa.binary(12), pa.uint16()]
+    types += [pa.list_(pa.struct([("a_long_name", pa.decimal128(20, 2))]))]
+    names = [f"{'a_long_name_of_column_' * 2}{k}" for k in range(len(types))]
+    table = pa.table([pa.array([None], type_) for type_ in types], names)
+    path = tmp_path / "types.parquet"
+    pq.write_table(table, path, write_page_index=True, use_dictionary=False)
+    for command in ("schema", "meta"):
+        shown = plain(terminal(command, path, columns=80))
+        assert [line for line in shown.splitlines() if width(line) > 80] == []
+        assert "…" not in shown.split("ARROW:schema")[0] + shown.split("columns\n")[-1], command
+    wide = plain(terminal("schema", path, columns=400))
+    assert "timestamp[ns, tz=UTC]" in wide
+    assert "FIXED_LEN_BYTE_ARRAY(16)" in wide
+    assert all(name in wide for name in names)
+
+
+def test_explain_fits_where_its_stages_do_not(file: Path) -> None:
+    query = ("explain", file, "-w", "id = 3 AND day > DATE '2020-01-05' AND note IN ('note 1', 'note 2', 'note 3')")
+    lines = plain(terminal(*query, columns=60)).splitlines()
+    assert [line for line in lines if width(line) > 60] == []
+    assert any(line.startswith("  index ") for line in lines)
 
 
 def test_wide_files_stay_short_on_a_terminal(wide: Path) -> None:
@@ -172,11 +245,24 @@ def test_wide_files_are_whole_in_a_pipe(wide: Path) -> None:
 
 
 def test_fit_takes_from_the_widest_first() -> None:
-    assert fit([10, 40, 30], [True, True, True], 60) == [10, 25, 25]
-    assert fit([10, 40, 30], [False, True, False], 60) == [10, 20, 30]
-    assert fit([10, 40, 30], [True, True, True], 80) == [10, 40, 30]
-    assert sum(fit([100, 50, 9, 70], [True] * 4, 61)) == 61
-    assert fit([50, 50], [True, False], 10) == [10, 50]
+    assert fit([10, 40, 30], [10, 10, 10], 60) == [10, 25, 25]
+    assert fit([10, 40, 30], [0, 10, 0], 60) == [10, 20, 30]
+    assert fit([10, 40, 30], [10, 10, 10], 80) == [10, 40, 30]
+    assert sum(fit([100, 50, 9, 70], [10] * 4, 61)) == 61
+    assert fit([50, 50], [10, 0], 10) == [10, 50]
+    assert fit([50, 50], [20, 10], 10) == [20, 10]
+
+
+def test_folded_keeps_every_letter() -> None:
+    assert folded("timestamp[us, tz=UTC]", 15) == ["timestamp[us,", "tz=UTC]"]
+    assert folded("FIXED_LEN_BYTE_ARRAY(16)", 15) == ["FIXED_LEN_BYTE_", "ARRAY(16)"]
+    assert folded("    element.of.a.list", 12) == ["    element.", "    of.a.", "    list"]
+    assert folded("日本語です", 4) == ["日本", "語で", "す"]
+    for room in range(5, 40):
+        text = "map<string, struct<a: decimal(9, 2), bb: fixed_size_binary[12]>>"
+        lines = folded(text, room)
+        assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+        assert all(width(line) <= room for line in lines)
 
 
 def test_cut_and_width_count_cells() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cli_files import ok, refused, write_sample
 
@@ -175,3 +177,67 @@ def test_names_with_dots_and_paths(sample: Path) -> None:
         assert repr(parse_where("st.x = 1", file.schema)) == "(col('st.x') == 1)"
         assert repr(parse_where('"st"."x" = 1', file.schema)) == "(col('st', 'x') == 1)"
         assert repr(parse_where("id = 1 -- comment", file.schema)) == "(col('id') == 1)"
+
+
+WORDS = {
+    'city = "Lima"': "for the text write 'Lima'",
+    "city = Lima": "for the text write 'Lima'",
+    '"Lima" = city': "for the text write 'Lima'",
+    "city IN (Lima, 'x')": "text is written 'Lima'",
+    '"city = "Lima""': "it stands in quotes as a whole: leave these out",
+    "'city = 1'": "leave these out",
+    "city = 'Lima": "a quote is not closed; text is written 'Lima'",
+    "city = 'O'Higgins'": "a quote is not closed",
+    "city = `Lima`": "a backtick is no quote here",
+    "where id = 1": "leave the word WHERE out",
+    "select id from t where id = 1": "write the condition alone",
+    "id IN 1": "IN takes a list in brackets: IN (1, 2)",
+    "id = 1 AND": "a condition looks like city = 'Lima'",
+    "id = 1 AND between > 2": 'between is a word of SQL: write the column as "between"',
+}
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_messages_show_what_to_write(words: Path, text: str) -> None:
+    assert WORDS[text] in refused(2, "query", words, "-w", text)
+
+
+@pytest.mark.parametrize(
+    "name", ["order", "select", "group", "desc", "limit", "table", "from", "end", "case", "user", "date"]
+)
+def test_columns_called_like_words_of_sql(words: Path, name: str) -> None:
+    for text in (
+        f"{name} = 7",
+        f"id = 1 AND {name} > 6",
+        f'"{name}" = 7',
+        f"{name} BETWEEN 7 AND 7",
+        f"NOT {name} = 6",
+    ):
+        assert len(ok("query", words, "-w", text, "--json", "-c", "id").splitlines()) == 1, text
+        assert ok("query", words, "-w", text.replace("7", "8").replace("6", "7"), "--json", "-c", "id") in (
+            "",
+            '{"id": 1}\n',
+        )
+    assert ok("query", words, "-w", f"{name} = 8", "--json") == ""
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    names = (
+        "order",
+        "select",
+        "group",
+        "desc",
+        "limit",
+        "table",
+        "from",
+        "end",
+        "case",
+        "user",
+        "date",
+        "in",
+        "between",
+    )
+    path = tmp_path_factory.mktemp("words") / "words.parquet"
+    pq.write_table(pa.table({"city": ["Lima"], "id": [1], **{name: [7] for name in names}}), path)
+    return path

@@ -535,3 +535,54 @@ def test_plain_binary_take(values: list[bytes], data: st.DataObject) -> None:
 def test_plain_binary_take_refuses_rows_that_do_not_ascend(places: list[int]) -> None:
     with pytest.raises(kernels.KernelError, match="ascend"):
         kernels.plain_binary_take(b"\1\0\0\0x" * 3, 3, np.array(places, np.int64))
+
+
+# --- numbers as text ---
+
+
+def _texts(values: Any) -> list[str]:
+    offsets, data = kernels.number_texts(values)
+    text = data.tobytes().decode()
+    return [text[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("type_", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_number_texts_of_integers(type_: str) -> None:
+    limits = np.iinfo(type_)
+    values = np.random.default_rng(1).integers(limits.min, limits.max, 500, dtype=type_, endpoint=True)
+    values[:3] = [limits.min, limits.max, 0]
+    assert _texts(values) == list(map(str, values.tolist()))
+    assert _texts(values[:0]) == []
+
+
+def test_number_texts_of_floats_are_pythons() -> None:
+    rng = np.random.default_rng(2)
+    bits = rng.integers(0, 2**64, 20_000, dtype=np.uint64).view(np.float64)
+    spread = rng.normal(size=20_000) * 10.0 ** rng.integers(-7, 18, 20_000)
+    edges = [
+        0.0,
+        -0.0,
+        1e-4,
+        9.99e-5,
+        2.0**53 - 1,
+        2.0**53,
+        1e16,
+        5e-324,
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.1,
+        4503599627370497.5,
+    ]
+    values = np.concatenate([bits, spread, np.round(spread[:5000], 2), edges])
+    found = _texts(values)
+    assert [(a, b) for a, b in zip(found, map(repr, values.tolist()), strict=True) if a not in ("", b)] == []
+    plain = (np.abs(values) >= 1e-4) & (np.abs(values) < 2.0**53)
+    if found[-2] != "":  # the C++ library has shortest texts
+        assert [bool(text) for text in found] == (plain | (values == 0)).tolist()
+    with np.errstate(all="ignore"):
+        narrow = values.astype(np.float32)
+    assert [(a, b) for a, b in zip(_texts(narrow), map(str, narrow), strict=True) if a not in ("", b)] == []
+    assert _texts(np.array([1.5], np.float16)) == [""]
+    with pytest.raises(TypeError):
+        kernels.number_texts(np.zeros((2, 2)))

@@ -20,7 +20,7 @@ from written import written
 
 import pyparq
 from pyparq import col
-from pyparq.errors import ColumnNotFoundError, OptionError
+from pyparq.errors import ColumnNotFoundError, OptionError, ParquetError
 from pyparq.filters.bloom import MOST_LITERALS
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
@@ -259,3 +259,38 @@ def test_what_others_never_let_go_of_is_not_reported_at_exit() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert (found.stdout, found.stderr) == ("", "")
+
+
+def _first_all_null(rows: bool) -> None:
+    with pyparq.ParquetWriter(io.BytesIO()) as writer:
+        writer.write([{"a": None}] if rows else {"a": [None, None]})
+        writer.write([{"a": 1}] if rows else {"a": [1, 2]})
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_messages_say_what_to_write(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pyparq.write_table({"a": [1]}, path)
+    calls: list[tuple[Any, str]] = [
+        (lambda: pyparq.read_table(path.open()), r"text mode: open it with open\(path, 'rb'\)"),
+        (lambda: pyparq.read_table(io.StringIO("abc")), r"open\(path, 'rb'\)"),
+        (lambda: pyparq.read_table((tmp_path / "new").open("wb")), "for writing alone: open it with"),
+        (lambda: pyparq.write_table({"a": [1]}, (tmp_path / "new").open("w")), r"open\(path, 'wb'\)"),
+        (lambda: pyparq.write_table({"a": [1]}, io.StringIO()), r"open\(path, 'wb'\)"),
+        (lambda: pyparq.write_table({"a": [1]}, path.open("rb")), "for reading alone: open it with"),
+        (lambda: _first_all_null(rows=False), "give the writer a schema, such as schema={'a': 'int64.'}"),
+        (lambda: _first_all_null(rows=True), "give the writer a schema, such as schema={'a': 'int64.'}"),
+        (lambda: pyparq.write_table(path, {"a": [1]}), "takes the data first"),
+        (lambda: pyparq.ParquetWriter({"a": "int64"}, path), "takes where to write first"),
+        (lambda: pyparq.ParquetWriter(path, {"a": [1]}), "a type is text such as 'int64'"),
+        (lambda: pyparq.read_table([path, path]), "one source at a time"),
+        (lambda: pyparq.read_table(path, col("a") > 0), r"give it as filters=\.\.\."),
+        (lambda: pyparq.read_table(path, [("a", ">", 0)]), r"give it as filters=\.\.\."),
+        (lambda: pyparq.read_table(path, "a"), r"did you mean \['a'\]"),
+    ]  # fmt: skip
+    for call, told in calls:
+        with pytest.raises(ParquetError, match=told):
+            call()
+    with pytest.raises(IsADirectoryError, match="a source is one file"):
+        pyparq.read_table(tmp_path)
+    assert pyparq.read_table(path).to_pydict() == {"a": [1]}

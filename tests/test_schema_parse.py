@@ -52,8 +52,11 @@ BAD = {
     "decimal33(5)": "unknown type", "struct<>": "not a field name", "struct<a: int8, a: int8>": "share a name",
     "int64 x": "left over", "": "more expected", "map<string?,int8>": "key cannot be nullable",
     "timestamp[us,]": "time zone is missing", "fixed[0]": "at least 1", "fixed[x]": "not a number",
-    "time32[us]": "unit",    "list": "'<' expected", "int64??": "left over", "fixed[99999999999]": "not a number",
-    "list<<int8>>": "unknown type",
+    "time32[us]": "unit",    "list": "write list<int64?>", "int64??": "left over", "fixed[99999999999]": "not a number",
+    "list<<int8>>": "unknown type", "int": "write int8, int16, int32 or int64",
+    "map<string, integer>": "write int8, int16",
+    "timestamp": "write timestamp[us] (local time) or timestamp[us, UTC]", "decimal?": "write decimal(9,2)",
+    "list<text>": "write string", "time": "write time[us]",
 }  # fmt: skip
 
 
@@ -76,7 +79,18 @@ def test_other_forms() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [5, "int64", {"a": object}, {1: "int64"}, [("a", "int64"), ("a", "int8")], [3], {"a": complex}]
+    "spec",
+    [
+        5,
+        "int64",
+        {"a": object},
+        {"a": str},
+        {"a": None},
+        {1: "int64"},
+        [("a", "int64"), ("a", "int8")],
+        [3],
+        {"a": complex},
+    ],
 )
 def test_bad_specs(spec: object) -> None:
     with pytest.raises(SchemaError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, TextIO
 
@@ -47,6 +49,14 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _pipes():  # --help and --version print here
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _pipes():
+            return super().invoke(ctx)
+
     def main(
         self,
         args: Sequence[str] | None = None,
@@ -63,15 +73,47 @@ class LazyGroup(click.Group):
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
-                result = super().main(arguments, prog_name, complete_var, False, **extra)
-                sys.stdout.flush()
+                with _pipes():
+                    result = super().main(arguments, prog_name, complete_var, False, **extra)
+                    sys.stdout.flush()
         except BaseException as error:
-            if wanted or not standalone_mode:
+            if not standalone_mode:
+                raise
+            if isinstance(error, ReaderLeft):
+                sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (Python writes what is left to it at exit)
+                sys.exit(0)
+            if wanted:
                 raise
             sys.exit(_report(error))
         if not standalone_mode:
             return result
         sys.exit(result if isinstance(result, int) else 0)
+
+
+class ReaderLeft(Exception):
+    """Whoever reads stdout has seen enough (``| head``): no failure of ours."""
+
+
+@contextmanager
+def _pipes() -> Iterator[None]:
+    """Tell a broken stdout from other broken pipes, before click takes both for failures."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.EINVAL) and _is_broken(sys.stdout):  # (Windows says EINVAL)
+            raise ReaderLeft from error
+        raise
+
+
+def _is_broken(out: TextIO) -> bool:
+    try:
+        poll = select.poll()
+        poll.register(out.fileno(), select.POLLOUT)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    except AttributeError:  # a system without poll
+        return True
+    except (OSError, ValueError):  # no file
+        return False
 
 
 def _report(error: BaseException) -> int:
@@ -108,10 +150,6 @@ def _report(error: BaseException) -> int:
 
 
 def _os_error(error: OSError) -> int:
-    if error.errno == errno.EPIPE:
-        # The reader of a pipe went away (| head): quietly, also when Python closes stdout at exit.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        return FAILED
     if isinstance(error, FileNotFoundError) and not error.strerror:  # fsspec's say the path alone
         return _complain(f"No such file: {error}", FAILED)
     reason = error.strerror or str(error) or type(error).__name__
@@ -123,7 +161,8 @@ def _hint(error: click.UsageError) -> str:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(f"pyparq: error: {one_line(message)}", err=True)
+    with suppress(BrokenPipeError):
+        click.echo(f"pyparq: error: {one_line(message)}", err=True)
     return code
 
 

@@ -98,7 +98,7 @@ def _print(parquet: Any, filters: list[dict[str, Any]], layout: str | None, aske
         emit(f"no Bloom filter in {count(asked, 'column chunk')}")
         return
     grid = Grid(
-        headings(">group|~column|?~type|?>offset|?>bytes|>bitset|>bits set|>distinct, about|?>values|>false positives")
+        headings(">group|=column|=type|??>offset|??>bytes|>bitset|>bits set|>distinct, about|?>values|>false positives")
     )
     for f in filters:
         leaf = parquet.schema.leaves[f["column"]]
@@ -167,7 +167,7 @@ def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_
             grid.add(str(k), f"{parquet.metadata.row_group(k).num_rows:,}", answer)
         show(grid)
     else:
-        grid = Grid(headings("~value|in the file|maybe in row groups|certainly not in|no filter in"))
+        grid = Grid(headings("=value|in the file|maybe in row groups|certainly not in|no filter in"))
         for text, row in zip(texts, answers, strict=True):
             parts = [
                 [str(k) for k, a in zip(groups, row, strict=True) if a == kind] for kind in (MAYBE, NOT, NO_FILTER)

@@ -118,10 +118,10 @@ def summary(parquet: Any, leaf: Any, groups: Sequence[int]) -> Summary:
     found.page_index = _page_index(known)
     bounds = bounds_of_chunks(type_, metas, file.column_order(leaf), file.created_by)
     found.nulls = int(bounds.null_counts.sum()) if bool((bounds.null_counts >= 0).all()) else -1
-    usable = bounds.has_bounds
+    usable, order = bounds.has_bounds, file.column_order(leaf)
     if bool(usable.any()) and bool((usable | bounds.all_null).all()):
-        found.minimum = bound_text(type_, min(bounds.mins[usable].tolist()), BOUND)
-        found.maximum = bound_text(type_, max(bounds.maxs[usable].tolist()), BOUND)
+        found.minimum = bound_text(type_, min(bounds.mins[usable].tolist()), order, BOUND)
+        found.maximum = bound_text(type_, max(bounds.maxs[usable].tolist()), order, BOUND)
     return found
 
 
@@ -140,7 +140,8 @@ def bound_texts(parquet: Any, leaf: Any, k: int) -> tuple[str, str]:
     bounds = parquet.metadata.row_group(k).column(leaf.column).bounds
     if not bounds.has_bounds[0]:
         return "-", "-"
-    return bound_text(leaf.type, bounds.mins[0], BOUND), bound_text(leaf.type, bounds.maxs[0], BOUND)
+    order = parquet._file.column_order(leaf)
+    return bound_text(leaf.type, bounds.mins[0], order, BOUND), bound_text(leaf.type, bounds.maxs[0], order, BOUND)
 
 
 def describe(parquet: Any, leaf: Any, k: int) -> dict[str, Any] | str:
@@ -151,7 +152,7 @@ def describe(parquet: Any, leaf: Any, k: int) -> dict[str, Any] | str:
     except ParquetError as error:
         return one_line(str(error))
     meta, raw = column._chunk.meta, column.raw
-    statistics, has = meta.statistics, bool(bounds.has_bounds[0])
+    statistics, has, order = meta.statistics, bool(bounds.has_bounds[0]), parquet._file.column_order(leaf)
     return {
         "physical_type": column.physical_type,
         "codec": column.compression,
@@ -160,8 +161,8 @@ def describe(parquet: Any, leaf: Any, k: int) -> dict[str, Any] | str:
         "null_count": _known(bounds.null_counts[0]),
         "nan_count": _known(bounds.nan_counts[0]) if leaf.type.kind in FLOAT_KINDS else None,
         "distinct_count": None if statistics is None else statistics.distinct_count,
-        "min": bound_json(leaf.type, bounds.mins[0]) if has else None,
-        "max": bound_json(leaf.type, bounds.maxs[0]) if has else None,
+        "min": bound_json(leaf.type, bounds.mins[0], order) if has else None,
+        "max": bound_json(leaf.type, bounds.maxs[0], order) if has else None,
         "min_exact": statistics.is_min_value_exact if has else None,
         "max_exact": statistics.is_max_value_exact if has else None,
         "offset": column.file_offset,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pyparq.cli.text import cut, visible
+from pyparq.cli.text import visible
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -151,9 +151,10 @@ def ratio(compressed: int, uncompressed: int) -> str:
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:
     """Lines of ``name  value``, aligned."""
-    from pyparq.cli.table import emit, on_terminal, terminal_width
+    from pyparq.cli.table import emit, folded, on_terminal, terminal_width
 
     longest = max((len(name) for name, _ in pairs), default=0)
-    room = terminal_width() if on_terminal() else 1 << 30
+    room = terminal_width() - longest - 4 if on_terminal() else 1 << 30
     for name, value in pairs:
-        emit(cut(f"  {name.ljust(longest)}  {visible(value)}", room))
+        for n, line in enumerate(folded(visible(value), room)):
+            emit(f"  {('' if n else name).ljust(longest)}  {line}")

@@ -10,7 +10,7 @@ import click
 
 from pyparq.cli.common import COLUMNS, FILE, JSON, ROW_GROUP, WHERE, chosen_row_groups, opened, print_json
 from pyparq.cli.progress import Busy
-from pyparq.cli.table import Grid, emit, headings, show, title
+from pyparq.cli.table import Grid, emit, folded, headings, on_terminal, show, terminal_width, title
 from pyparq.cli.text import cut, visible
 
 LINE = 200
@@ -63,7 +63,27 @@ def print_explanation(explanation: Any, out: IO[str], apart: bool = False) -> No
         predicate=visible(explanation.predicate),
     )
     lines = [cut(line, LINE) for line in str(named).splitlines()]
-    click.echo("\n".join(["", *lines] if apart else lines), file=out)
+    if apart:
+        lines.insert(0, "")
+    if not on_terminal(out):
+        click.echo("\n".join(lines), file=out)
+        return
+    room = terminal_width()
+    table = [k for k, line in enumerate(lines) if line.startswith("  index ")] if explanation.stages else []
+    for k, line in enumerate(lines):
+        if not table or not table[0] <= k < table[0] + 2 + len(explanation.stages):
+            click.echo("\n".join(folded(line, room)), file=out)
+        elif k == table[0]:
+            _show_stages(lines[k : k + 2 + len(explanation.stages)], out)
+
+
+def _show_stages(lines: list[str], out: IO[str]) -> None:
+    """The table of stages: as it is where it fits, else without what is told again at the end."""
+    room = terminal_width()
+    while max(map(len, lines)) > room and "  " in lines[1].strip():
+        at = lines[1].rstrip().rindex("  ")  # where the rule of the last column begins
+        lines = [line[:at] for line in lines]
+    click.echo("\n".join(line.rstrip() for line in lines), file=out)
 
 
 def _reads(scan: Any) -> list[dict[str, Any]]:
@@ -86,7 +106,7 @@ def _reads(scan: Any) -> list[dict[str, Any]]:
 def _print_reads(reads: list[dict[str, Any]]) -> None:
     from pyparq.cli.bloom import ranges
 
-    grid = Grid(headings(">group|step|~column|~pages|>rows|>bytes"))
+    grid = Grid(headings(">group|step|=column|=pages|>rows|>bytes"))
     for read in reads:
         pages = "all" if read["pages"] is None else ranges([str(n) for n in read["pages"]])
         grid.add(str(read["row_group"]), read["step"], read["column"], pages, f"{read['rows']:,}", f"{read['bytes']:,}")

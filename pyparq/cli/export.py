@@ -9,59 +9,51 @@ from typing import Any
 
 import click
 
-from pyparq.cli.values import cell_format, cell_json
 from pyparq.errors import OptionError
 
-_BATCH = 4096
-"""Rows turned into Python objects at a time."""
+CELLS = 1 << 19
+"""Cells put together at a time, at most."""
+FIRST = 1 << 10
+"""Rows of the first piece, so that a pipe has something to show at once."""
 
 
 def pieces(batches: Iterable[Any]) -> Iterator[Any]:
-    """Batches cut small, so that few rows are Python objects at any time."""
+    """Batches cut small: few cells are text at any time."""
+    most = FIRST
     for batch in batches:
-        for start in range(0, batch.num_rows, _BATCH):
-            yield batch.slice(start, min(_BATCH, batch.num_rows - start))
+        start = 0
+        while start < batch.num_rows:
+            piece = batch.slice(start, min(most, batch.num_rows - start))
+            yield piece
+            start += piece.num_rows
+            most = max(CELLS // max(len(batch.columns), 1), FIRST)
 
 
-def json_lines(schema: Any, batches: Iterable[Any]) -> Iterator[str]:
+def json_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
     """One JSON object per row, a line each."""
-    from pyparq.convert import column_to_pylist
+    from pyparq.cli.cells import JSON, cells_of, lines
 
-    names, converters = schema.names, [cell_json(f.type) for f in schema.fields]
+    names = schema.names
     twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
     if twice is not None:
         raise OptionError(f"several columns are called {twice!r}, and a JSON object holds one: take CSV or a table")
+    before = [f"{', ' if k else '{'}{json.dumps(name, ensure_ascii=False)}: " for k, name in enumerate(names)]
     for batch in pieces(batches):
-        lists = [
-            [convert(v) for v in column_to_pylist(column)]
-            for convert, column in zip(converters, batch.columns, strict=True)
-        ]
-        for row in range(batch.num_rows):
-            values = {name: values[row] for name, values in zip(names, lists, strict=True)}
-            yield json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
+        columns = [cells_of(column, JSON) for column in batch.columns]
+        yield lines(columns, before, "}\n" if names else "{}\n", batch.num_rows)
 
 
-def csv_lines(schema: Any, batches: Iterable[Any]) -> Iterator[str]:
+def csv_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
     """CSV (RFC 4180 quoting, lines end in a line feed): a null is empty, an empty string is ``""``."""
-    from pyparq.convert import check_field_names, column_to_pylist
+    from pyparq.cli.cells import CSV, cells_of, csv_cell, lines
+    from pyparq.convert import check_field_names
 
     for field in schema.fields:  # before the line of names: what cannot be shown is refused before anything is
         check_field_names(field.type)
-    formats = [cell_format(f.type) for f in schema.fields]
-    yield ",".join(map(_csv_cell, schema.names)) + "\n"
+    yield (",".join(map(csv_cell, schema.names)) + "\n").encode("utf-8", "surrogatepass")
+    before = ["" if k == 0 else "," for k in range(len(schema.fields))]
     for batch in pieces(batches):
-        lists = [
-            ["" if v is None else _csv_cell(form(v)) for v in column_to_pylist(column)]
-            for form, column in zip(formats, batch.columns, strict=True)
-        ]
-        for row in range(batch.num_rows):
-            yield ",".join([values[row] for values in lists]) + "\n"
-
-
-def _csv_cell(text: str) -> str:
-    if text == "" or text != text.strip() or any(c in text for c in '",\n\r'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
+        yield lines([cells_of(column, CSV) for column in batch.columns], before, "\n", batch.num_rows)
 
 
 def save(path: str, schema: Any, batches: Iterable[Any]) -> int:
@@ -104,13 +96,13 @@ def _save_parquet(path: str, schema: Any, batches: Iterable[Any]) -> None:
             writer.write(Table(schema, [batch]))
 
 
-def _save_lines(path: str, lines: Iterable[str]) -> None:
+def _save_lines(path: str, lines: Iterable[bytes]) -> None:
     from pyparq.io.sink import open_sink
 
     sink = open_sink(path)
     try:
         for line in lines:
-            sink.write([line.encode("utf-8", "surrogatepass")])
+            sink.write([line])
         sink.commit()
     except BaseException:
         sink.abort()

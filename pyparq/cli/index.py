@@ -60,6 +60,7 @@ class _Index:
 
         file, key = parquet._file, (k, leaf.column)
         self.leaf = leaf
+        self.order = file.column_order(leaf)
         self.chunk = file.chunk(k, leaf)
         raw = self.chunk.raw
         self.has_any = bool(raw.offset_index_offset or raw.column_index_offset)
@@ -119,7 +120,7 @@ def _print_index(index: _Index) -> None:
     )
     if locations is None or not len(locations):
         return
-    grid = Grid(headings(">page|>first row|>rows|?>offset|?>bytes|>nulls|>NaNs|~min|~max"))
+    grid = Grid(headings(">page|>first row|>rows|??>offset|?>bytes|>nulls|?>NaNs|~min|~max"))
     for page in _pages(index):
         grid.add(
             str(page["page"]), f"{page['first_row']:,}", f"{page['rows']:,}", str(page["offset"]),
@@ -133,8 +134,10 @@ def _bound_cells(index: _Index, page: dict[str, Any]) -> tuple[str, str]:
     if bounds is None or not bounds.has_bounds[n]:
         text = "(all null)" if page["all_null"] else "-"
         return text, text
-    leaf = index.leaf.type
-    return bound_text(leaf, bounds.mins[n], chunks.BOUND), bound_text(leaf, bounds.maxs[n], chunks.BOUND)
+    minimum, maximum = (
+        bound_text(index.leaf.type, side[n], index.order, chunks.BOUND) for side in (bounds.mins, bounds.maxs)
+    )
+    return minimum, maximum
 
 
 def _pages(index: _Index) -> list[dict[str, Any]]:
@@ -155,8 +158,8 @@ def _pages(index: _Index) -> list[dict[str, Any]]:
                 "null_count": _known(bounds, "null_counts", n),
                 "nan_count": _known(bounds, "nan_counts", n) if floats else None,
                 "all_null": None if bounds is None else bool(bounds.all_null[n]),
-                "min": bound_json(leaf, bounds.mins[n]) if has else None,
-                "max": bound_json(leaf, bounds.maxs[n]) if has else None,
+                "min": bound_json(leaf, bounds.mins[n], index.order) if has else None,
+                "max": bound_json(leaf, bounds.maxs[n], index.order) if has else None,
             }
         )
     return found

@@ -128,7 +128,8 @@ def _print_left_out(number_left: int, noun: str) -> None:
 def _print_columns(parquet: Any, groups: list[int], leaves: Sequence[Any], limit: int) -> None:
     """One line per column, all row groups together."""
     heads = (
-        ">#|~column|?~type|?codec|?~encodings|>values|>nulls|>compressed|?>ratio|~min|~max|page index|>Bloom bytes|~key"
+        ">#|=column|=type|?codec|???=encodings|??>values|>nulls|>compressed|???>ratio|~min|~max|?page index|"
+        "?>Bloom bytes|?=key"
     )
     grid = Grid(headings(heads))
     problems: list[str] = []
@@ -153,8 +154,8 @@ def _print_columns(parquet: Any, groups: list[int], leaves: Sequence[Any], limit
 def _print_chunks(parquet: Any, groups: list[int], leaves: Sequence[Any], limit: int) -> None:
     """One line per column chunk."""
     heads = (
-        ">group|~column|?~type|?codec|?~encodings|>values|>nulls|>NaNs|>offset|>compressed|?>uncompressed|~min|~max|"
-        "?>ColumnIndex|?>OffsetIndex|?>Bloom offset|?>Bloom bytes"
+        ">#|=column|=type|?codec|???=encodings|??>values|>nulls|>compressed|???>ratio|~min|~max|?page index|"
+        "?>Bloom bytes|?=key"
     )
     grid = Grid(headings(heads))
     problems: list[str] = []

@@ -23,7 +23,7 @@ from pyparq.cli.common import (
     ratio,
 )
 from pyparq.cli.progress import Busy
-from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
+from pyparq.cli.table import Grid, emit, headings, on_terminal, say, show, title
 from pyparq.cli.text import count
 from pyparq.cli.walk import PageFacts, walk_headers
 from pyparq.errors import ParquetError
@@ -91,9 +91,11 @@ def _print_chunk(parquet: Any, chunk: Any, pages: Sequence[PageFacts]) -> None:
     )
     why = choice.reason(parquet, chunk, pages)
     if why:
-        emit(f"encoding: {why}")
+        say(f"encoding: {why}")
     grid = Grid(
-        headings(">page|type|~encoding|>values|>nulls|?>rows|>offset|?>header|>compressed|>uncompressed|?>ratio|CRC")
+        headings(
+            ">page|type|=encoding|>values|>nulls|??>rows|?>offset|??>header|>compressed|?>uncompressed|??>ratio|CRC"
+        )
     )
     for page in pages:
         grid.add(

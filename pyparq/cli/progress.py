@@ -17,12 +17,15 @@ DELAY = 1.0
 
 
 class Busy:
-    """``with Busy("reading", total) as busy: ... busy.step()``; without a total, a spinner."""
+    """``with Busy("reading", total) as busy: ... busy.step()``; without a total, a spinner. ``rows``: rows are
+    counted, and shown beside the percentage (:meth:`show`)."""
 
-    def __init__(self, text: str, total: int | None = None) -> None:
+    def __init__(self, text: str, total: int | None = None, *, rows: bool = False) -> None:
         self._text = text
-        self._total = total
-        self._done = 0
+        self._total: float | None = 1.0 if rows else total
+        self._counts_rows = rows
+        self._rows = 0
+        self._done = 0.0
         self._after_fork()
         forks.watch(self)
 
@@ -45,13 +48,15 @@ class Busy:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
         columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
-        if self._total is not None:
+        if self._counts_rows:
+            columns += [BarColumn(), TextColumn("{task.percentage:.0f} %, {task.fields[rows]:,} rows", markup=False)]
+        elif self._total is not None:
             columns += [BarColumn(), MofNCompleteColumn()]
         with self._lock:
             if self._timer is None:  # it ended in the meantime
                 return
             self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._progress.add_task(self._text, total=self._total, completed=self._done)
+            self._task = self._progress.add_task(self._text, total=self._total, completed=self._done, rows=self._rows)
             self._progress.start()
 
     def step(self) -> None:
@@ -59,6 +64,12 @@ class Busy:
         self._done += 1
         if self._progress is not None:
             self._progress.update(self._task, completed=self._done)
+
+    def show(self, share: float, rows: int) -> None:
+        """So much of all is done (0 to 1), and so many rows came of it."""
+        self._done, self._rows = share, rows
+        if self._progress is not None:
+            self._progress.update(self._task, completed=share, rows=rows)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -117,13 +117,15 @@ def make_scan(
 
 def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
     """The batches of a scan, cut off after ``limit`` rows (``None`` or 0: all)."""
-    left = limit or 1 << 62
-    with Busy("reading"):
+    left, rows = limit or 1 << 62, 0
+    with Busy("reading", rows=True) as busy:
         for batch in scan.batches():
             yield batch.slice(0, min(left, batch.num_rows))
             left -= batch.num_rows
             if left <= 0:
                 return
+            rows += batch.num_rows
+            busy.show(max(scan.share_done, rows / limit if limit else 0.0), rows)
 
 
 def _total(parquet: Any, where: str | None, groups: Sequence[int], batches: list[Any], limit: int | None) -> int:
@@ -137,7 +139,8 @@ def _total(parquet: Any, where: str | None, groups: Sequence[int], batches: list
 
 def _stream(schema: Any, batches: Iterator[Any], as_json: bool) -> None:
     lines = json_lines(schema, batches) if as_json else csv_lines(schema, batches)
-    sys.stdout.writelines(lines)
+    for line in lines:
+        sys.stdout.write(line.decode("utf-8", "surrogatepass"))
 
 
 def _save(output: str, scan: Any, limit: int | None) -> None:

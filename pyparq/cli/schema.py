@@ -37,7 +37,7 @@ def schema_command(file: str, columns: list[str], everything: bool, as_json: boo
 def _print(file: str, tree: Any, nodes: list[Any], everything: bool) -> None:
     from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 
-    grid = Grid(headings(">#|~column|?repetition|~physical|~annotation|?>def|?>rep|?>id|~Arrow type"))
+    grid = Grid(headings(">#|=column|repetition|=physical|=annotation|??>def|??>rep|?>id|=Arrow type"))
     limit = SHOWN if on_terminal() and not everything else None
     left_out = 0
     for node in nodes:

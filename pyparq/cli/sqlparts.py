@@ -86,7 +86,9 @@ def value_of(node: Any, column: Node) -> Any:
     if isinstance(node, sql.Cast):
         return _typed(node, kind)
     if is_column(node):
-        raise unsupported(node, "a value is needed here, not another column")
+        raise unsupported(
+            node, f"a value is needed here, not another column; text is written '{parts_of(node)[-1].this}'"
+        )
     raise unsupported(node, "a value is needed here: a number, 'text', TRUE, DATE '…', TIMESTAMP '…', X'00ff'")
 
 

@@ -18,19 +18,22 @@ NULL = "NULL"
 GAP = 2
 LEAST = 10
 """A flexible column is not cut below so many cells."""
+FOLDED = (20, 14, 8)
+"""Nor a column that folds made narrower than these: the first while others can be left out."""
 MANY = 2000
 """Rows from which on even a terminal gets the plain form (styling costs about 0.1 ms a cell)."""
 
 
 @dataclass(slots=True)
 class Heading:
-    """A column of a table. ``right``: align numbers. ``flexible``: may be cut to fit a terminal. ``optional``: may be
-    left out where even that does not help."""
+    """A column of a table. ``right``: align numbers. To fit a terminal it may be cut (``flexible``), folded into
+    several lines (``folds``: names and types, which are never cut), or left out (``optional``: the highest first)."""
 
     title: str
     right: bool = False
     flexible: bool = False
-    optional: bool = False
+    optional: int = 0
+    folds: bool = False
 
 
 @dataclass(slots=True)
@@ -55,13 +58,13 @@ class Grid:
 
 
 def headings(spec: str) -> list[Heading]:
-    """Headings from a short form: titles between ``|``; before a title ``>`` aligns right, ``~`` is flexible, ``?``
-    optional."""
+    """Headings from a short form: titles between ``|``; before a title ``>`` aligns right, ``~`` is flexible, ``=``
+    folds, ``?`` is optional (``??`` is left out before ``?``)."""
     found = []
     for part in spec.split("|"):
-        title = part.lstrip(">~?")
+        title = part.lstrip(">~?=")
         marks = part[: len(part) - len(title)]
-        found.append(Heading(title, ">" in marks, "~" in marks, "?" in marks))
+        found.append(Heading(title, ">" in marks, "~" in marks, marks.count("?"), "=" in marks))
     return found
 
 
@@ -86,27 +89,33 @@ def title(text: str) -> None:
         from rich.console import Console
         from rich.text import Text
 
-        Console(highlight=False).print(Text(visible(text), style="bold"), soft_wrap=True)
+        for line in folded(visible(text), terminal_width()):
+            Console(highlight=False).print(Text(line, style="bold"), soft_wrap=True)
     else:
         emit(visible(text))
+
+
+def say(text: str) -> None:
+    """A line of text, in several where a terminal is narrower."""
+    for line in folded(text, terminal_width()) if on_terminal() else [text]:
+        emit(line)
 
 
 def show(grid: Grid, indent: int = 2) -> None:
     """Print a table."""
     if not on_terminal() or len(grid.rows) > MANY:
         lay = _layout(grid)
-        sys.stdout.writelines(" " * indent + "".join(line).rstrip() + "\n" for line in _lines(lay))
+        sys.stdout.writelines(" " * indent + "".join(line).rstrip() + "\n" for _, line in _lines(lay))
         return
     from rich.console import Console
     from rich.text import Text
 
     lay, left_out = _fitted(grid, terminal_width() - indent)
     console = Console(highlight=False)
-    for n, line in enumerate(_lines(lay)):
-        style = "bold" if n == 0 else "dim" if n == 1 else ""
-        text = Text(" " * indent, style=style)
+    for row, line in _lines(lay):
+        text = Text(" " * indent, style="bold" if row == TITLES else "dim" if row == RULE else "")
         for k, cell in enumerate(line):
-            null = n > 1 and k % 2 == 0 and lay.nulls[n - 2][k // 2]
+            null = row >= 0 and k % 2 == 0 and lay.nulls[row][k // 2]
             text.append(cell, style="dim italic" if null else "")
         text.rstrip()
         console.print(text, soft_wrap=True)
@@ -132,46 +141,81 @@ def _layout(grid: Grid) -> _Layout:
 
 
 def _fitted(grid: Grid, room: int) -> tuple[_Layout, list[str]]:
-    """A layout that fits into ``room`` cells if it can: flexible columns cut, then optional ones left out (named)."""
+    """A layout that fits into ``room`` cells if it can: columns cut or folded, then optional ones left out (named)."""
     lay = _layout(grid)
     left_out: list[str] = []
     while True:
         space = room - GAP * (len(lay.widths) - 1)
-        widths = fit(lay.widths, [h.flexible for h in lay.heads], space)
-        optional = [k for k, h in enumerate(lay.heads) if h.optional]
-        if sum(widths) <= space or not optional:
+        for least in FOLDED:
+            widths = fit(lay.widths, [LEAST if h.flexible else least if h.folds else 0 for h in lay.heads], space)
+            if sum(widths) <= space or any(h.optional for h in lay.heads):
+                break
+        rank = max(h.optional for h in lay.heads)
+        if sum(widths) <= space or not rank:
             break
-        left_out.insert(0, lay.heads[optional[-1]].title)
+        k = max(k for k, h in enumerate(lay.heads) if h.optional == rank)
+        left_out.insert(0, lay.heads[k].title)
         for row in (lay.heads, lay.widths, *lay.cells, *lay.nulls):
-            del row[optional[-1]]  # type: ignore[attr-defined]
+            del row[k]  # type: ignore[attr-defined]
     lay.heads = [replace(h, title=cut(h.title, w)) for h, w in zip(lay.heads, widths, strict=True)]
-    lay.cells = [[cut(c, w) for c, w in zip(row, widths, strict=True)] for row in lay.cells]
+    lay.cells = [
+        [c if h.folds else cut(c, w) for h, c, w in zip(lay.heads, row, widths, strict=True)] for row in lay.cells
+    ]
     lay.widths = widths
     return lay, left_out
 
 
-def fit(widths: Sequence[int], flexible: Sequence[bool], room: int) -> list[int]:
-    """Widths that fit into ``room`` cells as far as flexible columns allow it: the widest of them give first."""
+def fit(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Widths that fit into ``room`` cells as far as columns allow it: the widest of them give first, each down to its
+    ``least`` (0: nothing)."""
     found = list(widths)
     while (excess := sum(found) - room) > 0:
-        wide = [k for k, flex in enumerate(flexible) if flex and found[k] > LEAST]
+        wide = [k for k, lowest in enumerate(least) if lowest and found[k] > lowest]
         if not wide:
             break
         widest = max(found[k] for k in wide)
         group = [k for k in wide if found[k] == widest]
-        below = max((found[k] for k in wide if found[k] < widest), default=LEAST)
-        step = max(1, min(widest - max(below, LEAST), excess // len(group)))
+        below = max((found[k] for k in wide if found[k] < widest), default=0)
+        step = max(1, min(widest - max(below, *(least[k] for k in group)), excess // len(group)))
         for k in group[: max(1, excess)]:
             found[k] -= step
     return found
 
 
-def _lines(lay: _Layout) -> Iterator[list[str]]:
-    """Titles, a rule, the rows; each as cells padded to their widths with gaps between."""
+TITLES, RULE = -2, -1
+
+
+def _lines(lay: _Layout) -> Iterator[tuple[int, list[str]]]:
+    """Titles, a rule, the rows (with their numbers); each as cells padded to their widths with gaps between."""
     gap = " " * GAP
-    for row in ([h.title for h in lay.heads], ["-" * w for w in lay.widths], *lay.cells):
-        line: list[str] = []
-        for head, cell, w in zip(lay.heads, row, lay.widths, strict=True):
-            pad = " " * (w - width(cell))
-            line += [pad + cell if head.right else cell + pad, gap]
-        yield line[:-1]
+    for number, row in enumerate(([h.title for h in lay.heads], ["-" * w for w in lay.widths], *lay.cells), TITLES):
+        parts = [folded(c, w) if h.folds else [c] for h, c, w in zip(lay.heads, row, lay.widths, strict=True)]
+        for n in range(max(map(len, parts), default=1)):
+            line: list[str] = []
+            for head, part, w in zip(lay.heads, parts, lay.widths, strict=True):
+                cell = part[n] if n < len(part) else ""
+                pad = " " * (w - width(cell))
+                line += [pad + cell if head.right else cell + pad, gap]
+            yield number, line[:-1]
+
+
+_BREAKS = " ,._<"
+
+
+def folded(text: str, room: int) -> list[str]:
+    """``text`` in lines of at most ``room`` cells, broken behind a space or a sign where there is one. Lines after the
+    first are indented as it is."""
+    if len(text) * 2 <= room or width(text) <= room:  # (no letter takes more than two cells)
+        return [text]
+    indent = text[: len(text) - len(text.lstrip(" "))]
+    if len(indent) > room // 2:
+        indent = ""
+    lines, rest = [], text
+    while width(rest) > room:
+        kept = cut(rest, room + 1)[:-1] or rest[0]  # as much as fits; the last sign is the ellipsis
+        at = max(kept.rfind(sign) for sign in _BREAKS) + 1
+        if at <= max(room // 3, len(indent)):
+            at = len(kept)
+        lines.append(rest[:at].rstrip())
+        rest = indent + rest[at:].lstrip(" ")
+    return [*lines, rest]

@@ -19,7 +19,7 @@ import numpy as np
 
 from pyparq.cli.text import cut, visible
 from pyparq.filters.predicate import format_literal
-from pyparq.schemas.order import FLOAT_KINDS
+from pyparq.schemas.order import FLOAT_KINDS, Order
 from pyparq.schemas.types import DataType, LeafType
 
 Format = Callable[[Any], str]
@@ -28,9 +28,10 @@ _ZERO_FRACTION = re.compile(r"\.0+(?=Z?$)")
 _NARROW: dict[str, Any] = {"float16": np.float16, "float": np.float32, "e": np.float16, "f": np.float32}
 
 
-def bound_text(leaf: LeafType, value: Any, limit: int = 1 << 30) -> str:
-    """A value of the leaf's comparable domain as SQL would write it, its text cut to ``limit`` cells."""
+def bound_text(leaf: LeafType, value: Any, order: Order, limit: int = 1 << 30) -> str:
+    """A bound as SQL would write it, its text cut to ``limit`` cells."""
     if leaf.kind in FLOAT_KINDS:
+        value = _zero(value, order)
         return float_text(_NARROW[leaf.kind](value) if leaf.kind in _NARROW else float(value))
     if not isinstance(value, bytes):
         text = format_literal(leaf, value.item() if isinstance(value, np.generic) else value)
@@ -53,8 +54,15 @@ def _decoded(leaf: LeafType, value: bytes) -> str | None:
         return None
 
 
-def bound_json(leaf: LeafType, value: Any) -> Any:
-    """A value of the leaf's comparable domain for JSON."""
+def _zero(value: Any, order: Order) -> Any:
+    """Writers store -0.0 for a minimum of zero, so that it is below both zeros: that says nothing of the values. In an
+    order that tells the zeros apart it does."""
+    return value if order is Order.TOTAL else value + type(value)(0)
+
+
+def bound_json(leaf: LeafType, value: Any, order: Order) -> Any:
+    """A bound for JSON."""
+    value = _zero(value, order) if leaf.kind in FLOAT_KINDS else value
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bytes):
         if leaf.kind == "uuid" and len(value) == 16:

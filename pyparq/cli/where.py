@@ -8,10 +8,12 @@ with: ``0.1`` beside a FLOAT column is the float that prints as 0.1, beside a DE
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import sqlglot
 from sqlglot import expressions as sql
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from pyparq.cli.sqlparts import (
     DIALECT,
@@ -25,7 +27,7 @@ from pyparq.cli.sqlparts import (
     unsupported,
     value_of,
 )
-from pyparq.errors import FilterError
+from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters.bind import items_leaf
 from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not, StartsWith
 from pyparq.schemas.tree import Node, SchemaTree
@@ -43,27 +45,64 @@ def parse_where(text: str, tree: SchemaTree) -> Expression:
     column.
     """
     try:
-        parsed = sqlglot.parse_one(text, read=DIALECT)
+        return _Builder(tree).condition(_parsed(text, tree))
     except sqlglot.errors.SqlglotError as error:
-        raise FilterError(f"--where is not a condition that can be read: {_reason(error, text)}") from None
+        raise FilterError(f"--where is not a condition that can be read: {_reason(error, text, tree)}") from None
     except RecursionError:
         raise FilterError("--where nests too deeply") from None
+
+
+def _parsed(text: str, tree: SchemaTree) -> Any:
+    """The parsed condition. Columns that are called like words of SQL need no quotes where that makes sense."""
     try:
-        return _Builder(tree).condition(parsed)
-    except RecursionError:
-        raise FilterError("--where nests too deeply") from None
+        return sqlglot.parse_one(text, read=DIALECT)
+    except sqlglot.errors.ParseError:
+        quoted = text
+        for word in reversed(_keywords(text, tree)):
+            if word.text.upper() not in _OURS:
+                quoted = f'{quoted[: word.start]}"{word.text}"{quoted[word.end + 1 :]}'
+        if quoted == text:
+            raise
+        with suppress(sqlglot.errors.SqlglotError):
+            return sqlglot.parse_one(quoted, read=DIALECT)
+        raise
 
 
-def _reason(error: Exception, text: str) -> str:
-    details = getattr(error, "errors", None)
-    if not text.strip():
+_OURS = {"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE", "LIKE", "ESCAPE", "ANY", "NAN"}
+"""Words that a condition is made of."""
+
+
+def _keywords(text: str, tree: SchemaTree) -> list[Any]:
+    """Unquoted words of SQL in the text that columns are called."""
+    plain = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
+    names = {part for leaf in tree.leaves for part in leaf.path}
+    return [t for t in sqlglot.tokenize(text, read=DIALECT) if t.token_type not in plain and t.text in names]
+
+
+def _reason(error: Exception, text: str, tree: SchemaTree) -> str:
+    text = text.strip()
+    if not text:
         return "it is empty"
+    if isinstance(error, sqlglot.errors.TokenError) or text.count("'") % 2 or text.count('"') % 2:
+        return "a quote is not closed; text is written 'Lima' (a quote in it twice: 'O''Higgins'), a name \"order\""
+    if text[0] == text[-1] and text[0] in "\"'" and any(c in text[1:-1] for c in "=<>"):
+        return "it stands in quotes as a whole: leave these out; text is written 'Lima', a name \"order\""
+    if "`" in text:
+        return "a backtick is no quote here: text is written 'Lima', a name \"order\""
+    if text.split()[0].upper() == "WHERE":
+        return "leave the word WHERE out"
+    words = _keywords(text, tree)
+    if words:
+        return f'{words[0].text} is a word of SQL: write the column as "{words[0].text}", in double quotes'
+    details = getattr(error, "errors", None)
     if not details:
-        return "a quote or bracket is not closed" if "tokenizing" in str(error) else str(error)
-    first = details[0]
-    where = first.get("highlight") or ""
-    near = f" at {where!r} (column {first.get('col')})" if where else ""
-    return f"{first.get('description', 'syntax error').split(' for <class')[0].rstrip('.')}{near}"
+        return str(error)
+    where = details[0].get("highlight") or ""
+    near = f" at {where!r} (column {details[0].get('col')})" if where else ""
+    said = str(details[0].get("description", "syntax error")).split(" for <class")[0].split(" but got <")[0].rstrip(".")
+    if said.startswith("Required keyword"):
+        said = "something is missing"
+    return f"{said}{near}; a condition looks like city = 'Lima' AND price > 0.5"
 
 
 class _Builder:
@@ -94,11 +133,15 @@ class _Builder:
     def _refuse(self, node: Any) -> Expression:
         if isinstance(node, sql.Alias):
             raise FilterError(f"--where has {node.alias!r} left over after {shown(node.this)}: AND or OR is missing")
+        if isinstance(node, sql.Literal) and node.is_string:
+            raise unsupported(node, "it stands in quotes as a whole: leave these out")
         if isinstance(node, (sql.Literal, sql.Boolean, sql.Null)):
             raise unsupported(node, "a condition compares a column with a value")
         if isinstance(node, sql.ILike):
             raise unsupported(node, "only LIKE 'prefix%', which tells case apart")
-        if isinstance(node, (sql.Select, sql.Exists, sql.Subquery)):
+        if isinstance(node, sql.Select):
+            raise unsupported(node, "there are no subqueries; write the condition alone, what stands behind WHERE")
+        if isinstance(node, (sql.Exists, sql.Subquery)):
             raise unsupported(node, "there are no subqueries, only a condition on the columns of the file")
         raise unsupported(node)
 
@@ -132,6 +175,7 @@ class _Builder:
         if not is_column(left):
             raise unsupported(node, "one side must be a column, the other a value")
         if is_column(right) and special_float(right) is None:
+            self._check_text(node, left, right)
             raise unsupported(node, "comparing two columns; one side must be a value")
         ref, column = self._column(left)
         value = value_of(right, column)
@@ -139,7 +183,24 @@ class _Builder:
             raise unsupported(node, "a comparison with NULL is never true; write IS NULL or IS NOT NULL")
         return Compare(ref.path, op, value)
 
+    def _check_text(self, node: Any, left: Any, right: Any) -> None:
+        """``city = "Lima"``: double quotes are for names, and none is called so."""
+        for value, other in ((right, left), (left, right)):
+            parts = [str(part.this) for part in parts_of(value)]
+            if not self._has(parts) and self._has([str(part.this) for part in parts_of(other)]):
+                text = ".".join(parts).replace("'", "''")
+                raise unsupported(node, f"no column is called {'.'.join(parts)}; for the text write '{text}'")
+
+    def _has(self, names: list[str]) -> bool:
+        try:
+            self._tree.find(".".join(names))
+        except ColumnNotFoundError:
+            return False
+        return True
+
     def _in(self, node: Any) -> Expression:
+        if node.args.get("field") is not None:
+            raise unsupported(node, "IN takes a list in brackets: IN (1, 2)")
         if node.args.get("query") is not None:
             raise unsupported(node, "IN takes a list of values, there are no subqueries")
         only(node, "this", "expressions", "negate")

@@ -23,10 +23,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # Key tools are for those who use a KMS; every reader imports this package.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pyparq.encryption import keytools, kms
+if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name for one that loads later
 
-    return getattr(keytools if hasattr(keytools, name) else kms, name)
+    def __getattr__(name: str) -> Any:
+        # Key tools are for those who use a KMS; every reader imports this package.
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from pyparq.encryption import keytools, kms
+
+        return getattr(keytools if hasattr(keytools, name) else kms, name)

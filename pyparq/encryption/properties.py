@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.columns import Find, assign, find_among
@@ -18,6 +18,7 @@ from pyparq.printing import printable
 
 AES_GCM_V1, AES_GCM_CTR_V1 = "AES_GCM_V1", "AES_GCM_CTR_V1"
 ALGORITHMS = (AES_GCM_V1, AES_GCM_CTR_V1)
+Algorithm = Literal["AES_GCM_V1", "AES_GCM_CTR_V1"]
 
 ReadSibling = Callable[[str], bytes]
 """Reads the file of a name in the folder of the Parquet file."""
@@ -129,7 +130,7 @@ class EncryptionProperties(_Secretive):
         footer_key: bytes | EncryptionKey,
         column_keys: Mapping[Any, bytes | EncryptionKey] | None = None,
         *,
-        algorithm: str = AES_GCM_V1,
+        algorithm: Algorithm = "AES_GCM_V1",
         plaintext_footer: bool = False,
         aad_prefix: str | bytes | None = None,
         store_aad_prefix: bool = True,
@@ -202,7 +203,7 @@ class DecryptionProperties(_Secretive):
         aad_prefix: str | bytes | None = None,
         check_footer_integrity: bool | None = None,
         allow_plaintext_files: bool = False,
-        algorithm: str | None = None,
+        algorithm: Algorithm | None = None,
     ) -> None:
         self._footer = None if footer_key is None else _held(footer_key, "footer_key").key
         self._columns: dict[ColumnName, DataKey] = {

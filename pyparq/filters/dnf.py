@@ -16,6 +16,7 @@ from pyparq.filters.expression import (
 )
 
 _OPS = {"=": "==", "==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+OPERATORS = (*_OPS, "in", "not in")
 _FORM = 'filters are an expression over col(...), or tuples [("column", "op", value), ...]'
 
 

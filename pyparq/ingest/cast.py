@@ -67,6 +67,12 @@ def _cast(column: Column, target: DataType, where: Where) -> Column:
 
 
 def _mismatch(column: Column, target: DataType, where: Where) -> DataError:
+    if target.format == "n":
+        return DataError(
+            f"the data is {column.type}, the schema says null, as it does where the first data written are all null: "
+            f"give the writer a schema, such as schema={{{where.column!r}: '{column.type}?'}} for this column",
+            column=where.column,
+        )
     return DataError(f"the data is {column.type}, the schema says {target}: convert it first", column=where.column)
 
 

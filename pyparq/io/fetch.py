@@ -19,6 +19,8 @@ LOCAL_GAP = 4 << 10
 """One page of a page cache: reading it costs less than one more call."""
 REMOTE_GAP = 1 << 20
 """An object store answers a request in milliseconds: bytes are cheaper up to about here."""
+JOINED = 1 << 20
+"""Ranges up to this size are copied together with their end in the tail, rather than have it read twice."""
 MAX_MERGED = 32 << 20
 """Merging stops here, so that one request never holds back many readers."""
 
@@ -80,7 +82,7 @@ class Fetcher:
             self._check(ranges)
             absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0]
             missing += len(absent)
-            merged.append(merge(absent, self.gap))
+            merged.append(self._before_tail(merge(absent, self.gap), absent))
         wanted = [r for part in merged for r in part]
         fetched = iter(self._request(wanted, missing) if wanted else [])
         found = []
@@ -88,6 +90,14 @@ class Fetcher:
             starts, data = [start for start, _ in part], [next(fetched) for _ in part]
             found.append([self._view(offset, length, starts, data) for offset, length in ranges])
         return found
+
+    def _before_tail(self, merged: list[Range], ranges: Sequence[Range]) -> list[Range]:
+        """``merged`` without what the tail holds. A range that begins before it is put together of both, or read whole
+        where copying it would cost more than reading the end of it again."""
+        across = [length for offset, length in ranges if offset + length > self._tail_start]
+        if not across or max(across) > JOINED:
+            return merged
+        return [(start, min(size, self._tail_start - start)) for start, size in merged]
 
     def _check(self, ranges: Sequence[Range]) -> None:
         size = self.source.size
@@ -110,7 +120,10 @@ class Fetcher:
         if offset >= self._tail_start:
             return self._tail[offset - self._tail_start :][:length]
         k = bisect_right(starts, offset) - 1
-        return fetched[k][offset - starts[k] : offset - starts[k] + length]
+        found = fetched[k][offset - starts[k] : offset - starts[k] + length]
+        if len(found) < length:  # it goes on in the tail
+            found = memoryview(b"".join((found, self._tail[: length - len(found)])))
+        return found
 
 
 def gap_of(source: Source, given: int | None) -> int:

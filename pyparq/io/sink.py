@@ -127,6 +127,12 @@ class FileObjectSink(Owned):
     def __init__(self, file: Any) -> None:
         name = getattr(file, "name", None)
         super().__init__(name if isinstance(name, str) else f"<{type(file).__name__}>")
+        if isinstance(file, io.TextIOBase):
+            raise OptionError("the file object is in text mode: open it with open(path, 'wb')", file=self.name)
+        if not getattr(file, "closed", False) and hasattr(file, "writable") and not file.writable():
+            raise OptionError(
+                "the file object is open for reading alone: open it with open(path, 'wb')", file=self.name
+            )
         self._file = file
         self._appender = Appender(file, self.name)
         forks.prepare(self)
@@ -142,7 +148,9 @@ class FileObjectSink(Owned):
                 self._appender.write(memoryview(part).cast("B"))
             except TypeError as error:
                 if "str" in str(error):
-                    raise OptionError("the file object is in text mode; open it in binary mode ('wb')") from None
+                    raise OptionError(
+                        "the file object takes text: open it with open(path, 'wb')", file=self.name
+                    ) from None
                 raise
 
     def commit(self) -> None:

@@ -89,7 +89,8 @@ class LocalFile:
         try:
             status = os.fstat(self._open.number)
             if stat.S_ISDIR(status.st_mode):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+                reason = f"{os.strerror(errno.EISDIR)} (a source is one file: read those of a folder one by one)"
+                raise IsADirectoryError(errno.EISDIR, reason, path)
             if not (stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode)):
                 raise OptionError("cannot read from a pipe, socket or terminal: the file must be seekable", file=path)
             self.size = status.st_size
@@ -182,6 +183,12 @@ class FileObject:
         forks.watch(self)
         name = getattr(file, "name", None)
         self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
+        if isinstance(file, io.TextIOBase):
+            raise OptionError("the file object is in text mode: open it with open(path, 'rb')", file=self.name)
+        if not getattr(file, "closed", False) and hasattr(file, "readable") and not file.readable():
+            raise OptionError(
+                "the file object is open for writing alone: open it with open(path, 'rb')", file=self.name
+            )
         with self._lock:
             try:
                 file.seek(0, io.SEEK_END)
@@ -221,7 +228,7 @@ class FileObject:
         self._file.seek(offset)
         data = self._file.read(length)
         if isinstance(data, str):
-            raise OptionError("the file object is in text mode; open it in binary mode ('rb')", file=self.name)
+            raise OptionError("the file object gives text: open it with open(path, 'rb')", file=self.name)
         while data is not None and 0 < len(data) < length:  # raw files may return less than asked
             more = self._file.read(length - len(data))
             if not more:
@@ -344,8 +351,9 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
     try:
         return BytesSource(where)
     except TypeError:
+        one = " (one source at a time)" if isinstance(where, (list, tuple, set)) else ""
         raise OptionError(
-            f"cannot read from {type(where).__name__}: give a path, URL, bytes or a seekable binary file object"
+            f"cannot read from {type(where).__name__}{one}: give a path, URL, bytes or a seekable binary file object"
         ) from None
 
 

@@ -263,6 +263,13 @@ def spread_offsets(offsets: Buffer, valid: Buffer | None, base: int, out_offsets
 def narrow_offsets(offsets: Buffer) -> NDArray[np.int32]:
     """int64 offsets as int32, checked."""
 
+def number_texts(values: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Decimal texts of integers or floats, as offsets and data: what ``str`` writes.
+
+    Empty for floats that Python may write with an exponent, that are not finite, or of two bytes; and for all floats
+    where the C++ library has no shortest texts.
+    """
+
 def gather_binary_offsets(dict_offsets: Buffer, indices: Buffer, out_offsets: Buffer, base: int = 0) -> int:
     """Offsets of the values an int32 index array picks, from `base` up; returns the bytes they take."""
 

@@ -64,7 +64,7 @@ class Explanation:
             f"  pages decoded         {self.pages_decoded:,}{of_pages}, "
             f"and {_count(self.dictionaries_decoded, 'dictionary')}",
             f"  bytes read            {self.bytes_fetched:,} of {self.file_bytes:,} "
-            f"({_percent(self.bytes_fetched, self.file_bytes)}), {_count(self.requests, 'request')} "
+            f"({_share(self.bytes_fetched, self.file_bytes)}), {_count(self.requests, 'request')} "
             f"for {_count(self.ranges, 'range')}",
         ]
         return "\n".join(lines)
@@ -149,5 +149,8 @@ def _pages(number: int | None) -> str:
     return "an unknown number of pages" if number is None else _count(number, "page")
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2f} %" if whole else "-"
+def _share(read: int, size: int) -> str:
+    """``43.53 %``; more than there are were read twice, such as the end of a large chunk that the tail holds too."""
+    if read > size:
+        return f"all, and {_count(read - size, 'byte')} twice"
+    return f"{100 * read / size:.2f} %" if size else "-"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyparq.columns import VIEWS
 from pyparq.errors import OptionError
-from pyparq.options import ColumnName, ReadOptions
+from pyparq.options import ReadOptions
 from pyparq.schemas.arrow import field_of
 from pyparq.schemas.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
 from pyparq.schemas.shape import Shape, shape_of
@@ -101,7 +102,7 @@ class FileFields:
         return self._places[node]
 
 
-def _dictionary_columns(tree: SchemaTree, names: Sequence[ColumnName]) -> frozenset[int]:
+def _dictionary_columns(tree: SchemaTree, names: Iterable[Any]) -> frozenset[int]:
     found = set()
     for name in names:
         for leaf in tree.find(name).leaves():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pyparq.errors import UnsupportedError, located
 from pyparq.index.bloom import BloomFilter
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
+from pyparq.option_help import READ, with_options
 from pyparq.options import ColumnName, ReadOptions
 from pyparq.printing import printable
 from pyparq.read.bloom_probe import read_filter
@@ -27,6 +28,11 @@ from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pyparq.arguments import Filters, Names, ReadArguments
 
 Column = int | ColumnName
 
@@ -48,13 +54,15 @@ class ParquetFile:
     """An open Parquet file.
 
     ``source`` is a path, ``os.PathLike``, URL (needs fsspec), what ``fsspec.open`` gives, bytes-like object or seekable
-    binary file object. ``storage_options`` go to the file system of a URL (docs/urls.md). Other keyword arguments are
-    those of :class:`pyparq.options.ReadOptions`. Opening reads the footer and nothing else.
+    binary file object. ``storage_options`` go to the file system of a URL (docs/urls.md). ``options``: as below, the
+    fields of :class:`pyparq.ReadOptions`. Opening reads the footer and nothing else.
 
-    Raises :class:`pyparq.errors.CorruptFileError` when ``source`` is not a whole Parquet file.
+    Raises :class:`pyparq.CorruptFileError` when ``source`` is not a whole Parquet file.
     """
 
-    def __init__(self, source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
+    ) -> None:
         self._file: OpenFile = open_file(source, ReadOptions.make(options), storage_options)
 
     def __enter__(self) -> Self:
@@ -98,14 +106,17 @@ class ParquetFile:
 
     @property
     def metadata(self) -> FileMetaData:
+        """The footer: row groups, column chunks, their sizes and statistics."""
         return FileMetaData(self._file)
 
     @property
     def num_row_groups(self) -> int:
+        """How many row groups the file has."""
         return self._file.num_row_groups
 
     @property
     def key_value_metadata(self) -> dict[bytes, bytes]:
+        """Key-value metadata of the file."""
         return self._file.key_values
 
     def page_locations(self, row_group: int, column: Column) -> PageLocations | None:
@@ -140,8 +151,8 @@ class ParquetFile:
 
     def scan(
         self,
-        columns: Sequence[ColumnName] | None = None,
-        filters: Any = None,
+        columns: Names | None = None,
+        filters: Filters | None = None,
         row_groups: Sequence[int] | None = None,
         *,
         rows: Any = None,
@@ -159,19 +170,19 @@ class ParquetFile:
         with located(file=self._file.name):
             return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
 
-    def read(self, columns: Sequence[ColumnName] | None = None, filters: Any = None) -> Table:
+    def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """All (matching) rows as a table."""
         return self.scan(columns, filters).to_table()
 
-    def head(self, num_rows: int = 10, columns: Sequence[ColumnName] | None = None, filters: Any = None) -> Table:
+    def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """The first (matching) rows."""
         return self.scan(columns, filters, limit=num_rows).to_table()
 
-    def read_rows(self, start: int, stop: int | None = None, columns: Sequence[ColumnName] | None = None) -> Table:
+    def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
         """Rows ``start`` to ``stop`` of the file (to its end when ``None``), with a slice's meaning of both."""
         return self.scan(columns, rows=slice(start, stop)).to_table()
 
-    def take(self, indices: Any, columns: Sequence[ColumnName] | None = None) -> Table:
+    def take(self, indices: Any, columns: Names | None = None) -> Table:
         """The rows with these numbers, counted from 0 over the whole file, in the order given; repeats are repeated.
 
         Reads the pages that hold them, dictionaries and OffsetIndexes; whole column chunks where these are missing.
@@ -184,18 +195,20 @@ class ParquetFile:
             rows, places = np.unique(numbers, return_inverse=True)
             return self.scan(columns, rows=rows).rows_at(places.reshape(-1))
 
-    def read_row_group(self, k: int, columns: Sequence[ColumnName] | None = None) -> Table:
+    def read_row_group(self, k: int, columns: Names | None = None) -> Table:
+        """The rows of row group ``k``, counted from 0."""
         return self.scan(columns, None, [k]).to_table()
 
-    def read_row_groups(self, row_groups: Sequence[int], columns: Sequence[ColumnName] | None = None) -> Table:
+    def read_row_groups(self, row_groups: Sequence[int], columns: Names | None = None) -> Table:
+        """The rows of these row groups, in the order given."""
         return self.scan(columns, None, row_groups).to_table()
 
     def iter_batches(
         self,
         batch_size: int | None = BATCH_ROWS,
         row_groups: Sequence[int] | None = None,
-        columns: Sequence[ColumnName] | None = None,
-        filters: Any = None,
+        columns: Names | None = None,
+        filters: Filters | None = None,
     ) -> Iterator[Batch]:
         """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.batches`."""
         return self.scan(columns, filters, row_groups).batches(batch_size)
@@ -218,6 +231,9 @@ class ParquetFile:
         """
         with located(file=self._file.name):
             return Scan.of_plan(self._file, plan)
+
+
+ParquetFile.__doc__ = with_options(ParquetFile.__doc__, READ)
 
 
 def _page_info(page: Any) -> PageInfo:

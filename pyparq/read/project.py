@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
 from pyparq.errors import OptionError, UnsupportedError
-from pyparq.options import ColumnName
+from pyparq.filters.dnf import OPERATORS
+from pyparq.filters.expression import Expression
 from pyparq.read.fields import FileFields, Output
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 
 
-def project(tree: SchemaTree, columns: Sequence[ColumnName] | None, fields: FileFields) -> list[Output]:
+def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields) -> list[Output]:
     """The result's columns: all, or those named, in the order of the names (a repeated name counts once).
 
     A name is a top-level column or a path into one, dotted or as a tuple (:meth:`SchemaTree.find`); paths into one
@@ -38,10 +40,12 @@ def _check_filled(shape: Shape) -> None:
         _check_filled(child)
 
 
-def _named(tree: SchemaTree, columns: Sequence[ColumnName]) -> dict[Node, set[int] | None]:
+def _named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | None]:
     """The top-level nodes of the named columns, with the leaves wanted of each (``None``: all)."""
     if isinstance(columns, str):
         raise OptionError(f"columns must be a list of names; did you mean [{columns!r}]?")
+    if _is_filter(columns):
+        raise OptionError(f"columns must be a list of names; {columns!r} is a filter: give it as filters=...")
     wanted: dict[Node, set[int] | None] = {}
     for name in columns:
         if not isinstance(name, (str, tuple)):
@@ -54,6 +58,14 @@ def _named(tree: SchemaTree, columns: Sequence[ColumnName]) -> dict[Node, set[in
         before = wanted.get(top, set())
         wanted[top] = None if node is top or before is None else before | leaves
     return wanted
+
+
+def _is_filter(given: Any) -> bool:
+    """A condition in the place of columns."""
+    if isinstance(given, Expression):
+        return True
+    tests = [item for item in given if isinstance(item, tuple)] if isinstance(given, (list, tuple)) else []
+    return any(len(test) == 3 and test[1] in OPERATORS for test in tests)
 
 
 def _output(node: Node, columns: set[int] | None, fields: FileFields) -> Output:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from pyparq.column import bytes_held
 from pyparq.columns import concat, take
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
+from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import arrow_stream
-from pyparq.options import ColumnName
 from pyparq.printing import printable
 from pyparq.read.assemble import assemble
 from pyparq.read.columns import ColumnReader, Wanted
@@ -39,6 +39,9 @@ from pyparq.read.stream import ScanStream
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 from pyparq.threads import map_tasks
+
+if TYPE_CHECKING:
+    from pyparq.arguments import Filters, Names
 
 BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
@@ -60,8 +63,8 @@ class Scan:
     def __init__(
         self,
         file: OpenFile,
-        columns: Sequence[ColumnName] | None = None,
-        filters: Any = None,
+        columns: Names | None = None,
+        filters: Filters | None = None,
         row_groups: Sequence[int] | None = None,
         *,
         rows: Any = None,
@@ -70,9 +73,11 @@ class Scan:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         self.file = file
+        if columns is not None and not isinstance(columns, (str, Expression)):
+            columns = list(columns)
+        self.outputs: list[Output] = project(file.tree, columns, file.fields)
         self.columns = None if columns is None else list(columns)
         self.filters = filters
-        self.outputs: list[Output] = project(file.tree, columns, file.fields)
         self.predicate = bind(filters, file.tree)
         self.limit = limit
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
@@ -81,6 +86,8 @@ class Scan:
         self.reader = ColumnReader(file)
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
+        self.share_done = 0.0
+        """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
         self._selections: list[Selection] | None = None
 
     @classmethod
@@ -127,7 +134,7 @@ class Scan:
         if self.limit is None or isinstance(self.predicate, Constant):
             batches = [b for b in self._run(selections) if b.num_rows]
         else:
-            batches = [b for part in self._by_row_group(all_stay=True) for b in part]
+            batches = [b for part, _, _ in self._by_row_group(all_stay=True) for b in part]
         return batches
 
     def _table(self, batches: list[Batch]) -> Table:
@@ -149,21 +156,28 @@ class Scan:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned = 0
         stream = Stream(self.outputs, self.schema, self.file.options.limits.max_column)
-        for batches in self._by_row_group():
+        for batches, begin, end in self._by_row_group():
             with self._reading():
                 if batch_size is not None:
                     _set_last_apart(batches, batch_size)
                 stream.fit(batches)
+            rows, given = sum(batch.num_rows for batch in batches), 0
             for part in _slices(batches, batch_size):
                 self.rows_returned += part.num_rows
+                given += part.num_rows
+                self.share_done = begin + (end - begin) * given / rows
                 yield part
                 del part  # no name here may keep a batch alive while the next one is made
+        self.share_done = 1.0
 
-    def _by_row_group(self, all_stay: bool = False) -> Iterator[list[Batch]]:
-        """The batch of one row group after the other, until there are as many rows as were asked for. ``all_stay``: the
-        caller keeps them, and they count for ``limits.max_memory``."""
-        left, alive = self.limit, 0
-        for selection in self._prune():
+    def _by_row_group(self, all_stay: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
+        """The batch of one row group after the other, until there are as many rows as were asked for; with the share of
+        the rows to look at that lie before it, and up to its end. ``all_stay``: the caller keeps the batches, and they
+        count for ``limits.max_memory``."""
+        left, alive, seen = self.limit, 0, 0
+        selections = self._prune()
+        total = max(sum(selection.maybe.count for selection in selections), 1)
+        for selection in selections:
             if left == 0:
                 return
             self.reader.account.restart(alive)
@@ -174,7 +188,8 @@ class Scan:
                 left -= sum(batch.num_rows for batch in batches)
             if all_stay:
                 alive += sum(bytes_held(column) for batch in batches for column in batch.columns)
-            yield batches
+            begin, seen = seen / total, seen + selection.maybe.count
+            yield batches, begin, seen / total
             del batches
 
     def __arrow_c_schema__(self) -> object:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pyparq import forks
 from pyparq.errors import OptionError
 from pyparq.format.footer import LazyFileMetaData
-from pyparq.options import ColumnName, ReadOptions
+from pyparq.options import ReadOptions
 from pyparq.read.fields import FileFields
 from pyparq.schemas.tree import SchemaTree, build_tree
 from pyparq.schemas.types import LeafType, Physical
@@ -85,7 +85,7 @@ def _coerce_int96(tree: SchemaTree, unit: str) -> None:
             leaf.type = replace(leaf.type, unit=unit)
 
 
-def _read_as_binary(tree: SchemaTree, names: Sequence[ColumnName]) -> None:
+def _read_as_binary(tree: SchemaTree, names: Iterable[Any]) -> None:
     """Take the annotation off text columns (a group's name stands for all text below it)."""
     for name in names:
         node = tree.find(name)

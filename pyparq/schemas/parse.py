@@ -41,8 +41,25 @@ _METADATA = {
 }
 _VARIANT_TYPE = DataType("+s", tuple(Field(name, DataType("z"), False) for name in ("metadata", "value")))
 _TIMES = {"s": "tts", "ms": "ttm", "us": "ttu", "ns": "ttn"}
-_TIME_WIDTHS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "time": ("s", "ms", "us", "ns"),
-                "duration": ("s", "ms", "us", "ns")}  # fmt: skip
+_TIME_WIDTHS = {
+    "time32": ("s", "ms"), "time64": ("us", "ns"), "time": ("s", "ms", "us", "ns"), "duration": ("s", "ms", "us", "ns"),
+}  # fmt: skip
+_WRITE = {
+    "int": "int8, int16, int32 or int64", "integer": "int8, int16, int32 or int64", "long": "int64", "short": "int16",
+    "tinyint": "int8", "smallint": "int16", "bigint": "int64", "uint": "uint8, uint16, uint32 or uint64",
+    "number": "int64, float64 or decimal(9,2)", "numeric": "decimal(9,2)", "real": "float32",
+    "timestamp": "timestamp[us] (local time) or timestamp[us, UTC]; the units are s, ms, us, ns",
+    "datetime": "timestamp[us] (local time) or timestamp[us, UTC]", "datetime64": "timestamp[us] or timestamp[ns]",
+    "timestamptz": "timestamp[us, UTC]", "time": "time[us]; the units are s, ms, us, ns", "time32": "time32[ms]",
+    "time64": "time64[us]", "duration": "duration[us]; the units are s, ms, us, ns", "timedelta": "duration[us]",
+    "decimal": "decimal(9,2), with precision and scale", "fixed": "fixed[16], with the number of bytes",
+    "list": "list<int64?>, with the type of its items", "array": "list<int64?>", "large_list": "large_list<int64?>",
+    "map": "map<string, int64?>", "dict": "struct<a: int64, b: string?> or map<string, int64?>",
+    "struct": "struct<a: int64, b: string?>", "object": "string, or whatever the column holds",
+    "text": "string", "varchar": "string", "char": "string", "category": "string", "blob": "binary",
+}  # fmt: skip
+"""Names that say too little, or that others use, and what to write."""
+_PYTHON: dict[Any, str] = {str: "string", bytes: "binary", dict: _WRITE["dict"], list: _WRITE["list"], None: "null"}
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|\d+|[?<>\[\](),:=]|[^\s\w])\s*")
 
 
@@ -100,9 +117,11 @@ def _field(name: Any, type_: Any) -> Field:
     if isinstance(type_, str):
         return _Parser(name, type_).field()
     try:
+        if type_ is None or (isinstance(type_, type) and type_ in _PYTHON):
+            raise SchemaError(f"not a type: {type_!r}; write {_PYTHON[type_]!r}", column=name)
         dtype = np.dtype(type_)
     except TypeError:
-        raise SchemaError(f"not a type: {type_!r}", column=name) from None
+        raise SchemaError(f"not a type: {type_!r}; a type is text such as 'int64' or 'string?'", column=name) from None
     return Field(name, _from_dtype(name, dtype))
 
 
@@ -157,6 +176,8 @@ class _Parser:
 
     def nullable_type(self, name: str) -> Field:
         word = self.take().lower()
+        if word in _WRITE and self.peek() not in ("[", "<", "("):
+            self.fail(f"write {_WRITE[word]}")
         type_ = self.type_of(word)
         geo = word in ("geometry", "geography")
         metadata = metadata_of(LeafType(Physical.BYTE_ARRAY, word)) if geo else _METADATA.get(word, {})

@@ -6,10 +6,11 @@ The driver of the write path: rows wait in a :class:`RowBuffer` until a row grou
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pyparq import forks
 from pyparq.encryption.material import external_json, sibling_name
@@ -21,6 +22,7 @@ from pyparq.ingest.normalize import normal_schema
 from pyparq.io.owned import not_its_own
 from pyparq.io.sibling import base_name, sibling_of, sibling_stored
 from pyparq.io.sink import Sink, open_sink
+from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
 from pyparq.schemas.arrow_ipc_write import stored_schema
 from pyparq.schemas.hints import ARROW_SCHEMA
@@ -34,9 +36,19 @@ from pyparq.write.keyvalues import text_key, text_value
 from pyparq.write.plan import WritePlan, check_options, make_plan, within_ordinals
 from pyparq.write.rows import RowBuffer
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pyparq.arguments import WriteArguments
+
 
 def write_table(
-    data: Any, where: Any, *, schema: Any = None, storage_options: Mapping[str, Any] | None = None, **options: Any
+    data: Any,
+    where: Any,
+    *,
+    schema: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[WriteArguments],
 ) -> None:
     """Write a table to one Parquet file.
 
@@ -45,11 +57,13 @@ def write_table(
     rows, such as a generator: that is taken piece by piece, so memory stays bounded. ``where``: a path (replaced only
     when the new file is complete), a URL, a writable binary file object (the file's offsets count from where it
     stands), or what ``fsspec.open(url, "wb")`` gives. ``schema``: what to write it as. ``storage_options``: for the
-    file system of a URL (docs/urls.md). ``options``: see :class:`pyparq.options.WriteOptions`.
+    file system of a URL (docs/urls.md). ``options``: as below, the fields of :class:`pyparq.WriteOptions`.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
     :class:`OptionError` for options; what was at ``where`` is then untouched.
     """
+    if isinstance(data, (str, os.PathLike)):
+        raise OptionError(f"write_table takes the data first and then where to write it; {data!r} is no data")
     with ParquetWriter(where, schema, storage_options=storage_options, **options) as writer:
         writer._write(data, None, last=True)
 
@@ -74,7 +88,8 @@ class ParquetWriter:
 
     Without ``schema`` the first data written decide it; later data must fit it. Rows gather until a row group is
     full (``row_group_size`` rows or ``row_group_bytes`` bytes), however many calls they come in. A local target
-    appears under its name only when the file is complete.
+    appears under its name only when the file is complete. ``options``: as below, the fields of
+    :class:`pyparq.WriteOptions`.
 
     A writer that is dropped without being closed discards the file and gives a ``ResourceWarning``; one that is open
     when the interpreter exits is named on stderr. In a forked child an inherited writer that was open is dead: every
@@ -82,7 +97,12 @@ class ParquetWriter:
     """
 
     def __init__(
-        self, where: Any, schema: Any = None, *, storage_options: Mapping[str, Any] | None = None, **options: Any
+        self,
+        where: Any,
+        schema: Any = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        **options: Unpack[WriteArguments],
     ) -> None:
         given = WriteOptions.make(options)
         check_options(given)
@@ -348,6 +368,10 @@ class ParquetWriter:
                 raise
 
 
+write_table.__doc__ = with_options(write_table.__doc__, WRITE)
+ParquetWriter.__doc__ = with_options(ParquetWriter.__doc__, WRITE)
+
+
 class _Guard:
     """A failure inside leaves the file incomplete: the writer then refuses to go on. Adds the file's name."""
 
@@ -381,4 +405,6 @@ def _schema_of(given: Any) -> Schema:
         from pyparq.exchange import schema_from_arrow
 
         return schema_from_arrow(given)
+    if isinstance(given, (str, os.PathLike)):
+        raise OptionError(f"ParquetWriter takes where to write first and then the schema; {given!r} is no schema")
     raise OptionError(f"a schema is a pyparq.schema, a dict of names to types, or an Arrow schema, not {given!r}")

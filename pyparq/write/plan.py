@@ -147,7 +147,7 @@ def _columns(tree: SchemaTree, options: WriteOptions, were_dictionaries: Collect
     return plans
 
 
-def _key_values(tree: SchemaTree, given: Mapping[str, Any]) -> dict[int, dict[str, str | bytes | None]]:
+def _key_values(tree: SchemaTree, given: Mapping[Any, Any]) -> dict[int, dict[str, str | bytes | None]]:
     """Key-value metadata by leaf ordinal."""
     found = {}
     for node, pairs in by_node(tree, given).items():

@@ -354,6 +354,7 @@ void bind_hash(nb::module_& m);
 void bind_delta(nb::module_& m);
 void bind_split(nb::module_& m);
 void bind_levels(nb::module_& m);
+void bind_number_text(nb::module_& m);
 void bind_open_pages(nb::module_& m);
 void bind_page_index(nb::module_& m);
 void bind_pread(nb::module_& m);

@@ -69,6 +69,7 @@ NB_MODULE(_native, m) {
     bind_delta(m);
     bind_split(m);
     bind_levels(m);
+    bind_number_text(m);
     bind_open_pages(m);
     bind_page_index(m);
     bind_pread(m);
