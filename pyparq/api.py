@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.option_help import READ, with_options
@@ -29,6 +29,7 @@ def read_table(
     *,
     rows: Any = None,
     limit: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Unpack[ReadArguments],
 ) -> Table:
     """Read a file, or the part of it that was asked for.
@@ -36,25 +37,29 @@ def read_table(
     ``columns``: names, all when ``None``; paths into nested columns are dotted or tuples of names. ``filters``: an
     expression over :func:`pyparq.col`, or pyarrow's list of tuples; rows where it is true are returned, exactly those.
     Indexes are used wherever they help. ``rows``: a slice of the file's rows or row numbers (each once, in file order);
-    ``limit``: at most so many rows, the first that match. ``options``: as below,
-    the fields of :class:`pyparq.ReadOptions`.
+    ``limit``: at most so many rows, the first that match. ``storage_options`` go to the file system of a URL, as
+    pandas' do (docs/urls.md). ``options``: as below, the fields of :class:`pyparq.ReadOptions`.
 
     Raises a :class:`pyparq.ParquetError` that names file, row group, column and page.
     """
-    ReadOptions.check_known(options, ("columns", "filters", "row_groups", "rows", "limit"))
-    with ParquetFile(source, **options) as file:
+    ReadOptions.check_known(options, ("columns", "filters", "row_groups", "rows", "limit", "storage_options"))
+    with ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.scan(columns, filters, row_groups, rows=rows, limit=limit).to_table()
 
 
-def read_schema(source: Any, **options: Unpack[ReadArguments]) -> Schema:
+def read_schema(
+    source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
+) -> Schema:
     """The Arrow schema that tables of a file have."""
-    with ParquetFile(source, **options) as file:
+    with ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.schema_arrow
 
 
-def read_metadata(source: Any, **options: Unpack[ReadArguments]) -> FileMetaData:
+def read_metadata(
+    source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
+) -> FileMetaData:
     """The footer of a file."""
-    with ParquetFile(source, **options) as file:
+    with ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.metadata
 
 

@@ -173,9 +173,10 @@ class WriteArguments(TypedDict, total=False):
     digits)."""
     write_time_adjusted_to_utc: bool | Names | PerColumn[bool]
     """Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say)."""
-    store_schema: bool
+    store_schema: bool | Literal["auto"]
     """Store the Arrow schema of the data (``ARROW:schema``), from which readers restore what Parquet cannot say:
-    time zones, dictionaries, large and view types, extension types."""
+    time zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"``: when,
+    and only when, the file's own schema would lose something of it."""
     field_ids: PerColumn[int]
     """Field ids by column (name or path); those in field metadata (``PARQUET:field_id``) need no option."""
     column_key_value_metadata: PerColumn[KeyValues]

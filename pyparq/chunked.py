@@ -13,7 +13,7 @@ from pyparq.column import Column, bytes_held, count_nulls, shifted
 from pyparq.errors import OptionError
 from pyparq.exchange import chunks_to_stream, column_schema
 from pyparq.printing import printable
-from pyparq.schemas.types import DataType, Field
+from pyparq.schemas.types import DataType, Field, Schema
 
 Objects = list[Any]
 _AT_ONCE = 4096
@@ -131,10 +131,19 @@ class ChunkedArray:
         return made
 
     def __arrow_c_schema__(self) -> object:
-        return column_schema(self.field)
+        return column_schema(self._for_anybody()[0])
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return chunks_to_stream(self.field, self.chunks)
+        return chunks_to_stream(*self._for_anybody())
+
+    def _for_anybody(self) -> tuple[Field, list[Column]]:
+        """Decimals of 32 and 64 bits in 128: polars reads them wrongly; see :func:`pyparq.tabular.for_anybody`."""
+        if self.field.type.kind != "decimal" or self.field.type.dictionary is not None:
+            return self.field, self.chunks
+        from pyparq.convert import with_usual_decimals
+
+        schema, parts = with_usual_decimals(Schema((self.field,)), [([c], len(c)) for c in self.chunks])
+        return schema.fields[0], [columns[0] for columns, _ in parts]
 
     def __arrow_array__(self, type: Any = None) -> Any:
         """pyarrow's own call: an Array of one chunk, a ChunkedArray of several."""

@@ -20,6 +20,8 @@ class Column:
     type's other buffers in Arrow order: ``(values,)`` for fixed width (a packed bitmap for bool), ``(offsets,
     data)`` for strings and binary, ``(offsets,)`` for lists and maps, ``(offsets, sizes)`` for list views, ``()`` for
     structs. ``offset`` counts leading elements to pass over in all of them (arrays from elsewhere may be slices).
+    ``dictionary`` holds the entries of a dictionary-encoded column, or (where the type is not that of one) those of the
+    dictionary that it was spelled out from.
     """
 
     __slots__ = ("buffers", "children", "dictionary", "length", "null_count", "offset", "type", "validity")

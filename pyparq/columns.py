@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.buffers import empty_results
 from pyparq.column import Column
 from pyparq.errors import DataError
-from pyparq.kernels import dict_encode_binary, narrow_offsets, take_binary
+from pyparq.kernels import dict_encode_binary, narrow_offsets, string_views, take_binary
 from pyparq.schemas.types import DataType
 
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
 _INT32_MAX = 2**31 - 1
-_VIEWS = ("vu", "vz")
+VIEWS = ("vu", "vz")
+VIEW_BUFFER = _INT32_MAX
+"""Bytes of one buffer that string views point into: offsets in it are int32."""
 _INLINE = 12
 """Bytes of a string that its view holds itself; a longer one lies in another buffer."""
 
@@ -91,7 +95,7 @@ def null_column(type_: DataType, length: int) -> Column:
         size = int(type_.format[3:])
         validity, nulls = pack_mask(none)
         return Column(type_, length, validity, (), nulls, (null_column(type_.children[0].type, length * size),))
-    if type_.format in _VIEWS:
+    if type_.format in VIEWS:
         validity, nulls = pack_mask(none)
         return Column(type_, length, validity, (np.zeros(16 * length, np.uint8), np.empty(0, np.int64)), nulls)
     if type_.kind == "list_view":
@@ -157,7 +161,7 @@ def take(column: Column, rows: Int64Array) -> Column:
     if type_.dictionary is not None:
         taken = fixed_column(DataType(type_.format), column.values()[rows], mask)
         return Column(type_, taken.length, taken.validity, taken.buffers, taken.null_count, (), column.dictionary)
-    if type_.format in _VIEWS:  # the views are taken, what they look at is shared
+    if type_.format in VIEWS:  # the views are taken, what they look at is shared
         views = _views_of(column)[rows]
         validity, nulls = pack_mask(mask)
         return Column(type_, len(rows), validity, (views.reshape(-1), *column.buffers[1:]), nulls)
@@ -201,6 +205,9 @@ def concat(columns: Sequence[Column]) -> Column:
         raise DataError("no columns to join")
     if len(columns) == 1:
         return columns[0]
+    view = next((c.type for c in columns if c.type.format in VIEWS), None)
+    if view is not None:
+        columns = [c if c.type.format in VIEWS else as_views(c, view) for c in columns]
     type_ = next((c.type for c in columns if c.type.format in ("U", "Z", "+L")), columns[0].type)
     if type_.dictionary is not None:
         return _concat_dictionaries(columns)
@@ -215,7 +222,7 @@ def concat(columns: Sequence[Column]) -> Column:
         mask = np.concatenate(
             [np.ones(c.length, np.bool_) if m is None else m for c, m in zip(columns, masks, strict=True)]
         )
-    if type_.format in _VIEWS:
+    if type_.format in VIEWS:
         return _concat_views(columns, mask)
     if type_.kind == "list_view":
         return _concat_list_views(columns, mask)
@@ -279,6 +286,26 @@ def _one_dictionary(dictionaries: Sequence[Column]) -> tuple[Column, list[npt.ND
 
 
 # ---- views ---------------------------------------------------------------------------------------------------------
+
+
+def as_views(column: Column, type_: DataType) -> Column:
+    """A string or binary column as views of its bytes, in several buffers where one would pass 2 GiB."""
+    offsets, data = column.offsets(), _data(column)
+    if int(offsets[-1]) > VIEW_BUFFER:
+        first, last = int(offsets[0]), int(offsets[-1])
+        offsets, data = offsets - first, data[first:last]
+    views = empty_results((16 * column.length,), np.uint8)
+    validity, nulls = column.validity if column.null_count else None, column.null_count
+    bits = None if validity is None else validity.view(np.uint8)
+    starts = string_views(offsets, data, bits, column.offset, VIEW_BUFFER, views)
+    if column.offset:
+        validity, nulls = pack_mask(column.valid_mask())
+    buffers = [data[start:end] for start, end in pairwise([*starts, len(data)])]
+    return Column(type_, column.length, validity, (views, *buffers, _sizes(buffers)), nulls)
+
+
+def _sizes(buffers: Sequence[npt.NDArray[Any]]) -> Int64Array:
+    return np.array([len(buffer) for buffer in buffers], np.int64)
 
 
 def _views_of(column: Column) -> npt.NDArray[np.int32]:
@@ -349,7 +376,7 @@ def trimmed(column: Column) -> Column:
     elif type_.is_binary_like and type_.dictionary is None:
         offsets = column.offsets()
         buffers = (offsets - offsets[0], _data(column)[int(offsets[0]) : int(offsets[-1])])
-    elif type_.format in _VIEWS:
+    elif type_.format in VIEWS:
         buffers = (_views_of(column).reshape(-1), *column.buffers[1:])
     elif type_.format == "b":
         buffers = (np.packbits(column.values(), bitorder="little"),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import cramjam
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pyparq.buffers import Scratch, pool
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
 from pyparq.kernels import Arena, snappy_start
+from pyparq.threads import check_stopped
 
 UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
 """Numbers of ``CompressionCodec`` in parquet.thrift."""
@@ -204,12 +205,11 @@ def compress(codec: int, data: Any, level: int | None = None, scratch: Scratch |
     if codec == SNAPPY:
         return _snappy(data, scratch)
     if codec == ZSTD:
-        return _zstd_compressor(level).compress(data)
+        return _zstd(data, 3 if level is None else level)
     if codec == GZIP:
-        member = zlib.compressobj(6 if level is None else level, zlib.DEFLATED, 31)
-        return member.compress(data) + member.flush()
+        return _gzip(data, 6 if level is None else level)
     if codec == BROTLI:
-        return cramjam.brotli.compress(data, level=level)
+        return _brotli(data, 4 if level is None else level)
     if codec == LZ4_RAW:
         return cramjam.lz4.compress_block(data, store_size=False)
     raise UnsupportedError(f"pyparq does not write {codec_name(codec)}; use lz4_raw or zstd")
@@ -224,11 +224,47 @@ def _snappy(data: Any, scratch: Scratch | None) -> Any:
     return out[: cramjam.snappy.compress_raw_into(data, out)]
 
 
-def _zstd_compressor(level: int | None) -> Any:
+def _gzip(data: Any, level: int) -> bytes:
+    member = zlib.compressobj(level, zlib.DEFLATED, 31)
+    return b"".join([*(member.compress(piece) for piece in _pieces(data)), member.flush()])
+
+
+def _zstd(data: Any, level: int) -> Any:
+    compressor = _zstd_compressor(level)
+    if level < _SLOW_ZSTD and memoryview(data).nbytes <= _QUICK:
+        return compressor.compress(data)
+    stream = compressor.compressobj(size=memoryview(data).nbytes)
+    return b"".join([*(stream.compress(piece) for piece in _pieces(data)), stream.flush()])
+
+
+def _brotli(data: Any, level: int) -> Any:
+    if level < _SLOW_BROTLI and memoryview(data).nbytes <= _QUICK:
+        return cramjam.brotli.compress(data, level=level)
+    stream = cramjam.brotli.Compressor(level=level)
+    for piece in _pieces(data):
+        stream.compress(bytes(piece))
+    return stream.finish()
+
+
+_PIECE = 128 << 10
+_QUICK = 4 << 20
+_SLOW_ZSTD, _SLOW_BROTLI = 10, 6
+"""From these levels on a page of a megabyte takes tenths of a second, at the highest ones seconds."""
+
+
+def _pieces(data: Any) -> Iterator[memoryview]:
+    """The data for a slow compressor, which can be stopped between two pieces."""
+    view = memoryview(data).cast("B")
+    for start in range(0, len(view), _PIECE):
+        check_stopped()
+        yield view[start : start + _PIECE]
+
+
+def _zstd_compressor(level: int) -> Any:
     """One context per thread and level: making one costs more than compressing a small page."""
     import zstandard
 
     contexts = _threads.__dict__.setdefault("zstd", {})
     if level not in contexts:
-        contexts[level] = zstandard.ZstdCompressor(level=3 if level is None else level)
+        contexts[level] = zstandard.ZstdCompressor(level=level)
     return contexts[level]

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.columns import list_items, slice_column, struct_child
-from pyparq.decimals import unscaled
+from pyparq.decimals import decimal_type, in_width, unscaled
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schemas.types import DataType
+from pyparq.schemas.types import DataType, Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 
 _EXACT = Context(prec=100)  # the default context would round decimals beyond 28 digits
@@ -201,6 +201,25 @@ def _durations(column: Column) -> list[Any]:
     return _with_nulls(out, column.valid_mask())
 
 
+def _intervals(column: Column) -> list[Any]:
+    """Months, days and nanoseconds, whatever parts the type has: pyarrow's MonthDayNano, as a tuple."""
+    words = np.ascontiguousarray(column.values()).view("<i4").reshape(column.length, column.type.byte_width // 4)
+    if column.type.format == "tiM":
+        rows = [(months, 0, 0) for months in words[:, 0].tolist()]
+    elif column.type.format == "tiD":
+        rows = [(0, days, ms * 1_000_000) for days, ms in words.tolist()]
+    else:
+        nanos = np.ascontiguousarray(words).view("<i8").reshape(column.length, 2)[:, 1].tolist()
+        rows = [(months, days, ns) for (months, days), ns in zip(words[:, :2].tolist(), nanos, strict=True)]
+    return _with_nulls(rows, column.valid_mask())
+
+
+def _runs(column: Column) -> list[Any]:
+    from pyparq.ingest.normalize import normalize
+
+    return column_to_pylist(normalize(column, ""))
+
+
 # ---- nested --------------------------------------------------------------------------------------------------------
 
 
@@ -262,6 +281,8 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
     "timestamp": _timestamps,
     "time": _times,
     "duration": _durations,
+    "interval": _intervals,
+    "run_end": _runs,
     "list": _lists,
     "list_view": _lists,
     "map": _maps,
@@ -269,8 +290,45 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
 }
 
 
+def with_usual_decimals(
+    schema: Schema, parts: Sequence[tuple[list[Column], int]]
+) -> tuple[Schema, list[tuple[list[Column], int]]]:
+    """Rows with decimals in 128 bits, or in 256 beyond 38 digits, at any depth."""
+    fields = tuple(replace(f, type=_usual(f.type)) for f in schema.fields)
+    found = [
+        ([_in_usual_width(c, f.type) for c, f in zip(columns, fields, strict=True)], rows) for columns, rows in parts
+    ]
+    return replace(schema, fields=fields), found
+
+
+def _usual(type_: DataType) -> DataType:
+    if type_.kind == "decimal" and type_.dictionary is None:
+        return decimal_type(*type_.decimal[:2])
+    children = tuple(replace(field, type=_usual(field.type)) for field in type_.children)
+    dictionary = None if type_.dictionary is None else _usual(type_.dictionary)
+    return replace(type_, children=children, dictionary=dictionary)
+
+
+def _in_usual_width(column: Column, type_: DataType) -> Column:
+    if column.type == type_:
+        return column
+    if column.type.kind == "decimal" and type_.dictionary is None:
+        made = in_width(column, type_)
+        if made is None:
+            raise DataError(f"a value has more digits than {type_}")
+        return made
+    children = tuple(_in_usual_width(c, f.type) for c, f in zip(column.children, type_.children, strict=True))
+    entries = None
+    if column.dictionary is not None and type_.dictionary is not None:
+        entries = _in_usual_width(column.dictionary, type_.dictionary)
+    return Column(
+        type_, column.length, column.validity, column.buffers, column.null_count, children, entries, column.offset
+    )
+
+
 def for_polars(table: Table) -> Table:
-    """The table with list views, which polars (2.1) refuses, as lists at any depth."""
+    """The table with what polars (2.1) refuses in forms that it takes, at any depth: list views as lists, run ends
+    spelled out, intervals as the bytes of Parquet's INTERVAL."""
     fields = [replace(f, type=_for_polars(f.type)) for f in table.schema.fields]
     others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
     if not others:
@@ -286,6 +344,10 @@ def for_polars(table: Table) -> Table:
 
 
 def _for_polars(type_: DataType) -> DataType:
+    if type_.kind in ("run_end", "interval"):
+        from pyparq.ingest.normalize import normal_type
+
+        return normal_type(type_)
     form = type_.format.replace("v", "") if type_.kind == "list_view" else type_.format
     children = tuple(replace(field, type=_for_polars(field.type)) for field in type_.children)
     return replace(type_, format=form, children=children)

@@ -34,6 +34,22 @@ def decimal_column(
     return fixed_column(type_, np.frombuffer(raw, np.uint8).reshape(-1, width), mask)
 
 
+def in_width(column: Column, type_: DataType) -> Column | None:
+    """A decimal column in as many bits as ``type_`` has; ``None`` where a value does not fit them."""
+    values, width = column.values(), type_.byte_width
+    count, have = values.shape
+    out = np.empty((count, width), np.uint8)
+    kept = min(have, width)
+    out[:, :kept] = values[:, :kept]
+    sign = (out[:, kept - 1] >> 7) * np.uint8(255)
+    out[:, kept:] = sign[:, None]
+    mask = column.valid_mask()
+    wrong = (values[:, kept:] != sign[:, None]).any(axis=1)
+    if (wrong if mask is None else wrong & mask).any():
+        return None
+    return fixed_column(type_, out, mask)
+
+
 def unscaled(column: Column) -> list[int]:
     """Unscaled values of a decimal column, or the values of an integer one; nulls give any number."""
     values = column.values()

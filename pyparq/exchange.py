@@ -5,7 +5,7 @@ nanoarrow builds the structures of the Arrow C data interface and reads them; it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -50,6 +50,8 @@ def _field_to_nanoarrow(field: Field) -> Any:
     if field.type.dictionary is not None:
         builder.set_dictionary(_field_to_nanoarrow(Field("", field.type.dictionary)))
         builder.set_dictionary_ordered(field.type.ordered)
+    if field.type.format == "+m":
+        builder.set_map_keys_sorted(field.type.ordered)
     builder.set_nullable(field.nullable)
     if field.metadata:
         builder.append_metadata(dict(field.metadata))
@@ -103,7 +105,7 @@ def _column_to_nanoarrow(column: Column, schema: Any) -> Any:
     elif column.type.format in _WITH_OFFSETS and not len(column.buffers[0]):
         buffers[1] = _NO_OFFSETS  # Arrow lets an empty array leave its offsets out, but many read the first of them
     array = _array(schema, column.length, column.offset, column.null_count, buffers, children)
-    if column.dictionary is not None:
+    if column.type.dictionary is not None and column.dictionary is not None:
         move_dictionary(array, _column_to_nanoarrow(column.dictionary, schema.dictionary))
     return array
 
@@ -137,6 +139,16 @@ def _builders() -> tuple[Any, Any, Any]:
 # ---- in ----------------------------------------------------------------------------------------------------------
 
 
+def arrays_from_arrow(obj: Any) -> tuple[Any, Iterator[Any]]:
+    """The CSchema and the CArrays of anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``."""
+    if hasattr(obj, "__arrow_c_stream__"):
+        stream = load("nanoarrow.c_array_stream").c_array_stream(obj)
+        return stream.get_schema(), iter(stream)
+    # Not by way of a stream: nanoarrow 0.9 would copy the array, wrongly if it holds string views (memory corruption).
+    array = load("nanoarrow.c_array").c_array(obj)
+    return array.schema, iter([array])
+
+
 def schema_from_arrow(obj: Any) -> Schema:
     """The schema of any object with ``__arrow_c_schema__`` (or a nanoarrow CSchema of a struct)."""
     root = load("nanoarrow.c_schema").c_schema(obj)
@@ -151,7 +163,7 @@ def field_from_nanoarrow(schema: Any) -> Field:
     children = tuple(field_from_nanoarrow(schema.child(i)) for i in range(schema.n_children))
     dictionary = None if schema.dictionary is None else field_from_nanoarrow(schema.dictionary).type
     metadata = dict(schema.metadata.items()) if schema.metadata is not None else {}
-    ordered = dictionary is not None and bool(schema.flags & 1)
+    ordered = bool(schema.flags & 1) if dictionary is not None else schema.format == "+m" and bool(schema.flags & 4)
     type_ = DataType(schema.format, children, dictionary, ordered)
     return Field(schema.name or "", type_, bool(schema.flags & 2), metadata)
 
@@ -171,6 +183,8 @@ def column_from_nanoarrow(array: Any, type_: DataType) -> Column:
         return Column(type_, array.length, None, (), array.length)
     if type_.format.startswith("+v"):
         return _list_view_from_nanoarrow(array, type_)
+    if type_.format[:2] in ("+s", "+l", "+L", "+m", "+w") and _holds_nulls(type_):
+        return _nested_from_nanoarrow(array, type_)
     # A view of each array by itself: the buffers of a view's child do not keep the parent's memory alive.
     view = _as_integers(array, type_).view()
     buffers = [np.frombuffer(b, np.uint8) if b.size_bytes else np.empty(0, np.uint8) for b in view.buffers]
@@ -182,6 +196,22 @@ def column_from_nanoarrow(array: Any, type_: DataType) -> Column:
         validity = None
     nulls = 0 if has_validity and validity is None else view.null_count
     return Column(type_, view.length, validity, tuple(buffers), nulls, children, dictionary, view.offset)
+
+
+def _holds_nulls(type_: DataType) -> bool:
+    """A struct or list of null columns, however deep."""
+    return any(f.type.format == "n" or _holds_nulls(f.type) for f in type_.children)
+
+
+def _nested_from_nanoarrow(array: Any, type_: DataType) -> Column:
+    """A struct or list buffer by buffer: a view of it would be one of its null columns too."""
+    count = array.offset + array.length
+    validity: Any = raw_buffer(array, 0, (count + 7) // 8)
+    width = {"+l": 4, "+m": 4, "+L": 8}.get(type_.format, 0)
+    buffers = (raw_buffer(array, 1, (count + 1) * width),) if width else ()
+    children = tuple(column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(type_.children))
+    validity, nulls = (validity, array.null_count) if len(validity) else (None, 0)
+    return Column(type_, array.length, validity, buffers, nulls, children, None, array.offset)
 
 
 def _list_view_from_nanoarrow(array: Any, type_: DataType) -> Column:

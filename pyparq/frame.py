@@ -2,52 +2,87 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.convert import chunks_to_numpy, column_to_pylist, without_mask
-from pyparq.schemas.types import DataType
+from pyparq.frame_types import PandasMetadata, nullable, of_extension
+from pyparq.schemas.types import DataType, Field
 
 if TYPE_CHECKING:
     import pandas
 
-    from pyparq.table import Table
+    from pyparq.table import Column, Table
 
-_AS_OBJECTS = ("date", "time", "list", "list_view", "struct", "map", "string", "binary", "fixed", "decimal", "null")
+_AS_OBJECTS = (
+    "date", "time", "list", "list_view", "struct", "map", "string", "binary", "fixed", "decimal", "null", "interval",
+)  # fmt: skip
 
 
 def frame_of(table: Table) -> pandas.DataFrame:
     """What pyarrow's ``to_pandas()`` makes of the table, but for items of lists, which are lists here.
 
     Integers with nulls become float64, booleans with nulls objects; dictionaries become categories; times keep their
-    unit and zone. ``pandas`` metadata, where the table has it, brings the index back.
+    unit and zone. ``pandas`` metadata, where the table has it, brings the index, the column labels and pandas' own
+    types (``Int64``, ``boolean``, ``string``) back, extension types periods and intervals.
     """
     import pandas as pd
 
-    columns: dict[int, Any] = {k: _series(table, k) for k in range(table.num_columns)}
+    known = PandasMetadata(table.schema.metadata.get(b"pandas"))
+    columns: dict[int, Any] = {
+        k: _series(field, [batch.columns[k] for batch in table.batches], known.dtype_of(field.name))
+        for k, field in enumerate(table.schema.fields)
+    }
     frame = pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
     frame.columns = pd.Index(table.column_names)
-    return _with_index(frame, table.schema.metadata.get(b"pandas"))
+    return known.labelled(known.indexed(frame))
 
 
-def _series(table: Table, k: int) -> Any:
+def _series(field: Field, chunks: list[Column], dtype: str) -> Any:
+    """One column; ``dtype`` is what pandas called its type, as far as the metadata say."""
     import pandas as pd
 
-    type_ = table.schema.fields[k].type
-    chunks = [batch.columns[k] for batch in table.batches]
+    type_ = field.type
+    if type_.format == "+r":
+        from pyparq.ingest.normalize import normal_type, normalize
+
+        type_, chunks = normal_type(type_), [normalize(chunk, field.name) for chunk in chunks]
     if type_.dictionary is not None:
-        values = [value for chunk in chunks for value in column_to_pylist(chunk)]
-        # In the dictionaries' order, which may mean something.
-        entries = (e for chunk in chunks if chunk.dictionary for e in column_to_pylist(chunk.dictionary))
-        known = list(dict.fromkeys(e for e in entries if e is not None))
-        categories = _strings(known) if type_.dictionary.kind == "string" else pd.Index(known)
-        return pd.Series(pd.Categorical(values, categories, ordered=type_.ordered))
+        return _categories(type_.dictionary, type_.ordered, chunks)
     if type_.kind in _AS_OBJECTS:
         values = [value for chunk in chunks for value in column_to_pylist(chunk)]
+        found = of_extension(field, values) if type_.format == "+s" else None
+        if found is not None:
+            return found
+        if type_.kind == "string" and dtype == "string":
+            return pd.Series(_objects(values), dtype="string")
         return pd.Series(_objects(values)) if type_.kind != "string" else _strings(values)
-    return _flat(type_, chunks_to_numpy(type_, chunks))
+    array = chunks_to_numpy(type_, chunks)
+    found = of_extension(field, array)
+    if found is None:
+        found = nullable(array, dtype)
+    return _flat(type_, array) if found is None else found
+
+
+def _categories(type_: DataType, ordered: bool, chunks: list[Column]) -> Any:
+    import pandas as pd
+
+    values = [value for chunk in chunks for value in column_to_pylist(chunk)]
+    # In the dictionaries' order, which may mean something.
+    entries = (e for chunk in chunks if chunk.dictionary for e in column_to_pylist(chunk.dictionary))
+    known = list(dict.fromkeys(e for e in entries if e is not None))
+    if type_.kind == "string":
+        categories = _strings(known)
+    elif type_.kind in _AS_OBJECTS:
+        categories = pd.Index(_objects(known))
+    else:  # with the type that the values would have
+        plain = [chunk.dictionary for chunk in chunks if chunk.dictionary is not None]
+        categories = pd.Index(_flat(type_, chunks_to_numpy(type_, plain)).drop_duplicates().dropna())
+        places = {value: k for k, value in enumerate(known)}
+        codes = np.array([-1 if value is None else places[value] for value in values], np.int64)
+        return pd.Series(pd.Categorical.from_codes(codes, categories, ordered=ordered))
+    return pd.Series(pd.Categorical(values, categories, ordered=ordered))
 
 
 def _strings(values: list[Any]) -> Any:
@@ -72,22 +107,3 @@ def _flat(type_: DataType, values: Any) -> Any:
     if type_.kind == "timestamp" and type_.timezone:
         return series.dt.tz_localize("UTC").dt.tz_convert(type_.timezone)
     return series
-
-
-def _with_index(frame: pandas.DataFrame, metadata: bytes | None) -> pandas.DataFrame:
-    """The index that the metadata of a DataFrame tells of. It is a hint: what does not fit is ignored."""
-    import pandas as pd
-
-    try:
-        levels = json.loads(metadata or b"{}")["index_columns"]
-        if len(levels) == 1 and isinstance(levels[0], dict) and levels[0]["kind"] == "range":
-            found = levels[0]
-            index = pd.RangeIndex(found["start"], found["stop"], found["step"], name=found["name"])
-            return frame.set_axis(index) if len(index) == len(frame) else frame
-        if not levels or not all(isinstance(name, str) and list(frame.columns).count(name) == 1 for name in levels):
-            return frame
-        indexed = frame.set_index(levels)
-    except (ValueError, TypeError, KeyError):
-        return frame
-    indexed.index.names = [None if n.startswith("__index_level_") else n for n in levels]
-    return indexed

@@ -102,9 +102,10 @@ decimal_storage = "smallest"
     up to 18 digits).
 write_time_adjusted_to_utc = False
     Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say).
-store_schema = False
+store_schema = "auto"
     Store the Arrow schema of the data (ARROW:schema), from which readers restore what Parquet
-    cannot say: time zones, dictionaries, large and view types, extension types.
+    cannot say: time zones, durations, dictionaries, large and view types, extension types, field
+    metadata. "auto": when, and only when, the file's own schema would lose something of it.
 field_ids = {}
     Field ids by column (name or path); those in field metadata (PARQUET:field_id) need no option.
 column_key_value_metadata = {}

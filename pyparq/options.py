@@ -130,9 +130,10 @@ class WriteOptions:
     ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY; Spark 4.3 fails on those up to 18 digits)."""
     write_time_adjusted_to_utc: bool | Names | PerColumn[bool] = False
     """Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say)."""
-    store_schema: bool = False
+    store_schema: bool | Literal["auto"] = "auto"
     """Store the Arrow schema of the data (``ARROW:schema``), from which readers restore what Parquet cannot say: time
-    zones, dictionaries, large and view types, extension types."""
+    zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"``: when, and only
+    when, the file's own schema would lose something of it."""
     field_ids: PerColumn[int] = field(default_factory=dict)
     """Field ids by column (name or path); those in field metadata (``PARQUET:field_id``) need no option."""
     column_key_value_metadata: PerColumn[KeyValues] = field(default_factory=dict)
@@ -165,7 +166,13 @@ class WriteOptions:
     def make(cls, options: Mapping[str, Any]) -> Self:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
         given: dict[str, Any] = {}
-        _check_known("write", options, [*(f.name for f in fields(cls)), *_ALIASES], ("schema",), _NOT_FOR_WRITING)
+        _check_known(
+            "write",
+            options,
+            [*(f.name for f in fields(cls)), *_ALIASES],
+            ("schema", "storage_options"),
+            _NOT_FOR_WRITING,
+        )
         for name, value in options.items():
             real = _ALIASES.get(name, name)
             if real in given:
@@ -200,6 +207,8 @@ class WriteOptions:
         for name in ("int96_timestamps", "write_time_adjusted_to_utc"):
             if isinstance(getattr(self, name), str):
                 raise OptionError(f"{name} must be True, False or a list of names")
+        if not isinstance(self.store_schema, bool) and self.store_schema != "auto":
+            raise OptionError(f"store_schema must be True, False or 'auto', not {self.store_schema!r}")
         for name in _FLAGS:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
@@ -276,7 +285,7 @@ def _meant(name: str, known: Sequence[str], parameters: Sequence[str], hints: Ma
     return near_matches(name, [*known, *parameters], "options")
 
 
-_FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "store_schema", "use_threads", "fsync")
+_FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync")
 
 
 def sort_keys(given: Any) -> tuple[SortKey, ...]:

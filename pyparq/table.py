@@ -18,10 +18,16 @@ from pyparq.cdata import array_capsule
 from pyparq.chunked import ChunkedArray, parts_of
 from pyparq.column import Column, shifted
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
-from pyparq.exchange import batch_to_nanoarrow, column_from_nanoarrow, schema_from_arrow, schema_to_nanoarrow
-from pyparq.later import load
+from pyparq.exchange import (
+    arrays_from_arrow,
+    batch_to_nanoarrow,
+    batches_to_stream,
+    column_from_nanoarrow,
+    schema_from_arrow,
+    schema_to_nanoarrow,
+)
 from pyparq.schemas.types import DataType, Schema
-from pyparq.tabular import Part, Tabular, check_columns, joined_schema
+from pyparq.tabular import Part, Tabular, check_columns, for_anybody, joined_schema
 
 if TYPE_CHECKING:
     import pandas
@@ -86,8 +92,8 @@ class Batch(Tabular):
         return Batch(joined, sum(rows for _, rows in parts), replace(schema, fields=fields))
 
     def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        schema = schema_to_nanoarrow(self.schema)
-        return schema.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(self.columns, self.num_rows, schema))
+        schema, ((columns, num_rows),) = for_anybody(self.schema, self._parts())
+        return _array_capsules(schema, columns, num_rows)
 
     def slice(self, offset: int = 0, length: int | None = None) -> Batch:
         """``length`` rows from ``offset`` on (to the end when ``None``), sharing all buffers.
@@ -124,7 +130,7 @@ class Batch(Tabular):
 
     def to_arrow(self) -> pyarrow.RecordBatch:
         """A ``pyarrow.RecordBatch`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""
-        return _pyarrow().record_batch(self)
+        return _pyarrow().record_batch(_BatchAsItIs(self))
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A pandas DataFrame; see :meth:`Table.to_pandas`."""
@@ -231,7 +237,7 @@ class Table(Tabular):
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""
-        return _pyarrow().table(self)
+        return _pyarrow().table(_AsItIs(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self.schema, self.batches)
@@ -290,9 +296,9 @@ def _pyarrow() -> Any:
 
 def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
     """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
-    stream = load("nanoarrow.c_array_stream").c_array_stream(obj)
-    schema = schema_from_arrow(stream.get_schema())
-    return schema, (_batch_from_nanoarrow(array, schema) for array in stream)
+    found, arrays = arrays_from_arrow(obj)
+    schema = schema_from_arrow(found)
+    return schema, (_batch_from_nanoarrow(array, schema) for array in arrays)
 
 
 def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
@@ -302,6 +308,31 @@ def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
     if array.offset:
         columns = [shifted(c, array.offset, array.length) for c in columns]
     return Batch(columns, array.length, schema)
+
+
+class _AsItIs:
+    """A table for those that know every type of Arrow's."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return batches_to_stream(self._table.schema, self._table._parts())
+
+
+class _BatchAsItIs:
+    """The same for a batch."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return _array_capsules(self._batch.schema, self._batch.columns, self._batch.num_rows)
+
+
+def _array_capsules(schema: Schema, columns: list[Column], num_rows: int) -> tuple[object, object]:
+    root = schema_to_nanoarrow(schema)
+    return root.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(columns, num_rows, root))
 
 
 _LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}

@@ -14,10 +14,29 @@ from pyparq.column import Column, bytes_held, shifted
 from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
 from pyparq.exchange import batches_to_stream, schema_to_nanoarrow
 from pyparq.printing import printable
-from pyparq.schemas.types import Schema
+from pyparq.schemas.types import DataType, Schema
 
 Part = tuple[list[Column], int]
 """The columns of some rows, and how many rows these are."""
+
+
+def for_anybody(schema: Schema, parts: list[Part]) -> tuple[Schema, list[Part]]:
+    """Rows as anybody may take them: decimals in 128 bits, or in 256 beyond 38 digits. polars (2.1) takes narrower ones
+    in an Arrow stream for wide ones, and so shows other values without a word; and wider ones not at all."""
+    if not any(_has_odd_decimals(field.type) for field in schema.fields):
+        return schema, parts
+    from pyparq.convert import with_usual_decimals
+
+    return with_usual_decimals(schema, parts)
+
+
+def _has_odd_decimals(type_: DataType) -> bool:
+    if type_.dictionary is not None:
+        return _has_odd_decimals(type_.dictionary)
+    if type_.format[0] == "d":
+        precision, _, bits = type_.decimal
+        return bits != (128 if precision <= 38 else 256)
+    return any(_has_odd_decimals(field.type) for field in type_.children)
 
 
 class Tabular:
@@ -192,10 +211,10 @@ class Tabular:
         raise UnsupportedError("a table is no single array: take to_numpy(name) for a column, or to_pandas()")
 
     def __arrow_c_schema__(self) -> object:
-        return schema_to_nanoarrow(self.schema).__arrow_c_schema__()
+        return schema_to_nanoarrow(for_anybody(self.schema, [])[0]).__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return batches_to_stream(self.schema, self._parts())
+        return batches_to_stream(*for_anybody(self.schema, self._parts()))
 
     def to_numpy(self, name: str | int) -> npt.NDArray[Any]:
         """One column as a numpy array.

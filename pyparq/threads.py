@@ -1,13 +1,18 @@
-"""One pool of threads for column chunks, sized to the machine. Kernels and codecs release the GIL."""
+"""One pool of threads for column chunks, sized to the machine. Kernels and codecs release the GIL.
+
+A :class:`Task` that nobody waits for any more ends at its next :func:`check_stopped`, which stands between two pages:
+so Ctrl-C waits for one page of each thread, and nothing goes on with memory that the caller frees then.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 from pyparq import forks
 
@@ -43,11 +48,125 @@ def _forget_pool() -> None:
     _lock = threading.Lock()
 
 
+def _give_up_pool() -> None:
+    """End the pool's threads when they have done what they were given; the next task gets a new pool."""
+    global _pool
+    with _lock:
+        given_up, _pool = _pool, None
+    if given_up is not None:
+        given_up.shutdown(wait=False)
+
+
+# ---- one task ------------------------------------------------------------------------------------------------------
+
+
+class Stopped(BaseException):
+    """Ends a task that nobody waits for any more. It never leaves the task."""
+
+
+_running = threading.local()
+_POLL = 0.1
+"""Seconds after which a waiting thread looks around: where a wait cannot be interrupted (Windows), Ctrl-C is noticed
+then."""
+
+
+def check_stopped() -> None:
+    """Between two pages: end here if this is part of a task that nobody waits for any more."""
+    task: Task[Any] | None = getattr(_running, "task", None)
+    while task is not None:
+        if task.stopped:
+            raise Stopped
+        task = task.parent
+
+
+class Task(Generic[R]):
+    """One call, made by a thread of the pool or by the one that wants its result, whichever comes first.
+
+    So tasks may wait for tasks: where all threads of the pool wait, each makes the calls that it waits for. Only the
+    thread that made a task may ask for its result or stop it.
+    """
+
+    def __init__(self, function: Callable[..., R], *arguments: Any) -> None:
+        self.parent: Task[Any] | None = getattr(_running, "task", None)
+        """The task that this one is a part of."""
+        self.stopped = False
+        """Nobody wants the result."""
+        self._call: tuple[Callable[..., R], tuple[Any, ...]] | None = (function, arguments)
+        self._owner: dict[str, int] = {}
+        self._finished = False
+        self._unfinished = threading.Lock()
+        self._unfinished.acquire()
+        self._results: list[R] = []
+        self._error: BaseException | None = None
+
+    def start(self) -> None:
+        """Give it to the pool. Where no thread can be had (while Python shuts down, say), whoever wants the result
+        makes the call."""
+        try:
+            pool().submit(self._run)
+        except RuntimeError:
+            return
+        except BaseException:  # interrupted while a thread was starting: the pool may not know of it
+            _give_up_pool()
+            raise
+
+    def result(self) -> R:
+        """What the call gives; raises what it raises."""
+        self._run()
+        while not self._finished:
+            self._unfinished.acquire(timeout=_POLL)
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def wait_for_end(self) -> None:
+        """Until no other thread is within the call; if none is, none will be.
+
+        A further Ctrl-C changes nothing here: the one that led here is on its way already.
+        """
+        while self._owner.setdefault("thread", threading.get_ident()) != threading.get_ident() and not self._finished:
+            with suppress(KeyboardInterrupt):
+                self._unfinished.acquire(timeout=_POLL)
+        self._call = None
+
+    def _run(self) -> None:
+        """Make the call, unless a thread has begun it. A claim is one operation, that no signal can come into."""
+        if self._owner.setdefault("thread", threading.get_ident()) != threading.get_ident():
+            return
+        call, self._call = self._call, None  # what it refers to is let go of with it
+        if call is None:
+            return
+        outer = getattr(_running, "task", None)
+        try:
+            _running.task = self
+            self._results.append(call[0](*call[1]))
+        except BaseException as error:
+            self._error = error
+        finally:
+            _running.task = outer
+            del call
+            self._finished = True
+            self._unfinished.release()
+
+
+def stop_all(tasks: Iterable[Task[Any]]) -> None:
+    """End the tasks, and return when no thread works on one any more."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.stopped = True
+    for task in tasks:
+        task.wait_for_end()
+
+
+# ---- a call for each item ------------------------------------------------------------------------------------------
+
+
 def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool) -> list[R]:
     """``[function(item) for item in items]``, on the pool when that can help. The first error is raised, after all
     tasks that had begun are done.
 
-    The caller takes part: where all workers have to be woken, a scheduler may put two on one processor for a while.
+    The caller takes part: where all workers have to be woken, a scheduler may put two on one processor for a while. And
+    a function may call this again: it makes all calls itself where nobody else has time.
 
     Give the largest items first: half of the workers take from the front, half from the end. Small items are mostly
     Python, which only one thread can run at a time; large ones are mostly kernels and codecs, which run beside it.
@@ -56,16 +175,15 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool)
     if not use_threads or workers < 2:
         return [function(item) for item in items]
     shared = _Shared(function, items)
-    futures: list[Future[None]] = []
+    helpers = [Task(shared.work, k % 2 == 1) for k in range(1, workers)]
     try:
-        for k in range(1, workers):
-            futures.append(pool().submit(shared.work, k % 2 == 1))
+        for helper in helpers:
+            helper.start()
         shared.work(from_the_end=False)
-        for future in futures:
-            future.result()
-    except BaseException:  # the caller was interrupted: tasks catch their own errors
-        shared.stop()
-        wait(futures)
+        for helper in helpers:
+            helper.result()
+    except BaseException:  # the caller was interrupted: items keep their own errors
+        stop_all(helpers)
         raise
     return shared.results()
 
@@ -78,24 +196,21 @@ class _Shared(Generic[T, R]):
         self._items = items
         self._left = deque(range(len(items)))
         self._done: dict[int, R] = {}
-        self._errors: dict[int, BaseException] = {}
+        self._errors: dict[int, Exception] = {}
 
     def work(self, from_the_end: bool) -> None:
         """Take items until none is left, or one has failed."""
         take = self._left.pop if from_the_end else self._left.popleft
         while not self._errors:
+            check_stopped()
             try:
                 k = take()
             except IndexError:
                 return
             try:
                 self._done[k] = self._function(self._items[k])
-            except BaseException as error:
+            except Exception as error:
                 self._errors[k] = error
-
-    def stop(self) -> None:
-        """Begin no further item."""
-        self._left.clear()
 
     def results(self) -> list[R]:
         """In the order of the items; raises the error of the first that failed."""

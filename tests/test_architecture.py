@@ -36,6 +36,7 @@ LAYERS = [
     ["decimals"],
     ["filters", "ingest"],
     ["arguments", "convert", "equality"],
+    ["frame_types"],
     ["cells", "frame"],
     ["preview"],
     ["read", "write"],

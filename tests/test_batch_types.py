@@ -61,7 +61,7 @@ def test_one_schema_for_all_batches(name: str, sizes: list[int], store_schema: b
         scan = file.scan()
         batches = list(scan.batches())
     assert [b.schema for b in batches] == [scan.schema] * len(batches)
-    if name != "large" or not store_schema:
+    if name not in ("large", "view") or not store_schema:  # views of a dictionary share its bytes
         assert len(batches) > 2, "too little text for this test"
     assert [row for b in batches for row in b.to_table().to_pydict()["x"]] == table["x"].to_pylist()
     wide = pa.Table.from_batches([pa.record_batch(b) for b in batches])

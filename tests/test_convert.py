@@ -95,8 +95,16 @@ def test_bad_text_is_a_typed_error() -> None:
     column = Column(DataType("u"), 2, None, (np.array([0, 1, 2], np.int32), np.frombuffer(b"a\xff", np.uint8)), 0)
     with pytest.raises(DataError, match="row 1 is not UTF-8"):
         column_to_pylist(column)
-    with pytest.raises(UnsupportedError, match="no Python objects for interval"):
-        table(pa.array([pa.MonthDayNano([1, 2, 3])])).to_pydict()
+    with pytest.raises(UnsupportedError, match="no Python objects for _a_type_to_come"):
+        column_to_pylist(Column(DataType("_a_type_to_come"), 1, None, (), 0))
+
+
+def test_intervals_and_runs() -> None:
+    assert table(pa.array([pa.MonthDayNano([1, 2, 3]), None])).to_pydict()["c"] == [(1, 2, 3), None]
+    assert table(pa.array([], pa.month_day_nano_interval())).to_pydict()["c"] == []
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["x", None]))
+    assert table(runs).to_pydict()["c"] == ["x", "x", None]
+    assert table(runs).slice(1, 2).to_pydict()["c"] == ["x", None]
 
 
 # ---- numpy ---------------------------------------------------------------------------------------------------------

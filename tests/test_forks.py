@@ -240,7 +240,7 @@ def test_every_lock_knows_of_forks() -> None:
     for file in SOURCE.rglob("*.py"):
         text = file.read_text()
         if makes.search(text):
-            assert "forks.watch(self)" in text or "@forks.in_child" in text, file
+            assert re.search(r"forks\.watch\(self\)|^@(forks\.)?in_child", text, re.MULTILINE), file
             assert not re.search(r"cached_property", text), f"{file}: it has a lock until Python 3.12"
 
 
@@ -307,9 +307,9 @@ def test_many_children_while_threads_read(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     args = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", CROWD, str(tmp_path / "t.parquet")]
     done = subprocess.run(
-        [*args, str(tmp_path / "out"), "80"], capture_output=True, text=True, timeout=280, check=False
+        [*args, str(tmp_path / "out"), "40"], capture_output=True, text=True, timeout=280, check=False
     )
-    assert done.stdout == "0 of 80 hung or failed\n", done.stderr
+    assert done.stdout == "0 of 40 hung or failed\n", done.stderr
 
 
 # ---- readers -----------------------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def test_bad_objects(given_: list[Any], words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "column", [[dt.timedelta(1)], np.array([1], "m8[s]"), np.array([1j]), np.array([1], "g")], ids=str
+    "column", [np.array([1j]), np.array([1], "g"), np.array([1], "m8"), np.array([1], "m8[M]")], ids=str
 )
 def test_unsupported_objects(column: Any) -> None:
     with pytest.raises(UnsupportedError, match="column c"):
@@ -444,8 +444,63 @@ def test_pandas_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
         values(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(UnsupportedError, match="period"):
         values(pd.DataFrame({"p": pd.period_range("2020", periods=2, freq="D")}))
-    with pytest.raises(UnsupportedError, match="duration"):
-        values(pd.DataFrame({"p": pd.to_timedelta([1, 2], unit="s")}))
+    assert values(pd.DataFrame({"p": pd.to_timedelta([1, None], unit="s")})) == {"p": [dt.timedelta(0, 1), None]}
+
+
+DURATIONS: list[tuple[Any, str, list[Any]]] = [
+    ([dt.timedelta(1, 2, 3), None], "tDu", [dt.timedelta(1, 2, 3), None]),
+    ([dt.timedelta(100_000_000), dt.timedelta(-1)], "tDu", [dt.timedelta(100_000_000), dt.timedelta(-1)]),
+    ([pd.Timedelta(1, "us"), pd.Timedelta(5, "ns"), pd.NaT], "tDn",
+     [dt.timedelta(microseconds=1), np.timedelta64(5, "ns"), None]),
+    ([np.timedelta64(3, "ms"), None, np.timedelta64("NaT")], "tDm", [dt.timedelta(milliseconds=3), None, None]),
+    (np.array([1, "NaT", -2], "m8[h]"), "tDs", [dt.timedelta(0, 3600), None, dt.timedelta(0, -7200)]),
+    (np.array([1, 2], ">m8[10us]"), "tDu", [dt.timedelta(microseconds=10), dt.timedelta(microseconds=20)]),
+    (np.ma.masked_array(np.array([1, 2], "m8[ns]"), [True, False]), "tDn", [None, np.timedelta64(2, "ns")]),
+    ([[dt.timedelta(1)], None, []], "+l", [[dt.timedelta(1)], None, []]),
+    ([{"d": dt.timedelta(1)}], "+s", [{"d": dt.timedelta(1)}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given_", "form", "expected"), DURATIONS, ids=lambda v: str(v)[:20])
+def test_durations(given_: Any, form: str, expected: list[Any]) -> None:
+    found = table({"c": given_})
+    assert found.schema.field("c").type.format == form
+    assert found.to_pydict()["c"] == expected
+
+
+def test_durations_that_do_not_fit() -> None:
+    assert values({"c": [dt.timedelta(0, 1)]}, {"c": "duration[s]"}) == {"c": [dt.timedelta(0, 1)]}
+    with pytest.raises(DataError, match="finer"):
+        values({"c": [dt.timedelta(0, 1, 5)]}, {"c": "duration[ms]"})
+    with pytest.raises(DataError, match="beyond"):
+        values({"c": np.array([2**61], "m8[W]")})
+    for column in ([dt.timedelta.max], [dt.timedelta(10**6), pd.Timedelta(1, "ns")]):
+        with pytest.raises(DataError, match="64 bits"):
+            values({"c": column})
+    with pytest.raises(DataError, match=r"row 1.*numpy's"):
+        values({"c": [dt.timedelta(1), np.timedelta64(1, "s")]})
+    with pytest.raises(DataError, match="the data is int64"):
+        values({"c": [1]}, {"c": "duration[ms]"})
+
+
+def test_arrays_of_string_views_that_are_no_streams() -> None:
+    """nanoarrow would copy them wrongly on the way into a stream: memory corruption."""
+    words = ["a" * 20, None, "b", "c" * 13]
+    array = pa.array(words, pa.string_view())
+    for _ in range(50):
+        assert values({"c": array}) == {"c": words}
+        assert values(pa.StructArray.from_arrays([array], ["c"])) == {"c": words}
+
+
+def test_columns_of_arrow_arrays_keep_what_they_are() -> None:
+    source: list[pyparq.Schema] = []
+    given_ = {"u": pa.array([b"0" * 16], pa.uuid()), "d": pa.array(["x"]).dictionary_encode(), "n": [1]}
+    schema, _ = ingest(given_, None, source)
+    assert source[0].field("u").metadata[b"ARROW:extension:name"] == b"arrow.uuid"
+    assert source[0].field("d").type.dictionary is not None
+    assert schema.field("d").type.format == "U"
+    with pytest.raises(UnsupportedError, match=r"union.*column c"):
+        table({"c": pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])])})
 
 
 def test_pandas_index() -> None:

@@ -116,6 +116,16 @@ def test_each_nonce_is_given_once() -> None:
     assert {len(nonce or b"") for nonce in given} == {12}
 
 
+def test_those_that_are_drawn_can_be_forgotten() -> None:
+    """As a forked process must: its parent has the same ones."""
+    drawn = iter(range(256))
+    nonces = Nonces(lambda size: bytes([next(drawn)]) * size)
+    assert nonces.take(10) == nonces.take(10) == bytes(12)
+    nonces.forget()
+    assert nonces.take(10) == bytes([1]) * 12
+    assert nonces.used == 3
+
+
 def test_the_limit() -> None:
     nonces = Nonces(os.urandom)
     seal = sealer(False, lambda *asked: ["elsewhere"], nonces=nonces, limit=3).seal

@@ -169,7 +169,9 @@ def emptied() -> Any:
     return capsule
 
 
-@pytest.mark.parametrize("value", [1, "text", object(), arrow_stream(Producer())], ids=repr)
+@pytest.mark.parametrize(
+    "value", [1, "text", object(), arrow_stream(Producer())], ids=["int", "str", "object", "stream"]
+)
 def test_what_is_no_array(value: Any) -> None:
     capsule = arrow_stream(odd(value))
     assert take(struct_of(capsule)) == (errno.EINVAL, False)

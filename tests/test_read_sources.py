@@ -273,3 +273,105 @@ def test_closed_files(path: Path) -> None:
         pass
     with pytest.raises((OSError, ValueError)):
         file.read()
+
+
+CLOSABLE: dict[str, Callable[[Path], Any]] = {
+    "path": str, "bytes": lambda p: p.read_bytes(), "file object": lambda p: io.BytesIO(p.read_bytes()),
+    "URL": lambda p: f"local://{p}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CLOSABLE)
+def test_reading_from_a_closed_file(kind: str, path: Path) -> None:
+    """It says so, and of which file, wherever the bytes come from."""
+    with pyparq.ParquetFile(CLOSABLE[kind](path), tail_size=8) as file:
+        scan = file.scan(["id"])
+    file.close()
+    for read in (file.read, scan.to_table, lambda: file.read(filters=FILTER), lambda: list(file.iter_batches())):
+        with pytest.raises(OptionError, match="the file is closed") as caught:
+            read()
+        assert caught.value.file == file._file.name
+
+
+def test_a_file_object_that_its_owner_closed(path: Path) -> None:
+    for source in (open(path, "rb"), io.BytesIO(path.read_bytes())):  # noqa: SIM115
+        file = pyparq.ParquetFile(source, tail_size=8)
+        source.close()
+        with pytest.raises(OptionError, match="the file object is closed") as caught:
+            file.read()
+        assert caught.value.file == file._file.name
+
+
+class Held:
+    """Reads that wait, once they have begun, for another thread."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def wait(self) -> None:
+        self.begun.set()
+        assert self.go_on.wait(30)
+
+
+@pytest.mark.parametrize("ranges", [[(0, 4)], [(4, 300_000)], [(0, 4), (100, 50)], [(4, 5 << 20), (0, 7 << 20)]])
+def test_a_file_closed_while_it_is_read(
+    ranges: list[tuple[int, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is being read is read to its end, from this file: its descriptor's number is not free for another one
+    before. Afterwards nothing is left open."""
+    from pyparq import kernels
+    from pyparq.io.source import LocalFile
+
+    (tmp_path / "right").write_bytes(b"right" * (3 << 20))
+    (tmp_path / "wrong").write_bytes(b"wrong" * (3 << 20))
+    held = Held()
+
+    def holding(real: Any) -> Any:
+        def call(*args: Any) -> Any:
+            held.wait()
+            return real(*args)
+
+        return call
+
+    for module, name in ((os, "pread"), (os, "preadv"), (kernels, "pread_ranges")):
+        monkeypatch.setattr(module, name, holding(getattr(module, name)))
+    before = len(os.listdir("/proc/self/fd"))
+    source = LocalFile(str(tmp_path / "right"))
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(source.read_ranges, ranges)
+        assert held.begun.wait(30)
+        source.close()
+        others = [os.open(tmp_path / "wrong", os.O_RDONLY) for _ in range(4)]
+        held.go_on.set()
+        found = reading.result()
+    for (offset, length), got in zip(ranges, found, strict=True):
+        assert bytes(got) == (b"right" * (length // 5 + 2))[offset % 5 :][:length]
+    with pytest.raises(OptionError, match="the file is closed"):
+        source.read_ranges(ranges)
+    for fd in others:
+        os.close(fd)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_files_closed_while_threads_read(path: Path, table: pa.Table) -> None:
+    """Right data, or the error that says why not; never another file's bytes, nor a bare OSError."""
+    decoy = path.parent / "decoy"
+    decoy.write_bytes(bytes(path.stat().st_size))
+    outcomes = set()
+    for _ in range(60):
+        file = pyparq.ParquetFile(path)
+        with ThreadPoolExecutor(3) as pool:
+            reads = [pool.submit(file.read, ["id", "word"]) for _ in range(3)]
+            file.close()
+            others = [os.open(decoy, os.O_RDONLY) for _ in range(8)]
+            for read in reads:
+                error = read.exception()
+                outcomes.add(type(error))
+                if error is None:
+                    assert read.result().to_arrow().equals(table.select(["id", "word"]))
+                else:
+                    assert "the file is closed" in str(error)
+        for fd in others:
+            os.close(fd)
+    assert outcomes <= {type(None), OptionError}
+    assert OptionError in outcomes

@@ -132,7 +132,6 @@ def test_decimals_get_the_smallest_storage(precision: int) -> None:
 
 
 REFUSED: list[tuple[pa.DataType, type[Exception], str]] = [
-    (pa.duration("s"), UnsupportedError, "int64"),
     (pa.dense_union([pa.field("a", pa.int8())]), UnsupportedError, "struct"),
     (pa.struct([]), UnsupportedError, "without fields"),
     (pa.decimal128(5, -2), SchemaError, "scale"),

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import pyparq
 from pyparq import threads
-from pyparq.threads import map_tasks
+from pyparq.threads import Task, check_stopped, map_tasks, stop_all
 
 
 @pytest.fixture(autouse=True)
@@ -89,3 +96,249 @@ def test_an_interrupted_caller_leaves_nothing_running() -> None:
         map_tasks(task, range(1000), True)
     assert not running
     assert len(started) < 100
+
+
+# ---- tasks within tasks
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_tasks_within_tasks(depth: int) -> None:
+    """They find an end with any number of threads, in order, and no more threads work than the pool has."""
+    workers: set[int] = set()
+
+    def count(below: int, base: int) -> Any:
+        workers.add(threading.get_ident())
+        time.sleep(0.001)
+        return base if below == 0 else map_tasks(lambda k: count(below - 1, 10 * base + k), range(6), True)
+
+    def expected(below: int, base: int) -> Any:
+        return base if below == 0 else [expected(below - 1, 10 * base + k) for k in range(6)]
+
+    assert count(depth, 1) == expected(depth, 1)
+    assert len(workers) <= 3  # two of the pool, and the caller
+
+
+def test_all_threads_of_the_pool_wait_at_once() -> None:
+    """As many callers as threads, each within a task of the pool: nobody is left who could begin what they wait for."""
+    both = threading.Barrier(2, timeout=60)
+
+    def outer(n: int) -> list[int]:
+        both.wait()
+        return map_tasks(lambda k: n * k, range(5), True)
+
+    tasks = [Task(outer, n) for n in (1, 2)]
+    for task in tasks:
+        task.start()
+    time.sleep(0.05)
+    assert [task.result() for task in tasks] == [[0, 1, 2, 3, 4], [0, 2, 4, 6, 8]]
+
+
+def test_an_error_within_tasks_within_tasks() -> None:
+    def inner(n: int) -> None:
+        if n == 3:
+            raise KeyError(n)
+
+    with pytest.raises(KeyError, match="3"):
+        map_tasks(lambda _: map_tasks(inner, range(5), True), range(4), True)
+
+
+def test_files_are_written_and_read_within_tasks(tmp_path: Path) -> None:
+    """The writer's tasks and the reader's, which two threads share, among those of the caller."""
+    data = {f"c{k}": np.random.default_rng(k).integers(0, 1 << 60, 300_000) for k in range(3)}
+
+    def there_and_back(n: int) -> bool:
+        path = tmp_path / f"{n}.parquet"
+        pyparq.write_table(data, path, row_group_size=100_000)
+        found = [pyparq.read_table(path, [name]).to_numpy(name) for name in data]
+        whole = pyparq.read_table(path)
+        return all(
+            np.array_equal(values, mine) and np.array_equal(whole.to_numpy(name), mine)
+            for values, (name, mine) in zip(found, data.items(), strict=True)
+        )
+
+    assert all(map_tasks(there_and_back, range(6), True))
+
+
+# ---- stopping
+
+
+def test_a_stopped_task_ends_at_its_next_page() -> None:
+    begun, passed = threading.Event(), []
+
+    def task() -> None:
+        begun.set()
+        for page in range(1000):
+            check_stopped()
+            passed.append(page)
+            time.sleep(0.005)
+
+    running = Task(task)
+    running.start()
+    begun.wait()
+    stop_all([running])
+    count = len(passed)
+    assert count < 900
+    time.sleep(0.02)
+    assert len(passed) == count
+
+
+def test_a_task_that_has_not_begun_never_does() -> None:
+    blocked, ran = threading.Event(), []
+    busy = [Task(blocked.wait) for _ in range(2)]
+    for task in busy:
+        task.start()
+    late = Task(ran.append, 1)
+    late.start()
+    stop_all([late])
+    blocked.set()
+    assert [task.result() for task in busy] == [True, True]
+    assert not ran
+
+
+def test_tasks_within_a_stopped_task_are_stopped() -> None:
+    begun, passed = threading.Event(), []
+
+    def inner(n: int) -> None:
+        begun.set()
+        for _ in range(400):
+            check_stopped()
+            passed.append(n)
+            time.sleep(0.005)
+
+    outer = Task(map_tasks, inner, range(4), True)
+    outer.start()
+    begun.wait()
+    stop_all([outer])
+    count = len(passed)
+    time.sleep(0.02)
+    assert len(passed) == count < 800
+
+
+def test_an_interrupted_caller_waits_for_no_more_than_a_page() -> None:
+    """The task of the other thread has a thousand pages left, that of the caller is where the signal comes in."""
+    passed: list[int] = []
+
+    def task(number: int) -> None:
+        for _ in range(1000):
+            check_stopped()
+            if threading.current_thread() is not threading.main_thread():
+                passed.append(number)
+                if len(passed) == 3:
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.002)
+
+    with pytest.raises(KeyboardInterrupt):
+        map_tasks(task, range(2), True)
+    count = len(passed)
+    assert count < 500
+    time.sleep(0.02)
+    assert len(passed) == count
+
+
+def test_a_second_interrupt_does_not_end_the_wait() -> None:
+    """Whoever is interrupted again while a page is waited for must still not return before it is done."""
+    begun, running = threading.Event(), []
+
+    def task() -> None:
+        running.append(1)
+        begun.set()
+        for _ in range(3):
+            time.sleep(0.05)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.05)
+        running.clear()
+
+    started = Task(task)
+    started.start()
+    begun.wait()
+    stop_all([started])
+    assert not running
+
+
+def test_an_interrupt_while_a_thread_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool may not know that thread, and would wait for it for ever at the end: it is given up, with all of its
+    threads, and the next task gets another."""
+
+    class Interrupted(ThreadPoolExecutor):
+        def _adjust_thread_count(self) -> None:
+            super()._adjust_thread_count()  # type: ignore[misc]
+            self._threads.clear()
+            raise KeyboardInterrupt
+
+    broken = Interrupted(2, thread_name_prefix="broken")
+    monkeypatch.setattr(threads, "_pool", broken)
+    with pytest.raises(KeyboardInterrupt):
+        map_tasks(lambda n: n, range(10), True)
+    assert threads._pool is None
+    for thread in [t for t in threading.enumerate() if t.name.startswith("broken")]:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert map_tasks(lambda n: n, range(10), True) == list(range(10))
+    threads.pool().shutdown()
+
+
+def test_no_thread_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While Python shuts down, say: the caller makes all calls."""
+
+    class Shut(ThreadPoolExecutor):
+        def submit(self, *args: Any, **options: Any) -> Any:
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(threads, "_pool", Shut(1))
+    assert map_tasks(lambda n: n, range(10), True) == list(range(10))
+
+
+# ---- Ctrl-C in a process of its own
+
+INTERRUPTED = """
+import sys, threading, time
+import numpy as np
+import pyparq
+
+what, path, use_threads, interrupts = sys.argv[1], sys.argv[2], sys.argv[3] == "True", int(sys.argv[4])
+columns = {f"c{k}": np.random.default_rng(k).integers(0, 1000, 400_000) * 7919 for k in range(4)}
+if what == "write":
+    def call():
+        while True:
+            pyparq.write_table(
+                columns, path, compression="gzip", compression_level=9, use_dictionary=False, use_threads=use_threads,
+                column_encoding="PLAIN",
+            )
+else:
+    pyparq.write_table(columns, path, compression="zstd", use_dictionary=False)
+    def call():
+        while True:
+            pyparq.read_table(path, use_threads=use_threads)
+print("ready", flush=True)
+try:
+    call()
+except KeyboardInterrupt:
+    print("out", time.monotonic(), flush=True)
+before = time.process_time()
+time.sleep(0.2)
+print("later", time.process_time() - before, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize("use_threads", [True, False])
+@pytest.mark.parametrize("what", ["write", "read"])
+@pytest.mark.parametrize("interrupts", [1, 2])
+def test_interrupted(what: str, use_threads: bool, interrupts: int, tmp_path: Path) -> None:
+    """Within a second here, where other tests may have the processors; 0.3 s where they are free. Nothing is left
+    running, and no half file."""
+    path = tmp_path / "t.parquet"
+    command = [sys.executable, "-c", INTERRUPTED, what, str(path), str(use_threads), str(interrupts)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.6)
+        asked = time.monotonic()
+        for _ in range(interrupts):
+            child.send_signal(signal.SIGINT)
+        out, errors = child.communicate(timeout=60)
+    told = dict(line.split() for line in out.splitlines())
+    if interrupts == 1:
+        assert float(told["out"]) - asked < 1.0, errors
+        assert float(told["later"]) < 0.1, "something still works"
+    assert os.listdir(tmp_path) == ([] if what == "write" else ["t.parquet"])

@@ -451,11 +451,14 @@ def test_read_dictionary_where_the_dictionary_was_given_up() -> None:
 
 
 def test_a_dictionary_page_with_repeated_entries_gives_each_value_once() -> None:
+    from pyparq.limits import DEFAULT_LIMITS
+    from pyparq.read.account import Account, Share
     from pyparq.read.dictionary import DictionaryBuilder
     from pyparq.schemas.types import LeafType, Physical
     from pyparq.schemas.values import BinaryValues
 
-    builder = DictionaryBuilder(LeafType(Physical.BYTE_ARRAY, "string"), 4, 16, 1 << 20)
+    share = Share(Account(DEFAULT_LIMITS))
+    builder = DictionaryBuilder(LeafType(Physical.BYTE_ARRAY, "string"), 4, 16, 1 << 20, share)
     entries = BinaryValues(np.array([0, 1, 2, 3]), np.frombuffer(b"xyx", np.uint8))
     builder.append_indices(entries, np.array([0, 1, 2], np.int32), np.array([1, 1, 0, 1], np.uint8), 4)
     column = builder.column()

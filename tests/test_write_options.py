@@ -96,6 +96,5 @@ def test_sort_keys_in_every_form() -> None:
 
 def test_types_that_parquet_does_not_have() -> None:
     union = pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])])
-    for array in (pa.array([1], pa.duration("s")), union):
-        with pytest.raises(UnsupportedError, match="column x"):
-            pyparq.write_table(pa.table({"x": array}), io.BytesIO())
+    with pytest.raises(UnsupportedError, match="column x"):
+        pyparq.write_table(pa.table({"x": union}), io.BytesIO())

@@ -193,12 +193,14 @@ def test_the_writers_that_are_watched_are_not_kept(tmp_path: Path) -> None:
 def test_a_daemon_thread_that_writes_at_exit(tmp_path: Path) -> None:
     script = """
         import sys, threading, time, pyparq
+        begun = threading.Event()
         def write():
             with pyparq.ParquetWriter(sys.argv[1]) as writer:
                 while True:
-                    writer.write({"a": list(range(100))})
+                    writer.write({"a": list(range(100))}, row_group_size=50)
+                    begun.set()
         threading.Thread(target=write, daemon=True).start()
-        time.sleep(0.5)
+        begun.wait(100)
     """
     done = run(script, tmp_path / "t.parquet")
     assert done.returncode == 0

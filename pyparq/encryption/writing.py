@@ -48,6 +48,8 @@ class FileEncryption(Protocol):
     magic: bytes
     material: Mapping[str, str] | None
     """External key material to store beside the file."""
+    behind_clear_footer: frozenset[int]
+    """Encrypted columns of a file whose footer is not: it must not tell what is in them."""
 
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
         """The context of a column chunk."""
@@ -79,6 +81,7 @@ class _ClearFile:
 
     magic = MAGIC
     material: Mapping[str, str] | None = None
+    behind_clear_footer: frozenset[int] = frozenset()
 
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
         return CLEAR
@@ -143,6 +146,8 @@ class EncryptedFile:
         self._supply_prefix = True if prefix and not properties.store_aad_prefix else None
         self.magic = MAGIC if self._plaintext_footer else ENCRYPTED_MAGIC
         self.material = keys.material
+        hidden = (k for k, (encrypted, _) in enumerate(self._columns) if encrypted and self._plaintext_footer)
+        self.behind_clear_footer: frozenset[int] = frozenset(hidden)
         if any(encrypted for encrypted, _ in self._columns[MAX_ORDINAL + 1 :]):
             raise DataError(f"column {MAX_ORDINAL + 1} and those behind it cannot be encrypted: they are too many")
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.columns import concat
+from pyparq.columns import concat, null_column
 from pyparq.errors import DataError, ParquetError, near_matches
 from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
-from pyparq.ingest.normalize import normal_schema, normal_type, normalize
+from pyparq.ingest.normalize import normal_field, normal_schema, normal_type, normalize
+from pyparq.ingest.polars import refuse_objects
 from pyparq.ingest.runs import Rows, are_rows, is_run, pieces
 from pyparq.schemas.arrow import check_supported
 from pyparq.schemas.types import DataType, Field, Schema
@@ -60,17 +61,17 @@ def ingest(
       lists), and a row otherwise; rows gather into pieces of bounded size.
 
     Without ``schema`` every inferred field is nullable. numpy dtypes map directly (bool, ints, floats,
-    ``datetime64[D]`` to date, other units to timestamp, ``U`` and StringDType to string, ``S`` to binary, ``V`` to
-    fixed-size binary); masked entries and NaT are null, NaN is a value. Lists and object arrays are inferred: bool <
-    int < float, str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone: ``timestamp[us, UTC]``),
-    time, UUID, list, dict (struct); ``None`` is null.
+    ``datetime64[D]`` to date, other units to timestamp, timedelta64 to duration, ``U`` and StringDType to string,
+    ``S`` to binary, ``V`` to fixed-size binary); masked entries and NaT are null, NaN is a value. Lists and object
+    arrays are inferred: bool < int < float, str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone:
+    ``timestamp[us, UTC]``), timedelta, time, UUID, list, dict (struct); ``None`` is null.
 
     With ``schema`` the columns are matched by name and cast where that is exact; the batches then have exactly its
-    types, except that a string column beyond 2 GiB comes as the large type. To ``source`` is added the schema of Arrow
+    types, except that a string column beyond 2 GiB comes as the large type. To ``source`` is added the schema of the
     data as they came, with their dictionaries, views and the like.
 
     Raises :class:`DataError` (columns of unequal length, missing or unknown columns, values that do not fit) and
-    :class:`UnsupportedError` (durations and the like), which name the column, the row where there is one, and what to
+    :class:`UnsupportedError` (unions and the like), which name the column, the row where there is one, and what to
     do.
     """
     if schema is not None:
@@ -80,24 +81,25 @@ def ingest(
     if isinstance(data, Table):
         return _conformed(data.schema, iter(data.batches), schema, source)
     if isinstance(data, Mapping):
-        return _from_columns(data, schema)
+        return _from_columns(data, schema, source)
     if isinstance(data, np.ndarray) and data.dtype.names:
-        return _from_columns({name: data[name] for name in data.dtype.names}, schema)
+        return _from_columns({name: data[name] for name in data.dtype.names}, schema, source)
     if hasattr(data, "__pyparq_stream__"):  # a Scan or a ParquetFile
         found, batches = data.__pyparq_stream__()
         return _conformed(found, batches, schema, source)
     if _is_pandas(data):
-        from pyparq.ingest.pandas import columns_from_pandas, pandas_metadata, stream_from_pandas
+        from pyparq.ingest.pandas import columns_from_pandas, stream_from_pandas
+        from pyparq.ingest.pandas_metadata import pandas_metadata
 
         stream = stream_from_pandas(data)
         if stream is None:
-            found, batches = _from_columns(columns_from_pandas(data), schema)
+            found, batches = _from_columns(columns_from_pandas(data), schema, source)
             return replace(found, metadata={**found.metadata, **pandas_metadata(data, found)}), batches
         return _from_arrow(stream, schema, source)
     if speaks_arrow(data):
         return _from_arrow(data, schema, source)
     if are_rows(data):
-        return _from_rows(data, schema)
+        return _from_rows(data, schema, source)
     if is_run(data):
         return _chained(pieces(data, _is_table), schema, source)
     raise DataError(
@@ -157,6 +159,7 @@ def _from_arrow(data: Any, schema: Schema | None, source: list[Schema] | None) -
 
 def opened(data: Any) -> tuple[Schema, Iterator[Batch]]:
     """Schema and batches of anything that speaks Arrow, as they are; its failures are :class:`DataError`."""
+    refuse_objects(data)
     try:
         found, batches = batches_from_arrow(data)
     except ParquetError:
@@ -227,7 +230,9 @@ def _order(names: Sequence[str], schema: Schema) -> list[int]:
 # ---- dicts of columns, rows, iterables -----------------------------------------------------------------------------
 
 
-def _from_columns(data: Mapping[Any, Any], schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+def _from_columns(
+    data: Mapping[Any, Any], schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
     names = list(data)
     for name in names:
         if not isinstance(name, str):
@@ -235,32 +240,47 @@ def _from_columns(data: Mapping[Any, Any], schema: Schema | None) -> tuple[Schem
     if schema is not None:
         names = [names[i] for i in _order(names, schema)]
     targets = [None] * len(names) if schema is None else [f.type for f in schema]
-    columns = [_column(data[name], name, target) for name, target in zip(names, targets, strict=True)]
+    found = [_column(data[name], name, target) for name, target in zip(names, targets, strict=True)]
+    columns, given = [column for column, _ in found], Schema(tuple(field for _, field in found))
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         told = ", ".join(f"{name!r} {len(column)}" for name, column in zip(names[:20], columns, strict=False))
         raise DataError(f"the columns have different lengths: {told}")
+    if source is not None:
+        source.append(given)
     if schema is None:
-        schema = Schema(tuple(Field(n, c.type) for n, c in zip(names, columns, strict=True)))
+        plain = normal_schema(given)
+        pairs = zip(plain, columns, strict=True)  # strings may have come out with wider offsets
+        schema = Schema(tuple(replace(field, type=column.type) for field, column in pairs))
     return schema, iter([Batch(columns, lengths.pop() if lengths else 0)])
 
 
-def _from_rows(rows: Sequence[Mapping[Any, Any]], schema: Schema | None) -> tuple[Schema, Iterator[Batch]]:
+def _from_rows(
+    rows: Sequence[Mapping[Any, Any]], schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if schema is not None:  # a key that no row has is a column of nulls
         names += [n for n in schema.names if n not in names]
     if not names:
+        if source is not None:
+            source.append(Schema(()))
         return Schema(()), iter([Batch([], len(rows))])
-    return _from_columns({name: [row.get(name) for row in rows] for name in names}, schema)
+    return _from_columns({name: [row.get(name) for row in rows] for name in names}, schema, source)
 
 
-def _column(values: Any, name: str, target: DataType | None) -> Column:
+def _column(values: Any, name: str, target: DataType | None) -> tuple[Column, Field]:
+    """The column in its plain layout, and the field that it was before."""
     if speaks_arrow(values):
-        made = _column_from_arrow(values, name)
-        return made if target is None else cast(made, target, name)
-    if isinstance(values, Column):
-        made = normalize(values, name)
-        return made if target is None else cast(made, target, name)
+        made, given = _column_from_arrow(values, name)
+    elif isinstance(values, Column):
+        made, given = normalize(values, name), Field(name, values.type)
+    else:
+        made = _column_of_values(values, name, target)
+        return made, Field(name, made.type)
+    return made if target is None else cast(made, target, name), given
+
+
+def _column_of_values(values: Any, name: str, target: DataType | None) -> Column:
     if isinstance(values, np.ndarray):
         # Object arrays go to the target at once: the target says more than can be inferred.
         made = column_from_numpy(values, name, lambda items, where: column_from_list(items, where, target))
@@ -273,18 +293,21 @@ def _column(values: Any, name: str, target: DataType | None) -> Column:
     if not isinstance(values, Sequence) and hasattr(values, "to_numpy"):  # pandas Series and the like
         from pyparq.ingest.pandas import column_values
 
-        return _column(column_values(values, name), name, target)
+        return _column(column_values(values, name), name, target)[0]
     return column_from_list(values if isinstance(values, list) else list(values), name, target)
 
 
-def _column_from_arrow(values: Any, name: str) -> Column:
-    """A column of an Arrow array or a chunked one: wrapped as a one-column stream of structs."""
+def _column_from_arrow(values: Any, name: str) -> tuple[Column, Field]:
+    """A column of an Arrow array or a chunked one, and its field (always nullable, as all that is inferred)."""
     from pyparq.ingest.arrow_column import chunks_from_arrow
 
-    type_, chunks = chunks_from_arrow(values, name)
+    refuse_objects(values, name)
+    field, chunks = chunks_from_arrow(values, name)
+    given = Field(name, field.type, metadata=field.metadata)
+    check_supported(normal_field(given))
     if not chunks:
-        return column_from_list([], name, normal_type(type_))
-    return concat([normalize(chunk, name) for chunk in chunks])
+        return null_column(normal_type(field.type), 0), given
+    return concat([normalize(chunk, name) for chunk in chunks]), given
 
 
 def _chained(

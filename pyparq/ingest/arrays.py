@@ -21,6 +21,8 @@ _FORMATS = {
 }  # fmt: skip
 _TO_SECONDS = ("m", "h")
 _TO_DAYS = ("Y", "M", "W")
+_DURATIONS = {"W": "s", "D": "s", "h": "s", "m": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}
+"""Units of timedelta64 that have one length, and the unit of the duration that each becomes."""
 
 
 def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[list[Any], str], Column]) -> Column:
@@ -28,8 +30,8 @@ def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[l
 
     bool, integers, floats keep their type; datetime64 becomes a timestamp (``[D]`` a date; NaT is null), ``U`` and
     ``StringDType`` strings, ``S`` binary, ``V`` fixed-size binary. A masked array's mask is its nulls; NaN stays a
-    value. Raises :class:`UnsupportedError` for timedelta, complex and wide floats, :class:`DataError` for more
-    dimensions than one.
+    value; timedelta64 becomes a duration. Raises :class:`UnsupportedError` for complex and wide floats,
+    :class:`DataError` for more dimensions than one.
     """
     if array.ndim != 1:
         raise DataError(f"an array with {array.ndim} dimensions; a column has one (give a list of rows)", column=name)
@@ -45,6 +47,8 @@ def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[l
         return fixed_column(DataType(_FORMATS[array.dtype.str[1:]]), native, mask)
     if kind == "M":
         return _timestamps(array, mask, name)
+    if kind == "m":
+        return _durations(array, mask, name)
     if kind == "U":
         try:
             return _fixed_text(array, mask)
@@ -63,8 +67,6 @@ def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[l
         if mask is not None:
             values = [value if present else None for value, present in zip(values, mask.tolist(), strict=True)]
         return from_list([None if _is_missing(v) else v for v in values] if kind == "T" else values, name)
-    if kind == "m":
-        raise UnsupportedError("Parquet has no type for durations (timedelta64): convert them to int64", column=name)
     raise UnsupportedError(f"numpy's {array.dtype} has no column type: convert it first", column=name)
 
 
@@ -77,17 +79,8 @@ def _timestamps(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column
     unit = "D" if unit in _TO_DAYS else "s" if unit in _TO_SECONDS else unit
     if unit not in ("D", "s", "ms", "us", "ns"):
         raise UnsupportedError(f"numpy's {array.dtype}: convert it to datetime64[ns] or a coarser unit", column=name)
-    given = array
-    try:  # also takes steps such as datetime64[10us] and foreign byte orders
-        array = np.ascontiguousarray(array.astype(f"datetime64[{unit}]"))
-    except OverflowError:  # numpy 2.5; older ones wrap around
-        raise _beyond(given, unit, name) from None
-    missing = np.isnat(array)
-    if missing.any():
-        mask = ~missing if mask is None else mask & ~missing
-    if given.dtype != array.dtype and np.any((array.astype(given.dtype) != given) & ~missing):
-        raise _beyond(given, unit, name)
-    numbers = array.view(np.int64)
+    numbers, mask = _in_unit(array, f"datetime64[{unit}]", mask, name)
+    array = numbers.view(f"datetime64[{unit}]")
     if unit != "D":
         return fixed_column(DataType(f"ts{unit[0]}:"), numbers, mask)
     days = numbers.astype(np.int32)
@@ -98,8 +91,32 @@ def _timestamps(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column
     return fixed_column(DataType("tdD"), days, mask)
 
 
-def _beyond(given: npt.NDArray[Any], unit: str, name: str) -> DataError:
-    return DataError(f"{given.dtype} values beyond datetime64[{unit}]", column=name)
+def _durations(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column:
+    unit = _DURATIONS.get(np.datetime_data(array.dtype)[0])
+    if unit is None:
+        raise UnsupportedError(f"numpy's {array.dtype}: convert it to timedelta64[ns] or a coarser unit", column=name)
+    numbers, mask = _in_unit(array, f"timedelta64[{unit}]", mask, name)
+    return fixed_column(DataType(f"tD{unit[0]}"), numbers, mask)
+
+
+def _in_unit(
+    given: npt.NDArray[Any], dtype: str, mask: Mask | None, name: str
+) -> tuple[npt.NDArray[np.int64], Mask | None]:
+    """Times as 64-bit numbers of another unit, and which of them are there (``None``: all)."""
+    try:  # also takes steps such as datetime64[10us] and foreign byte orders
+        array = np.ascontiguousarray(given.astype(dtype))
+    except OverflowError:  # numpy 2.5; older ones wrap around
+        raise _beyond(given, dtype, name) from None
+    missing = np.isnat(array)
+    if missing.any():
+        mask = ~missing if mask is None else mask & ~missing
+    if given.dtype != array.dtype and np.any((array.astype(given.dtype) != given) & ~missing):
+        raise _beyond(given, dtype, name)
+    return array.view(np.int64), mask
+
+
+def _beyond(given: npt.NDArray[Any], dtype: str, name: str) -> DataError:
+    return DataError(f"{given.dtype} values beyond {dtype}", column=name)
 
 
 def _fixed_text(array: npt.NDArray[Any], mask: Mask | None) -> Column:

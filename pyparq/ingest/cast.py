@@ -303,6 +303,7 @@ _CASTS: dict[tuple[str, str], _Cast] = {
     ("float", "float"): _float_to_float,
     ("timestamp", "timestamp"): _change_unit,
     ("time", "time"): _change_unit,
+    ("duration", "duration"): _change_unit,
     ("date", "date"): _date_to_date,
     ("string", "string"): _to_string,
     ("binary", "string"): _to_string,

@@ -28,7 +28,7 @@ def intervals(column: Column, target: DataType, name: str) -> Column:
     days: npt.NDArray[Any] = months
     ms: npt.NDArray[Any] = months
     exact = np.ones(count, np.bool_)
-    words = raw.reshape(-1).view("<i4").reshape(count, -1)
+    words = raw.reshape(-1).view("<i4").reshape(count, column.type.byte_width // 4)
     if column.type.format == "tiM":
         months = words[:, 0]
     elif column.type.format == "tiD":

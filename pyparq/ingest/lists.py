@@ -29,8 +29,9 @@ _EXACT = 2**53
 _YEARS = 290_000
 """From 1970 on, microseconds in 64 bits reach a little further than that."""
 _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
-    # In this order: bool is an int, datetime is a date, np.float64 is a float.
+    # In this order: bool is an int, datetime is a date, np.float64 is a float, np.timedelta64 an np.integer.
     ((type(None),), "null"),
+    ((dt.timedelta, np.timedelta64), "duration"),
     ((bool, np.bool_), "bool"),
     ((int, np.integer), "int"),
     ((float, np.floating), "float"),
@@ -41,7 +42,6 @@ _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((dt.date,), "date"),
     ((dt.time,), "time"),
     ((np.datetime64,), "datetime64"),
-    ((dt.timedelta, np.timedelta64), "duration"),
     ((uuid.UUID,), "uuid"),
     ((list, tuple, np.ndarray), "list"),
     ((Mapping,), "dict"),
@@ -89,8 +89,9 @@ def column_from_list(values: Sequence[Any], name: str, target: DataType | None =
 
     Without ``target`` the type is inferred: bool < int < float (mixed ones become the wider; ints beyond int64 make
     uint64), str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone: ``timestamp[us, UTC]``),
-    time (``time64[us]``), UUID (16 bytes), lists, tuples and arrays (a list), dicts (a struct with every key that
-    occurs). Nothing but nulls makes a null column. Raises :class:`DataError` for values that do not go together.
+    timedelta (``duration[us]``), time (``time64[us]``), UUID (16 bytes), lists, tuples and arrays (a list), dicts (a
+    struct with every key that occurs). Nothing but nulls makes a null column. Raises :class:`DataError` for values that
+    do not go together.
     """
     if depth > _MAX_DEPTH:
         raise DataError(f"values nested more than {_MAX_DEPTH} deep", column=name)
@@ -291,7 +292,8 @@ def _times(given: _Given) -> Column:
     return _fixed(given, "ttu", np.array(numbers, np.int64))
 
 
-def _datetime64s(given: _Given) -> Column:
+def _numpy_times(given: _Given) -> Column:
+    """datetime64 or timedelta64 scalars."""
     dense = column_from_numpy(_one_unit(given), given.name, column_from_list)
     if given.mask is None:
         return dense
@@ -318,7 +320,24 @@ def _one_unit(given: _Given) -> npt.NDArray[Any]:
 
 
 def _durations(given: _Given) -> Column:
-    raise UnsupportedError("Parquet has no type for durations: convert them to int64", column=given.name)
+    """Python's timedeltas are exact in microseconds; pandas' are of nanoseconds, numpy's of any unit."""
+    if all(isinstance(value, np.timedelta64) for value in given.present):
+        return _numpy_times(given)
+    numbers: list[int] = []
+    finer = False
+    for k, value in enumerate(given.present):
+        if isinstance(value, np.timedelta64):
+            raise given.error(k, "a duration of numpy's in a column with durations of Python's")
+        nanos = int(getattr(value, "nanoseconds", 0))
+        finer = finer or nanos != 0
+        numbers.append(((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * 1000 + nanos)
+    form, ticks = ("tDn", 1) if finer else ("tDu", 1000)
+    try:
+        return _fixed(given, form, np.array([number // ticks for number in numbers], np.int64))
+    except OverflowError:
+        raise DataError(
+            f"durations beyond 64 bits of {'nano' if finer else 'micro'}seconds", column=given.name
+        ) from None
 
 
 # ---- nested --------------------------------------------------------------------------------------------------------
@@ -439,7 +458,7 @@ _BUILDERS: dict[str, Callable[[_Given], Column]] = {
     "datetime": _datetimes,
     "date": _dates,
     "time": _times,
-    "datetime64": _datetime64s,
+    "datetime64": _numpy_times,
     "duration": _durations,
     "uuid": _uuids,
     "list": _lists,

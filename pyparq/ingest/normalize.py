@@ -28,10 +28,10 @@ _BLOCK = 1 << 15
 
 
 def normal_schema(schema: Schema) -> Schema:
-    return replace(schema, fields=tuple(_normal_field(f) for f in schema.fields))
+    return replace(schema, fields=tuple(normal_field(f) for f in schema.fields))
 
 
-def _normal_field(field: Field) -> Field:
+def normal_field(field: Field) -> Field:
     type_ = normal_type(field.type)
     if type_ is field.type:
         return field
@@ -58,7 +58,7 @@ def normal_type(type_: DataType) -> DataType:
     if type_.kind == "run_end" and len(type_.children) == 2:
         value = normal_type(type_.children[1].type)
         return DataType({"u": "U", "z": "Z"}.get(value.format, value.format), value.children)
-    children = tuple(_normal_field(f) for f in type_.children)
+    children = tuple(normal_field(f) for f in type_.children)
     if type_.kind == "list_view":
         return DataType({"+vl": "+l", "+vL": "+L"}[type_.format], children)
     if all(a is b for a, b in zip(children, type_.children, strict=True)):
@@ -124,8 +124,12 @@ def _decoded(column: Column, target: DataType, name: str, present: BoolArray | N
     taken = take(values, rows)
     mask = _both(mask, taken.valid_mask())
     if taken.type.is_binary_like:
-        return binary_column(target, taken.offsets(), taken.buffers[1], mask)
-    return with_mask(taken, mask)
+        made = binary_column(target, taken.offsets(), taken.buffers[1], mask)
+    else:
+        made = with_mask(taken, mask)
+    if values.valid_mask() is None and not values.type.is_nested:
+        made.dictionary = values  # the writer may keep it
+    return made
 
 
 def _from_runs(column: Column, target: DataType, name: str) -> Column:

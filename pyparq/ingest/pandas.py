@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from typing import Any
 
 import numpy as np
 
-from pyparq._version import __version__
-from pyparq.columns import fixed_column
+from pyparq.columns import fixed_column, pack_mask
 from pyparq.errors import DataError, UnsupportedError
+from pyparq.ingest.arrays import column_from_numpy
+from pyparq.ingest.lists import column_from_list
+from pyparq.ingest.pandas_metadata import text_of, zone_name
 from pyparq.later import load
-from pyparq.schemas.types import DataType, Field, Schema
+from pyparq.schemas.types import DataType
+from pyparq.table import Column
 
 
 def stream_from_pandas(frame: Any) -> Any | None:
@@ -28,72 +30,23 @@ def stream_from_pandas(frame: Any) -> Any | None:
 
 
 def columns_from_pandas(frame: Any) -> dict[str, Any]:
-    """Column name to values. An index other than the default one comes last, as one column per level."""
+    """Column name to values. An index other than a range comes last, as one column per level."""
     columns: dict[str, Any] = {}
-    for name, series in frame.items():
-        if str(name) in columns:
-            raise DataError(f"two columns are called {str(name)!r}; rename one", column=str(name))
-        columns[str(name)] = column_values(series, str(name))
+    for k, label in enumerate(frame.columns):
+        name = text_of(label)
+        if name in columns:
+            raise DataError(f"two columns are called {name!r}; rename one", column=name)
+        columns[name] = column_values(frame.iloc[:, k], name)
     index = frame.index
-    if type(index).__name__ == "RangeIndex" and index.name is None:
-        return columns
+    if type(index).__name__ == "RangeIndex":
+        return columns  # the metadata has it
     for level in range(index.nlevels):
         values = index.get_level_values(level)
-        name = f"__index_level_{level}__" if values.name is None else str(values.name)
+        name = f"__index_level_{level}__" if values.name is None else text_of(values.name)
         if name in columns:
             raise DataError(f"an index level and a column are both called {name!r}; rename one", column=name)
         columns[name] = column_values(values.to_series(), name)
     return columns
-
-
-def pandas_metadata(frame: Any, schema: Schema) -> dict[bytes, bytes]:
-    """The ``pandas`` metadata by which readers find the index again (pandas' developer documentation)."""
-    import pandas
-
-    names = [str(name) for name in frame.columns]
-    levels = [name for name in schema.names if name not in names]
-    index: list[Any] = list(levels)
-    if not levels:
-        span = frame.index
-        index = [{"kind": "range", "name": None, "start": span.start, "stop": span.stop, "step": span.step}]
-    described = {
-        "index_columns": index,
-        "column_indexes": [
-            {"name": None, "field_name": None, "pandas_type": "unicode", "numpy_type": "object",
-             "metadata": {"encoding": "UTF-8"}}
-        ],
-        "columns": [_described(field, names, frame, levels) for field in schema],
-        "creator": {"library": "pyparq", "version": __version__},
-        "pandas_version": pandas.__version__,
-    }  # fmt: skip
-    return {b"pandas": json.dumps(described).encode()}
-
-
-def _described(field: Field, names: list[str], frame: Any, levels: list[str]) -> dict[str, Any]:
-    """One column's entry: what pandas called it, and its dtype there."""
-    name: str | None = field.name
-    if field.name in names:
-        dtype = frame.dtypes.iloc[names.index(field.name)]
-    else:
-        level = levels.index(field.name)
-        name = frame.index.names[level]
-        dtype = frame.index.get_level_values(level).dtype
-    numpy_type = str(dtype) if isinstance(dtype, np.dtype) else "object"
-    metadata = {"timezone": str(dtype.tz)} if hasattr(dtype, "tz") else None
-    if metadata is not None:
-        numpy_type = "datetime64[ns]"
-    return {
-        "name": None if name is None else str(name), "field_name": field.name, "pandas_type": _pandas_type(field.type),
-        "numpy_type": numpy_type if field.type.kind != "string" else str(dtype), "metadata": metadata,
-    }  # fmt: skip
-
-
-def _pandas_type(type_: DataType) -> str:
-    kind = type_.kind
-    if kind == "timestamp":
-        return "datetimetz" if type_.timezone else "datetime"
-    simple = {"string": "unicode", "binary": "bytes", "date": "date", "time": "time", "list": "list", "null": "empty"}
-    return simple.get(kind) or (str(type_) if kind in ("bool", "int", "uint", "float") else "object")
 
 
 def column_values(series: Any, name: str) -> Any:
@@ -113,9 +66,12 @@ def column_values(series: Any, name: str) -> Any:
         naive = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
         missing = np.isnat(naive)
         numbers = np.ascontiguousarray(naive).view(np.int64)
-        return fixed_column(DataType(f"ts{dtype.unit[0]}:UTC"), numbers, ~missing if missing.any() else None)
+        zone = zone_name(dtype.tz)
+        return fixed_column(DataType(f"ts{dtype.unit[0]}:{zone}"), numbers, ~missing if missing.any() else None)
     if kind == "CategoricalDtype":
-        return _objects(series.astype(object))
+        return _categories(series, name)
+    if kind == "StringDtype":
+        return column_from_list(_objects(series), name, DataType("u"))
     if kind in ("PeriodDtype", "IntervalDtype", "SparseDtype"):
         raise UnsupportedError(f"a pandas {dtype} column: convert it to a plain one first", column=name)
     plain = getattr(dtype, "numpy_dtype", None)
@@ -126,6 +82,21 @@ def column_values(series: Any, name: str) -> Any:
             missing = missing | np.isnan(filled)
         return _masked(filled, missing)
     return _objects(series)
+
+
+def _categories(series: Any, name: str) -> Column:
+    """A dictionary column with all categories, used or not, in their order."""
+    categories = column_values(series.cat.categories.to_series(), name)
+    if isinstance(categories, np.ndarray):
+        categories = column_from_numpy(categories, name, column_from_list)
+    elif not isinstance(categories, Column):
+        categories = column_from_list(categories, name)
+    codes = series.cat.codes.to_numpy()
+    indices = column_from_numpy(np.ascontiguousarray(codes), name, column_from_list)
+    present = codes >= 0
+    validity, nulls = pack_mask(None if present.all() else present)
+    type_ = DataType(indices.type.format, (), categories.type, bool(series.cat.ordered))
+    return Column(type_, len(codes), validity, indices.buffers, nulls, (), categories)
 
 
 def _masked(values: Any, missing: Any) -> Any:

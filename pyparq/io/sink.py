@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 import os
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
 from pyparq import forks
@@ -17,7 +17,16 @@ from pyparq.errors import OptionError
 from pyparq.io.owned import Owned
 from pyparq.io.replace import hidden_name, open_target
 from pyparq.io.taken import Appender
-from pyparq.io.url import file_system, local_path
+from pyparq.io.url import (
+    check_storage_options,
+    file_system,
+    is_local_system,
+    local_path,
+    name_on,
+    open_file_parts,
+    plain_errors,
+    shown,
+)
 
 _MAX_PARTS = 512
 """Buffers per ``writev``; the system's own limit is 1024 nearly everywhere."""
@@ -172,16 +181,20 @@ class FsspecSink(Owned):
     def __init__(self, fs: Any, path: str, name: str) -> None:
         from fsspec.spec import AbstractBufferedFile
 
-        self._fs = fs
-        self._path = path
+        self.fs = fs
+        self.path = path
         self._temporary = path
         self._file: Any = None
         if not _uploads(fs, AbstractBufferedFile):
             folder, slash, last = path.rpartition("/")
             self._temporary = folder + slash + hidden_name(last)
-        self._file = fs.open(self._temporary, "wb")
+        with plain_errors(name, path, getattr(fs, "storage_options", None)):
+            self._file = fs.open(self._temporary, "wb")
         self._appender = Appender(self._file, name)
         super().__init__(name)
+
+    def _plain_errors(self) -> AbstractContextManager[None]:
+        return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
 
     @property
     def position(self) -> int:
@@ -189,8 +202,9 @@ class FsspecSink(Owned):
 
     def write(self, parts: Sequence[Any]) -> None:
         self._check_process()
-        for part in parts:
-            self._appender.write(memoryview(part).cast("B"))
+        with self._plain_errors():
+            for part in parts:
+                self._appender.write(memoryview(part).cast("B"))
 
     def commit(self) -> None:
         self._check_process()
@@ -198,13 +212,14 @@ class FsspecSink(Owned):
             return
         file, self._file = self._file, None
         try:
-            file.close()
-            if self._temporary != self._path:
-                self._fs.mv(self._temporary, self._path)
+            with self._plain_errors():
+                file.close()
+                if self._temporary != self.path:
+                    self.fs.mv(self._temporary, self.path)
         except BaseException:
-            if self._temporary != self._path:
+            if self._temporary != self.path:
                 with suppress(Exception):
-                    self._fs.rm_file(self._temporary)
+                    self.fs.rm_file(self._temporary)
             raise
 
     def abort(self) -> None:
@@ -212,9 +227,9 @@ class FsspecSink(Owned):
             return
         file, self._file = self._file, None
         try:
-            if self._temporary != self._path:
+            if self._temporary != self.path:
                 file.close()
-                self._fs.rm_file(self._temporary)
+                self.fs.rm_file(self._temporary)
             else:
                 file.discard()
                 file.closed = True  # closing would complete the upload
@@ -242,14 +257,20 @@ def _uploads(fs: Any, buffered: type) -> bool:
     )
 
 
-def open_sink(where: Any, fsync: bool = False) -> Sink:
-    """A sink for a path, ``os.PathLike``, URL, writable binary file object, or a sink.
+def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any] | None = None) -> Sink:
+    """A sink for a path, ``os.PathLike``, URL, writable binary file object, what ``fsspec.open`` gives, or a sink.
+    ``storage_options`` are for the file system of a URL.
 
     Raises ``OSError`` as the operating system does, :class:`OptionError` for anything else.
     """
-    if isinstance(where, (str, os.PathLike)):
+    check_storage_options(where, storage_options)
+    parts = open_file_parts(where)
+    if parts is not None:
+        return _open_parts(*parts, fsync)
+    # Open files of fsspec's local file system are both: what they are opened for is not to be replaced beneath them.
+    if isinstance(where, str) or (isinstance(where, os.PathLike) and not hasattr(where, "write")):
         path = os.fsdecode(where)
-        return _open_url(path, fsync) if "://" in path else LocalSink(path, fsync)
+        return _open_url(path, fsync, storage_options) if "://" in path else LocalSink(path, fsync)
     if hasattr(where, "commit") and hasattr(where, "abort") and hasattr(where, "position"):
         sink: Sink = where
         return sink
@@ -258,8 +279,14 @@ def open_sink(where: Any, fsync: bool = False) -> Sink:
     raise OptionError(f"cannot write to {type(where).__name__}: give a path, a URL or a writable binary file object")
 
 
-def _open_url(url: str, fsync: bool) -> Sink:
+def _open_parts(fs: Any, path: str, mode: str, fsync: bool) -> Sink:
+    if "w" not in mode:
+        raise OptionError(f"an fsspec.open(...) object of mode {mode!r} cannot be written to: give the mode 'wb'")
+    return LocalSink(path, fsync) if is_local_system(fs) else FsspecSink(fs, path, name_on(fs, path))
+
+
+def _open_url(url: str, fsync: bool, storage_options: Mapping[str, Any] | None) -> Sink:
     path = local_path(url)
     if path is not None:
         return LocalSink(path, fsync)
-    return FsspecSink(*file_system(url, "writing", "write to"), url)
+    return FsspecSink(*file_system(url, "writing", "write to", storage_options), shown(url))

@@ -12,7 +12,8 @@ import io
 import os
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from typing import Any, Protocol, cast
 
@@ -21,7 +22,17 @@ import numpy as np
 from pyparq import forks, kernels
 from pyparq.buffers import SMALLEST, pool
 from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.url import file_system, local_path
+from pyparq.io.url import (
+    check_storage_options,
+    file_system,
+    is_local_system,
+    local_path,
+    name_on,
+    open_file_parts,
+    plain_errors,
+    shown,
+)
+from pyparq.threads import check_stopped
 
 Range = tuple[int, int]
 """(offset, length) in bytes."""
@@ -49,6 +60,24 @@ TOGETHER = 8 << 20
 """Bytes of separate ranges that are read into one buffer, which lives as long as any of them."""
 
 
+LARGEST_CALL = 16 << 20
+"""Bytes of one call to the system: between two, Ctrl-C is noticed."""
+
+
+class _Descriptor:
+    """An open file, closed when nobody refers to it any more: whoever reads holds it as long as that takes. A closed
+    descriptor's number may be given to another file at once."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, path: str) -> None:
+        self.number = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
+
+    def __del__(self) -> None:
+        if hasattr(self, "number"):
+            os.close(self.number)
+
+
 class LocalFile:
     """A file on a local file system, by positioned reads."""
 
@@ -56,9 +85,9 @@ class LocalFile:
 
     def __init__(self, path: str) -> None:
         self.name = path
-        self._fd = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
+        self._open: _Descriptor | None = _Descriptor(path)
         try:
-            status = os.fstat(self._fd)
+            status = os.fstat(self._open.number)
             if stat.S_ISDIR(status.st_mode):
                 reason = f"{os.strerror(errno.EISDIR)} (a source is one file: read those of a folder one by one)"
                 raise IsADirectoryError(errno.EISDIR, reason, path)
@@ -70,58 +99,55 @@ class LocalFile:
             raise
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        file = self._open  # stays open for this call, whoever closes it meanwhile
+        if file is None:
+            raise _closed(self.name)
         found: list[memoryview] = []
         while len(found) < len(ranges):
             first, last, size = len(found), len(found), 0
             while last < len(ranges) and size + ranges[last][1] <= TOGETHER:
                 size += ranges[last][1]
                 last += 1
-            if last - first > 1 and self._fd >= 0 and kernels.pread_ranges is not None:
-                found += self._read_many(ranges[first:last], size)
+            if last - first > 1 and kernels.pread_ranges is not None:
+                found += self._read_many(file.number, ranges[first:last], size)
             else:
-                found.append(self._read(*ranges[first]))
+                found.append(self._read(file.number, *ranges[first]))
         return found
 
-    def _read_many(self, ranges: Sequence[Range], size: int) -> list[memoryview]:
+    def _read_many(self, fd: int, ranges: Sequence[Range], size: int) -> list[memoryview]:
         """Ranges of ``size`` bytes in all, by one call: threads that read page by page often wait for each other."""
         assert kernels.pread_ranges is not None
         buffer = memoryview(pool.take(size).data)
         offsets, lengths = np.array(ranges, np.int64).T.copy()
-        if kernels.pread_ranges(self._fd, offsets, lengths, buffer) < size:
-            return [self._read(offset, length) for offset, length in ranges]  # one of them says what is missing
+        if kernels.pread_ranges(fd, offsets, lengths, buffer) < size:
+            return [self._read(fd, offset, length) for offset, length in ranges]  # one of them says what is missing
         ends = np.cumsum(lengths).tolist()
         return [buffer[end - length : end] for end, (_, length) in zip(ends, ranges, strict=True)]
 
-    def _read(self, offset: int, length: int) -> memoryview:
-        if self._fd < 0:
-            raise OptionError("the file is closed", file=self.name)
+    def _read(self, fd: int, offset: int, length: int) -> memoryview:
         if length < SMALLEST or not hasattr(os, "preadv"):
-            data = os.pread(self._fd, length, offset)
+            data = os.pread(fd, length, offset)
             if len(data) == length:
                 return memoryview(data)
         buffer, got = memoryview(pool.take(length).data), 0
-        while got < length:  # one call returns at most 2 GiB on Linux, and may return less
-            count = self._read_into(buffer[got:], offset + got)
+        while got < length:
+            check_stopped()
+            count = _read_into(fd, buffer[got : got + LARGEST_CALL], offset + got)
             if count == 0:
                 break
             got += count
         return _exactly(buffer[:got], offset, length, self.name)
 
-    def _read_into(self, buffer: memoryview, offset: int) -> int:
-        if hasattr(os, "preadv"):
-            return os.preadv(self._fd, [buffer], offset)
-        data = os.pread(self._fd, len(buffer), offset)
-        buffer[: len(data)] = data
-        return len(data)
-
     def close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        self._open = None
 
-    def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
-            self.close()
+
+def _read_into(fd: int, buffer: memoryview, offset: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(fd, [buffer], offset)
+    data = os.pread(fd, len(buffer), offset)
+    buffer[: len(data)] = data
+    return len(data)
 
 
 class BytesSource:
@@ -131,14 +157,17 @@ class BytesSource:
 
     def __init__(self, data: Any, name: str = "<bytes>") -> None:
         self.name = name
-        self._view = memoryview(data).cast("B")
+        self._view: memoryview | None = memoryview(data).cast("B")
         self.size = len(self._view)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        return [_exactly(self._view[o : o + n], o, n, self.name) for o, n in ranges]
+        view = self._view
+        if view is None:
+            raise _closed(self.name)
+        return [_exactly(view[o : o + n], o, n, self.name) for o, n in ranges]
 
     def close(self) -> None:
-        return None
+        self._view = None
 
 
 class FileObject:
@@ -148,6 +177,7 @@ class FileObject:
 
     def __init__(self, file: Any) -> None:
         self._file = file
+        self._closed = False
         self._shares_position = False
         self._lock = threading.Lock()
         forks.watch(self)
@@ -173,8 +203,24 @@ class FileObject:
         self._shares_position = _is_plain(self._file)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        with self._lock:
+        with self._lock, self._plain_errors():
+            if self._closed:
+                raise _closed(self.name)
             return [self._read(offset, length) for offset, length in ranges]
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        fs, path = getattr(self._file, "fs", None), getattr(self._file, "path", "")
+        try:
+            if fs is None:
+                yield
+                return
+            with plain_errors(self.name, str(path), getattr(fs, "storage_options", None)):
+                yield
+        except Exception as error:
+            if getattr(self._file, "closed", False) is True:
+                raise OptionError("the file object is closed", file=self.name) from error
+            raise
 
     def _read(self, offset: int, length: int) -> memoryview:
         if self._shares_position:
@@ -200,7 +246,7 @@ class FileObject:
         return _exactly(data, offset, length, self.name)
 
     def close(self) -> None:
-        return None
+        self._closed = True
 
 
 def _is_plain(file: Any) -> bool:
@@ -213,35 +259,61 @@ def _is_plain(file: Any) -> bool:
 
 
 class FsspecFile:
-    """A file on an fsspec file system: ranges of one step go out as one ``cat_ranges``."""
+    """A file on an fsspec file system: ranges of one step go out as one ``cat_ranges``.
+
+    A server that knows no ranges, or not how large the file is, sends the whole file: it is then kept, and read once.
+    """
 
     is_local = False
 
     def __init__(self, fs: Any, path: str, name: str) -> None:
-        self._fs = fs
-        self._path = path
+        self.fs = fs
+        self.path = path
         self.name = name
-        self.size = int(fs.size(path))
+        self._closed = False
+        self._whole: BytesSource | None = None
         self._inherited = False
+        with self._plain_errors():
+            size = fs.size(path)
+            if size is None:
+                self._whole = BytesSource(fs.cat_file(path), name)
+        self.size = int(size) if self._whole is None else self._whole.size
         forks.watch(self)
 
     def _after_fork(self) -> None:
         self._inherited = True
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        if self._closed:
+            raise _closed(self.name)
         if self._inherited:  # its connections, and the thread that serves them, are the parent's
-            self._fs, self._inherited = copy(self._fs), False
+            self.fs, self._inherited = copy(self.fs), False
+        if self._whole is None:
+            with self._plain_errors():
+                parts = self._requested(ranges)
+            whole = next((p for p, (_, n) in zip(parts, ranges, strict=True) if len(p) == self.size > n), None)
+            if whole is None:
+                return [_exactly(p, o, n, self.name) for p, (o, n) in zip(parts, ranges, strict=True)]
+            self._whole = BytesSource(whole, self.name)
+        return self._whole.read_ranges(ranges)
+
+    def _requested(self, ranges: Sequence[Range]) -> list[Any]:
         if len(ranges) == 1:
             (offset, length) = ranges[0]
-            parts = [self._fs.cat_file(self._path, start=offset, end=offset + length)]
-        else:
-            starts = [offset for offset, _ in ranges]
-            ends = [offset + length for offset, length in ranges]
-            parts = self._fs.cat_ranges([self._path] * len(ranges), starts, ends, on_error="raise")
-        return [_exactly(p, o, n, self.name) for p, (o, n) in zip(parts, ranges, strict=True)]
+            return [self.fs.cat_file(self.path, start=offset, end=offset + length)]
+        starts = [offset for offset, _ in ranges]
+        ends = [offset + length for offset, length in ranges]
+        parts: list[Any] = self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="raise")
+        for part in parts:
+            if isinstance(part, BaseException):  # older versions of fsspec give errors as results
+                raise part
+        return parts
+
+    def _plain_errors(self) -> AbstractContextManager[None]:
+        return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
 
     def close(self) -> None:
-        return None
+        self._closed = True
 
 
 def _exactly(data: Any, offset: int, length: int, name: str) -> memoryview:
@@ -250,16 +322,26 @@ def _exactly(data: Any, offset: int, length: int, name: str) -> memoryview:
     return memoryview(data)
 
 
-def open_source(where: Any) -> Source:
-    """A source for a path, ``os.PathLike``, URL, bytes-like object, seekable binary file object, or a source.
+def _closed(name: str) -> OptionError:
+    return OptionError("the file is closed", file=name)
+
+
+def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) -> Source:
+    """A source for a path, ``os.PathLike``, URL, bytes-like object, seekable binary file object, what ``fsspec.open``
+    gives, or a source. ``storage_options`` are for the file system of a URL.
 
     Raises ``FileNotFoundError`` and its kin as the operating system does, :class:`OptionError` for anything else.
     """
+    check_storage_options(where, storage_options)
+    parts = open_file_parts(where)
+    if parts is not None:
+        fs, path, _ = parts
+        return LocalFile(path) if is_local_system(fs) else FsspecFile(fs, path, name_on(fs, path))
     if isinstance(where, (str, os.PathLike)):
         path = os.fspath(where)
         if not isinstance(path, str):
             path = os.fsdecode(path)
-        return _open_url(path) if "://" in path else LocalFile(path)
+        return _open_url(path, storage_options) if "://" in path else LocalFile(path)
     if isinstance(where, (bytes, bytearray, memoryview)):
         return BytesSource(where)
     if hasattr(where, "read_ranges"):
@@ -275,8 +357,8 @@ def open_source(where: Any) -> Source:
         ) from None
 
 
-def _open_url(url: str) -> Source:
+def _open_url(url: str, storage_options: Mapping[str, Any] | None) -> Source:
     path = local_path(url)
     if path is not None:
         return LocalFile(path)
-    return FsspecFile(*file_system(url, "reading", "read from"), url)
+    return FsspecFile(*file_system(url, "reading", "read from", storage_options), shown(url))

@@ -1,10 +1,44 @@
-"""URLs of files: local ones are paths, all others belong to fsspec."""
+"""URLs of files: local ones are paths, all others belong to fsspec.
+
+Names and messages show URLs without what may be secret in them (:func:`shown`). What a file system's libraries raise,
+each its own kinds, comes out as the ``OSError`` that a local file would give (:func:`plain_errors`).
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from pyparq.errors import OptionError, UnsupportedError
+from pyparq.errors import OptionError, ParquetError, UnsupportedError
+
+_USER_IS_A_PLACE = {"abfs", "abfss", "az", "adl", "wasb", "wasbs", "github"}
+"""Protocols in which a container, or a repository, stands where others have a user."""
+_QUERY_IS_A_NAME = {"s3", "s3a", "gs", "gcs", "memory", "local", "file"}
+"""Protocols in which a ``?`` is a letter of the name like any other."""
+_SECRET = re.compile("key|secret|token|pass|pwd|cred|auth|sas|header|cookie|connection_string", re.IGNORECASE)
+"""Storage options that errors must not show."""
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")
+
+
+def shown(url: str) -> str:
+    """The URL without user, password, query and fragment: as names, plans and messages have it."""
+    return "::".join(_shown(part) for part in url.split("::"))
+
+
+def _shown(url: str) -> str:
+    protocol, mark, rest = url.partition("://")
+    if not mark:
+        return url
+    if protocol not in _QUERY_IS_A_NAME:
+        rest = re.split("[?#]", rest, maxsplit=1)[0]
+    host, slash, path = rest.partition("/")
+    if protocol not in _USER_IS_A_PLACE:
+        host = host.rpartition("@")[2]
+    return f"{protocol}://{host}{slash}{path}"
 
 
 def local_path(url: str) -> str | None:
@@ -16,21 +50,159 @@ def local_path(url: str) -> str | None:
     return unquote(urlparse(url).path)
 
 
-def file_system(url: str, doing: str, direction: str) -> tuple[Any, str]:
+def is_url(where: Any) -> bool:
+    """Whether it is for fsspec to open."""
+    return isinstance(where, str) and "://" in where and local_path(where) is None
+
+
+def check_storage_options(where: Any, given: Any) -> None:
+    """Raise :class:`OptionError` unless ``given`` can be handed to the file system of ``where``."""
+    if given is None:
+        return
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise OptionError(f"storage_options must be a dict by name, not {type(given).__name__}")
+    if given and not is_url(where):
+        raise OptionError("storage_options are for URLs of remote files: this is a local path or an open file")
+
+
+def open_file_parts(where: Any) -> tuple[Any, str, str] | None:
+    """File system, path and mode of what ``fsspec.open`` gives; ``None`` for anything else.
+
+    Raises :class:`OptionError` where it would pass the bytes through a compression or as text.
+    """
+    if not all(hasattr(where, name) for name in ("fs", "path", "mode", "full_name", "open")) or hasattr(where, "seek"):
+        return None
+    if getattr(where, "compression", None) is not None or "t" in where.mode:
+        raise OptionError(
+            "an fsspec.open(...) object must be binary and without compression: a Parquet file has its own"
+        )
+    return where.fs, where.path, where.mode
+
+
+def is_local_system(fs: Any) -> bool:
+    protocol = getattr(fs, "protocol", ())
+    return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+
+
+def name_on(fs: Any, path: str) -> str:
+    """What to call a file on a file system."""
+    return shown(str(fs.unstrip_protocol(path)))
+
+
+def file_system(
+    url: str, doing: str, direction: str, storage_options: Mapping[str, Any] | None = None
+) -> tuple[Any, str]:
     """The fsspec file system of a URL and the path in it; ``doing`` and ``direction`` (``"reading"``, ``"read from"``)
-    are for messages.
+    are for messages. ``storage_options`` go to the file system as they are.
 
     Raises :class:`UnsupportedError` without fsspec, or without what it needs for the protocol; :class:`OptionError` for
-    a protocol that it does not know.
+    a protocol that it does not know; ``OSError`` where the file system cannot be reached.
     """
     try:
         import fsspec
     except ImportError:
-        raise UnsupportedError(f"{doing} {url!r} needs fsspec: pip install 'pyparq[fsspec]'") from None
+        raise UnsupportedError(f"{doing} {shown(url)!r} needs fsspec: pip install 'pyparq[fsspec]'") from None
+    given = dict(storage_options or {})
     try:
-        fs, path = fsspec.core.url_to_fs(url)
+        with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):
+            fs, path = fsspec.core.url_to_fs(url, **given)
     except ImportError as error:
-        raise UnsupportedError(f"{doing} {url!r} needs one more package: {error}") from None
-    except ValueError as error:
-        raise OptionError(f"cannot {direction} {url!r}: {error}") from error
+        raise UnsupportedError(f"{doing} {shown(url)!r} needs one more package: {error}") from None
+    except (ValueError, TypeError) as error:
+        told = _without_secrets(str(error), url, given)
+        raise OptionError(f"cannot {direction} {shown(url)!r}: {told}") from None
     return fs, path
+
+
+# ---- errors --------------------------------------------------------------------------------------------------------
+
+_KINDS = (
+    (PermissionError, errno.EACCES), (IsADirectoryError, errno.EISDIR), (NotADirectoryError, errno.ENOTDIR),
+    (FileExistsError, errno.EEXIST), (TimeoutError, errno.ETIMEDOUT), (ConnectionError, errno.EIO),
+)  # fmt: skip
+
+
+@contextmanager
+def plain_errors(
+    name: str, path: str, storage_options: Any = None, but: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """What a remote file system raises, as an ``OSError`` about ``name``, without what is secret in ``path`` (a path or
+    URL) and ``storage_options``; errors of the kinds in ``but`` as they are.
+
+    ``FileNotFoundError`` only where the file is not there; ``PermissionError`` where access is refused;
+    ``ConnectionError`` or ``TimeoutError`` where the server is not reached, or goes away; :class:`UnsupportedError`
+    for what the file system does not do.
+    """
+    try:
+        yield
+    except (ParquetError, MemoryError):
+        raise
+    except Exception as error:  # every library has its own kinds
+        if isinstance(error, but):
+            raise
+        raise _plain(error, name, path, storage_options) from None  # the cause may show secrets
+
+
+def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exception:
+    cause, status = _cause(error)
+    text = _without_secrets(str(cause) or type(cause).__name__, path, storage_options)
+    if status in (404, 410):
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    if status is not None:
+        reason = f"the server answers {status} {getattr(cause, 'message', '') or ''}".rstrip()
+        refused = status in (401, 403, 407)
+        return OSError(errno.EACCES if refused else errno.EIO, _without_secrets(reason, path, storage_options), name)
+    if isinstance(cause, FileNotFoundError):
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    if isinstance(cause, (NotImplementedError, ImportError)):
+        return UnsupportedError(f"the file system does not do this: {text}", file=name)
+    for kind, number in _KINDS:
+        if isinstance(cause, kind):
+            return kind(_number(cause) or number, text, name)
+    stated = _number(cause)
+    if stated is None and re.search("Connect|Payload", " ".join(c.__name__ for c in type(cause).__mro__)):
+        return ConnectionError(errno.EIO, f"the connection failed: {text}", name)
+    if isinstance(cause, OSError):
+        return OSError(stated or errno.EIO, text, name)
+    return OSError(errno.EIO, f"{type(cause).__name__}: {text}", name)
+
+
+def _number(error: BaseException) -> int | None:
+    """The system's error number; that of a name which is not found is none."""
+    number = getattr(error, "errno", None)
+    return number if isinstance(number, int) and number > 0 else None
+
+
+def _cause(error: BaseException) -> tuple[BaseException, int | None]:
+    """What happened, and the HTTP status if it is an answer. fsspec takes all that goes wrong for a missing file."""
+    found: BaseException | None = error
+    while found is not None:
+        answer = getattr(found, "response", None)
+        for number in (getattr(found, "status", None), getattr(answer, "status_code", None)):
+            if isinstance(number, int) and number >= 400:
+                return found, number
+        if not isinstance(found, FileNotFoundError) or found.__cause__ is None:
+            return found, None
+        found = found.__cause__
+    return error, None
+
+
+def _without_secrets(text: str, path: str, storage_options: Any) -> str:
+    """A library's message with the URLs in it as :func:`shown` has them, and no secret options."""
+    if path:
+        text = text.replace(path, shown(path))
+    text = _URL.sub(lambda found: shown(found[0]), text)
+    for secret in sorted(_secrets(storage_options), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _secrets(options: Any, within: bool = False) -> Iterator[str]:
+    if isinstance(options, Mapping):
+        for name, value in options.items():
+            yield from _secrets(value, within or bool(_SECRET.search(str(name))))
+    elif isinstance(options, (list, tuple)):
+        for value in options:
+            yield from _secrets(value, within)
+    elif within and isinstance(options, str) and len(options) >= 4:
+        yield options

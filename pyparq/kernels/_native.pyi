@@ -300,6 +300,15 @@ def compact_binary(offsets: Buffer, data: Buffer, valid: Buffer | None) -> tuple
 def utf8_validate(offsets: Buffer, data: Buffer) -> int:
     """Index of the first value that is not UTF-8 on its own, or -1."""
 
+def string_views(
+    offsets: Buffer, data: Buffer, validity: Buffer | None, first_bit: int, most: int, out: Buffer
+) -> list[int]:
+    """Arrow's string views of byte arrays, 16 bytes each, into `out`; null ones are zero.
+
+    `validity` is a packed bitmap, value 0 at `first_bit`. Returns where in `data` the buffers start that the views
+    point into, each of at most `most` bytes; none where all values stand in their views.
+    """
+
 # --- hash tables ---
 def dict_encode_fixed(values: Buffer, width: int, max_entries: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Number the distinct values (by bits) in order of appearance.

@@ -4,7 +4,6 @@ inflated and, where their place is known, decoded beside the thread that decodes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from typing import Any
 
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.account import Share
 from pyparq.read.open import Chunk
 from pyparq.read.pages import PageBuffers, PageParts, StoredPage, num_levels_of, open_page, room_of
-from pyparq.threads import pool
+from pyparq.threads import Task, check_stopped, stop_all
 
 WINDOW = 16 << 20
 """Inflated bytes of the pages that are shared out at a time; half of them lie open at once."""
@@ -67,15 +66,14 @@ def _shared_out(
     slots = room(sum(map(num_levels_of, window)))
     if slots is not None:
         slots = slots[sum(map(num_levels_of, window[:own])) :]
-    opened: Future[list[OpenedPage]] = pool().submit(_open_all, later, chunk, options, slots)
+    opened = Task(_open_all, later, chunk, options, slots)
     try:
+        opened.start()
         for page in window[:own]:
             yield page, None, False
         yield from opened.result()
     finally:  # whatever became of the first half: nobody works on bytes that are given up
-        opened.cancel()
-        if not opened.cancelled():
-            opened.exception()
+        stop_all([opened])
 
 
 def _open_all(pages: list[StoredPage], chunk: Chunk, options: ReadOptions, slots: Slots | None) -> list[OpenedPage]:
@@ -83,6 +81,7 @@ def _open_all(pages: list[StoredPage], chunk: Chunk, options: ReadOptions, slots
     opened: list[OpenedPage] = []
     at = 0
     for page in pages:
+        check_stopped()
         with located(row_group=chunk.row_group, column=chunk.name, page=page.ordinal):
             parts = open_page(page, chunk, options, PageBuffers())
             end = at + parts.num_levels

@@ -11,7 +11,7 @@ from pyparq.errors import ChecksumError, CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
 from pyparq.read.account import Account
-from pyparq.read.decode import ChunkDecoder
+from pyparq.read.decode import ChunkDecoder, Kind
 from pyparq.read.ends import beyond_its_size, check_end
 from pyparq.read.extents import Extents
 from pyparq.read.indexes import read_locations
@@ -19,10 +19,10 @@ from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.page_reads import ColumnRead, Needed, PageRead, plan_column
 from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, PageWalk, StoredPage, read_header
-from pyparq.read.prune import Selection
+from pyparq.read.prune import Selection, is_fully_dictionary
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
-from pyparq.threads import cpu_count, map_tasks
+from pyparq.threads import check_stopped, cpu_count, map_tasks
 
 THREADS_FROM = 2 << 20
 """From this many stored bytes on, decoding is worth handing to threads."""
@@ -48,6 +48,8 @@ class Wanted:
     selection: Selection
     node: Node
     rows: RowRanges
+    tested: bool = False
+    """Are the values compared with something?"""
 
 
 class ColumnReader:
@@ -149,14 +151,14 @@ class ColumnReader:
         sparse = item.rows.count * PAYS_FROM <= read.num_rows
         rows = item.rows if sparse else read.row_ranges(chunk.num_rows)
         known = item.selection.dictionaries.get(read.column)
-        kept = self.file.fields.is_dictionary(item.node)
+        kind = self._kind(item, chunk, sparse)
         try:
             buffers = self._buffers.pop()
         except IndexError:
             buffers = PageBuffers()
         only = item.rows if sparse else None
         decoder = ChunkDecoder(
-            chunk, self.options, _slots_in(chunk, rows.count), known, kept, only, buffers, self.account
+            chunk, self.options, _slots_in(chunk, rows.count), known, kind, only, buffers, self.account
         )
         try:
             if read.whole is not None:
@@ -176,6 +178,15 @@ class ColumnReader:
             self.counts.column_chunks += 1
         self._buffers.append(buffers)
         return leaf
+
+    def _kind(self, item: Wanted, chunk: Chunk, sparse: bool) -> Kind:
+        """What the leaf is to come out as. Few rows would keep all entries of a dictionary of views alive."""
+        fields = self.file.fields
+        if fields.is_dictionary(item.node):
+            return "dictionary"
+        if sparse or item.tested or not fields.is_view(item.node) or not is_fully_dictionary(chunk.meta):
+            return "values"
+        return "views"
 
     def _feed_whole(self, decoder: ChunkDecoder, data: memoryview, alone: bool) -> int:
         """Decode all pages of a chunk; where they end in ``data``."""
@@ -199,6 +210,7 @@ class ColumnReader:
                 decoder.feed([StoredPage(header, body, "dictionary")])
         parts, listed, k = list(stored), list[PageRead](), 0
         while read.pages is not None and k < len(parts):
+            check_stopped()
             k += decoder.feed_many(read.pages, parts, k)
             if k == len(parts):
                 break

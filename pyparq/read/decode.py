@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import Literal
 
 import numpy as np
 
@@ -39,7 +40,9 @@ from pyparq.read.pages import (
 )
 from pyparq.read.physical import check_utf8, converted_size, to_column
 from pyparq.read.sparse import Picked, SparseRows
+from pyparq.read.views import ViewBuilder
 from pyparq.schemas.values import BinaryValues, Values, concat_values, count_of, size_of
+from pyparq.threads import check_stopped
 
 WAITING = 1 << 20
 """Bytes of pages, opened, levels included, that one call opens, and one decodes where they are of a dictionary. Between
@@ -50,6 +53,11 @@ SURELY_FITS = 1 << 20
 
 WaitingPage = tuple[int | str, EncodedPage, int]
 """The ordinal of a page that is opened and not yet decoded, its indices, and their encoding."""
+
+Kind = Literal["values", "dictionary", "views"]
+"""What a leaf of byte arrays is built as."""
+
+_MAKE = {"values": make_builder, "dictionary": DictionaryBuilder, "views": ViewBuilder}
 
 _encoding_of = itemgetter(4)
 """Of a :data:`~pyparq.read.many.SpelledPage`."""
@@ -87,7 +95,7 @@ class ChunkDecoder:
         options: ReadOptions,
         num_slots: int,
         dictionary: Values | None = None,
-        keep_dictionary: bool = False,
+        kind: Kind = "values",
         only: RowRanges | None = None,
         buffers: PageBuffers | None = None,
         account: Account | None = None,
@@ -121,8 +129,7 @@ class ChunkDecoder:
         self._sparse = None if only is None or nested else SparseRows(chunk, options, only, self._buffers, self._share)
         if not nested and num_slots > SURELY_FITS:
             self._share.check(num_slots * (4 if self._leaf.is_binary else self._leaf.width))
-        make = DictionaryBuilder if keep_dictionary else make_builder
-        self.builder: Builder | DictionaryBuilder = make(
+        self.builder: Builder | DictionaryBuilder | ViewBuilder = _MAKE[kind](
             self._leaf, num_slots, self._data_guess(num_slots), options.limits.max_column, self._share
         )
 
@@ -140,6 +147,7 @@ class ChunkDecoder:
         """Decode pages in order; a dictionary page among them becomes the dictionary. ``ahead``: with a second thread
         to open some of them."""
         for page, parts, placed in self._opened(pages, ahead):
+            check_stopped()
             if page.ordinal == "dictionary":
                 if self.dictionary is None:
                     self.dictionary = decode_dictionary(page, self.chunk, self.options, self._share)
@@ -165,6 +173,7 @@ class ChunkDecoder:
         """Decode pages as long as they can be opened together; whether those behind the next may be tried again."""
         fed = False
         while True:
+            check_stopped()
             if self._waiting:
                 self._settle()
             self._buffers.clear()
@@ -274,7 +283,7 @@ class ChunkDecoder:
             self._append_picked(self._sparse)
         builder = self.builder
         converted = 0
-        if isinstance(builder, DictionaryBuilder):
+        if isinstance(builder, (DictionaryBuilder, ViewBuilder)):
             column = builder.column()
         else:
             converted = converted_size(builder.length, self._leaf)

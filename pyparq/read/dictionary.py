@@ -1,4 +1,5 @@
-"""Columns that stay dictionary-encoded: indices grow page by page, the file's dictionary comes along as it is."""
+"""Columns that stay dictionary-encoded, or become so again: indices grow page by page, the file's dictionary comes
+along as it is."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ import numpy.typing as npt
 from pyparq.columns import binary_column
 from pyparq.encodings import dictionary, rle
 from pyparq.read.account import Share
-from pyparq.read.builder import BinaryBuilder, EncodedPage, FixedBuilder, Valid, slots_of
+from pyparq.read.builder import Builder, EncodedPage, FixedBuilder, Valid, make_builder, slots_of
+from pyparq.read.physical import fixed_buffer
 from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
-from pyparq.schemas.values import BinaryValues, Values, count_of
+from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values
 from pyparq.table import Column
 
 _INDEX = LeafType(Physical.INT32, "int", bits=32)
@@ -18,7 +20,7 @@ _NO_LIMIT = (1 << 63) - 1
 
 
 class DictionaryBuilder:
-    """Builds the indices of a BYTE_ARRAY leaf.
+    """Builds the indices of a leaf.
 
     A page that is not dictionary-encoded ends that: the values are spelled out then, and made a dictionary again at
     the end.
@@ -30,12 +32,11 @@ class DictionaryBuilder:
         self._data_capacity = data_capacity
         self._max_bytes = max_bytes
         self._share = share
-        self._entries: BinaryValues | None = None
+        self._entries: Values | None = None
         self._indices = FixedBuilder(_INDEX, capacity, max_bytes, share)
-        self._plain: BinaryBuilder | None = None
+        self._plain: Builder | None = None
 
     def append_indices(self, entries: Values, indices: npt.NDArray[np.int32], valid: Valid | None, count: int) -> None:
-        assert isinstance(entries, BinaryValues)
         if self._plain is not None:
             self._plain.append_indices(entries, indices, valid, count)
             return
@@ -56,9 +57,9 @@ class DictionaryBuilder:
     def append_encoded(self, encoding: int, page: EncodedPage) -> Values:
         return self._spelled_out().append_encoded(encoding, page)
 
-    def _spelled_out(self) -> BinaryBuilder:
+    def _spelled_out(self) -> Builder:
         if self._plain is None:
-            self._plain = BinaryBuilder(self._leaf, self._capacity, self._data_capacity, self._max_bytes, self._share)
+            self._plain = make_builder(self._leaf, self._capacity, self._data_capacity, self._max_bytes, self._share)
             if self._indices.length:
                 valid, slots = self._indices.valid(), self._indices.values()
                 assert self._entries is not None
@@ -73,29 +74,38 @@ class DictionaryBuilder:
 
     def column(self) -> Column:
         """The slots as a dictionary column with int32 indices; every entry occurs once in its dictionary."""
-        value_type = arrow_type(self._leaf)
         if self._plain is not None:
-            source: FixedBuilder | BinaryBuilder = self._plain
+            source: Builder = self._plain
             valid = source.valid()
             indices, entries = _encoded(self._plain.values(), valid, self._leaf)
         else:
             source, valid = self._indices, self._indices.valid()
-            entries = self._entries or BinaryValues(np.zeros(1, np.int64), np.empty(0, np.uint8))
+            entries = empty_values(self._leaf) if self._entries is None else self._entries
             indices, entries = _without_duplicates(self._indices.values(), entries, self._leaf)
-        values = binary_column(value_type, entries.offsets, entries.data)
+        values = _column_of(entries, self._leaf)
         validity = None if valid is None else np.packbits(valid, bitorder="little")
         type_ = DataType("i", (), values.type)
         return Column(type_, source.length, validity, (indices,), source.null_count, (), values)
 
 
-def _encoded(values: BinaryValues, valid: Valid | None, leaf: LeafType) -> tuple[npt.NDArray[np.int32], BinaryValues]:
+def _column_of(entries: Values, leaf: LeafType) -> Column:
+    type_ = arrow_type(leaf)
+    if isinstance(entries, BinaryValues) and leaf.kind != "decimal":
+        return binary_column(type_, entries.offsets, entries.data)
+    return Column(type_, count_of(entries), None, (fixed_buffer(entries, leaf, None),), 0)
+
+
+def _encoded(values: Values, valid: Valid | None, leaf: LeafType) -> tuple[npt.NDArray[np.int32], Values]:
     """Indices of all slots (0 under nulls) and the entries, of values that are spelled out."""
-    offsets = values.offsets.astype(np.int64, copy=False)
-    if valid is not None:  # null slots are empty: leaving their edges out leaves the bytes
-        offsets = np.append(offsets[:-1][valid.view(np.bool_)], offsets[-1])
-    packed, firsts = dictionary.build(BinaryValues(offsets, values.data), leaf, _NO_LIMIT)
-    found = dictionary.entries(BinaryValues(offsets, values.data), firsts)
-    assert isinstance(found, BinaryValues)
+    if isinstance(values, BinaryValues):
+        offsets = values.offsets.astype(np.int64, copy=False)
+        if valid is not None:  # null slots are empty: leaving their edges out leaves the bytes
+            offsets = np.append(offsets[:-1][valid.view(np.bool_)], offsets[-1])
+        values = BinaryValues(offsets, values.data)
+    elif valid is not None:
+        values = values[valid.view(np.bool_)]
+    packed, firsts = dictionary.build(values, leaf, _NO_LIMIT)
+    found = dictionary.entries(values, firsts)
     if valid is None:
         return packed, found
     indices = np.zeros(len(valid), np.int32)
@@ -104,12 +114,10 @@ def _encoded(values: BinaryValues, valid: Valid | None, leaf: LeafType) -> tuple
 
 
 def _without_duplicates(
-    indices: npt.NDArray[np.int32], entries: BinaryValues, leaf: LeafType
-) -> tuple[npt.NDArray[np.int32], BinaryValues]:
+    indices: npt.NDArray[np.int32], entries: Values, leaf: LeafType
+) -> tuple[npt.NDArray[np.int32], Values]:
     """A file may list a value twice in its dictionary; readers of Arrow dictionaries (pandas) may not like that."""
     places, firsts = dictionary.build(entries, leaf, _NO_LIMIT)
-    if len(firsts) == len(entries.offsets) - 1:
+    if len(firsts) == count_of(entries):
         return indices, entries
-    found = dictionary.entries(entries, firsts)
-    assert isinstance(found, BinaryValues)
-    return places[indices], found
+    return places[indices], dictionary.entries(entries, firsts)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyparq.columns import VIEWS
 from pyparq.errors import OptionError
 from pyparq.options import ReadOptions
 from pyparq.schemas.arrow import field_of
@@ -89,6 +90,10 @@ class FileFields:
             )
             self._dictionaries[top] = found
         return leaf.column in found
+
+    def is_view(self, leaf: Node) -> bool:
+        """Does the leaf, a column of its own, come out as string views?"""
+        return bool(self._hints) and leaf.parent is self._tree.root and self.whole(leaf).field.type.format in VIEWS
 
     def _place(self, node: Node) -> int:
         """A top-level node's place among the columns."""

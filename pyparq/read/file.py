@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -53,14 +53,17 @@ class PageInfo:
 class ParquetFile:
     """An open Parquet file.
 
-    ``source`` is a path, ``os.PathLike``, URL (needs fsspec), bytes-like object or seekable binary file object.
-    ``options``: as below, the fields of :class:`pyparq.ReadOptions`. Opening reads the footer and nothing else.
+    ``source`` is a path, ``os.PathLike``, URL (needs fsspec), what ``fsspec.open`` gives, bytes-like object or seekable
+    binary file object. ``storage_options`` go to the file system of a URL (docs/urls.md). ``options``: as
+    below, the fields of :class:`pyparq.ReadOptions`. Opening reads the footer and nothing else.
 
     Raises :class:`pyparq.CorruptFileError` when ``source`` is not a whole Parquet file.
     """
 
-    def __init__(self, source: Any, **options: Unpack[ReadArguments]) -> None:
-        self._file: OpenFile = open_file(source, ReadOptions.make(options))
+    def __init__(
+        self, source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
+    ) -> None:
+        self._file: OpenFile = open_file(source, ReadOptions.make(options), storage_options)
 
     def __enter__(self) -> Self:
         return self
@@ -71,7 +74,8 @@ class ParquetFile:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file (a file object that was given stays open)."""
+        """Let go of the file (a file object that was given stays open). What other threads are reading at that moment
+        they get; then, as for any later read, :class:`OptionError` says that the file is closed."""
         self._file.close()
 
     @printable

@@ -28,6 +28,7 @@ from pyparq.columns import (
 )
 from pyparq.errors import CorruptFileError, LimitError
 from pyparq.read.fields import Output
+from pyparq.read.notes import with_true_notes
 from pyparq.read.restore import HintMismatch, restore_all, too_many, with_int32_indices
 from pyparq.schemas.types import DataType, Schema
 from pyparq.table import Batch, Column, widen_columns
@@ -54,7 +55,7 @@ def restore_batches(batches: Sequence[Batch], outputs: Sequence[Output], wanted:
         with suppress(HintMismatch):
             columns = restore_all(columns, field.type, most)
         # What they came out as: a hint may be dropped, or strings may have become large.
-        fields[k] = replace(field, type=columns[0].type)
+        fields[k] = with_true_notes(replace(field, type=columns[0].type), columns)
         for batch, column in zip(batches, columns, strict=True):
             batch.columns[k] = column
     return replace(wanted, fields=tuple(fields))

@@ -56,7 +56,7 @@ def _properties(options: ReadOptions, source: Source) -> DecryptionProperties | 
         return None
     if not isinstance(given, DecryptionProperties):
         raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
-    return given.for_file(base_name(source.name), partial(read_sibling, source.name))
+    return given.for_file(base_name(source.name), partial(read_sibling, source))
 
 
 def _stored(fetcher: Fetcher, options: ReadOptions) -> tuple[bytes, memoryview]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -282,13 +282,13 @@ class OpenFile:
             raise OptionError("the file is closed", file=self.name)
 
 
-def open_file(where: Any, options: ReadOptions) -> OpenFile:
+def open_file(where: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None = None) -> OpenFile:
     """Open ``where`` (see :func:`pyparq.io.source.open_source`) and read its footer.
 
     Raises :class:`CorruptFileError` when it is not a whole Parquet file, :class:`EncryptionError` when its footer
     cannot be decrypted.
     """
-    source = open_source(where)
+    source = open_source(where, storage_options)
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
         with located(file=source.name):

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import list_items, null_column, pack_mask, take
+from pyparq.columns import as_views, list_items, null_column, pack_mask, take
+from pyparq.decimals import in_width
+from pyparq.read import relayout
 from pyparq.schemas.types import DataType
 from pyparq.table import Column
 
-_INLINE = 12  # bytes of a string that its view holds itself
-_BLOCK = 1 << 16
-_INT32_MAX = (1 << 31) - 1
 _FREE = 64 << 20
 """Bytes that null lists of a hinted size may take without any list to justify them."""
 
@@ -79,6 +78,8 @@ def restore(column: Column, type_: DataType, max_bytes: int) -> Column:
         return column
     if type_.dictionary is not None:
         return _dictionary(column, type_, max_bytes)
+    if type_.format == "+r":
+        return _runs(column, type_, max_bytes)
     for fits, convert in _CONVERSIONS:
         if fits(have.format, type_.format):
             return convert(column, type_, max_bytes)
@@ -123,39 +124,31 @@ def _kept_large(column: Column, type_: DataType, max_bytes: int) -> Column:
     return column
 
 
+def _runs(column: Column, type_: DataType, max_bytes: int) -> Column:
+    ends, values = type_.children
+    shown = restore(column, values.type, max_bytes)
+    if column.length >= 1 << (8 * ends.type.byte_width - 1):
+        raise HintMismatch(f"{column.length} rows in runs of {ends.type}")
+    return relayout.runs(shown, _with_types(type_, (Column(ends.type, 0, None, (), 0), shown)))
+
+
+def _by(convert: Callable[[Column, DataType], Column | None]) -> Callable[[Column, DataType, int], Column]:
+    """A conversion that gives nothing where a value does not fit."""
+
+    def checked(column: Column, type_: DataType, max_bytes: int) -> Column:
+        made = convert(column, type_)
+        if made is None:
+            raise HintMismatch(f"{column.type} that cannot be shown as {type_}")
+        return made
+
+    return checked
+
+
 # ---- views ---------------------------------------------------------------------------------------------------------
 
 
 def _views(column: Column, type_: DataType, max_bytes: int) -> Column:
-    """Sixteen bytes per value: its length, then the bytes themselves or prefix, buffer and offset."""
-    offsets = column.offsets().astype(np.int64)
-    data = column.buffers[1].view(np.uint8)
-    if int(offsets[-1]) > _INT32_MAX:
-        raise HintMismatch("a buffer of string views holds less than 2 GiB")
-    mask = column.valid_mask()
-    lengths = np.diff(offsets)
-    if mask is not None:
-        lengths[~mask] = 0
-    views = np.zeros((column.length, 16), np.uint8)
-    views[:, :4] = lengths.astype("<i4").view(np.uint8).reshape(-1, 4)
-    for first in range(0, column.length, _BLOCK):  # what a block needs stays in the cache
-        last = min(first + _BLOCK, column.length)
-        _fill_views(views[first:last], offsets[first:last], lengths[first:last], data)
-    validity, nulls = pack_mask(mask)
-    sizes = np.array([len(data)], np.int64)
-    return Column(type_, column.length, validity, (views.reshape(-1), data, sizes), nulls)
-
-
-def _fill_views(
-    views: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: Any
-) -> None:
-    long = lengths > _INLINE
-    shown = np.where(long, 4, lengths)
-    columns = np.arange(_INLINE)
-    inside = columns < shown[:, None]
-    if inside.any():
-        views[:, 4:][inside] = data[(starts[:, None] + columns)[inside]]
-    views[long, 12:] = starts[long].astype("<i4").view(np.uint8).reshape(-1, 4)
+    return as_views(column, type_)
 
 
 # ---- nested --------------------------------------------------------------------------------------------------------
@@ -194,7 +187,7 @@ def _holds_fixed_list(type_: DataType) -> bool:
 def _with_types(type_: DataType, children: tuple[Column, ...]) -> DataType:
     """``type_`` with the types that the children came out as (one may have stayed large)."""
     fields = (replace(f, type=c.type) for f, c in zip(type_.children, children, strict=True))
-    return DataType(type_.format, tuple(fields))
+    return replace(type_, children=tuple(fields))
 
 
 def _large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
@@ -256,6 +249,10 @@ _CONVERSIONS: list[tuple[_Fits, _Convert]] = [
     (lambda a, b: a in ("U", "Z") and b == a.lower(), _kept_large),
     (lambda a, b: a.lower() in ("u", "z") and b == "v" + a.lower(), _views),
     (lambda a, b: a.startswith("ts") and a[:4] == b[:4], _same_buffers),
+    (lambda a, b: (a[:3], b[:3]) in (("tsm", "tss"), ("ttm", "tts")), _by(relayout.seconds)),
+    (lambda a, b: (a, b) == ("tdD", "tdm"), _by(relayout.days_in_ms)),
+    (lambda a, b: a.startswith("d:") and b.startswith("d:"), _by(in_width)),
+    (lambda a, b: a == "w:12" and b.startswith("ti"), _by(relayout.intervals)),
     (lambda a, b: a == "l" and b.startswith("tD"), _same_buffers),
     (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),
     (lambda a, b: a == "+l" and b == "+L", _large_list),

@@ -337,7 +337,7 @@ class Scan:
         leaves = self.file.tree.leaves
         wanted_too = {leaf.column for output in self.outputs for leaf in output.leaves}
         return [
-            Wanted(selection, leaves[c], selection.maybe if c in wanted_too else undecided)
+            Wanted(selection, leaves[c], selection.maybe if c in wanted_too else undecided, tested=True)
             for c in sorted(self.predicate.columns())
         ]
 

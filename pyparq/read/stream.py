@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyparq.cdata import array_capsule
@@ -30,10 +29,16 @@ class ScanStream:
         self._promised = scan.schema
         self._batches: Generator[Batch] = scan.batches()
         self._ahead: Batch | None = None
+        self._schema: Schema | None = None
 
-    @cached_property
+    @property
     def schema(self) -> Schema:
         """That of all batches."""
+        if self._schema is None:
+            self._schema = self._found_schema()
+        return self._schema
+
+    def _found_schema(self) -> Schema:
         if not any(depends_on_data(field.type) for field in self._promised.fields):
             return self._promised
         self._ahead = self._next()

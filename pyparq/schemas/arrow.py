@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pyparq.errors import SchemaError, UnsupportedError, located
+from pyparq.errors import ParquetError, SchemaError, UnsupportedError, located
 from pyparq.format import ttypes as tt
 from pyparq.schemas.annotation import decimal_capacity, restate
 from pyparq.schemas.extensions import FIELD_ID, annotated, is_variant_field, metadata_of, variant_metadata
@@ -48,18 +48,22 @@ _SIMPLE = {
     "ttm": LeafType(Physical.INT32, "time", unit="ms"),
     "ttu": LeafType(Physical.INT64, "time", unit="us"),
     "ttn": LeafType(Physical.INT64, "time", unit="ns"),
+    # Parquet has no durations: ARROW:schema says that these integers are such.
+    **{f"tD{unit}": LeafType(Physical.INT64, "int", bits=64) for unit in "smun"},
 }
 _ADVICE = {
-    "duration": "convert it to an int64 column",
-    "union": "convert it to a struct with one nullable field per case",
+    "union": ("union", "convert it to a struct with one nullable field per case"),
+    "_pli128": ("128-bit integer of polars", "cast it to Decimal(38, 0), or to Int64 where the values fit"),
+    "_plu128": ("128-bit integer of polars", "cast it to Decimal(38, 0), or to UInt64 where the values fit"),
 }
+"""By kind or format: what the type is called, and what to do."""
 
 
 def leaf_of(field: Field) -> LeafType:
     """The Parquet leaf type in which a field of a non-nested Arrow type is written.
 
-    Raises :class:`UnsupportedError` (naming the column and what to do) for durations, intervals, unions and other
-    types that Parquet has no form for, and :class:`SchemaError` for decimals it cannot annotate.
+    Raises :class:`UnsupportedError` (naming the column and what to do) for intervals, unions and other types that
+    Parquet has no form for, and :class:`SchemaError` for decimals it cannot annotate.
     """
     type_ = field.type if field.type.dictionary is None else field.type.dictionary
     found = _SIMPLE.get(type_.format)
@@ -85,7 +89,7 @@ def _plain_leaf(field: Field, type_: DataType) -> LeafType:
 def _fixed(field: Field, type_: DataType) -> LeafType:
     width = type_.byte_width
     if width < 1:
-        raise SchemaError(f"{type_} has no bytes; Parquet needs at least one", column=field.name)
+        raise SchemaError(f"{type_} has no bytes; Parquet needs at least one: cast it to binary", column=field.name)
     return LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "fixed", width)
 
 
@@ -93,7 +97,8 @@ def _decimal(field: Field, type_: DataType) -> LeafType:
     precision, scale, _ = type_.decimal
     if not 0 <= scale <= precision or not 1 <= precision <= 76:
         raise SchemaError(
-            f"Parquet has no {type_}: it needs 0 <= scale <= precision <= 76; cast the column", column=field.name
+            f"Parquet has no {type_}: it needs 0 <= scale <= precision <= 76; cast the column to such a one",
+            column=field.name,
         )
     physical, length = decimal_storage(precision)
     return LeafType(physical, "decimal", length, precision=precision, scale=scale)
@@ -113,19 +118,21 @@ def fixed_decimal_length(precision: int) -> int:
 
 
 def _unsupported(field: Field, type_: DataType) -> UnsupportedError:
-    kind = type_.kind
-    advice = _ADVICE.get(kind, "cast it to a supported type")
-    what = kind.replace("_", " ") if kind in _ADVICE else type_.format
-    return UnsupportedError(f"Parquet has no type for Arrow's {what} ({type_.format}): {advice}", column=field.name)
+    unknown = "Arrow type", "cast it to a number, a string, a list or a struct"
+    what, advice = _ADVICE.get(type_.kind) or _ADVICE.get(type_.format) or unknown
+    return UnsupportedError(f"Parquet has no form for the {what} {type_.format!r}: {advice}", column=field.name)
 
 
 def check_supported(field: Field) -> None:
     """Raise what :func:`leaf_of` raises for a type, however deep, that Parquet has no form for."""
     type_ = field.type if field.type.dictionary is None else field.type.dictionary
     if type_.format == "+s" or is_map(type_) or is_list(type_):
-        with located(column=field.name):
-            for child in type_.children:
+        for child in type_.children:
+            try:
                 check_supported(child)
+            except ParquetError as error:
+                error.column = f"{field.name}.{error.column}" if error.column else field.name
+                raise
     else:
         leaf_of(field)
 

@@ -148,6 +148,12 @@ class HintField:
         return encoding is not None and bool(encoding.number(2, "<B"))
 
     @property
+    def keys_are_sorted(self) -> bool:
+        """Does a map say so of its keys?"""
+        table = self._table.table(3)
+        return table is not None and bool(table.number(0, "<B"))
+
+    @property
     def metadata(self) -> dict[bytes, bytes]:
         """Raises :class:`HintError` beyond 1 MiB or 256 entries (entries may share their bytes: not so the copies)."""
         pairs, left = self._table.vector(6), _MOST_TEXT
@@ -185,6 +191,8 @@ class HintField:
         if kind == _DECIMAL:
             precision, scale, bits = table.number(0, "<i"), table.number(1, "<i"), table.number(2, "<i", 128)
             return f"d:{precision},{scale}" + ("" if bits == 128 else f",{bits}")
+        if kind == _INTERVAL:
+            return f"ti{'MDn'[_within(table.number(0, '<h'), 3)]}"
         if kind == _FIXED_BINARY:
             return f"w:{table.number(0, '<i')}"
         return f"+w:{table.number(0, '<i')}" if kind == _FIXED_LIST else ""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from pyparq.schemas.extensions import LAYOUT
 from pyparq.schemas.types import DataType, Field, Schema
 
 
@@ -86,6 +87,7 @@ class _Buffer:
 _INTS = {"c": (8, 1), "C": (8, 0), "s": (16, 1), "S": (16, 0), "i": (32, 1), "I": (32, 0), "l": (64, 1), "L": (64, 0)}
 _SIMPLE = {"n": 1, "z": 4, "u": 5, "b": 6, "+l": 12, "+s": 13, "Z": 19, "U": 20, "+L": 21, "vz": 23, "vu": 24,
            "+vl": 25, "+vL": 26}  # fmt: skip
+_KEPT_IN_DICTIONARIES = ("u", "U", "vu", "z", "Z", "vz")
 _UNITS = "smun"
 
 
@@ -119,7 +121,7 @@ def _parameters(type_: DataType, out: _Buffer) -> tuple[int, list[_Member]]:
     if f.startswith("+w:"):
         return 16, [_scalar(0, "<i", int(f[3:]))]
     if f == "+m":
-        return 17, [_scalar(0, "<B", 0)]
+        return 17, [_scalar(0, "<B", int(type_.ordered))]
     if f.startswith("tD"):
         return 18, [_scalar(0, "<h", _UNITS.index(f[2]))]
     if f == "+r":
@@ -197,14 +199,30 @@ def schema_message(schema: Schema) -> bytes:
 def stored_schema(schema: Schema) -> str:
     """The value of ``ARROW:schema`` for data that are written by a schema.
 
-    Dictionaries lose the word that their order means something: values are written, and what a reader makes of them is
-    in the order of their first occurrence.
+    Columns of run ends, and dictionaries of anything but strings and binary, have the type of their values there, and
+    date64 is date32, with a note: polars (2.1) opens no file that speaks of run ends, and takes date64 for timestamps;
+    pyarrow (26) makes of a dictionary of durations integers, and of none but strings and binary a dictionary again.
     """
-    plain = replace(schema, fields=tuple(replace(f, type=_unordered(f.type)) for f in schema))
+    plain = replace(schema, fields=tuple(_for_others(field) for field in schema))
     return binascii.b2a_base64(schema_message(plain), newline=False).decode()
 
 
-def _unordered(type_: DataType) -> DataType:
-    children = tuple(replace(f, type=_unordered(f.type)) for f in type_.children)
-    dictionary = None if type_.dictionary is None else _unordered(type_.dictionary)
-    return DataType(type_.format, children, dictionary)
+def _for_others(field: Field) -> Field:
+    type_ = field.type
+    if type_.format == "+r" and len(type_.children) == 2:
+        ends, values = (child.type for child in type_.children)
+        return _for_others(_noted(field, values, f"run_end:{ends.format}"))
+    if type_.dictionary is not None:
+        if type_.dictionary.format in _KEPT_IN_DICTIONARIES:
+            return field
+        kind = "ordered" if type_.ordered else "dictionary"
+        return _for_others(_noted(field, type_.dictionary, f"{kind}:{type_.format}"))
+    if type_.format == "tdm":
+        return _noted(field, DataType("tdD"), "date64")
+    children = tuple(_for_others(child) for child in type_.children)
+    return field if children == type_.children else replace(field, type=replace(type_, children=children))
+
+
+def _noted(field: Field, type_: DataType, layout: str) -> Field:
+    notes = [*field.metadata.get(LAYOUT, b"").split(), layout.encode()]
+    return replace(field, type=type_, metadata={**field.metadata, LAYOUT: b" ".join(notes)})

@@ -19,8 +19,14 @@ EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
 FIELD_ID = b"PARQUET:field_id"
 LOGICAL_TYPE = b"PARQUET:logical_type"
+LAYOUT = b"PARQUET:arrow_layout"
+"""In ``ARROW:schema``, where others would stumble over the type itself: ``dictionary:i`` or ``ordered:i`` (the format
+of the indices) and ``run_end:i`` (that of the run ends) on a field that has the type of the values; ``date64`` on one
+of date32. Several are separated by spaces, what is within behind what it is in."""
 
 UUID, JSON, WKB, VARIANT = b"arrow.uuid", b"arrow.json", b"geoarrow.wkb", b"arrow.parquet.variant"
+IN_ANNOTATIONS = (UUID, JSON, WKB, VARIANT)
+"""Extension types that Parquet has annotations for, which say all there is to say."""
 
 ALGORITHMS = {number: name.lower() for number, name in tt.EdgeInterpolationAlgorithm._VALUES_TO_NAMES.items()}
 """Names of ``EdgeInterpolationAlgorithm``, lower case as GeoArrow writes them."""

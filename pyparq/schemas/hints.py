@@ -1,5 +1,5 @@
-"""What a file's schema cannot say and ``ARROW:schema`` does: time zones, dictionaries, large, view and fixed-size
-types, durations, extension types and field metadata.
+"""What a file's schema cannot say and ``ARROW:schema`` does: time zones, seconds, dictionaries, large, view and
+fixed-size types, durations, intervals, run ends, extension types, names of list items and field metadata.
 
 Hints, never instructions: the metadata is outside bytes, written by whoever. A hint is taken only where the column that
 the file holds can be shown in that type; everything else (bad base64, a broken message, types that contradict the
@@ -16,7 +16,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pyparq.schemas.arrow_ipc import HintError, HintField, HintSchema
-from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, JSON, LOGICAL_TYPE, UUID
+from pyparq.schemas.categories import is_polars_note
+from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, JSON, LAYOUT, LOGICAL_TYPE, UUID
+from pyparq.schemas.loss import USUAL_NAMES
 from pyparq.schemas.shape import Shape
 from pyparq.schemas.types import DataType, Field
 
@@ -25,6 +27,12 @@ _MOST_BYTES = 256 << 20
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+\-/]{0,63}")
 _OFFSET_ZONE = re.compile(r"[+-](0\d|1\d|2[0-3]):[0-5]\d")
 _WIDER = {"u": ("U", "vu"), "z": ("Z", "vz")}
+_COARSER = (("ttm", "tts"), ("tdD", "tdm"))
+"""What a file has, and the types of Arrow's that were stored that way."""
+_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
+"""Digits that a decimal of so many bits can hold."""
+_INDICES = ("c", "C", "s", "S", "i", "I", "l", "L")
+_RUN_ENDS = ("s", "i", "l")
 _RESERVED = (FIELD_ID, LOGICAL_TYPE, EXTENSION_NAME, EXTENSION_METADATA)
 
 
@@ -59,8 +67,11 @@ class Hints:
 
 
 def _restored(field: Field, hint: HintField) -> Field:
-    type_ = _type(field.type, hint)
-    metadata = _metadata(field, type_, hint)
+    noted = hint.metadata
+    type_ = _interval(field, hint) or _type(field.type, hint)
+    if LAYOUT in noted:
+        type_ = _laid_out(type_, noted[LAYOUT])
+    metadata = _metadata(field, type_, hint, noted)
     if type_ is field.type and metadata is field.metadata:
         return field
     return replace(field, type=type_, metadata=metadata)
@@ -76,12 +87,15 @@ def _type(stored: DataType, hint: HintField) -> DataType:
         return DataType(wanted) if wanted in _WIDER[stored.format] else stored
     if stored.kind == "timestamp":
         return _zoned(stored, wanted)
-    if stored.format == "l" and wanted.startswith("tD"):
+    if stored.kind == "decimal":
+        return _decimal(stored, wanted)
+    if (stored.format, wanted) in _COARSER or (stored.format == "l" and wanted.startswith("tD")):
         return DataType(wanted)
     if stored.format == "+l":
         return _list(stored, hint, wanted)
     if stored.format == "+m" and wanted == "+m" and hint.num_children == 1:
-        return _with_children(stored, [_entries(stored.children[0], hint.child(0))])
+        made = _with_children(stored, [_entries(stored.children[0], hint.child(0))])
+        return replace(made, ordered=True) if hint.keys_are_sorted else made
     if stored.format == "+s" and wanted == "+s":
         named = {found.name: found for found in _children(hint)}
         return _with_children(stored, [_restored(f, named[f.name]) if f.name in named else f for f in stored.children])
@@ -89,11 +103,46 @@ def _type(stored: DataType, hint: HintField) -> DataType:
 
 
 def _zoned(stored: DataType, wanted: str) -> DataType:
-    """Another zone for the same instants. The unit is the file's."""
-    zone = wanted[4:] if wanted.startswith("ts") else ""
-    if not stored.timezone or not zone or zone == stored.timezone or not _is_zone(zone):
+    """Another zone for the same instants. The unit is the file's, but for seconds, which no file has."""
+    zone = wanted[4:]
+    if not wanted.startswith("ts") or bool(zone) != bool(stored.timezone):
         return stored
-    return DataType(f"{stored.format[:4]}{zone}")
+    unit = "s" if wanted[2] == "s" and stored.unit == "ms" else stored.format[2]
+    made = f"ts{unit}:{zone if zone and _is_zone(zone) else stored.timezone}"
+    return stored if made == stored.format else DataType(made)
+
+
+def _decimal(stored: DataType, wanted: str) -> DataType:
+    """The same digits in another width."""
+    if not wanted.startswith("d:"):
+        return stored
+    found = DataType(wanted)
+    digits, width = found.decimal[:2], found.decimal[2]
+    if digits != stored.decimal[:2] or digits[0] > _DIGITS.get(width, 0):
+        return stored
+    return found if width != stored.decimal[2] else stored
+
+
+def _interval(field: Field, hint: HintField) -> DataType | None:
+    """Arrow's type for a column of INTERVAL, where one is hinted."""
+    is_interval = field.type.format == "w:12" and field.metadata.get(LOGICAL_TYPE) == b"INTERVAL"
+    return DataType(hint.format) if is_interval and hint.format in ("tiM", "tiD", "tin") else None
+
+
+def _laid_out(type_: DataType, layouts: bytes) -> DataType:
+    """date64, dictionaries of what are no strings, and runs; see :data:`LAYOUT`."""
+    for layout in reversed(layouts.split()[:3]):
+        kind, _, form = layout.partition(b":")
+        number = form.decode("ascii", "replace")
+        if kind == b"date64" and type_.format == "tdD":
+            type_ = DataType("tdm")
+        elif type_.dictionary is not None or type_.format == "n" or type_.is_nested:
+            pass
+        elif kind in (b"dictionary", b"ordered") and number in _INDICES:
+            type_ = DataType(number, (), type_, kind == b"ordered")
+        elif kind == b"run_end" and number in _RUN_ENDS:
+            type_ = DataType("+r", (Field("run_ends", DataType(number), nullable=False), Field("values", type_)))
+    return type_
 
 
 @lru_cache(maxsize=64)
@@ -116,7 +165,7 @@ def _list(stored: DataType, hint: HintField, wanted: str) -> DataType:
         return stored
     if hint.num_children != 1:
         return stored
-    inner = _with_children(stored, [_restored(stored.children[0], hint.child(0))])
+    inner = _with_children(stored, [_named(_restored(stored.children[0], hint.child(0)), hint.child(0))])
     if wanted in ("+L", "+vl", "+vL") or (wanted.startswith("+w:") and 0 < int(wanted[3:]) < 1 << 31):
         return DataType(wanted, inner.children)
     return inner
@@ -127,7 +176,14 @@ def _entries(entries: Field, hint: HintField) -> Field:
     if hint.num_children != 2:
         return entries
     pairs = zip(entries.type.children, _children(hint), strict=True)
-    return replace(entries, type=_with_children(entries.type, [_restored(f, h) for f, h in pairs]))
+    made = _with_children(entries.type, [_named(_restored(f, h), h) for f, h in pairs])
+    return _named(entries if made is entries.type else replace(entries, type=made), hint)
+
+
+def _named(field: Field, hint: HintField) -> Field:
+    """With the name that somebody gave to list items or to the parts of a map."""
+    name = hint.name
+    return field if name == field.name or name in USUAL_NAMES else replace(field, name=name)
 
 
 def _children(hint: HintField) -> Iterator[HintField]:
@@ -143,18 +199,25 @@ def _with_children(stored: DataType, children: list[Field]) -> DataType:
 # ---- metadata and extension types ----------------------------------------------------------------------------------
 
 
-def _metadata(field: Field, type_: DataType, hint: HintField) -> Mapping[bytes, bytes]:
-    """The file's own metadata, with what the hint adds. polars' notes on categories are not true of what is read."""
-    found = hint.metadata
+def _metadata(field: Field, type_: DataType, hint: HintField, found: dict[bytes, bytes]) -> Mapping[bytes, bytes]:
+    """The file's own metadata, with what the hint adds (``found``)."""
+    if type_.kind == "interval":  # which says it itself
+        return {k: v for k, v in {**found, **field.metadata}.items() if k != LOGICAL_TYPE}
     if not found:
         return field.metadata
     added = {k: v for k, v in found.items() if k not in _RESERVED and not k.startswith((b"_PL_", b"PARQUET:"))}
+    added |= {k: v for k, v in found.items() if k.startswith(b"_PL_") and is_polars_note(k, v, type_)}
     name = found.get(EXTENSION_NAME)
-    if name is not None and EXTENSION_NAME not in field.metadata and type_.format == hint.format:
+    if name is not None and EXTENSION_NAME not in field.metadata and _values_of(type_).format == hint.format:
         checked = _extension(name, found.get(EXTENSION_METADATA, b""), type_)
         if checked is not None:
             added |= {EXTENSION_NAME: name, EXTENSION_METADATA: checked}
     return {**added, **field.metadata} if added else field.metadata
+
+
+def _values_of(type_: DataType) -> DataType:
+    """What a dictionary or runs are of; any other type itself."""
+    return type_.dictionary or (type_.children[1].type if type_.format == "+r" else type_)
 
 
 def _extension(name: bytes, described: bytes, type_: DataType) -> bytes | None:

@@ -41,7 +41,8 @@ _METADATA = {
 }
 _VARIANT_TYPE = DataType("+s", tuple(Field(name, DataType("z"), False) for name in ("metadata", "value")))
 _TIMES = {"s": "tts", "ms": "ttm", "us": "ttu", "ns": "ttn"}
-_TIME_WIDTHS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "time": ("s", "ms", "us", "ns")}
+_TIME_WIDTHS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "time": ("s", "ms", "us", "ns"),
+                "duration": ("s", "ms", "us", "ns")}  # fmt: skip
 _WRITE = {
     "int": "int8, int16, int32 or int64", "integer": "int8, int16, int32 or int64", "long": "int64", "short": "int16",
     "tinyint": "int8", "smallint": "int16", "bigint": "int64", "uint": "uint8, uint16, uint32 or uint64",
@@ -49,7 +50,7 @@ _WRITE = {
     "timestamp": "timestamp[us] (local time) or timestamp[us, UTC]; the units are s, ms, us, ns",
     "datetime": "timestamp[us] (local time) or timestamp[us, UTC]", "datetime64": "timestamp[us] or timestamp[ns]",
     "timestamptz": "timestamp[us, UTC]", "time": "time[us]; the units are s, ms, us, ns", "time32": "time32[ms]",
-    "time64": "time64[us]", "duration": "int64: Parquet has no durations",
+    "time64": "time64[us]", "duration": "duration[us]; the units are s, ms, us, ns", "timedelta": "duration[us]",
     "decimal": "decimal(9,2), with precision and scale", "fixed": "fixed[16], with the number of bytes",
     "list": "list<int64?>, with the type of its items", "array": "list<int64?>", "large_list": "large_list<int64?>",
     "map": "map<string, int64?>", "dict": "struct<a: int64, b: string?> or map<string, int64?>",
@@ -70,9 +71,9 @@ def schema(spec: Any) -> Schema:
 
     - ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``float16``, ``float32``, ``float64``, ``string``,
       ``binary``, ``fixed[16]``, ``date``, ``time[ms|us|ns]``, ``timestamp[ms|us|ns]`` (local time),
-      ``timestamp[us, UTC]``, ``decimal(9,2)``, ``json``, ``uuid``, ``null``; and Parquet's ``enum`` (strings),
-      ``bson`` (binary), ``interval`` (12 bytes: months, days, milliseconds), ``geometry``, ``geography`` (WKB in
-      longitude and latitude) and ``variant`` (a struct of ``metadata`` and ``value``);
+      ``timestamp[us, UTC]``, ``duration[s|ms|us|ns]``, ``decimal(9,2)``, ``json``, ``uuid``, ``null``; and Parquet's
+      ``enum`` (strings), ``bson`` (binary), ``interval`` (12 bytes: months, days, milliseconds), ``geometry``,
+      ``geography`` (WKB in longitude and latitude) and ``variant`` (a struct of ``metadata`` and ``value``);
     - ``list<int64?>``, ``struct<a: int64, b: string?>``, ``map<string, float64?>``, nested as needed;
     - a ``?`` behind a type makes the value nullable; without it, it is required.
 
@@ -132,6 +133,8 @@ def _from_dtype(name: str, dtype: np.dtype[Any]) -> DataType:
             return DataType("tdD")
         if unit in _TIMES:
             return DataType(f"ts{unit[0]}:")
+    if dtype.kind == "m" and np.datetime_data(dtype)[0] in _TIMES:
+        return DataType(f"tD{np.datetime_data(dtype)[0][0]}")
     raise SchemaError(f"no column type for the numpy dtype {dtype}; write the type as a string", column=name)
 
 
@@ -205,7 +208,7 @@ class _Parser:
             return self.map()
         if word == "struct":
             return self.struct()
-        known = [*_NAMES, "timestamp", "decimal", "fixed", "list", "map", "struct", "variant"]
+        known = [*_NAMES, "timestamp", "duration", "decimal", "fixed", "list", "map", "struct", "variant"]
         near = get_close_matches(word, known, 1)
         return self.fail(f"unknown type {word!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
@@ -239,7 +242,7 @@ class _Parser:
         if unit not in _TIME_WIDTHS[word]:
             self.fail(f"unit {unit!r} is not one of {', '.join(_TIME_WIDTHS[word])}")
         self.take("]")
-        return DataType(_TIMES[unit])
+        return DataType(f"tD{unit[0]}" if word == "duration" else _TIMES[unit])
 
     def decimal(self, word: str) -> DataType:
         self.take("(")

@@ -68,7 +68,7 @@ class DataType:
     """An Arrow type: C data interface ``format`` and ``children`` fields (nested types only).
 
     ``dictionary`` is the value type when the array is dictionary-encoded (``format`` is the index type then), and
-    ``ordered`` says that the order of its entries means something.
+    ``ordered`` says that the order of its entries means something; of a map, that its keys are sorted.
     """
 
     format: str

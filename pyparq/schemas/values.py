@@ -47,6 +47,16 @@ def slice_of(values: Values, start: int, stop: int) -> Values:
     return values[start:stop]
 
 
+def same_values(a: Values, b: Values) -> bool:
+    """Are all values the same, bit by bit?"""
+    if isinstance(a, BinaryValues) and isinstance(b, BinaryValues):
+        lengths = np.array_equal(np.diff(a.offsets), np.diff(b.offsets))
+        return lengths and np.array_equal(a.data[a.offsets[0] : a.offsets[-1]], b.data[b.offsets[0] : b.offsets[-1]])
+    if isinstance(a, BinaryValues) or isinstance(b, BinaryValues):
+        return False
+    return a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
 def plain_size(values: Values) -> int:
     """Bytes of the values in PLAIN encoding (BOOLEAN not considered: one byte each)."""
     if isinstance(values, BinaryValues):

@@ -25,7 +25,7 @@ def build_filter(
 
     A complete dictionary holds every distinct value once, which is all that has to be hashed.
     """
-    if dictionary is not None and dictionary.complete:
+    if dictionary is not None and dictionary.complete and not dictionary.known:
         if options.auto:
             return None
         values = dictionary.entries

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pyparq import compression, encodings
 from pyparq.encodings import (
@@ -26,12 +28,13 @@ from pyparq.encodings import (
 )
 from pyparq.format import ttypes as tt
 from pyparq.schemas.types import LeafType, Physical
-from pyparq.schemas.values import BinaryValues, Values, count_of, plain_size, slice_of
-from pyparq.write.encode import DictionarySection, share_of_plain, try_dictionary
+from pyparq.schemas.values import BinaryValues, Values, count_of, plain_size, same_values, slice_of
+from pyparq.write.encode import DictionarySection, known_dictionary, share_of_plain, try_dictionary
 
 if TYPE_CHECKING:
     from pyparq.options import WriteOptions
     from pyparq.write.plan import ColumnPlan
+    from pyparq.write.shred import LeafData
 
 CANDIDATES: dict[Physical, tuple[int, ...]] = {
     Physical.BOOLEAN: (RLE,),
@@ -104,9 +107,13 @@ class Decision:
     """Different values, where a complete dictionary (kept or not) has counted them."""
 
 
-def decide(values: Values, plan: ColumnPlan, options: WriteOptions, choices: Choices, row_group: int) -> Decision:
+def decide(data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices, row_group: int) -> Decision:
     """Dictionary or not, and which encoding otherwise, for one chunk."""
-    dictionary = None
+    values, dictionary = data.values, None
+    if plan.entries:
+        dictionary = _known(data, plan, options, choices)
+        if dictionary is not None:
+            return Decision(dictionary, PLAIN, None, len(np.unique(dictionary.indices)))
     if plan.dictionary:
         dictionary = try_dictionary(values, plan.leaf, options.dictionary_pagesize_limit, plan.keep_dictionary)
     distinct = count_of(dictionary.entries) if dictionary is not None and dictionary.complete else None
@@ -120,6 +127,18 @@ def decide(values: Values, plan: ColumnPlan, options: WriteOptions, choices: Cho
     if dictionary is not None and beats_dictionary(choice, dictionary, plan, options):
         dictionary = None
     return Decision(dictionary, choice.encoding, choice.record() if here else None, distinct)
+
+
+def _known(data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices) -> DictionarySection | None:
+    """The dictionary that the values come from; ``None`` where it is not to be kept, or cannot be."""
+    known, section = data.known, None
+    if not count_of(data.values) and (known is None or not count_of(known.values)):
+        return None  # nothing but nulls, of no dictionary
+    if known is not None and plan.dictionary:
+        section = known_dictionary(data.values, known.values, plan.leaf, options.dictionary_pagesize_limit)
+    if known is None or section is None or known.source is None or not choices.agrees(plan.column, known.values):
+        choices.reordered.add(plan.column)
+    return section
 
 
 def choose(values: Values, plan: ColumnPlan, options: WriteOptions) -> Choice:
@@ -183,6 +202,10 @@ class Choices:
     def __init__(self, columns: int) -> None:
         self._decided = [Event() for _ in range(columns)]
         self._found: list[Choice | None] = [None] * columns
+        self._entries: dict[int, Values] = {}
+        self._lock = Lock()
+        self.reordered: set[int] = set()
+        """Columns of dictionaries whose entries are not in all row groups those of one dictionary in its order."""
 
     def of(self, values: Values, plan: ColumnPlan, options: WriteOptions, row_group: int) -> tuple[Choice, bool]:
         """The choice for a column chunk, and whether it was made there."""
@@ -195,6 +218,12 @@ class Choices:
             self._found[plan.column] = made
         self._decided[plan.column].set()
         return made, True
+
+    def agrees(self, column: int, entries: Values) -> bool:
+        """Are these the entries of the column's other row groups?"""
+        with self._lock:
+            first = self._entries.setdefault(column, entries)
+        return first is entries or same_values(first, entries)
 
     def release(self, columns: Iterable[int]) -> None:
         """Let nobody wait (any longer) for these columns: their first row group is encoded, or failed, or dropped."""

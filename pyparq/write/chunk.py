@@ -75,7 +75,7 @@ def encode_chunk(
 ) -> EncodedChunk:
     """Encode one leaf of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
     encoding, another chunk."""
-    decision = decide(data.values, plan, options, choices, row_group)
+    decision = decide(data, plan, options, choices, row_group)
     dictionary, pages, sections = _paginate(data, plan, options, decision)
     version = 1 if str(options.data_page_version) == "1.0" else 2
     writer = PageWriter(plan.codec, plan.level, version, options.write_page_checksum, crypto)

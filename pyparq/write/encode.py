@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pyparq import encodings
 from pyparq.encodings import dictionary, rle
 from pyparq.schemas.types import LeafType, Physical
-from pyparq.schemas.values import Values, count_of, plain_size, slice_of
+from pyparq.schemas.values import Values, concat_values, count_of, plain_size, slice_of
 from pyparq.write.paginate import Cost, plain_cost
 
 
@@ -39,6 +39,8 @@ class DictionarySection:
     indices: npt.NDArray[np.int32]
     complete: bool
     """No value of the chunk is missing from ``entries``."""
+    known: int = 0
+    """Entries that are there whether they are used or not."""
 
     @property
     def encoding(self) -> int:
@@ -86,6 +88,19 @@ def try_dictionary(values: Values, leaf: LeafType, limit: int, keep: bool) -> Di
     if plain_size(entries) > limit:
         return None  # a single value wider than the limit
     return found if keep or share_of_plain(found, values) < 1 else None
+
+
+def known_dictionary(values: Values, known: Values, leaf: LeafType, limit: int) -> DictionarySection | None:
+    """All entries of ``known``, in their order, with those behind them that are missing there; ``None`` when that takes
+    more than ``limit`` bytes."""
+    if plain_size(known) > limit or count_of(known) == 0:
+        return None
+    both = concat_values([known, values], leaf)
+    indices, first_positions = dictionary.build(both, leaf, limit)
+    entries = dictionary.entries(both, first_positions)
+    if len(indices) < count_of(both) or plain_size(entries) > limit:
+        return None
+    return DictionarySection(entries, indices[count_of(known) :], True, known=count_of(known))
 
 
 def share_of_plain(section: DictionarySection, values: Values) -> float:

@@ -20,7 +20,7 @@ from pyparq.format import ttypes as tt
 from pyparq.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.ingest.normalize import normal_schema
 from pyparq.io.owned import not_its_own
-from pyparq.io.sibling import base_name, sibling_path, sibling_stored
+from pyparq.io.sibling import base_name, sibling_of, sibling_stored
 from pyparq.io.sink import Sink, open_sink
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
@@ -31,8 +31,9 @@ from pyparq.table import Batch
 from pyparq.write import unclosed
 from pyparq.write.finish import FileLayout
 from pyparq.write.groups import RowGroupEncoder
+from pyparq.write.hint import without_notes, without_order
 from pyparq.write.keyvalues import text_key, text_value
-from pyparq.write.plan import check_options, make_plan, within_ordinals
+from pyparq.write.plan import WritePlan, check_options, make_plan, within_ordinals
 from pyparq.write.rows import RowBuffer
 
 if TYPE_CHECKING:
@@ -41,22 +42,29 @@ if TYPE_CHECKING:
     from pyparq.arguments import WriteArguments
 
 
-def write_table(data: Any, where: Any, *, schema: Any = None, **options: Unpack[WriteArguments]) -> None:
+def write_table(
+    data: Any,
+    where: Any,
+    *,
+    schema: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[WriteArguments],
+) -> None:
     """Write a table to one Parquet file.
 
     ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
     pandas DataFrame, a dict of numpy arrays or lists, a list of dicts (rows), or an iterable of tables, batches or
     rows, such as a generator: that is taken piece by piece, so memory stays bounded. ``where``: a path (replaced only
-    when the new file is complete), a URL, or a writable binary file object (the file's offsets count from where it
-    stands). ``schema``: what to write it as. ``options``: as below, the fields of
-    :class:`pyparq.WriteOptions`.
+    when the new file is complete), a URL, a writable binary file object (the file's offsets count from where it
+    stands), or what ``fsspec.open(url, "wb")`` gives. ``schema``: what to write it as. ``storage_options``: for the
+    file system of a URL (docs/urls.md). ``options``: as below, the fields of :class:`pyparq.WriteOptions`.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
     :class:`OptionError` for options; what was at ``where`` is then untouched.
     """
     if isinstance(data, (str, os.PathLike)):
         raise OptionError(f"write_table takes the data first and then where to write it; {data!r} is no data")
-    with ParquetWriter(where, schema, **options) as writer:
+    with ParquetWriter(where, schema, storage_options=storage_options, **options) as writer:
         writer._write(data, None, last=True)
 
 
@@ -68,6 +76,7 @@ _STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata")
 class _State:
     """What exists once the schema is known."""
 
+    plan: WritePlan
     layout: FileLayout
     encoder: RowGroupEncoder
     rows: RowBuffer
@@ -87,7 +96,14 @@ class ParquetWriter:
     call raises :class:`DataError`, and nothing happens to the file.
     """
 
-    def __init__(self, where: Any, schema: Any = None, **options: Unpack[WriteArguments]) -> None:
+    def __init__(
+        self,
+        where: Any,
+        schema: Any = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        **options: Unpack[WriteArguments],
+    ) -> None:
         given = WriteOptions.make(options)
         check_options(given)
         check_properties(given.encryption)
@@ -105,8 +121,8 @@ class ParquetWriter:
         self.add_key_value_metadata(self.options.key_value_metadata)
         self._sink: Sink | None = None
         if self._schema is not None:
-            make_plan(self._schema, self.options)  # before anything is created
-        self._sink = open_sink(where, self.options.fsync)
+            make_plan(self._schema, self.options, self._source[0])  # before anything is created
+        self._sink = open_sink(where, self.options.fsync, storage_options)
         forks.watch(self)
         unclosed.watch(self)
         try:
@@ -252,10 +268,10 @@ class ParquetWriter:
 
     def _give_up(self) -> str | None:
         sink = self._sink
+        # Who saw a failure knows. Asked before: a thread that goes on while the interpreter exits fails by this.
+        known = sink is None or self._failed or self._inherited
         self._discard()
-        if sink is None or self._failed or self._inherited:  # who saw a failure knows
-            return None
-        return sink.name
+        return None if sink is None or known else sink.name
 
     def _after_fork(self) -> None:
         self._inherited = self._sink is not None
@@ -283,19 +299,19 @@ class ParquetWriter:
 
     def _begin(self, schema: Schema) -> None:
         sink = self._open_sink()
-        plan = make_plan(schema, self.options)
+        plan = make_plan(schema, self.options, self._source[0] if self._source else None)
         for key, value in schema.metadata.items():
             if key not in _STALE:
                 self._key_values.setdefault(text_key(key), text_value(key, value))
         encryption = file_encryption(self.options.encryption, plan.tree, base_name(sink.name))
         if encryption.material is not None:
-            sibling_path(sink.name, "key material")  # refuses what has no place for it
+            sibling_of(sink, "key material")  # refuses what has no place for it
         layout = FileLayout(sink, plan, encryption)
         with _Guard(self):
             layout.start()
         self._schema = schema
         rows = RowBuffer(self.options.row_group_size, self.options.row_group_bytes)
-        self._state = _State(layout, RowGroupEncoder(plan, layout, encryption), rows, encryption)
+        self._state = _State(plan, layout, RowGroupEncoder(plan, layout, encryption), rows, encryption)
 
     def _append(self, batches: Iterator[Batch], max_rows: int) -> None:
         state = self._state
@@ -318,21 +334,25 @@ class ParquetWriter:
         if own and self._state.rows.num_rows:
             self._state.rows.own()
 
-    def _add_arrow_schema(self, schema: Schema) -> None:
+    def _add_arrow_schema(self, state: _State, hint: Schema) -> None:
         """Store the schema as the data had it; Arrow takes a table's metadata from there too."""
-        source = self._source[0] if self._source else schema
+        if ARROW_SCHEMA.decode() in self._key_values:
+            return  # the caller has one
+        tree = state.plan.tree
+        hint = without_order(hint, tree, state.encoder.reordered)
+        hint = without_notes(hint, tree, state.encryption.behind_clear_footer)
         pairs = {k.encode(): v.encode() if isinstance(v, str) else v or b"" for k, v in self._key_values.items()}
-        self._key_values["ARROW:schema"] = stored_schema(replace(source, metadata=pairs))
+        self._key_values[ARROW_SCHEMA.decode()] = stored_schema(replace(hint, metadata=pairs))
 
     def _finish(self, state: _State) -> None:
-        if self.options.store_schema and self._schema is not None:
-            self._add_arrow_schema(self._schema)
         rows = state.rows.take_all()
         if state.encoder.sorts_input:
             state.encoder.add_sorted(rows)
         elif rows:
             state.encoder.add(rows)
         state.encoder.settle()
+        if state.plan.hint is not None:
+            self._add_arrow_schema(state, state.plan.hint)
         self.metadata = state.layout.finish(self._key_values)
 
     def _commit(self, sink: Sink, material: Mapping[str, str] | None) -> None:
@@ -340,7 +360,7 @@ class ParquetWriter:
             sink.commit()
             return
         name = sibling_name(base_name(sink.name))
-        with sibling_stored(sink.name, name, external_json(material), self.options.fsync):
+        with sibling_stored(sink, name, external_json(material), self.options.fsync):
             try:
                 sink.commit()
             except BaseException:

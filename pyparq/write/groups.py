@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from pyparq.errors import DataError, located
 from pyparq.options import SortKey, WriteOptions
 from pyparq.schemas.shape import shapes
 from pyparq.table import Batch
-from pyparq.threads import cpu_count, pool
+from pyparq.threads import Task, cpu_count, stop_all
 from pyparq.write.choose import Choices
 from pyparq.write.chunk import EncodedChunk, encode_chunk
 from pyparq.write.finish import FileLayout
@@ -42,7 +41,7 @@ class _Running:
     """A row group whose columns are being encoded (or are); results in column order."""
 
     num_rows: int
-    tasks: Sequence[Future[list[EncodedChunk]] | list[EncodedChunk]]
+    tasks: Sequence[Task[list[EncodedChunk]] | list[EncodedChunk]]
 
     def chunks(self) -> Iterator[EncodedChunk]:
         for task in self.tasks:
@@ -67,6 +66,11 @@ class RowGroupEncoder:
     def sorts_input(self) -> bool:
         """Rows can be cut into row groups only when all of them are there."""
         return self._plan.sort is not None and self._plan.sort.scope == "input"
+
+    @property
+    def reordered(self) -> set[int]:
+        """Leaves that came as dictionaries and did not keep one dictionary's order; see :class:`Choices`."""
+        return self._choices.reordered
 
     def add(self, batches: list[Batch]) -> None:
         """One row group of these batches (at least one row)."""
@@ -113,12 +117,9 @@ class RowGroupEncoder:
         self._store(keep=0)
 
     def drop(self) -> None:
-        """Cancel what has not begun, and wait for what has: it uses the caller's buffers."""
+        """End what has begun at its next page, and wait for that: it uses the caller's buffers."""
         self._choices.release(range(len(self._plan.columns)))
-        for group in self._running:
-            for task in group.tasks:
-                if isinstance(task, Future) and not task.cancel():
-                    task.exception()
+        stop_all(task for group in self._running for task in group.tasks if isinstance(task, Task))
         self._running.clear()
 
     def forget(self) -> None:
@@ -157,7 +158,10 @@ class RowGroupEncoder:
         threaded = size >= max(_MIN_THREADED_BYTES, _MIN_TASK_BYTES * len(tops))
         if threaded and self._options.use_threads and cpu_count() > 1:
             self._store(keep=_IN_FLIGHT - 1)
-            self._running.append(_Running(num_rows, [pool().submit(encode, top) for top in tops]))
+            tasks = [Task(encode, top) for top in tops]
+            self._running.append(_Running(num_rows, tasks))
+            for task in tasks:
+                task.start()
         else:
             self._store(keep=0)
             self._running.append(_Running(num_rows, [encode(top) for top in tops]))

@@ -19,6 +19,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
 from pyparq.schemas.types import LeafType
 from pyparq.schemas.values import Values, count_of
+from pyparq.threads import check_stopped
 
 
 @dataclass(slots=True)
@@ -65,6 +66,7 @@ class PageWriter:
 
         ``has_levels`` says whether the leaf has repetition and definition levels at all.
         """
+        check_stopped()
         start = self.size
         build = self._version_1 if self.version == 1 else self._version_2
         header, parts = build(encoding, rep_levels, def_levels, values, slots, rows, nulls, has_levels)

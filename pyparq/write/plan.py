@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.order import Order, has_order
 from pyparq.schemas.tree import Node, SchemaTree, build_tree
 from pyparq.schemas.types import LeafType, Schema
+from pyparq.write.hint import dictionary_leaves, hint_for
 from pyparq.write.keyvalues import text_key, text_value
 from pyparq.write.storage import apply_storage, by_node, order_of_leaf
 
@@ -40,6 +41,9 @@ class ColumnPlan:
     """The order of the bounds."""
     key_values: Mapping[str, str | bytes | None]
     """Key-value metadata of the chunks."""
+    entries: bool
+    """The column comes back as a dictionary: the entries of the one that its values come from are kept, used or not,
+    in their order, where they fit."""
 
     @property
     def column(self) -> int:
@@ -64,10 +68,13 @@ class WritePlan:
     tree: SchemaTree
     columns: list[ColumnPlan]
     sort: SortPlan | None
+    hint: Schema | None
+    """What to store as ``ARROW:schema``."""
 
 
-def make_plan(schema: Schema, options: WriteOptions) -> WritePlan:
-    """Resolve ``options`` for ``schema``.
+def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = None) -> WritePlan:
+    """Resolve ``options`` for ``schema``. ``source`` is the schema of the data where it is another one: with their
+    dictionaries, views and the like.
 
     Raises :class:`ColumnNotFoundError` for an option on a column that is not there, :class:`OptionError` for one
     that its column cannot have, and :class:`UnsupportedError` for types that Parquet does not have.
@@ -75,7 +82,9 @@ def make_plan(schema: Schema, options: WriteOptions) -> WritePlan:
     elements = elements_from_schema(schema)
     tree = build_tree(elements)
     apply_storage(tree, options, _per_leaf)
-    return WritePlan(options, schema, elements, tree, _columns(tree, options), _sort_plan(tree, options))
+    hint = hint_for(source or schema, tree, options.store_schema)
+    columns = _columns(tree, options, dictionary_leaves(hint, tree))
+    return WritePlan(options, schema, elements, tree, columns, _sort_plan(tree, options), hint)
 
 
 def check_options(options: WriteOptions) -> None:
@@ -102,7 +111,7 @@ def within_ordinals(options: WriteOptions) -> WriteOptions:
     )
 
 
-def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
+def _columns(tree: SchemaTree, options: WriteOptions, were_dictionaries: Collection[int]) -> list[ColumnPlan]:
     codecs = _per_leaf(tree, options.compression, "snappy")
     levels = _per_leaf(tree, options.compression_level, None)
     dictionaries = _per_leaf(tree, options.use_dictionary, True)
@@ -132,6 +141,7 @@ def _columns(tree: SchemaTree, options: WriteOptions) -> list[ColumnPlan]:
                     bloom=bloom,
                     order=order_of_leaf(leaf.type, orders[k], isinstance(options.float_order, Mapping)),
                     key_values=key_values.get(k, {}),
+                    entries=k in were_dictionaries,
                 )
             )
     return plans

@@ -19,14 +19,23 @@ from pyparq.errors import DataError
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots
 from pyparq.schemas.shape import Shape, shapes
 from pyparq.schemas.tree import Node, SchemaTree
-from pyparq.schemas.types import Schema
-from pyparq.schemas.values import Values, concat_values
+from pyparq.schemas.types import LeafType, Schema
+from pyparq.schemas.values import Values, concat_values, same_values
 from pyparq.table import Batch, Column
 from pyparq.write.physical import Misfit, fits, leaf_values, misfit_error
 
 Levels = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The entries of the dictionary that a leaf's values come from: physical, whether used or not."""
+
+    values: Values
+    source: Column | None
+    """The column that holds them; ``None`` where several dictionaries were joined."""
 
 
 @dataclass(slots=True)
@@ -43,6 +52,7 @@ class LeafData:
     values: Values
     def_levels: Levels | None
     rep_levels: Levels | None
+    known: Known | None = None
 
 
 def shred_batch(batch: Batch, schema: Schema, tree: SchemaTree, first_row: int = 0) -> list[LeafData]:
@@ -195,7 +205,16 @@ def _leaf(column: Column, shape: Shape, slots: _Slots, num_rows: int) -> LeafDat
     reps = slots.reps
     if reps is None and node.max_rep > 0:
         reps = np.zeros(slots.count, np.uint8)
-    return LeafData(node, num_rows, slots.count, values, defs, reps)
+    return LeafData(node, num_rows, slots.count, values, defs, reps, _known(column, node))
+
+
+def _known(column: Column, node: Node) -> Known | None:
+    if column.dictionary is None:
+        return None
+    try:
+        return Known(leaf_values(column.dictionary, None, node.type), column.dictionary)
+    except Misfit:
+        return None  # an entry that no value uses, or the values would have been refused
 
 
 def _leaf_defs(slots: _Slots, present: Mask | None, shape: Shape) -> Levels | None:
@@ -222,4 +241,16 @@ def concat_leaf_data(parts: Sequence[LeafData]) -> LeafData:
         reps = np.concatenate([p.rep_levels for p in parts if p.rep_levels is not None])
     values = concat_values([p.values for p in parts], node.type)
     num_rows, num_slots = sum(p.num_rows for p in parts), sum(p.num_slots for p in parts)
-    return LeafData(node, num_rows, num_slots, values, defs, reps)
+    return LeafData(node, num_rows, num_slots, values, defs, reps, _joined([p.known for p in parts], node.type))
+
+
+def _joined(parts: Sequence[Known | None], leaf: LeafType) -> Known | None:
+    """The entries of all dictionaries, those of the first one first."""
+    known = {id(part.source): part for part in parts if part is not None}
+    if len(known) <= 1:
+        return next(iter(known.values()), None)
+    first, *others = known.values()
+    others = [part for part in others if not same_values(first.values, part.values)]
+    if not others:
+        return first
+    return Known(concat_values([first.values, *(part.values for part in others)], leaf), None)

@@ -363,3 +363,4 @@ void bind_snappy_start(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_thrift_footer(nb::module_& m);
 void bind_thrift_rules(nb::module_& m);
+void bind_views(nb::module_& m);

@@ -78,4 +78,5 @@ NB_MODULE(_native, m) {
     bind_sparse(m);
     bind_thrift_footer(m);
     bind_thrift_rules(m);
+    bind_views(m);
 }

@@ -1,0 +1,32 @@
+"""What polars hands over by Arrow and is no data: the addresses of Python objects, as binary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyparq.errors import UnsupportedError
+
+
+def refuse_objects(data: Any, name: str | None = None) -> None:
+    """Raise :class:`UnsupportedError` for a column of polars' type Object. ``data`` may be anything; ``name`` is for a
+    Series, which a frame's columns have themselves."""
+    if type(data).__module__.split(".")[0] != "polars":
+        return
+    schema = getattr(data, "schema", None)
+    dtypes = dict(schema) if schema is not None else {name: getattr(data, "dtype", None)}
+    for column, dtype in dtypes.items():
+        if _holds_objects(dtype):
+            raise UnsupportedError(
+                "polars' Object columns hold Python objects, of which Arrow gets only the addresses: "
+                "make them a type of polars' first (map_elements(..., return_dtype=...))",
+                column=column,
+            )
+
+
+def _holds_objects(dtype: Any) -> bool:
+    if str(dtype) == "Object":
+        return True
+    if getattr(dtype, "inner", None) is not None:
+        return _holds_objects(dtype.inner)
+    fields = getattr(dtype, "fields", None)
+    return isinstance(fields, list) and any(_holds_objects(getattr(field, "dtype", None)) for field in fields)
