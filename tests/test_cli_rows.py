@@ -162,11 +162,11 @@ def test_head_across_row_groups(file: Path, wanted: int) -> None:
 
 
 def test_head_decodes_the_first_pages_alone(file: Path) -> None:
-    from pyparq.cli.rows import _first_rows
+    from pyparq.cli.rows import make_scan
     from pyparq.read.file import ParquetFile
 
     with ParquetFile(file) as parquet:
-        scan = _first_rows(parquet, ["id", "day", "note"], 250, [0, 1, 2])
+        scan = make_scan(parquet, None, ["id", "day", "note"], [0, 1, 2], 250)
         assert scan.to_table().num_rows == 250
         assert scan.explain().pages_decoded == 3 * 2
 
