@@ -334,7 +334,7 @@ def test_a_file_object_that_the_child_has_closed(path: Path) -> None:
 
         def task() -> None:
             file.close()
-            with pytest.raises(ValueError, match="closed file"):
+            with pytest.raises(pyparq.OptionError, match="closed"):
                 reader.read()
 
         joined(forked(task))
@@ -360,15 +360,15 @@ def test_a_child_has_a_file_system_of_its_own(path: Path) -> None:
     """Connections are the parent's, and the threads that serve them are not there."""
     fsspec.filesystem("memory").pipe_file("/fork/t.parquet", path.read_bytes())
     with pyparq.ParquetFile("memory://fork/t.parquet") as reader:
-        before = reader._file.fetcher.source._fs  # type: ignore[attr-defined]
+        before = reader._file.fetcher.source.fs  # type: ignore[attr-defined]
 
         def task() -> None:
             same(reader.read())
-            assert reader._file.fetcher.source._fs is not before  # type: ignore[attr-defined]
+            assert reader._file.fetcher.source.fs is not before  # type: ignore[attr-defined]
 
         joined(forked(task))
         reader.read()
-        assert reader._file.fetcher.source._fs is before  # type: ignore[attr-defined]
+        assert reader._file.fetcher.source.fs is before  # type: ignore[attr-defined]
 
 
 # ---- writers -----------------------------------------------------------------------------------------------------

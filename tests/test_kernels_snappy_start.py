@@ -124,9 +124,9 @@ def opened(block: bytes, size: int) -> tuple[bytes | None, int]:
         calls.append(bytes(stored))
         return int(cramjam.snappy.decompress_raw_into(stored, out))
 
-    terms = (0, 0, 1 << 30, 1 << 30, 1 << 30, 1 << 20, 1 << 20, 1 << 20)
+    terms = (0, 0, 1 << 30, 1 << 30, 1 << 20, 1 << 20, 1 << 20)
     inflater = Inflater(decode, True, new_arena(), new_arena(), None)
-    found, _ = open_run(memoryview(serialize(header) + block), 0, 0, 1, terms, 1 << 30, inflater, None)
+    found, *_ = open_run(memoryview(serialize(header) + block), 0, 0, 1, terms, 1 << 30, 1 << 40, inflater, None)
     return (bytes(found[0][-1]) if found else None), len(calls)
 
 

@@ -167,7 +167,7 @@ def test_any_bytes() -> None:
 # ---- pages opened one after another
 
 
-TERMS = (1, 0, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 22)
+TERMS = (1, 0, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 22)
 
 
 def body_v1(rows: list[Row]) -> bytes:
@@ -191,7 +191,7 @@ def inflater(decode: Any = cramjam.snappy.decompress_raw_into) -> Any:
 
 def opened(pages: list[bytes], firsts: list[int], counts: list[int], window: int = 1 << 20) -> list[Any]:
     ordinals, wanted, rows = np.arange(len(pages)), np.array(firsts, np.int64), np.array(counts, np.int64)
-    return kernels.open_pages(pages, 0, ordinals, wanted, rows, TERMS, window, inflater(), None)
+    return kernels.open_pages(pages, 0, ordinals, wanted, rows, TERMS, window, 1 << 40, inflater(), None)[0]
 
 
 def test_pages_are_opened_up_to_the_first_odd_one() -> None:
@@ -219,7 +219,7 @@ def test_checksums_are_compared() -> None:
 
     def run(crc: int) -> int:
         check = kernels.Crc32(lambda data: crc, "")
-        return len(kernels.open_pages(pages, 0, ones, ones, ones, TERMS, 1 << 20, inflater(), check))
+        return len(kernels.open_pages(pages, 0, ones, ones, ones, TERMS, 1 << 20, 1 << 40, inflater(), check)[0])
 
     assert run(7) == 1
     assert run(8) == 0
@@ -241,7 +241,7 @@ def test_checksums_by_zlib(module: str, count: int) -> None:
     check, counts = kernels.Crc32(function, module), np.full(5, count)
     for pages, fine in (([good, none, good, bad, good], 3), ([bad], 0), ([], 0)):
         of = counts[: len(pages)]
-        assert len(kernels.open_pages(pages, 0, of, of, of, TERMS, 1 << 30, inflater(), check)) == fine
+        assert len(kernels.open_pages(pages, 0, of, of, of, TERMS, 1 << 30, 1 << 40, inflater(), check)[0]) == fine
     assert check.native is not bool(asked)
     assert check.native or module != getattr(zlib, "__file__", None) or sys.platform != "linux"
 
@@ -253,7 +253,7 @@ def test_what_a_codec_makes_of_a_page() -> None:
                 raise result("stop")
             return len(out) + int(result)
 
-        return kernels.open_pages([page], 0, ones, ones, ones, TERMS, 1 << 20, inflater(decode), None)
+        return kernels.open_pages([page], 0, ones, ones, ones, TERMS, 1 << 20, 1 << 40, inflater(decode), None)[0]
 
     page, ones = page_v1(list(range(40))), np.array([40], np.int64)
     assert run(1) == run(-1) == run(OSError) == []

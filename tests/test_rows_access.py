@@ -217,7 +217,8 @@ def test_take_reads_the_touched_pages(rows: list[int], leaves: list[int]) -> Non
         scan.to_table()
         assert scan.reader.counts.data_pages == pages
     assert table.num_rows == len(rows)
-    assert size <= spent <= size + beside
+    tail = 16 << 10  # what opening has read is not read again
+    assert size - tail <= spent <= size + beside
 
 
 def test_head_reads_the_first_pages() -> None:

@@ -361,7 +361,7 @@ def test_files_of_fsspec_that_take_nothing(monkeypatch: pytest.MonkeyPatch, retu
 
 
 def test_file_objects_that_will_not_do(tmp_path: Path) -> None:
-    with open(tmp_path / "t.txt", "w") as file, pytest.raises(OptionError, match="binary mode"):
+    with open(tmp_path / "t.txt", "w") as file, pytest.raises(OptionError, match="in text mode"):
         pyparq.write_table(TABLE, file)
     with pytest.raises(OptionError, match="text mode"):
         pyparq.write_table(TABLE, io.StringIO())

@@ -75,7 +75,7 @@ def writing(codecs: dict[str, pyparq.SortKey], rates: dict[str, float], ids: dic
     pyparq.write_table(data, "f", bloom_filters={"a": "yes"})  # wrong: "bloom_filters"
     pyparq.write_table(data, "f", bloom_filter_layout="middle")  # wrong: "bloom_filter_layout"
     pyparq.write_table(data, "f", data_page_version=2)  # wrong: "data_page_version"
-    pyparq.write_table(data, "f", sort_by=[("a", "down")])  # wrong: List item 0
+    pyparq.write_table(data, "f", sort_by=[("a", 5)])  # wrong: List item 0
     pyparq.write_table(data, "f", limits=pyparq.Limits())  # wrong: "limits"
     pyparq.ParquetWriter("f", None, colum_encoding="PLAIN")  # wrong: "colum_encoding"
     pyparq.EncryptionProperties(b"0" * 16, algorithm="AES")  # wrong: "algorithm"

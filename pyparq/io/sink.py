@@ -129,7 +129,8 @@ class FileObjectSink(Owned):
         super().__init__(name if isinstance(name, str) else f"<{type(file).__name__}>")
         if isinstance(file, io.TextIOBase):
             raise OptionError("the file object is in text mode: open it with open(path, 'wb')", file=self.name)
-        if not getattr(file, "closed", False) and hasattr(file, "writable") and not file.writable():
+        mode = getattr(file, "mode", None)  # not writable(): that of io.RawIOBase says no where nobody defined it
+        if isinstance(mode, str) and mode.startswith("r") and "+" not in mode:
             raise OptionError(
                 "the file object is open for reading alone: open it with open(path, 'wb')", file=self.name
             )

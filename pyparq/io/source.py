@@ -185,7 +185,7 @@ class FileObject:
         self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
         if isinstance(file, io.TextIOBase):
             raise OptionError("the file object is in text mode: open it with open(path, 'rb')", file=self.name)
-        if not getattr(file, "closed", False) and hasattr(file, "readable") and not file.readable():
+        if _only_for(file, "wax"):
             raise OptionError(
                 "the file object is open for writing alone: open it with open(path, 'rb')", file=self.name
             )
@@ -247,6 +247,13 @@ class FileObject:
 
     def close(self) -> None:
         self._closed = True
+
+
+def _only_for(file: Any, modes: str) -> bool:
+    """Whether a file object says that it was opened in one of these modes alone. Others are tried: what an object of
+    somebody's own says by ``readable()`` is most often the default of :class:`io.RawIOBase`, which is no."""
+    mode = getattr(file, "mode", None)
+    return isinstance(mode, str) and mode[:1] in tuple(modes) and "+" not in mode
 
 
 def _is_plain(file: Any) -> bool:

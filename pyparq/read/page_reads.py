@@ -14,6 +14,7 @@ import numpy as np
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.io.source import Range
+from pyparq.printing import printable
 from pyparq.read.open import Chunk
 from pyparq.read.pack import Gaps, Packed, gaps_between, pack, spread, unpack
 
@@ -55,6 +56,7 @@ class Pages:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @printable
     def __repr__(self) -> str:
         return f"<{len(self)} pages, {int(self.sizes.sum()):,} bytes, {int(self.num_rows.sum()):,} rows>"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq import compression, encodings
+from pyparq import compression, encodings, forks
 from pyparq.encodings import (
     BYTE_STREAM_SPLIT,
     DELTA_BINARY_PACKED,
@@ -203,9 +203,13 @@ class Choices:
         self._decided = [Event() for _ in range(columns)]
         self._found: list[Choice | None] = [None] * columns
         self._entries: dict[int, Values] = {}
-        self._lock = Lock()
+        self._after_fork()
+        forks.watch(self)
         self.reordered: set[int] = set()
         """Columns of dictionaries whose entries are not in all row groups those of one dictionary in its order."""
+
+    def _after_fork(self) -> None:
+        self._lock = Lock()
 
     def of(self, values: Values, plan: ColumnPlan, options: WriteOptions, row_group: int) -> tuple[Choice, bool]:
         """The choice for a column chunk, and whether it was made there."""
