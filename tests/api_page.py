@@ -3,9 +3,9 @@
     python tests/api_page.py            writes the three files
     python tests/api_page.py --check    names those that are out of date
 
-Each option is described once, under its field in ``pyparq/options.py`` (``pyparq/limits.py`` for limits). This script copies
-the description into ``docs/api.md``, into ``help()`` (``pyparq/option_help.py``) and into the classes that tell type
-checkers and editors the keyword arguments (``pyparq/arguments.py``).
+Each option is described once, under its field in ``pyparq/options.py`` (``pyparq/limits.py`` for limits). This script
+copies the description into ``docs/api.md``, into ``help()`` (``pyparq/option_help.py``) and into the classes that tell
+type checkers and editors the keyword arguments (``pyparq/arguments.py``).
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def plain(text: str) -> str:
 
 def page() -> str:
     parts = [
-        "# API\n\nAll public names of `import pyparq`, with their options and defaults. `python tests/api_page.py` makes this "
-        "page from the\nsources. Names that are not listed here are private and may change.\n"
+        "# API\n\nAll public names of `import pyparq`, with their options and defaults. `python tests/api_page.py` "
+        "makes this page from the\nsources. Names that are not listed here are private and may change.\n"
     ]
     listed = {name for _, names in SECTIONS for name in names} | {"__version__"}
     assert listed == set(pyparq.__all__), f"SECTIONS and pyparq.__all__ differ in {listed ^ set(pyparq.__all__)}"

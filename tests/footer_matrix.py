@@ -110,8 +110,8 @@ HEAD = """# What happens when the footer is wrong
 Made by `python tests/footer_matrix.py` from real runs with {versions}.
 
 Each line of the table is one file. It was made from a sound file (two row groups, dictionaries, nulls, a list, several
-pages in each column chunk, page indexes, CRCs) by changing the named field. The field is wrong in every row group, unless
-the line says otherwise. Each reader then reads the whole file without a filter.
+pages in each column chunk, page indexes, CRCs) by changing the named field. The field is wrong in every row group,
+unless the line says otherwise. Each reader then reads the whole file without a filter.
 
 - ✓: all values came back correctly, without an error. The wrong field is harmless, or tolerated.
 - *other values*, *other columns*, or a number of rows: the reader returned a wrong result without an error.
@@ -132,7 +132,7 @@ def page(lies: list[Lie], found: dict[str, list[str]], versions: str) -> str:
             return pyparq_says(said)
         return f"refused {notes.setdefault(f'{name}: {said}', len(notes) + 1)}"
 
-    lines = [HEAD.format(versions=versions), f"| field | what it says | {' | '.join(found)} |"]
+    lines = [HEAD.format(versions=versions), f"| field | change | {' | '.join(found)} |"]
     lines.append("|---" * (2 + len(found)) + "|")
     for k, lie in enumerate(lies):
         cells = " | ".join(cell(name, said[k]) for name, said in found.items())
@@ -153,41 +153,42 @@ def pyparq_says(said: str) -> str:
 
 TAIL = """## Why pyparq does what it does
 
-pyparq treats a declared size as a hint. Memory is bounded by the stored bytes, the caps of `pyparq.limits.Limits` and the
-bytes that were really decompressed. The rows come from the pages. pyparq tolerates a wrong field if the rest of the file
-gives the right value, and refuses the file otherwise. It never leaves out rows silently, and never guesses values.
+pyparq treats a declared size as a hint. Memory is bounded by the stored bytes, the caps of `pyparq.limits.Limits` and
+the bytes that were really decompressed. The rows come from the pages. pyparq tolerates a wrong field if the rest of
+the file gives the right value, and refuses the file otherwise. It never leaves out rows silently, and never guesses
+values.
 
 - **Required fields**: a file that lacks one is refused. A few may be missing because a reader can do without them:
-  `file_offset` of a column chunk, and its `type`, `encodings` and `path_in_schema`, which the schema and the pages give
-  too. The rows of a row group without `total_byte_size` are read as well.
-- **Rows**: pyparq uses `RowGroup.num_rows` and ignores `FileMetaData.num_rows`. The pages of every column chunk must hold
-  that many rows. Fewer rows, or one more page after them, raise `CorruptFileError`. So does a row group of 0 rows whose
-  columns have values.
+  `file_offset` of a column chunk, and its `type`, `encodings` and `path_in_schema`, which the schema and the pages
+  give too. The rows of a row group without `total_byte_size` are read as well.
+- **Rows**: pyparq uses `RowGroup.num_rows` and ignores `FileMetaData.num_rows`. The pages of every column chunk must
+  hold that many rows. Fewer rows, or one more page after them, raise `CorruptFileError`. So does a row group of 0 rows
+  whose columns have values.
 - **`num_values`**: in a column without lists, the number of values equals the number of rows. So a wrong number is
-  harmless, and the counts of the chunk's statistics are then not used. In a list, no other number shows that entries are
-  missing at the end. So pyparq relies on `num_values`, and it must fit the pages.
+  harmless, and the counts of the chunk's statistics are then not used. In a list, no other number shows that entries
+  are missing at the end. So pyparq relies on `num_values`, and it must fit the pages.
 - **`total_uncompressed_size`** is used only for a first guess of how much memory a text column takes.
-- **`total_compressed_size`**: pyparq reads pages until it has all declared values. If pages continue after the declared
-  end, it reads on in a second step, up to the next known column chunk, index or Bloom filter. A size that is too large
-  only costs the extra bytes. Column chunks overlap if the pages that were read share bytes. Overlapping chunks are
-  refused, because a few bytes could otherwise expand to any number of values. For encrypted column chunks, a wrong size is
-  not corrected.
-- **Page offsets**: a column chunk starts at the smaller of its two offsets, of those that are positive. A page must start
-  there.
-- **Page indexes and Bloom filters**: one that lies outside the file, cannot be decoded or contradicts the pages is ignored.
-  pyparq emits a `CorruptIndexWarning` when the index is needed.
-- **Trusted, because nothing contradicts them**: bounds and counts of statistics, `encoding_stats`, well-formed page indexes
-  and Bloom filters. If they are wrong, filters return wrong rows, in every reader that uses them.
-- **Codec, encodings, levels**: pyparq uses the declared codec. With a wrong one, the decompression library fails. Encodings
-  are taken from the page headers. The encodings in the footer are only shown.
+- **`total_compressed_size`**: pyparq reads pages until it has all declared values. If pages continue after the
+  declared end, it reads on in a second step, up to the next known column chunk, index or Bloom filter. A size that is
+  too large only costs the extra bytes. Column chunks overlap if the pages that were read share bytes. Overlapping
+  chunks are refused, because a few bytes could otherwise expand to any number of values. For encrypted column chunks,
+  a wrong size is not corrected.
+- **Page offsets**: a column chunk starts at the smaller of its two offsets, of those that are positive. A page must
+  start there.
+- **Page indexes and Bloom filters**: one that lies outside the file, cannot be decoded or contradicts the pages is
+  ignored. pyparq emits a `CorruptIndexWarning` when the index is needed.
+- **Trusted, because nothing contradicts them**: bounds and counts of statistics, `encoding_stats`, well-formed page
+  indexes and Bloom filters. If they are wrong, filters return wrong rows, in every reader that uses them.
+- **Codec, encodings, levels**: pyparq uses the declared codec. With a wrong one, the decompression library fails.
+  Encodings are taken from the page headers. The encodings in the footer are only shown.
 - **Schemas**: a leaf column without a repetition type is required. A group without one is refused, because it could be
   optional or repeated, and readers disagree. A wrong type or repetition shows in the pages. The physical type of the
   column chunk must be that of the schema, because nothing tells which of the two is right.
-- **Page headers**: declared sizes are checked against the stored bytes and `limits.max_page`. Pages over 64 MiB may expand
-  at most a thousandfold (`limits.max_expansion`). The numbers of rows and nulls in a version 2 page are not used.
-  Dictionary pages are decoded as PLAIN, whichever dictionary encoding they name.
-- **Memory**: `limits.max_memory` limits what one read has decoded and in memory at once. Memory is counted before it is
-  allocated.
+- **Page headers**: declared sizes are checked against the stored bytes and `limits.max_page`. Pages over 64 MiB may
+  expand at most a thousandfold (`limits.max_expansion`). The numbers of rows and nulls in a version 2 page are not
+  used. Dictionary pages are decoded as PLAIN, whichever dictionary encoding they name.
+- **Memory**: `limits.max_memory` limits what one read has decoded and in memory at once. Memory is counted before it
+  is allocated.
 """
 
 

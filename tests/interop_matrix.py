@@ -224,13 +224,13 @@ HEAD = """# Which library reads which files
 
 Made by `python tests/interop_matrix.py` from real runs with {versions}.
 
-Every writer writes each type in each encoding that it offers: {rows} rows with edge values and nulls, in both page versions
-if the writer has both. ✓ means that all values came back, bit for bit. A number leads to the reader's own message below
-the table.
+Every writer writes each type in each encoding that it offers: {rows} rows with edge values and nulls, in both page
+versions if the writer has both. ✓ means that all values came back, bit for bit. A number leads to the reader's own
+message below the table.
 
-Types are named as in Arrow. `ts` means timestamp, and `decimal38_10` has 38 digits, 10 of them after the decimal point.
-`time_s` and `ts_s` are stored in milliseconds, and decimals in the smallest storage that holds them. Some types do not
-exist in a reader: DuckDB has no decimals of 39 digits and Spark has no nanoseconds, for example.
+Types are named as in Arrow. `ts` means timestamp, and `decimal38_10` has 38 digits, 10 of them after the decimal
+point. `time_s` and `ts_s` are stored in milliseconds, and decimals in the smallest storage that holds them. Some types
+do not exist in a reader: DuckDB has no decimals of 39 digits and Spark has no nanoseconds, for example.
 """
 
 

@@ -2,9 +2,9 @@
 
     python tests/types_matrix.py        writes the tables into docs/types.md
 
-Every type of ``type_kinds.py`` is written with the default options: alone and (except for pandas) in structs, lists and
-maps, with nulls, without nulls, with only nulls, without rows, in one row group and in several. Each file is read twice:
-by pyparq into the library that the data came from, and by that library itself.
+Every type of ``type_kinds.py`` is written with the default options: alone and (except for pandas) in structs, lists
+and maps, with nulls, without nulls, with only nulls, without rows, in one row group and in several. Each file is read
+twice: by pyparq into the library that the data came from, and by that library itself.
 """
 
 from __future__ import annotations
