@@ -1,11 +1,11 @@
-"""``docs/api.md``, and what is said of options elsewhere, made from the sources.
+"""Makes ``docs/api.md`` and the help texts of options from the sources.
 
     python tests/api_page.py            writes the three files
-    python tests/api_page.py --check    says which of them are stale
+    python tests/api_page.py --check    names those that are out of date
 
-What an option means is written once, under its field in ``pyparq/options.py`` (``pyparq/limits.py`` for limits). From
-there it gets into ``docs/api.md``, into ``help()`` (``pyparq/option_help.py``) and into the classes by which type
-checkers and editors know the keyword arguments (``pyparq/arguments.py``).
+Each option is described once, under its field in ``pyparq/options.py`` (``pyparq/limits.py`` for limits). This script
+copies the description into ``docs/api.md``, into ``help()`` (``pyparq/option_help.py``) and into the classes that tell
+type checkers and editors the keyword arguments (``pyparq/arguments.py``).
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ SECTIONS: list[tuple[str, list[str]]] = [
                 "ColumnNotFoundError", "FilterError", "DataError", "OptionError", "EncryptionError", "MissingKeyError",
                 "CorruptIndexWarning", "UnverifiedFooterWarning"]),
 ]  # fmt: skip
-"""Every public name but ``__version__`` stands in one of them."""
+"""Each public name except ``__version__`` is in one section."""
 
 TAKES = {"read_table": "ReadOptions", "read_schema": "ReadOptions", "read_metadata": "ReadOptions",
          "ParquetFile": "ReadOptions", "write_table": "WriteOptions", "ParquetWriter": "WriteOptions"}  # fmt: skip
 GIVEN = {"Scan", "ScanPlan", "Explanation", "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray"}
-"""Classes whose objects come from calls: how they are made is no part of the API."""
+"""Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "options", "SortKey": "options",
            "Limits": "limits"}  # fmt: skip
-"""Classes whose fields are options, and the module each stands in."""
+"""Classes whose fields are options, and the module of each class."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def plain(text: str) -> str:
 
 def page() -> str:
     parts = [
-        "# API\n\nWhat `import pyparq` offers: every public name with its options and their defaults. Made from the "
-        "sources by\n`python tests/api_page.py`; what is not listed here is private and may change.\n"
+        "# API\n\nAll public names of `import pyparq`, with their options and defaults. `python tests/api_page.py` "
+        "makes this page from the\nsources. Names that are not listed here are private and may change.\n"
     ]
     listed = {name for _, names in SECTIONS for name in names} | {"__version__"}
     assert listed == set(pyparq.__all__), f"SECTIONS and pyparq.__all__ differ in {listed ^ set(pyparq.__all__)}"
@@ -134,7 +134,7 @@ def _entry(name: str) -> Iterator[str]:
 
 def _types() -> str:
     """What the short names of types stand for."""
-    lines = ["## Types of arguments\n", "Names that signatures and tables above use for what type checkers are told.\n"]
+    lines = ["## Types of arguments\n", "The type names that the signatures and tables above use.\n"]
     for node in ast.parse(ARGUMENTS.read_text()).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             value = node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value)
@@ -268,7 +268,7 @@ def stale() -> list[str]:
 def main() -> int:
     if "--check" in sys.argv:
         found = stale()
-        print(f"stale: {', '.join(found)}; run python tests/api_page.py" if found else "up to date")
+        print(f"out of date: {', '.join(found)}. Run python tests/api_page.py" if found else "up to date")
         return bool(found)
     for make, path in ((help_module, HELP), (arguments_module, ARGUMENTS), (page, PAGE)):
         path.write_text(make())

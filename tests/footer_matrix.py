@@ -1,10 +1,10 @@
-"""What a lie in the footer does, here and elsewhere: ``docs/footer.md``, made from real runs.
+"""What readers do with a wrong footer: makes ``docs/footer.md`` from real runs.
 
     python tests/footer_matrix.py             writes docs/footer.md (a few minutes; needs Java for Spark)
     python tests/footer_matrix.py --no-spark
 
-Every file of :mod:`footer_lies` is read whole by every reader, and the values are compared with those of the file
-before the lie. Each reader runs in a process of its own, with bounded memory: some die.
+Every reader reads every file of :mod:`footer_lies`. The values are compared with those of the file before the change.
+Each reader runs in its own process with bounded memory, because some readers die.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def work(name: str, folder: Path, first: int) -> None:
 
 
 def outcomes(name: str, folder: Path) -> list[str]:
-    """Of all files; a process that dies is started again behind the file that killed it."""
+    """The outcome of each file. After a process dies, a new one starts with the file after the one that killed it."""
     found: dict[int, str] = {}
     while len(found) < len(LIES):
         with subprocess.Popen(
@@ -105,21 +105,21 @@ def outcomes(name: str, folder: Path) -> list[str]:
 
 # ---- the page --------------------------------------------------------------------------------------------------------
 
-HEAD = """# What a lie in the footer does
+HEAD = """# What happens when the footer is wrong
 
 Made by `python tests/footer_matrix.py` from real runs with {versions}.
 
-Every line is one file: a sound one (two row groups, dictionaries, nulls, a list, several pages a chunk, page indexes,
-CRCs), in which the field named says something else. In every row group, unless the line says otherwise. It is read
-whole, without a filter.
+Each line of the table is one file. It was made from a sound file (two row groups, dictionaries, nulls, a list, several
+pages in each column chunk, page indexes, CRCs) by changing the named field. The field is wrong in every row group,
+unless the line says otherwise. Each reader then reads the whole file without a filter.
 
-- ✓: all values came back, and no word was said. The lie is harmless, or tolerated.
-- *other values*, or a number of rows: something else came back, without an error.
-- *refused*, or the name of an error: it was not read. What the others said is below the table, by number; the errors of
-  pyparq name the file, and the row group, column and page as far as these are at fault.
-- *died*: the process was gone.
+- ✓: all values came back correctly, without an error. The wrong field is harmless, or tolerated.
+- *other values*, *other columns*, or a number of rows: the reader returned a wrong result without an error.
+- *refused*, or the name of an error: the reader raised an error. The numbers lead to the messages of the other readers
+  below the table. The errors of pyparq name the file, and the row group, column and page where these are at fault.
+- *died*: the process ended.
 
-What pyparq does with each field, and why, stands below the table.
+Below the table is what pyparq does with each field, and why.
 
 """
 
@@ -132,12 +132,12 @@ def page(lies: list[Lie], found: dict[str, list[str]], versions: str) -> str:
             return pyparq_says(said)
         return f"refused {notes.setdefault(f'{name}: {said}', len(notes) + 1)}"
 
-    lines = [HEAD.format(versions=versions), f"| field | what it says | {' | '.join(found)} |"]
+    lines = [HEAD.format(versions=versions), f"| field | change | {' | '.join(found)} |"]
     lines.append("|---" * (2 + len(found)) + "|")
     for k, lie in enumerate(lies):
         cells = " | ".join(cell(name, said[k]) for name, said in found.items())
         lines.append(f"| {lie.field} | {lie.what} | {cells} |")
-    lines += ["", TAIL, "## What the others said", ""]
+    lines += ["", TAIL, "## Messages of the other readers", ""]
     lines += [f"{number}. {text}" for text, number in notes.items()]
     return "\n".join(lines) + "\n"
 
@@ -153,39 +153,42 @@ def pyparq_says(said: str) -> str:
 
 TAIL = """## Why pyparq does what it does
 
-What bounds memory is the stored bytes, the caps of `pyparq.limits.Limits` and what was really inflated; what makes
-rows is the pages. A declared size is a hint. So a lie is tolerated where something else in the file tells the truth,
-and refused where only the liar could: rows are never left out without a word, and values never guessed.
+pyparq treats a declared size as a hint. Memory is bounded by the stored bytes, the caps of `pyparq.limits.Limits` and
+the bytes that were really decompressed. The rows come from the pages. pyparq tolerates a wrong field if the rest of
+the file gives the right value, and refuses the file otherwise. It never leaves out rows silently, and never guesses
+values.
 
-- **Refused by the format's own rules**: a required field that is missing. Four that a reader can do without may be:
-  `file_offset`, and `type`, `encodings` and `path_in_schema` of a chunk, which the schema and the pages say too.
-- **Rows**: `RowGroup.num_rows` is believed, `FileMetaData.num_rows` not looked at. The pages of every column chunk
-  must hold that many rows: fewer, or a page more behind them, are a `CorruptFileError`. A row group of no rows whose
-  columns have values is one, too.
-- **`num_values`**: of a column without lists it must be the number of rows, so that a lie is harmless (what its
-  statistics count is not used then). In a list no other number tells that entries are missing at the end: it is
-  believed, and must fit the pages.
-- **`total_uncompressed_size`** is not looked at, but for a first guess of how much memory a text column takes.
-- **`total_compressed_size`**: the pages are read up to the stated values. Where they go on behind the stated end, as
-  many bytes as there are up to the next known column chunk, index or Bloom filter are read in a second step. Too
-  large a size costs nothing but the bytes. Whether column chunks overlap is judged by the pages that were read: two
-  that share bytes are refused, as a few bytes could be unfolded any number of times otherwise. Encrypted column
-  chunks are not mended.
-- **Offsets of pages**: a chunk starts at the lesser of the two that are positive. What stands there must be a page.
-- **Page indexes and Bloom filters**: one that lies outside the file, does not decode or contradicts the pages is
-  ignored with a `CorruptIndexWarning`, when it is asked for.
-- **Believed, because nothing contradicts them**: the bounds and counts of statistics, `encoding_stats`, well-formed
-  page indexes, Bloom filters. A filter that is answered from a lie gives wrong rows, with every reader that uses
-  them.
-- **Codec, encodings, levels**: the codec is believed, and a wrong one fails in the library. Encodings are taken from
-  the page headers, those of the footer are for show.
-- **Schemas**: a leaf without a repetition type is required. A group without one is refused: it may as well be
-  optional or repeated, and others differ. A wrong type, or a wrong repetition, shows in the pages; the physical type
-  of the chunk must be that of the schema, since nobody knows which of them is right.
-- **Page headers**: sizes are held against the stored bytes, `limits.max_page` and, above 64 MiB, a thousandfold
-  inflation (`limits.max_expansion`); the number of rows and nulls of a version 2 page is not used. Dictionary pages
-  are PLAIN, whichever dictionary encoding they name.
-- **Memory**: `limits.max_memory` is what one read may have decoded and alive at once, counted before it is allocated.
+- **Required fields**: a file that lacks one is refused. A few may be missing because a reader can do without them:
+  `file_offset` of a column chunk, and its `type`, `encodings` and `path_in_schema`, which the schema and the pages
+  give too. The rows of a row group without `total_byte_size` are read as well.
+- **Rows**: pyparq uses `RowGroup.num_rows` and ignores `FileMetaData.num_rows`. The pages of every column chunk must
+  hold that many rows. Fewer rows, or one more page after them, raise `CorruptFileError`. So does a row group of 0 rows
+  whose columns have values.
+- **`num_values`**: in a column without lists, the number of values equals the number of rows. So a wrong number is
+  harmless, and the counts of the chunk's statistics are then not used. In a list, no other number shows that entries
+  are missing at the end. So pyparq relies on `num_values`, and it must fit the pages.
+- **`total_uncompressed_size`** is used only for a first guess of how much memory a text column takes.
+- **`total_compressed_size`**: pyparq reads pages until it has all declared values. If pages continue after the
+  declared end, it reads on in a second step, up to the next known column chunk, index or Bloom filter. A size that is
+  too large only costs the extra bytes. Column chunks overlap if the pages that were read share bytes. Overlapping
+  chunks are refused, because a few bytes could otherwise expand to any number of values. For encrypted column chunks,
+  a wrong size is not corrected.
+- **Page offsets**: a column chunk starts at the smaller of its two offsets, of those that are positive. A page must
+  start there.
+- **Page indexes and Bloom filters**: one that lies outside the file, cannot be decoded or contradicts the pages is
+  ignored. pyparq emits a `CorruptIndexWarning` when the index is needed.
+- **Trusted, because nothing contradicts them**: bounds and counts of statistics, `encoding_stats`, well-formed page
+  indexes and Bloom filters. If they are wrong, filters return wrong rows, in every reader that uses them.
+- **Codec, encodings, levels**: pyparq uses the declared codec. With a wrong one, the decompression library fails.
+  Encodings are taken from the page headers. The encodings in the footer are only shown.
+- **Schemas**: a leaf column without a repetition type is required. A group without one is refused, because it could be
+  optional or repeated, and readers disagree. A wrong type or repetition shows in the pages. The physical type of the
+  column chunk must be that of the schema, because nothing tells which of the two is right.
+- **Page headers**: declared sizes are checked against the stored bytes and `limits.max_page`. Pages over 64 MiB may
+  expand at most a thousandfold (`limits.max_expansion`). The numbers of rows and nulls in a version 2 page are not
+  used. Dictionary pages are decoded as PLAIN, whichever dictionary encoding they name.
+- **Memory**: `limits.max_memory` limits what one read has decoded and in memory at once. Memory is counted before it
+  is allocated.
 """
 
 

@@ -1,11 +1,11 @@
-"""Who reads what of whom: ``docs/interop.md``, made from real runs.
+"""Which library reads which files: makes ``docs/interop.md`` from real runs.
 
     python tests/interop_matrix.py             writes docs/interop.md (some minutes; needs Java for Spark)
     python tests/interop_matrix.py --no-spark
 
-For every writer, type and encoding one file of one column is written (in version 1 and version 2 pages where the
-writer has both), and every reader's values are compared with what was written. What fails is named in a footnote, in
-the words of the one that failed. Which encoding a file really has is read from its page headers.
+For every writer, type and encoding, one file of one column is written (with version 1 and version 2 pages if the writer
+has both). Every reader's values are compared with the written ones. A failure gets a footnote with the reader's own
+message. The encoding of a file is taken from its page headers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
 
 
 def columns() -> Iterator[tuple[str, pa.Table]]:
-    """Every type, its edge values over and over, every seventh row null."""
+    """Every type: its edge values repeated, every seventh row null."""
     for name, kind in {**FLAT, **WIDE_DECIMALS}.items():
         yield name, table_of(kind.array(filled(name, kind.edges or FILLED[name])), kind)
     for name, (type_, values) in NESTED.items():
@@ -220,15 +220,17 @@ def by_spark(session: Any) -> Writer:
 
 # ---- the page --------------------------------------------------------------------------------------------------------
 
-HEAD = """# Who reads what of whom
+HEAD = """# Which library reads which files
 
 Made by `python tests/interop_matrix.py` from real runs with {versions}.
 
-For every writer, each type in each encoding that the writer can be made to use, {rows} rows with edge values and nulls,
-in both page versions where it has both. ✓: all values came back, to the bit. A number: what went wrong, below the
-table, in the words of the one that failed. Types are named as in Arrow; `ts` are timestamps, `decimal38_10` has 38
-digits, 10 behind the point, `time_s` and `ts_s` are stored in milliseconds, decimals in the smallest storage that holds
-them. A reader's own types decide what it can give out: DuckDB knows no 39 digits, Spark no nanoseconds, for example.
+Every writer writes each type in each encoding that it offers: {rows} rows with edge values and nulls, in both page
+versions if the writer has both. ✓ means that all values came back, bit for bit. A number leads to the reader's own
+message below the table.
+
+Types are named as in Arrow. `ts` means timestamp, and `decimal38_10` has 38 digits, 10 of them after the decimal
+point. `time_s` and `ts_s` are stored in milliseconds, and decimals in the smallest storage that holds them. Some types
+do not exist in a reader: DuckDB has no decimals of 39 digits and Spark has no nanoseconds, for example.
 """
 
 

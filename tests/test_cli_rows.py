@@ -204,7 +204,7 @@ def test_failed_output_leaves_the_old_file(corpus: Path, tmp_path: Path) -> None
         assert out.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 3
     assert "suffix" in refused(2, "query", damaged, "-o", tmp_path / "out.xls")
-    assert "exclude each other" in refused(2, "query", damaged, "--json", "--csv")
+    assert "use only one of" in refused(2, "query", damaged, "--json", "--csv")
 
 
 # ---- explain

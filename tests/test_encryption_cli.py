@@ -182,7 +182,7 @@ def test_a_key_in_the_wrong_place_is_not_repeated(file: Path, given: str) -> Non
     """The environment holds the path of a key file or its contents, the command line a path: people err."""
     shown = run("meta", file, env={"PYPARQ_KEYS": given})
     assert shown.exit_code == 2
-    assert "neither the path of a key file nor JSON" in shown.output
+    assert "must be the path of a key file or a JSON object" in shown.output
     for text in (base64_key(OTHER)[10:], OTHER.decode(), OTHER.hex()):
         assert text not in shown.output
     for given in (base64_key(OTHER), json.dumps({"footer_key": f"hex:{OTHER.hex()}"})):

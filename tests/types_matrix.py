@@ -1,10 +1,10 @@
-"""What comes back of what is written: the table of ``docs/types.md``, made from real runs.
+"""Types that survive writing and reading: makes the tables of ``docs/types.md`` from real runs.
 
-    python tests/types_matrix.py        writes the table into docs/types.md
+    python tests/types_matrix.py        writes the tables into docs/types.md
 
-Every type of ``type_kinds.py`` is written with the default options, by itself and (but for pandas') in structs, lists
-and maps, with and without nulls, of nulls alone, without rows, in one row group and in several, and read again: by
-pyparq into the library that it came from, and by that library itself.
+Every type of ``type_kinds.py`` is written with the default options: alone and (except for pandas) in structs, lists
+and maps, with nulls, without nulls, with only nulls, without rows, in one row group and in several. Each file is read
+twice: by pyparq into the library that the data came from, and by that library itself.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ LIBRARIES = [
 
 
 def pandas_contents(values: list[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Those that the values allow: a missing one stands among them, or the type has none."""
+    """The contents that are possible: those with nulls only if the values include a missing one."""
     missing = [v for v in values if v is None or v != v]
     for name, rows in contents([v for v in values if v is not None and v == v]):
         if missing or name in ("valid", "no rows"):

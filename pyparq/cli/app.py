@@ -1,4 +1,4 @@
-"""The command group: finds commands lazily, and turns every error into one line and an exit code."""
+"""The command group. It imports a command only when it runs, and turns every error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pyparq.cli.text import one_line
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
 _COMMANDS = {
-    "schema": ("schema", "The columns: Parquet types, annotations, Arrow types."),
-    "meta": ("meta", "The footer: file, row groups, column chunks, statistics."),
-    "pages": ("pages", "Every page: type, encoding, rows, place, sizes, CRC."),
+    "schema": ("schema", "The columns with their Parquet types, annotations and Arrow types."),
+    "meta": ("meta", "The footer: file facts, row groups, column chunks, statistics."),
+    "pages": ("pages", "Every page: type, encoding, rows, offset, sizes, CRC."),
     "index": ("index", "Page indexes: rows, nulls and bounds of each page."),
-    "bloom": ("bloom", "Bloom filters: list them, or ask for values."),
+    "bloom": ("bloom", "Bloom filters: list them, or look up values in them."),
     "head": ("rows", "The first rows."),
-    "query": ("rows", "Rows where an SQL condition is true."),
-    "explain": ("explain", "What each index removes for a query, and what is read."),
+    "query": ("rows", "The rows for which an SQL condition is true."),
+    "explain": ("explain", "What each index rules out for a query, and what is read."),
 }
 
 
@@ -142,7 +142,7 @@ def _report(error: BaseException) -> int:
     if isinstance(error, ImportError) and (advice := missing_extra(error)) is not None:
         return _complain(advice, MISUSED)
     if isinstance(error, MemoryError):
-        return _complain("not enough memory", FAILED)
+        return _complain("out of memory", FAILED)
     if isinstance(error, Exception):
         what = f"{type(error).__name__}: {error}"
         return _complain(f"unexpected {what} (run with --traceback and please report it)", FAILED)
@@ -180,14 +180,14 @@ def _show_warning(
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 the file or its data is at fault, 2 what was asked. "
-    "--traceback (or PYPARQ_TRACEBACK=1) shows where an error arose. Tables go to terminals fitted and coloured, "
-    "to pipes plain and whole; --json is for scripts.",
+    epilog="Exit codes: 0 success, 1 a fault in the file or its data, 2 a mistake in the command. "
+    "--traceback (or PYPARQ_TRACEBACK=1) shows where an error occurred. On a terminal, tables are coloured and fitted "
+    "to the width. In a pipe they are plain and complete. Use --json in scripts.",
 )
 @click.version_option(__version__, prog_name="pyparq", message="%(prog)s %(version)s")
 @click.option("--traceback", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 def app() -> None:
-    """Look into Parquet files and query them."""
+    """Inspect and query Parquet files."""
 
 
 def run(argv: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""``pyparq bloom``: the Bloom filters of a file, and what they answer."""
+"""``pyparq bloom``: lists the Bloom filters of a file, or looks up values in them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _POPCOUNT = np.array([n.bit_count() for n in range(256)], np.uint8)
 def bloom_command(
     file: str, column: str | None, values: tuple[str, ...], row_groups: tuple[int, ...], everything: bool, as_json: bool
 ) -> None:
-    """The Bloom filters of FILE: list them, or ask those of COLUMN for each VALUE.
+    """The Bloom filters of FILE: list them, or look up each VALUE in those of COLUMN.
 
-    The list has size, share of bits set, about how many distinct values that comes to, and the rate at which an absent
-    value is taken for present, as achieved by the bits that are set (every filter is read whole).
+    The list shows the size of each filter, the share of bits set, an estimate of the distinct values, and the rate of
+    false positives. The last two follow from the bits that are set, so every filter is read whole.
 
-    A VALUE is written as in --where without quotes: 42, N14228, 2013-01-01, 0x00ff for bytes. Each row group answers
-    "certainly not", "maybe" or "no filter"; an answer costs 32 bytes. Put -- before values that begin with a minus.
+    Write a VALUE as in --where, but without quotes: 42, N14228, 2013-01-01, 0x00ff for bytes. Each row group answers
+    "certainly not", "maybe" or "no filter". One answer reads 32 bytes. Put -- before values that begin with a minus.
     """
     with opened(file) as parquet:
         groups = chosen_row_groups(parquet, row_groups)
@@ -150,7 +150,7 @@ def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_
     node = parquet.schema.find(one_name(name))
     if not node.is_leaf:
         inner = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
-        raise FilterError(f"the column has fields of its own: name one of {inner}", column=node.dotted)
+        raise FilterError(f"the column has nested fields: name one of {inner}", column=node.dotted)
     hashes = [_hashes(node, text) for text in texts]
     answers = [_ask(parquet, node, alternatives, groups) for alternatives in hashes]
     if as_json:
@@ -196,7 +196,7 @@ def _hashes(node: Any, text: str) -> list[int]:
     leaf = node.type
     if not can_prune(leaf):
         raise FilterError(
-            f"a Bloom filter on a {chunks.type_name(node)} column proves nothing: writers disagree",
+            f"Bloom filters of {chunks.type_name(node)} columns prove nothing, because writers fill them differently",
             column=node.dotted,
         )
     place = locate(leaf, probe_value(text, node), node.dotted)
@@ -205,7 +205,8 @@ def _hashes(node: Any, text: str) -> list[int]:
     hashes = hash_literal(place.below, leaf)
     if hashes is None:
         raise FilterError(
-            "NaN has many bit patterns: a Bloom filter cannot tell whether one is there", column=node.dotted
+            "NaN has many bit patterns, so a Bloom filter cannot tell whether the column contains one",
+            column=node.dotted,
         )
     return hashes
 

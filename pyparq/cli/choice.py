@@ -46,9 +46,9 @@ def reason(parquet: Any, chunk: Any, pages: Sequence[PageFacts]) -> str | None:
 def _direct(parquet: Any, chunk: Any, encoding: str) -> str:
     found = measured(parquet, chunk)
     if found is None or next(iter(found[1])) != encoding:
-        return f"{encoding}: asked for by name, or there was nothing to choose (under {MIN_VALUES} values, or a type "\
-            "for which not all readers know another encoding)"  # fmt: skip
+        return f"{encoding}: chosen by the user, or the only choice (fewer than {MIN_VALUES} values, or a type for "\
+            "which some readers support no other encoding)"  # fmt: skip
     row_group, sizes = found
     where = "its first page" if row_group == chunk.row_group else f"the first page of row group {row_group}"
     others = ", ".join(f"{name} {size:.3g}" for name, size in sizes.items() if name != encoding)
-    return f"{encoding}: {where} takes {sizes[encoding]:.3g} bytes a value as stored, {others}"
+    return f"{encoding}: {where} stores a value in {sizes[encoding]:.3g} bytes; others: {others}"

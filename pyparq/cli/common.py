@@ -1,4 +1,4 @@
-"""What commands share: options, opening a file, choosing columns and row groups, JSON."""
+"""Shared by the commands: options, opening a file, choosing columns and row groups, JSON."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ def FILE(command: F) -> F:
     """The file to look into, and how to decrypt it. Keys never stand on the command line, where others see them."""
     command = click.option(
         "--keys", metavar="PATH", expose_value=False, callback=_remember("keys"),
-        help=f"Keys of an encrypted file: a JSON file (see docs/encryption.md). Or set {KEYS} to its path or contents.",
+        help="JSON file with the keys of an encrypted file (see docs/encryption.md). "
+        f"Or set {KEYS} to its path or contents.",
     )(command)  # fmt: skip
     command = click.option(
         "--aad-prefix", metavar="TEXT", expose_value=False, callback=_remember("aad_prefix"),
-        help="The AAD prefix that an encrypted file must have.",
+        help="The AAD prefix that the encrypted file must have.",
     )(command)  # fmt: skip
     return click.argument("file", metavar="FILE")(command)
 
@@ -56,23 +57,23 @@ def decryption() -> Any:
     if path is not None:
         if not os.path.exists(path) and path.lstrip().startswith(("{", "[", *KINDS)):
             raise OptionError(
-                f"--keys takes the path of a key file: keys on the command line are seen by others ({KEYS})"
+                f"--keys takes the path of a key file, because others can see keys on the command line. Or set {KEYS}"
             )
         return load_keys(path, aad_prefix=prefix)
     if text and text.lstrip().startswith("{"):
         return decryption_from_json(text, KEYS, aad_prefix=prefix)
     if text:
         if not os.path.exists(text):  # not shown: it may be a key
-            raise OptionError(f"{KEYS} is neither the path of a key file nor JSON in braces")
+            raise OptionError(f"{KEYS} must be the path of a key file or a JSON object in braces")
         return load_keys(text, aad_prefix=prefix)
     return decryption_from_json("{}", "--aad-prefix", aad_prefix=prefix)
 
 
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
-ALL = click.option("--all", "everything", is_flag=True, help="Show everything on a terminal too.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+ALL = click.option("--all", "everything", is_flag=True, help="Show all lines, even on a terminal.")
 ROW_GROUP = click.option(
     "--row-group", "-g", "row_groups", type=click.IntRange(min=0), multiple=True, metavar="N",
-    help="Only row group N (counted from 0); may be repeated.",
+    help="Only row group N (counted from 0). May be repeated.",
 )  # fmt: skip
 
 
@@ -88,9 +89,10 @@ def _names(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> 
 
 COLUMNS = click.option(
     "--columns", "--column", "-c", "columns", multiple=True, callback=_names, metavar="NAMES",
-    help='Only these columns: names or dotted paths (exact: a."b.c"), separated by commas; may be repeated.',
+    help="Only these columns: names or dotted paths, separated by commas. "
+    'Quotes keep a dot in a name: a."b.c". May be repeated.',
 )  # fmt: skip
-WHERE = click.option("--where", "-w", metavar="SQL", help="Only rows where this SQL condition is true.")
+WHERE = click.option("--where", "-w", metavar="SQL", help="Only rows for which this SQL condition is true.")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""``pyparq explain``: what each index removes for a query, and what is read for it."""
+"""``pyparq explain``: what each index rules out for a query, and what is read for it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LINE = 200
 @WHERE
 @COLUMNS
 @ROW_GROUP
-@click.option("--no-run", is_flag=True, help="Ask the indexes, but read no data.")
-@click.option("--plan", "with_plan", is_flag=True, help="Also list what would be read of each column chunk.")
+@click.option("--no-run", is_flag=True, help="Use the indexes, but read no data.")
+@click.option("--plan", "with_plan", is_flag=True, help="Also list what would be read from each column chunk.")
 @JSON
 def explain_command(
     file: str,
@@ -33,9 +33,9 @@ def explain_command(
     with_plan: bool,
     as_json: bool,
 ) -> None:
-    """What each index removes for a query, and the pages, requests and bytes it takes. The rows are thrown away.
+    """What each index rules out for a query, and the pages, requests and bytes that the query takes.
 
-    --where is SQL as in 'pyparq query'.
+    The query runs (unless --no-run is given), but its rows are not shown. --where takes SQL as in 'pyparq query'.
     """
     from pyparq.cli.rows import make_scan
 
@@ -111,5 +111,5 @@ def _print_reads(reads: list[dict[str, Any]]) -> None:
         pages = "all" if read["pages"] is None else ranges([str(n) for n in read["pages"]])
         grid.add(str(read["row_group"]), read["step"], read["column"], pages, f"{read['rows']:,}", f"{read['bytes']:,}")
     emit()
-    title("plan: filter columns first, then at most this of the others (pages of surviving rows only)")
+    title("plan: filter columns first, then at most these pages of the others (only pages with matching rows)")
     show(grid)

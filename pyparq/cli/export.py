@@ -36,7 +36,7 @@ def json_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
     names = schema.names
     twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
     if twice is not None:
-        raise OptionError(f"several columns are called {twice!r}, and a JSON object holds one: take CSV or a table")
+        raise OptionError(f"several columns are called {twice!r}, which a JSON object cannot hold: use CSV or a table")
     before = [f"{', ' if k else '{'}{json.dumps(name, ensure_ascii=False)}: " for k, name in enumerate(names)]
     for batch in pieces(batches):
         columns = [cells_of(column, JSON) for column in batch.columns]

@@ -1,4 +1,4 @@
-"""``pyparq index``: what the ColumnIndex and OffsetIndex say of every page."""
+"""``pyparq index``: every page as the ColumnIndex and OffsetIndex describe it."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _ORDERS = ("unordered", "ascending", "descending")
 @ALL
 @JSON
 def index_command(file: str, columns: list[str], row_groups: tuple[int, ...], everything: bool, as_json: bool) -> None:
-    """The page indexes of FILE: place, rows, nulls, minimum and maximum of every data page.
+    """The page indexes of FILE: offset, rows, nulls, minimum and maximum of every data page.
 
-    A damaged index is reported and passed over; bounds are shown only where they can be trusted.
+    A damaged index is reported and skipped. Bounds are shown only if they can be trusted.
     """
     with opened(file) as parquet:
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
@@ -107,7 +107,7 @@ def _print(parquet: Any, places: Sequence[tuple[int, Any]], limit: int) -> None:
         emit(("\n" if printed else "") + f"no page index: {count(without, 'column chunk')} of {len(places):,}")
     left = len(places) - printed - without - len(problems)
     if left > 0:
-        emit(f"\n… {count(left, 'more column chunk')}: choose by --columns, or --all")
+        emit(f"\n… {count(left, 'more column chunk')}: choose with --columns, or use --all")
     chunks.raise_problems(problems)
 
 

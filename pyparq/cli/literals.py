@@ -65,5 +65,5 @@ def probe_value(text: str, node: Node) -> Any:
             found = re.fullmatch(r"(?:0x([0-9a-f]*)|x'([0-9a-f]*)')", text, re.IGNORECASE)
             return bytes.fromhex(found[1] or found[2] or "") if found else text.encode()
     except (ValueError, KeyError):
-        raise FilterError(f"{text!r} is no value of type {describe(node.type)}", column=node.dotted) from None
+        raise FilterError(f"{text!r} is not a value of type {describe(node.type)}", column=node.dotted) from None
     return text

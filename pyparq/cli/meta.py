@@ -1,4 +1,4 @@
-"""``pyparq meta``: the footer, file by row groups by column chunks, with statistics, indexes and Bloom filters."""
+"""``pyparq meta``: the footer: the file, its row groups and column chunks, statistics, indexes and Bloom filters."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ SHOWN = 100
 def meta_command(file: str, columns: list[str], row_groups: tuple[int, ...], everything: bool, as_json: bool) -> None:
     """The footer of FILE: sizes, codecs, encodings, statistics, indexes, Bloom filters.
 
-    Columns are summed up over all row groups. With --row-group or --columns each column chunk has a line of its own.
-    Under "page index", bounds means ColumnIndex and OffsetIndex, places an OffsetIndex alone.
+    Each column has one line for all row groups. With --row-group or --columns, each column chunk has a line.
+    Under "page index", "bounds" means ColumnIndex and OffsetIndex, and "places" means OffsetIndex alone.
 
-    Minima and maxima are shown only where they can be trusted (a broken writer's, or an undefined order's, are not).
+    Minima and maxima are shown only if they can be trusted. Those of known faulty writers, or in an undefined sort
+    order, are not shown.
     """
     with opened(file) as parquet:
         groups, leaves = chosen_row_groups(parquet, row_groups), chosen_leaves(parquet, columns)
@@ -75,7 +76,7 @@ def _print_file(parquet: Any) -> None:
         ("columns", f"{len(parquet.schema.root.children):,}" + _leaves(parquet)),
         ("size", f"{source.size:,} bytes, {_footer_size(parquet):,} of them the footer"),
         ("format", f"version {meta.format_version}"),
-        ("written by", meta.created_by or "(it does not say)"),
+        ("written by", meta.created_by or "(unknown)"),
     ]
     encryption = meta.encryption
     if encryption is not None:
@@ -119,7 +120,7 @@ def _print_row_groups(parquet: Any, groups: list[int], limit: int) -> None:
 
 def _print_left_out(number_left: int, noun: str) -> None:
     if number_left > 0:
-        emit(f"  … {count(number_left, f'more {noun}')}: choose by --columns or --row-group, or --all")
+        emit(f"  … {count(number_left, f'more {noun}')}: choose with --columns or --row-group, or use --all")
 
 
 # ---- columns
@@ -179,7 +180,7 @@ def _print_chunks(parquet: Any, groups: list[int], leaves: Sequence[Any], limit:
                 number(found["bloom_filter"]["length"]) if found["bloom_filter"] else "-",
             )  # fmt: skip
     emit()
-    title("column chunks (index columns: bytes)")
+    title("column chunks (indexes: size in bytes)")
     show(grid.without_empty("nulls", "NaNs", "min", "max", "ColumnIndex", "OffsetIndex", "Bloom offset", "Bloom bytes"))
     _print_left_out(len(places) - limit, "column chunk")
     chunks.raise_problems(problems)

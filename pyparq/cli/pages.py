@@ -1,4 +1,4 @@
-"""``pyparq pages``: every page of column chunks, from their headers."""
+"""``pyparq pages``: every page of a column chunk, as its header describes it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ SHOWN = 20
 def pages_command(file: str, columns: list[str], row_groups: tuple[int, ...], everything: bool, as_json: bool) -> None:
     """Every page of FILE: type, encoding, values, rows, offset, sizes, and whether it has a CRC.
 
-    Only page headers are read. Above the pages of a chunk that pyparq wrote stands why it has its encoding. Sizes
-    are of the page's body as stored and uncompressed; the header comes before it.
+    Only page headers are read. For column chunks that pyparq wrote, a line above the pages says why the encoding was
+    chosen. The sizes are those of the page without its header, as stored and uncompressed.
     """
     with opened(file) as parquet:
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
@@ -55,7 +55,7 @@ def pages_command(file: str, columns: list[str], row_groups: tuple[int, ...], ev
         _print(parquet, shown)
         if len(shown) < len(places):
             left = count(len(places) - len(shown), "more column chunk")
-            emit(f"\n… {left}: choose by --columns, or --all")
+            emit(f"\n… {left}: choose with --columns, or use --all")
 
 
 def _print(parquet: Any, places: Sequence[tuple[int, Any]]) -> None:

@@ -16,18 +16,18 @@ from pyparq.cli.text import count, visible
 LIMIT = 20
 """Rows of a table when --limit is not given."""
 
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per row and line.")
-AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values with a line of names.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row, each on one line.")
+AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a header line.")
 
 
 @click.command("head")
 @FILE
-@click.option("--rows", "-n", default=10, show_default=True, type=click.IntRange(min=0), help="How many rows.")
+@click.option("--rows", "-n", default=10, show_default=True, type=click.IntRange(min=0), help="Number of rows.")
 @COLUMNS
 @AS_JSON
 @AS_CSV
 def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv: bool) -> None:
-    """The first rows of FILE. Where it has page indexes, only the first pages are read."""
+    """The first rows of FILE. If it has page indexes, only the first pages are read."""
     with opened(file) as parquet:
         scan = parquet.scan(columns or None, limit=rows)
         if as_json or as_csv:
@@ -46,9 +46,9 @@ _WHERE_HELP = """
   TIMESTAMP '2013-01-31 12:00:00', TIME '12:00:00', X'00ff' (bytes)
   names, "quoted names", nested.names
 
-Logic is SQL's: a comparison with a null is unknown, and only rows where the whole is true are kept. NaN equals itself
-and lies above every number. Numbers are compared exactly, never rounded to the column's type; one with a decimal point
-beside a floating-point column is the float of that width that prints so.
+As in SQL, a comparison with a null is unknown, and only rows for which the whole condition is true are kept. NaN equals
+itself and is greater than every number. Numbers are compared exactly and never rounded to the column's type. One
+exception: for a FLOAT column, 0.1 means the float that is printed as 0.1 (the same for FLOAT16 and DOUBLE).
 """
 
 
@@ -58,9 +58,12 @@ beside a floating-point column is the float of that width that prints so.
 @COLUMNS
 @ROW_GROUP
 @click.option(
-    "--limit", "-l", type=click.IntRange(min=0), help=f"Rows at most; 0 is all. [default: {LIMIT} in a table]"
+    "--limit",
+    "-l",
+    type=click.IntRange(min=0),
+    help=f"Maximum number of rows; 0 means all. [default: {LIMIT} in a table]",
 )
-@click.option("--explain", is_flag=True, help="Also say what each index removed and what was read.")
+@click.option("--explain", is_flag=True, help="Also show what each index ruled out and what was read.")
 @AS_JSON
 @AS_CSV
 @click.option(
@@ -84,7 +87,7 @@ def query_command(
     pyparq query flights.parquet -w "time_hour < TIMESTAMP '2013-01-02'" -c flight,dest -o out.parquet
     """
     if as_json + as_csv + (output is not None) > 1:
-        raise click.UsageError("--json, --csv and --output exclude each other", ctx=click.get_current_context())
+        raise click.UsageError("use only one of --json, --csv and --output", ctx=click.get_current_context())
     with opened(file) as parquet:
         groups = chosen_row_groups(parquet, row_groups)
         if limit is None and not (as_json or as_csv or output):

@@ -24,7 +24,7 @@ _REPETITIONS = ("required", "optional", "repeated")
 @ALL
 @JSON
 def schema_command(file: str, columns: list[str], everything: bool, as_json: bool) -> None:
-    """The columns of FILE: Parquet's types, annotations and levels, and the Arrow type that each is read as."""
+    """The columns of FILE: Parquet types, annotations and levels, and the Arrow type that each column is read as."""
     with opened(file) as parquet:
         tree = parquet.schema
         nodes = [tree.find(name) for name in columns] if columns else list(tree.root.children)
@@ -51,7 +51,7 @@ def _print(file: str, tree: Any, nodes: list[Any], everything: bool) -> None:
     if grid.rows:
         show(grid.without_empty("id", "annotation"))
     if left_out:
-        emit(f"  … {count(left_out, 'more line')}: name some with --columns, or --all")
+        emit(f"  … {count(left_out, 'more line')}: choose with --columns, or use --all")
 
 
 def _walk(node: Any, depth: int) -> Any:

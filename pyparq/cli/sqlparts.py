@@ -13,7 +13,7 @@ from pyparq.schemas.tree import Node
 
 DIALECT = "postgres"
 """The dialect whose literals and quoting are the standard's, X'00ff' included."""
-LISTED = "'pyparq query --help' lists what it does"
+LISTED = "'pyparq query --help' lists what it supports"
 
 
 def shown(node: sql.Expression) -> str:
@@ -63,7 +63,7 @@ def special_float(node: Any) -> str | None:
 def text_of(node: Any, whole: Any) -> str:
     node = bare(node)
     if not isinstance(node, sql.Literal) or not node.is_string:
-        raise unsupported(whole, "a 'text' is needed")
+        raise unsupported(whole, "a 'text' in single quotes is needed")
     return str(node.this)
 
 
@@ -87,7 +87,7 @@ def value_of(node: Any, column: Node) -> Any:
         return _typed(node, kind)
     if is_column(node):
         raise unsupported(
-            node, f"a value is needed here, not another column; text is written '{parts_of(node)[-1].this}'"
+            node, f"a value is needed here, not another column. Write text as '{parts_of(node)[-1].this}'"
         )
     raise unsupported(node, "a value is needed here: a number, 'text', TRUE, DATE '…', TIMESTAMP '…', X'00ff'")
 
@@ -97,7 +97,7 @@ def _negative(node: Any, column: Node) -> Any:
     inner = bare(node.this)
     value = value_of(inner, column) if isinstance(inner, (sql.Literal, sql.Neg, sql.Column)) else None
     if isinstance(value, bool) or value is None or isinstance(value, (str, bytes)):
-        raise unsupported(node, "only numbers have a sign")
+        raise unsupported(node, "only numbers can have a sign")
     return -value
 
 
@@ -108,7 +108,7 @@ def _hex(node: Any, kind: str) -> Any:
     try:
         return bytes.fromhex(digits)
     except ValueError:
-        raise unsupported(node, "X'…' takes pairs of hexadecimal digits") from None
+        raise unsupported(node, "X'…' needs pairs of hexadecimal digits") from None
 
 
 _TEMPORAL = {
@@ -136,4 +136,4 @@ def _typed(node: Any, kind: str) -> Any:
             return number(text, "decimal")
     except (ValueError, ArithmeticError) as error:
         raise unsupported(node, str(error)) from None
-    raise unsupported(node, "a cast to this type")
+    raise unsupported(node, "this type is not supported in a cast")

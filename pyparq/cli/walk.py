@@ -76,7 +76,11 @@ def walk_headers(file: Any, chunk: Any) -> Iterator[PageFacts]:
                 header, size = _header(window, at, chunk, module, ordinal, file.options.limits)
                 stored = header.compressed_page_size
                 if stored < 0 or header.uncompressed_page_size < 0 or at + size + stored > chunk.end:
-                    raise CorruptFileError(f"a page of {stored} bytes, {chunk.end - at - size} are left in its chunk")
+                    left = chunk.end - at - size
+                    raise CorruptFileError(
+                        f"the column chunk ends in the middle of the page: the page header declares {stored} bytes, "
+                        f"{left} are left"
+                    )
             except CorruptFileError:
                 if done:  # what follows the last page is padding
                     return
@@ -96,7 +100,7 @@ def _header(window: _Window, at: int, chunk: Any, module: Module, page: int, lim
     if chunk.crypto.encrypted:
         length = stated_length(window.at(at, LENGTH), 0)
         if length > limits.max_page_header:
-            raise LimitError("a page header beyond Limits.max_page_header")
+            raise LimitError(f"the page header is larger than Limits.max_page_header ({limits.max_page_header} bytes)")
         least = max(length + LENGTH, least)
     while True:
         data = window.at(at, least)
@@ -107,7 +111,9 @@ def _header(window: _Window, at: int, chunk: Any, module: Module, page: int, lim
             if len(data) >= chunk.end - at:
                 raise CorruptFileError(f"bad page header: {error}") from error
             if len(data) > limits.max_page_header:
-                raise LimitError("a page header beyond Limits.max_page_header") from error
+                raise LimitError(
+                    f"the page header is larger than Limits.max_page_header ({limits.max_page_header} bytes)"
+                ) from error
             least = 2 * len(data)
         except (ThriftDecodeError, KernelError) as error:
             raise CorruptFileError(f"bad page header: {error}") from error

@@ -47,9 +47,9 @@ def parse_where(text: str, tree: SchemaTree) -> Expression:
     try:
         return _Builder(tree).condition(_parsed(text, tree))
     except sqlglot.errors.SqlglotError as error:
-        raise FilterError(f"--where is not a condition that can be read: {_reason(error, text, tree)}") from None
+        raise FilterError(f"--where cannot be parsed: {_reason(error, text, tree)}") from None
     except RecursionError:
-        raise FilterError("--where nests too deeply") from None
+        raise FilterError("--where is nested too deeply") from None
 
 
 def _parsed(text: str, tree: SchemaTree) -> Any:
@@ -84,16 +84,18 @@ def _reason(error: Exception, text: str, tree: SchemaTree) -> str:
     if not text:
         return "it is empty"
     if isinstance(error, sqlglot.errors.TokenError) or text.count("'") % 2 or text.count('"') % 2:
-        return "a quote is not closed; text is written 'Lima' (a quote in it twice: 'O''Higgins'), a name \"order\""
+        return (
+            "a quote is not closed. Write text as 'Lima' (double a quote inside: 'O''Higgins') and a name as \"order\""
+        )
     if text[0] == text[-1] and text[0] in "\"'" and any(c in text[1:-1] for c in "=<>"):
-        return "it stands in quotes as a whole: leave these out; text is written 'Lima', a name \"order\""
+        return "the whole condition is in quotes: remove them. Write text as 'Lima' and a name as \"order\""
     if "`" in text:
-        return "a backtick is no quote here: text is written 'Lima', a name \"order\""
+        return "a backtick is not a quote here. Write text as 'Lima' and a name as \"order\""
     if text.split()[0].upper() == "WHERE":
-        return "leave the word WHERE out"
+        return "leave out the word WHERE"
     words = _keywords(text, tree)
     if words:
-        return f'{words[0].text} is a word of SQL: write the column as "{words[0].text}", in double quotes'
+        return f'{words[0].text} is an SQL keyword: write the column as "{words[0].text}", in double quotes'
     details = getattr(error, "errors", None)
     if not details:
         return str(error)
@@ -132,17 +134,17 @@ class _Builder:
 
     def _refuse(self, node: Any) -> Expression:
         if isinstance(node, sql.Alias):
-            raise FilterError(f"--where has {node.alias!r} left over after {shown(node.this)}: AND or OR is missing")
+            raise FilterError(f"--where has {node.alias!r} after {shown(node.this)}: is AND or OR missing?")
         if isinstance(node, sql.Literal) and node.is_string:
-            raise unsupported(node, "it stands in quotes as a whole: leave these out")
+            raise unsupported(node, "the whole condition is in quotes: remove them")
         if isinstance(node, (sql.Literal, sql.Boolean, sql.Null)):
-            raise unsupported(node, "a condition compares a column with a value")
+            raise unsupported(node, "a condition must compare a column with a value")
         if isinstance(node, sql.ILike):
-            raise unsupported(node, "only LIKE 'prefix%', which tells case apart")
+            raise unsupported(node, "use LIKE 'prefix%', which is case-sensitive")
         if isinstance(node, sql.Select):
-            raise unsupported(node, "there are no subqueries; write the condition alone, what stands behind WHERE")
+            raise unsupported(node, "subqueries are not supported. Write only the condition that follows WHERE")
         if isinstance(node, (sql.Exists, sql.Subquery)):
-            raise unsupported(node, "there are no subqueries, only a condition on the columns of the file")
+            raise unsupported(node, "subqueries are not supported. Write a condition on the columns of the file")
         raise unsupported(node)
 
     def _junction(self, node: Any) -> Expression:
@@ -173,10 +175,10 @@ class _Builder:
         if not is_column(left):
             left, right, op = right, left, _FLIPPED[op]
         if not is_column(left):
-            raise unsupported(node, "one side must be a column, the other a value")
+            raise unsupported(node, "one side must be a column and the other a value")
         if is_column(right) and special_float(right) is None:
             self._check_text(node, left, right)
-            raise unsupported(node, "comparing two columns; one side must be a value")
+            raise unsupported(node, "it compares two columns, but one side must be a value")
         ref, column = self._column(left)
         value = value_of(right, column)
         if value is None:
@@ -189,7 +191,7 @@ class _Builder:
             parts = [str(part.this) for part in parts_of(value)]
             if not self._has(parts) and self._has([str(part.this) for part in parts_of(other)]):
                 text = ".".join(parts).replace("'", "''")
-                raise unsupported(node, f"no column is called {'.'.join(parts)}; for the text write '{text}'")
+                raise unsupported(node, f"no column is called {'.'.join(parts)}. Write the text as '{text}'")
 
     def _has(self, names: list[str]) -> bool:
         try:
@@ -202,7 +204,7 @@ class _Builder:
         if node.args.get("field") is not None:
             raise unsupported(node, "IN takes a list in brackets: IN (1, 2)")
         if node.args.get("query") is not None:
-            raise unsupported(node, "IN takes a list of values, there are no subqueries")
+            raise unsupported(node, "IN takes a list of values, subqueries are not supported")
         only(node, "this", "expressions", "negate")
         ref, column = self._column(node.this)
         values = [value_of(bare(item), column) for item in node.expressions]
@@ -254,7 +256,7 @@ class _Builder:
         ref, _ = self._column(column)
         found = value_of(bare(value), items_leaf(self._tree, ref.path))
         if found is None:
-            raise unsupported(node, "no list contains NULL: nothing equals it")
+            raise unsupported(node, "NULL equals nothing, so no list contains it")
         return ref.contains(found)
 
     def _like(self, node: Any) -> Expression:
@@ -280,7 +282,7 @@ class _Builder:
         """A column by its name or dotted path, and its place in the schema."""
         node = bare(node)
         if not is_column(node):
-            raise unsupported(node, "a column is needed here; functions, casts and arithmetic are not supported")
+            raise unsupported(node, "a column is needed here. Functions, casts and arithmetic are not supported")
         parts = parts_of(node)
         names = tuple(str(part.this) for part in parts)
         # Unquoted dots may belong to a name; quoted parts are names as they stand.
@@ -297,20 +299,22 @@ def _negated(found: Expression, node: Any) -> Expression:
 def _pattern(pattern: str, escape: str, node: Any) -> tuple[str, bool]:
     """(text, whether anything may follow it) of a LIKE pattern."""
     if not escape and ("\\%" in pattern or "\\_" in pattern):
-        raise unsupported(node, "say what the backslash means: LIKE '…' ESCAPE '\\'")
+        raise unsupported(node, "the backslash needs an ESCAPE clause: LIKE '…' ESCAPE '\\'")
     text, at = "", 0
     while at < len(pattern):
         char = pattern[at]
         if escape and char == escape:
             at += 1
             if at == len(pattern):
-                raise unsupported(node, "the pattern ends in its escape character")
+                raise unsupported(node, "the pattern ends with its escape character")
             char = pattern[at]
         elif char == "%":
             if pattern[at:].strip("%"):
-                raise unsupported(node, "LIKE takes a prefix: % only at the end")
+                raise unsupported(node, "LIKE supports only prefixes, with % at the end")
             return text, True
         elif char == "_":
-            raise unsupported(node, "_ stands for any character; for an underscore write '\\_' … ESCAPE '\\'")
+            raise unsupported(
+                node, "_ means any character, which is not supported. Write an underscore as '\\_' … ESCAPE '\\'"
+            )
         text, at = text + char, at + 1
     return text, False
