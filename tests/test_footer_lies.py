@@ -283,3 +283,18 @@ def test_the_sound_files_are_sound_to_others() -> None:
     """Else nothing above would mean anything."""
     for version in ("1.0", "2.0"):
         assert pq.read_table(io.BytesIO(sound(version))).equals(TABLE)
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.name)
+def test_metadata_of_a_lying_footer_shows_values_or_says_what_is_wrong(lie: Lie) -> None:
+    try:
+        with pyparq.ParquetFile(lie.file()) as file:
+            groups = [file.metadata.row_group(k) for k in range(file.metadata.num_row_groups)]
+    except ParquetError:
+        return
+    for group_ in groups:
+        for name in ("num_rows", "total_byte_size", "sorting_columns"):
+            try:
+                getattr(group_, name)
+            except ParquetError as error:
+                assert error.row_group == group_.index, name

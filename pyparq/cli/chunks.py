@@ -33,7 +33,7 @@ def type_name(leaf: Any) -> str:
 
 def stored_size(parquet: Any, k: int) -> int:
     """Compressed bytes of a row group: as it says, else the sum of its chunks (-1 when one is damaged)."""
-    said = parquet._file.footer.row_group(k).total_compressed_size
+    said = parquet._file.raw_row_group(k).total_compressed_size
     if said is not None:
         return int(said)
     try:

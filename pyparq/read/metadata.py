@@ -90,13 +90,13 @@ class RowGroupMetaData:
     @property
     def total_byte_size(self) -> int:
         """Uncompressed bytes of all columns."""
-        return int(self._file.footer.row_group(self.index).total_byte_size)
+        return int(self._file.raw_row_group(self.index).total_byte_size)
 
     @property
     def sorting_columns(self) -> list[tuple[str, bool, bool]]:
         """(column, descending, nulls first) as the writer claims."""
         leaves = self._file.tree.leaves
-        claimed = self._file.footer.row_group(self.index).sorting_columns or []
+        claimed = self._file.raw_row_group(self.index).sorting_columns or []
         return [
             (
                 leaves[c.column_idx].dotted if 0 <= c.column_idx < len(leaves) else str(c.column_idx),

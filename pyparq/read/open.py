@@ -168,6 +168,16 @@ class OpenFile:
         with located(file=self.name, row_group=row_group, column=node.dotted):
             return self._raw_chunk(row_group, node)
 
+    def raw_row_group(self, row_group: int) -> Any:
+        """The RowGroup as the footer has it, without its column chunks.
+
+        Raises :class:`CorruptFileError` when it does not decode.
+        """
+        try:
+            return self.footer.row_group(row_group)
+        except (ThriftDecodeError, KernelError) as error:
+            raise CorruptFileError(f"bad row group metadata: {error}", file=self.name, row_group=row_group) from error
+
     def _raw_chunk(self, row_group: int, node: Node) -> Any:
         if self.footer.num_columns(row_group) != len(self.tree.leaves):
             raise CorruptFileError(
@@ -233,7 +243,7 @@ class OpenFile:
         """The number that encrypted modules of a row group are bound to."""
         if self.decryption.info is None:
             return row_group
-        stated = self.footer.row_group(row_group).ordinal
+        stated = self.raw_row_group(row_group).ordinal
         if stated not in (None, row_group):
             # In a footer that nobody vouches for, row groups could otherwise change places with their numbers.
             raise EncryptionError(f"the row group in this place says that it is number {stated}")
