@@ -194,10 +194,10 @@ def empty_results(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
 
 
 def release_unused() -> None:
-    """Give the memory that is kept for later reads back to the system, as far as nothing uses it.
+    """Return unused memory that pyparq keeps for later reads to the system.
 
-    Up to 64 MiB are kept for what is read and inflated, and for results up to a 32nd of the memory there is, 512 MiB at
-    most.
+    pyparq keeps up to 64 MiB for reading and decompressing. For results it keeps up to 1/32 of the memory that
+    the machine or container has, at most 512 MiB.
     """
     pool.release()
     _results.release()

@@ -55,7 +55,7 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | memoryview | None 
     """
     if codec == UNCOMPRESSED:
         if len(data) != size:
-            raise CorruptFileError(f"an uncompressed page of {len(data)} bytes claims {size}")
+            raise CorruptFileError(f"the page header declares {size} bytes, but the uncompressed page has {len(data)}")
         return data
     if size == 0:
         return b""
@@ -67,9 +67,11 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | memoryview | None 
     except CorruptFileError:
         raise
     except Exception as error:  # the libraries raise their own kinds
-        raise CorruptFileError(f"bad {codec_name(codec)} stream: {error}") from error
+        raise CorruptFileError(f"the {codec_name(codec)} data is invalid: {error}") from error
     if written != size:
-        raise CorruptFileError(f"a {codec_name(codec)} stream yields {written} bytes, {size} were declared")
+        raise CorruptFileError(
+            f"the {codec_name(codec)} data decompresses to {written} bytes, but the page header declares {size}"
+        )
     return target
 
 
@@ -128,7 +130,9 @@ def _gzip_into(data: Any, out: Any) -> int:
         if not member.eof:
             if at == len(out) and not member.decompress(member.unconsumed_tail, 1):
                 break
-            raise CorruptFileError("a GZIP stream ends early or yields more than declared")
+            raise CorruptFileError(
+                "the GZIP data ends early, or decompresses to more bytes than the page header declares"
+            )
         rest = member.unused_data
     return at
 
@@ -189,7 +193,7 @@ def check_level(codec: int, level: int | None) -> int | None:
     if level is None:
         return default
     if not isinstance(level, int) or isinstance(level, bool):
-        raise OptionError(f"a compression level is a whole number, not {level!r}")
+        raise OptionError(f"the compression level must be a whole number, not {level!r}")
     if not low <= level <= high:
         raise OptionError(f"{codec_name(codec)} levels go from {low} to {high}, not {level}")
     return level

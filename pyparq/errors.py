@@ -1,4 +1,4 @@
-"""One tree of errors, each able to say where in which file it happened.
+"""All errors of pyparq. Each can name the file and the place in it where the error happened.
 
 Every error that pyparq raises on purpose derives from :class:`ParquetError`. A function deep inside (a decoder,
 a kernel wrapper) raises with what it knows; the layers above add the place with :func:`located`, so the message
@@ -17,8 +17,8 @@ _LABELS = {"file": "file", "row_group": "row group", "column": "column", "page":
 class ParquetError(Exception):
     """Base of every pyparq error.
 
-    ``file``, ``row_group``, ``column`` and ``page`` say where it happened, as far as that is known (``None``
-    otherwise). Row groups and pages are counted from 0; ``page`` may be ``"dictionary"``.
+    ``file``, ``row_group``, ``column`` and ``page`` say where the error happened. Each is ``None`` when it is unknown.
+    Row groups and pages are counted from 0. ``page`` may be ``"dictionary"``.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ def _rebuild(cls: type[ParquetError], message: str, state: dict[str, object]) ->
 
 
 class CorruptFileError(ParquetError, ValueError):
-    """The bytes are not a valid Parquet file, or contradict each other."""
+    """The file is not a valid Parquet file, or its parts contradict each other."""
 
 
 class ChecksumError(CorruptFileError):
@@ -93,7 +93,7 @@ class SchemaError(ParquetError, ValueError):
 
 
 class ColumnNotFoundError(SchemaError, KeyError):
-    """A column that is not in the file was asked for."""
+    """The requested column does not exist, or the name does not identify one column."""
 
     def __str__(self) -> str:
         # KeyError prints the repr of its argument: take the readable form instead.
@@ -101,7 +101,7 @@ class ColumnNotFoundError(SchemaError, KeyError):
 
 
 class FilterError(ParquetError, ValueError):
-    """A filter expression is malformed or its literal cannot be compared with the column."""
+    """A filter expression is malformed, or its literal cannot be compared with the column."""
 
 
 class DataError(ParquetError, ValueError):
@@ -109,11 +109,11 @@ class DataError(ParquetError, ValueError):
 
 
 class OptionError(ParquetError, ValueError):
-    """An option has a value that makes no sense."""
+    """An option or argument has an invalid value."""
 
 
 class PlanError(OptionError):
-    """A plan that cannot be run: the file changed since it was made, another version made it, or it was altered."""
+    """The plan cannot be run: the file changed since, another version of pyparq made the plan, or it was altered."""
 
 
 class EncryptionError(ParquetError, ValueError):
@@ -121,15 +121,15 @@ class EncryptionError(ParquetError, ValueError):
 
 
 class MissingKeyError(EncryptionError):
-    """What was asked for is encrypted with a key that is not known."""
+    """The requested data is encrypted, and its key is not known."""
 
 
 class CorruptIndexWarning(UserWarning):
-    """An index is structurally damaged: it is ignored, the data is read without it."""
+    """An index in the file is damaged. pyparq ignores it and reads the data without it."""
 
 
 class UnverifiedFooterWarning(UserWarning):
-    """A signed footer was believed without checking its signature, because its key is not known."""
+    """The signature of a plaintext footer was not checked, because the footer key is not known."""
 
 
 class located:

@@ -1,4 +1,4 @@
-"""Caps on what a file may make the reader allocate, nest or count."""
+"""Limits on how much a file can make the reader allocate, nest or count."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds that hold whatever a file declares. Sizes are bytes.
+    """Upper bounds for a read, whatever sizes the file declares. Sizes are bytes.
 
-    They stop bombs and absurd declarations; a legitimate file that exceeds one is refused with
-    :class:`pyparq.errors.LimitError`, which names the field to raise.
+    They protect against decompression bombs and absurd declared sizes. A file that exceeds a limit is refused with
+    :class:`pyparq.errors.LimitError`, even if it is valid. The error names the limit to raise.
     """
 
     max_footer: int = 512 << 20
-    """Serialized footer."""
+    """Largest serialized footer."""
     max_schema_depth: int = 64
-    """Nesting of groups in the schema."""
+    """Deepest nesting of groups in the schema."""
     max_page_header: int = 16 << 20
-    """Serialized page header (it can carry statistics)."""
+    """Largest serialized page header. A page header can hold statistics."""
     max_page: int = (1 << 31) - 1
-    """Uncompressed page."""
+    """Largest uncompressed page."""
     max_expansion: int = 1000
-    """Uncompressed bytes per compressed byte in one page, once a page is over ``expansion_floor``."""
+    """Most uncompressed bytes per compressed byte of a page. It applies to pages larger than ``expansion_floor``."""
     expansion_floor: int = 64 << 20
-    """Pages up to this size are not checked for their expansion."""
+    """``max_expansion`` does not apply to pages up to this uncompressed size."""
     max_values_per_byte: int = 1 << 20
-    """Values that a page may claim per stored byte (runs compress without bound, but not for free)."""
+    """Most values that a page may declare per stored byte."""
     max_memory: int | None = None
-    """All that one read has decoded and alive at once: pages that lie open, dictionaries, columns. ``None``: as much as
-    the machine has, or the container (cgroup) that the process runs in. A stream of batches has one row group alive."""
+    """Most decoded bytes that one read may hold at a time: open pages, dictionaries and columns. ``None``: the memory
+    of the machine, or of the container (cgroup) that the process runs in. A stream of batches holds one row group at a
+    time."""
     max_column: int = 16 << 30
-    """Decoded column chunk: values and offsets as they are in memory."""
+    """Largest decoded column chunk: its values and offsets in memory."""
     max_bloom_filter: int = 128 << 20
-    """Bloom filter bitset; the cap that every implementation shares."""
+    """Largest Bloom filter bitset. All implementations share this cap."""
     max_index: int = 256 << 20
-    """One serialized ColumnIndex or OffsetIndex."""
+    """Largest serialized ColumnIndex or OffsetIndex."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -89,7 +89,7 @@ def test_annotations_and_hints_go_with_it() -> None:
 
 def test_what_cannot_be_asked() -> None:
     data = file_of()
-    with pytest.raises(OptionError, match=r"binary_columns is for text, not int.*column n"):
+    with pytest.raises(OptionError, match=r"binary_columns takes text columns, not int.*column n"):
         pyparq.read_table(data, binary_columns=["n"])
     with pytest.raises(ColumnNotFoundError, match="no column 'x'"):
         pyparq.read_table(data, binary_columns=["x"])

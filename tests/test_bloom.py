@@ -278,18 +278,18 @@ def test_check_takes_values_and_arrays() -> None:
 def test_values_and_hashes_of_the_wrong_kind() -> None:
     uuid = LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "uuid", 16)
     wrong: list[tuple[LeafType, Any, str]] = [
-        (INT64, "4", "of int values is asked for numbers as the file stores them, not str"),
+        (INT64, "4", "of int values takes numbers as the file stores them, not str"),
         (INT64, [1, None], "not NoneType"),
         (DECIMAL, Decimal("1.5"), "unscaled.*not Decimal"),
-        (TEXT, 4, "of string values is asked for text or bytes, not int"),
+        (TEXT, 4, "of string values takes text or bytes, not int"),
         (TEXT, np.array([1, 2]), "not int64"),
-        (uuid, "00112233-4455-6677-8899-aabbccddeeff", "asked for 16 bytes, not str"),
+        (uuid, "00112233-4455-6677-8899-aabbccddeeff", "takes 16 bytes, not str"),
     ]
     for leaf, value, says in wrong:
         with pytest.raises(FilterError, match=says):
             BloomFilter.empty(32, leaf).check(value)
     for hashes in ("4", 1.5, [1.0], [None], [2**64]):
-        with pytest.raises(FilterError, match="hashes are 64-bit integers"):
+        with pytest.raises(FilterError, match="hashes must be 64-bit integers"):
             BloomFilter.empty(32, INT64).check_hash(hashes)
     assert BloomFilter.empty(32, INT64).check_hash([]).tolist() == []
     interval = LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "interval", 12)
@@ -324,7 +324,7 @@ def test_header_there_and_back(size: int) -> None:
     assert bitset_bytes(len(header) + len(bitset)) == size
     assert parse_header(header + bytes(16)) == (size, len(header))
     assert parse_header(header, available=len(header) + size) == (size, len(header))
-    with pytest.raises(CorruptFileError, match="are left"):
+    with pytest.raises(CorruptFileError, match="the file has only"):
         parse_header(header, available=len(header) + size - 1)
     with pytest.raises(ThriftTruncatedError):
         parse_header(header[:-1])

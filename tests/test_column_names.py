@@ -144,7 +144,9 @@ def test_fields_of_one_name_are_refused_not_guessed() -> None:
     root = tt.SchemaElement(name="schema", num_children=1)
     group = tt.SchemaElement(name="g", num_children=2, repetition_type=0)
     tree = build_tree([root, group, leaf("x"), leaf("x")])
-    with pytest.raises(ColumnNotFoundError, match=r"2 columns are called 'g\.x': the name tells none of them"):
+    with pytest.raises(
+        ColumnNotFoundError, match=r"2 columns have the name 'g\.x', so it does not identify one of them"
+    ):
         tree.find("g.x")
 
 

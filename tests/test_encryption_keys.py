@@ -553,7 +553,7 @@ def test_strange_key_material(kms: LocalFileKms, metadata: bytes, message: str) 
         (b"{}", "no key 'footerKey' in '_KEY_MATERIAL_FOR_f.parquet.json'"),
         (b'{"footerKey": 5}', "does not map references to text"),
         (b'{"footerKey": "{}"}', "of type"),
-        (None, "more than .* are no key material"),
+        (None, "key material has at most"),
     ],
 )
 def test_strange_external_material(kms: LocalFileKms, tmp_path: Path, content: bytes | None, message: str) -> None:

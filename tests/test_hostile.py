@@ -341,7 +341,7 @@ def test_pipes_are_refused_not_waited_for(tmp_path: Path) -> None:
 def test_text_mode(small: bytes, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(small)
-    with open(path, encoding="latin-1") as text, pytest.raises(OptionError, match="in text mode"):
+    with open(path, encoding="latin-1") as text, pytest.raises(OptionError, match="text mode"):
         pyparq.read_table(text)
     file = open(path, "rb")  # noqa: SIM115
     file.close()

@@ -227,13 +227,13 @@ def test_levels_alone_can_answer() -> None:
     ("filters", "says"),
     [
         (col("ls").contains(1), "ls.list.element.x"),
-        (col("s.a").contains(1), "compare with =="),
+        (col("s.a").contains(1), "use == to compare"),
         (col("l") == 1, "contains"),
-        (col("ls.x").is_null(), r"do not reach into lists: \.contains\(None\)"),
+        (col("ls.x").is_null(), r"do not look inside lists.*\.contains\(None\)"),
         (col("s.a").contains(None), r"use \.is_null\(\)"),
         (col("m").contains(None), r"use \.is_null\(\)"),
         (col("l").contains("a"), "cannot compare"),
-        (col("s") == 1, "fields of its own"),
+        (col("s") == 1, "nested fields"),
     ],
     ids=str,
 )
@@ -299,5 +299,5 @@ def test_in_sql(text: str, expression: Expression) -> None:
         assert 0 < len(found["id"]) < len(ROWS)
         with pytest.raises(FilterError, match="no list contains NULL"):
             where.parse_where("list_contains(l, NULL)", file.schema)
-        with pytest.raises(FilterError, match="compare with =="):
+        with pytest.raises(FilterError, match="use == to compare"):
             where.parse_where("list_contains(id, 1)", file.schema)

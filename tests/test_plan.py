@@ -235,7 +235,7 @@ def test_limits_are_the_executing_files() -> None:
     plan = sent(planned(columns=["text"]))
     with (
         pyparq.ParquetFile(data(), limits=Limits(max_page=1_000)) as file,
-        pytest.raises(LimitError, match=r"beyond limits\.max_page"),
+        pytest.raises(LimitError, match=r"more than limits\.max_page"),
     ):
         file.execute(plan)
     capped = planned_with({"limits": Limits(max_page=1_000), "use_threads": False}, columns=["text"])
@@ -333,7 +333,10 @@ def test_a_plan_says_what_it_was_made_for(tmp_path: Path) -> None:
     with pyparq.ParquetFile(elsewhere) as file:
         assert file.execute(sent(plan)).num_rows == 10
     pyparq.write_table(pyparq.read_table(path).slice(1), path)
-    with pyparq.ParquetFile(path) as file, pytest.raises(PlanError, match="changed since it was planned: plan again"):
+    with (
+        pyparq.ParquetFile(path) as file,
+        pytest.raises(PlanError, match=r"changed since the plan was made.*make the plan again"),
+    ):
         file.execute(sent(plan))
 
 
@@ -346,7 +349,7 @@ def test_a_page_that_contradicts_the_plan() -> None:
     assert repr(shifted) != repr(plan) or shifted.row_groups != plan.row_groups
     with pyparq.ParquetFile(data()) as file:
         expected = file.execute(plan).to_pydict()
-        with pytest.warns(CorruptIndexWarning, match="reading without page indexes"):
+        with pytest.warns(CorruptIndexWarning, match="page indexes cannot be read"):
             assert file.execute(sent(shifted)).to_pydict() == expected
 
 
@@ -370,7 +373,8 @@ def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         raw = pickle.dumps(value)
         monkeypatch.undo()
         with pytest.raises(
-            PlanError, match=r"another version of pyparq \(plans of version 2, here it is 1\): plan again"
+            PlanError,
+            match=r"another version of pyparq .*\(plan version 2, this pyparq reads version 1\): make the plan again",
         ):
             pickle.loads(raw)
 
@@ -455,7 +459,7 @@ def test_parts() -> None:
     with pyparq.ParquetFile(data()) as file:
         assert nothing.join(map(file.execute, nothing.split())).schema == file.schema_arrow
     for parts in (0, -1):
-        with pytest.raises(PlanError, match="at least one part"):
+        with pytest.raises(PlanError, match="parts must be at least 1"):
             plan.split(parts)
 
 
@@ -463,7 +467,7 @@ def test_results_that_do_not_join() -> None:
     plan = planned(columns=["id"])
     with pytest.raises(DataError, match="no results"):
         plan.join([])
-    with pytest.raises(DataError, match="parts with"):
+    with pytest.raises(DataError, match="parts have different types"):
         plan.join([pa.table({"id": [1]}), pa.table({"id": ["a"]})])
     with pytest.raises(DataError, match="columns"):
         plan.join([pa.table({"id": [1]}), pa.table({"ix": [1]})])

@@ -148,9 +148,9 @@ def test_rows_that_do_not_exist(data: bytes, rows: Any) -> None:
 @pytest.mark.parametrize("rows", [[1.5], ["a"], 3, [[1], [2]], [True, False], "12", [None]], ids=str)
 def test_what_are_no_row_numbers(rows: Any) -> None:
     with pyparq.ParquetFile(FILES["ours"]()) as file:
-        with pytest.raises(OptionError, match="rows are a slice or"):
+        with pytest.raises(OptionError, match="rows must be a slice or"):
             file.take(rows)
-        with pytest.raises(OptionError, match="rows are a slice or"):
+        with pytest.raises(OptionError, match="rows must be a slice or"):
             file.scan(rows=rows)
 
 
@@ -304,7 +304,7 @@ def test_an_index_over_pages_within_rows_is_not_used(columns: list[str], asked: 
 
 
 def test_an_index_over_pages_within_rows_is_named() -> None:
-    with pytest.warns(CorruptIndexWarning, match=r"within a row|rows, its OffsetIndex"):
+    with pytest.warns(CorruptIndexWarning, match=r"in the middle of a row|rows, but the OffsetIndex"):
         pyparq.read_table(within_rows(), ["ls"], rows=[50, 650])
 
 

@@ -74,7 +74,7 @@ def test_columns_that_are_not_there(data: Any) -> None:
 def test_a_name_that_several_columns_have() -> None:
     table = Table.from_arrow(pa.table([[1], [2]], names=["a", "a"]))
     for ask in (lambda: table["a"], lambda: table.select(["a"]), lambda: table.rename({"a": "b"})):
-        with pytest.raises(ColumnNotFoundError, match="2 columns are called 'a'"):
+        with pytest.raises(ColumnNotFoundError, match="2 columns have the name 'a'"):
             ask()
     assert [c.to_pylist() for c in table] == [[1], [2]]
     assert table[1].to_pylist() == [2]

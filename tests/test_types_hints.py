@@ -481,7 +481,7 @@ def test_a_dictionary_page_with_repeated_entries_gives_each_value_once() -> None
 
 def test_read_dictionary_names_its_columns() -> None:
     file = by_pyarrow(pa.table({"a": [1], "s": ["x"]}))
-    with pytest.raises(OptionError, match="strings and binary"):
+    with pytest.raises(OptionError, match="string and binary"):
         pyparq.read_table(file, read_dictionary=["a"])
     with pytest.raises(ParquetError, match="did you mean"):
         pyparq.read_table(file, read_dictionary=["ss"])

@@ -334,10 +334,10 @@ def test_storage_options_are_for_urls(tmp_path: Path) -> None:
     pq.write_table(TABLE, path)
     options = {"key": SECRET}
     for where in (path, str(path), path.as_uri(), path.read_bytes(), open(path, "rb")):  # noqa: SIM115
-        with pytest.raises(OptionError, match="storage_options are for URLs") as caught:
+        with pytest.raises(OptionError, match="storage_options apply only to URLs") as caught:
             pyparq.read_table(where, storage_options=options)
         assert SECRET not in str(caught.value)
-    with pytest.raises(OptionError, match="storage_options are for URLs"):
+    with pytest.raises(OptionError, match="storage_options apply only to URLs"):
         pyparq.write_table(TABLE, tmp_path / "new.parquet", storage_options=options)
     assert not (tmp_path / "new.parquet").exists()
     with pytest.raises(OptionError, match="must be a dict"):
@@ -381,7 +381,7 @@ def test_what_fsspec_opens_otherwise(tmp_path: Path) -> None:
     for mode, kw in (("rt", {}), ("rb", {"compression": "gzip"})):
         with pytest.raises(OptionError, match="binary and without compression"):
             pyparq.read_table(fsspec.open(f"{tmp_path}/t.parquet", mode, **kw))
-    with pytest.raises(OptionError, match="give the mode 'wb'"):
+    with pytest.raises(OptionError, match="with mode 'wb'"):
         pyparq.write_table(TABLE, fsspec.open(f"{tmp_path}/t.parquet", "rb"))
 
 

@@ -17,10 +17,12 @@ TYPES = (Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE, Physic
 
 def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     if leaf.physical not in TYPES:
-        raise CorruptFileError(f"encoding BYTE_STREAM_SPLIT on {leaf.physical.name} values")
+        raise CorruptFileError(f"encoding BYTE_STREAM_SPLIT cannot hold {leaf.physical.name} values")
     if len(data) != count * leaf.width:
         # The streams are as long as the page is: a padded page would be read wrong.
-        raise CorruptFileError(f"{count} BYTE_STREAM_SPLIT values of {leaf.width} bytes in {len(data)} bytes")
+        raise CorruptFileError(
+            f"the page has {len(data)} bytes for {count} BYTE_STREAM_SPLIT values of {leaf.width} bytes"
+        )
     if out is None:
         out = from_plain_bytes(np.empty(count * leaf.width, np.uint8), count, leaf)
     kernels.byte_stream_split_decode(data, leaf.width, out.reshape(-1).view(np.uint8))

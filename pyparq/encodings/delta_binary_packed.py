@@ -18,7 +18,7 @@ TYPES = (Physical.INT32, Physical.INT64)
 def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     """``count`` values; differences wrap around, as the specification asks."""
     if leaf.physical not in TYPES:
-        raise CorruptFileError(f"encoding DELTA_BINARY_PACKED on {leaf.physical.name} values")
+        raise CorruptFileError(f"encoding DELTA_BINARY_PACKED cannot hold {leaf.physical.name} values")
     narrow = leaf.physical == Physical.INT32
     values: npt.NDArray[Any] = np.empty(count, np.int32 if narrow else np.int64) if out is None else out
     if narrow:

@@ -23,13 +23,13 @@ def decode(
 ) -> Values:
     """``count`` byte strings of at most ``most`` bytes, or rows of ``leaf.length`` bytes for FIXED_LEN_BYTE_ARRAY."""
     if leaf.physical not in TYPES:
-        raise CorruptFileError(f"encoding DELTA_BYTE_ARRAY on {leaf.physical.name} values")
+        raise CorruptFileError(f"encoding DELTA_BYTE_ARRAY cannot hold {leaf.physical.name} values")
     fixed = leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY
     offsets, values, _ = kernels.delta_byte_array_decode(data, count, count * leaf.length if fixed else most)
     if not fixed:
         return BinaryValues(offsets, values)
     if (np.diff(offsets) != leaf.length).any():
-        raise CorruptFileError(f"DELTA_BYTE_ARRAY values that are not {leaf.length} bytes long")
+        raise CorruptFileError(f"the page has DELTA_BYTE_ARRAY values that are not {leaf.length} bytes long")
     rows = values[: count * leaf.length].reshape(count, leaf.length)
     if out is None:
         return rows

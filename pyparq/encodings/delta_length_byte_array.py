@@ -17,7 +17,7 @@ TYPES = (Physical.BYTE_ARRAY,)
 
 def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     if leaf.physical not in TYPES:
-        raise CorruptFileError(f"encoding DELTA_LENGTH_BYTE_ARRAY on {leaf.physical.name} values")
+        raise CorruptFileError(f"encoding DELTA_LENGTH_BYTE_ARRAY cannot hold {leaf.physical.name} values")
     offsets = np.empty(count + 1, np.int64)
     values = np.empty(len(data), np.uint8)
     kernels.delta_length_decode(data, count, offsets, values)

@@ -33,18 +33,18 @@ def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None =
 def check_size(data: Any, count: int) -> None:
     """Raise :class:`CorruptFileError` where ``data`` cannot even hold the lengths of ``count`` byte arrays."""
     if count * 4 > len(data):
-        raise CorruptFileError(f"{count} PLAIN byte arrays in {len(data)} bytes")
+        raise CorruptFileError(f"the page has {len(data)} bytes, too few for {count} PLAIN byte arrays")
 
 
 def _decode_fixed(data: Any, count: int, leaf: LeafType) -> npt.NDArray[Any]:
     if leaf.physical == Physical.BOOLEAN:
         if len(data) * 8 < count:
-            raise CorruptFileError(f"{count} PLAIN booleans in {len(data)} bytes")
+            raise CorruptFileError(f"the page has {len(data)} bytes for {count} PLAIN booleans")
         return np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little")
     needed = count * leaf.width
     # The width of a FIXED_LEN_BYTE_ARRAY stands in the schema alone: nothing else would show one that is too small.
     if len(data) < needed or (len(data) > needed and leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY):
-        raise CorruptFileError(f"{count} PLAIN values of {leaf.width} bytes in {len(data)} bytes")
+        raise CorruptFileError(f"the page has {len(data)} bytes for {count} PLAIN values of {leaf.width} bytes")
     return from_plain_bytes(data, count, leaf)
 
 

@@ -31,7 +31,7 @@ def decode_indices(data: Any, count: int, limit: int) -> npt.NDArray[np.int32]:
     if count == 0:
         return indices
     if len(data) == 0:
-        raise CorruptFileError("a dictionary-encoded page without data")
+        raise CorruptFileError("the dictionary-encoded page has no data")
     kernels.rle_decode_i32(memoryview(data)[1:], data[0], count, indices, limit)
     return indices
 
@@ -45,12 +45,12 @@ def encode_indices(indices: npt.NDArray[np.int32], num_entries: int) -> bytes:
 def decode(data: Any, count: int, leaf: LeafType, out: npt.NDArray[Any] | None = None) -> Values:
     """Booleans in encoding RLE: 4-byte length, then runs of bit width 1."""
     if leaf.physical not in TYPES:
-        raise CorruptFileError(f"encoding RLE on {leaf.physical.name} values")
+        raise CorruptFileError(f"encoding RLE cannot hold {leaf.physical.name} values")
     if len(data) < 4:
-        raise CorruptFileError("an RLE boolean page without its length")
+        raise CorruptFileError("the RLE boolean page ends before its length field")
     size = int.from_bytes(memoryview(data)[:4], "little")
     if size > len(data) - 4:
-        raise CorruptFileError(f"an RLE boolean page claims {size} bytes of {len(data) - 4}")
+        raise CorruptFileError(f"the RLE boolean page declares {size} bytes, but only {len(data) - 4} follow")
     values = np.empty(count, np.uint8) if out is None else out
     kernels.rle_decode_u8(memoryview(data)[4 : 4 + size], 1, count, values)
     return values

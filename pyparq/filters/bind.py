@@ -81,10 +81,13 @@ def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) ->
 def _leaf(tree: SchemaTree, path: Path) -> Node:
     node = tree.find(path)
     if node.max_rep > 0 or shape_of(node).kind == "list":
-        raise FilterError("a row has a list of these: ask by .contains(value) for one of them", column=node.dotted)
+        raise FilterError(
+            "a row has a list of values in this column: use .contains(value) to look for one of them",
+            column=node.dotted,
+        )
     if not node.is_leaf:
         leaves = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
-        raise FilterError(f"the column has fields of its own: filter on one of {leaves}", column=node.dotted)
+        raise FilterError(f"the column has nested fields: filter on one of {leaves}", column=node.dotted)
     return node
 
 
@@ -94,9 +97,9 @@ def items_leaf(tree: SchemaTree, path: Path) -> Node:
     item = _item(node)
     if not item.is_leaf:
         leaves = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
-        raise FilterError(f"what would be compared has fields of its own: ask one of {leaves}", column=node.dotted)
+        raise FilterError(f"the list items have nested fields: use one of {leaves}", column=node.dotted)
     if item.max_rep == 0:
-        raise FilterError("contains() asks the items of a list, this is none: compare with ==", column=node.dotted)
+        raise FilterError("contains() needs a list column: use == to compare this one", column=node.dotted)
     return item
 
 
@@ -115,7 +118,8 @@ def group_null_test(node: Node, is_null: bool) -> Predicate:
     repeated = node.repetition == REPEATED  # a list without a node around it: as null as its parent
     if node.max_rep > repeated:
         raise FilterError(
-            "a row has a list of these: null tests do not reach into lists: .contains(None) asks for a null item",
+            "null tests do not look inside lists, and a row has a list of these values: "
+            "use .contains(None) to look for a null item",
             column=node.dotted,
         )
     level = node.max_def - repeated
@@ -148,7 +152,7 @@ def _bind_null_items(tree: SchemaTree, path: Path, negate: bool) -> Predicate:
     """Every level tells of one null: where a node that may be null ends the entry, the level before its own."""
     item = _item(tree.find(path))
     if item.max_rep == 0:
-        raise FilterError("contains() asks the items of a list, this is none: use .is_null()", column=item.dotted)
+        raise FilterError("contains() needs a list column: use .is_null() on this one", column=item.dotted)
     outer, node, levels = _outermost(item), item, []
     while node is not outer:
         assert node.parent is not None

@@ -37,7 +37,7 @@ def parse_filters(filters: Any) -> Expression | None:
     if not isinstance(filters, (list, tuple)):
         raise FilterError(f"{_FORM}; not {_shown(filters)}")
     if not filters:
-        raise FilterError(f"an empty list of filters says nothing: leave filters out, or give None; {_FORM}")
+        raise FilterError(f"the list of filters is empty: leave filters out, or give None; {_FORM}")
     if all(isinstance(item, list) for item in filters):
         return _joined([_conjunction(item) for item in filters], AnyOf)
     return _conjunction(filters)
@@ -45,7 +45,7 @@ def parse_filters(filters: Any) -> Expression | None:
 
 def _conjunction(items: Any) -> Expression:
     if not items:
-        raise FilterError(f"an empty list inside filters; {_FORM}")
+        raise FilterError(f"filters contains an empty list; {_FORM}")
     return _joined([_single(item) for item in items], AllOf)
 
 

@@ -30,7 +30,7 @@ def is_null_literal(value: object) -> bool:
 
 
 class Expression:
-    """Something that is true, false or unknown for each row. Combine with ``&``, ``|`` and ``~``."""
+    """A filter: true, false or unknown for each row. Combine expressions with ``&``, ``|`` and ``~``."""
 
     __slots__ = ()
     # numpy scalars on the left (``np.int64(3) < col("a")``) must leave the comparison to us.
@@ -53,7 +53,7 @@ class Expression:
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            "a filter expression has no truth value of its own: combine with & | ~ instead of and/or/not, "
+            "a filter expression has no truth value: combine expressions with & | ~ instead of and/or/not, "
             "put parentheses around each comparison, and write .between(a, b) for a <= x <= b"
         )
 
@@ -105,7 +105,7 @@ class ColumnRef(Expression):
     __hash__ = None  # type: ignore[assignment]
 
     def isin(self, values: Iterable[Any]) -> Expression:
-        """The value is one of ``values``. A null never is; if ``values`` hold one, no ``~isin`` is true."""
+        """The value is one of ``values``. Never true for a null. With a null in ``values``, ``~isin`` is never true."""
         return IsIn(self.path, values)
 
     def between(self, low: Any, high: Any) -> Expression:
@@ -119,7 +119,7 @@ class ColumnRef(Expression):
         return Not(IsNull(self.path))
 
     def is_valid(self) -> Expression:
-        """The same as :meth:`is_not_null`, under pyarrow's name."""
+        """Same as :meth:`is_not_null`; this is pyarrow's name."""
         return Not(IsNull(self.path))
 
     def is_nan(self) -> Expression:
@@ -131,12 +131,13 @@ class ColumnRef(Expression):
         return StartsWith(self.path, prefix)
 
     def contains(self, value: Any) -> Expression:
-        """An item of the list, at whatever depth, equals ``value``; for a field of structs in a list
-        (``col("ls.y")``) and for keys or values of a map (``col("m.key")``) likewise.
+        """An item of the list equals ``value``, at any depth of nested lists. Also works for a field of structs in a
+        list (``col("ls.y")``) and for keys or values of a map (``col("m.key")``).
 
-        Unknown for a null list. Null items are passed over, so ``~contains`` is true for a list of nulls. With
-        ``None`` it asks for a null item instead: a null at whatever depth on the way to the values, below the outermost
-        list. ``col("ls")`` asks for null structs then, ``col("ls.y")`` for null ``y`` of other structs as well.
+        Unknown for a null list. Null items are skipped, so ``~contains`` is true for a list of nulls.
+        ``contains(None)`` looks for a null item instead: a null at any depth below the outermost list, down to the
+        values. For a list of structs, ``col("ls")`` then looks for null structs, and ``col("ls.y")`` also for a null
+        ``y`` in other structs.
         """
         return Contains(self.path, value)
 
@@ -149,8 +150,8 @@ class ColumnRef(Expression):
 def col(*path: str | tuple[str, ...]) -> ColumnRef:
     """A column for a filter: ``col("a")``, nested ``col("a.b")``, ``col("a", "b")`` or ``col(("a", "b"))``.
 
-    A dotted name finds a top-level column of exactly that name first, then a path, whether the dots separate names or
-    belong to them. Several names, or a tuple of them, are the exact path.
+    A dotted name first looks for a top-level column with exactly that name, then for a path. In a path, the dots may
+    separate names or be part of them. Several names, or a tuple of names, give the exact path.
     """
     names = path[0] if len(path) == 1 else path
     parts = names if isinstance(names, tuple) else (names,)

@@ -305,7 +305,7 @@ def _locate_timestamp(leaf: LeafType, value: Any) -> Place:
         raise _Mismatch
     ns, aware = found
     if aware and not leaf.utc and leaf.kind != "int96":
-        raise _Mismatch("the column holds local times without a zone, give a value without one")
+        raise _Mismatch("the column holds local times without a time zone; give a value without one")
     return _rational(ns.numerator, ns.denominator * _UNIT_NS[leaf.unit or "ns"], leaf)
 
 

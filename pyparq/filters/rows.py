@@ -172,4 +172,6 @@ def _check(test: Test, have: DataType) -> None:
         else:
             same = have.kind in ("int", "uint", "float", "string", "binary")
     if not same and {have.kind, want.kind} != {"string", "binary"}:
-        raise FilterError(f"a column of type {have} was given for one of {want}", column=test.node.dotted)
+        raise FilterError(
+            f"the filter needs a column of type {want}, but the column has type {have}", column=test.node.dotted
+        )

@@ -99,7 +99,7 @@ def _numpy_ns(value: np.datetime64 | np.timedelta64) -> int | Fraction:
     if unit in ("Y", "M") and isinstance(value, np.datetime64):
         days = value.astype("datetime64[D]")
         if days.astype(value.dtype) != value:
-            raise ValueError(f"{value.dtype} {int(value.astype(np.int64))} is beyond datetime64[D]")
+            raise ValueError(f"{value.dtype} {int(value.astype(np.int64))} does not fit datetime64[D]")
         value, unit, step = days, "D", 1
     if unit not in _STEPS:
         raise ValueError(f"numpy's unit {unit!r} has no fixed length")

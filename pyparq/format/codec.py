@@ -38,7 +38,7 @@ except ImportError:  # the thrift package falls back to pure Python when its own
     fastbinary = None
     warnings.warn(
         "the thrift package is installed without its accelerator (thrift.protocol.fastbinary): "
-        "metadata is decoded some fifty times slower",
+        "decoding metadata takes about fifty times as long",
         RuntimeWarning,
         stacklevel=2,
     )

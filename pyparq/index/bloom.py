@@ -173,7 +173,7 @@ class BloomFilter:
             return check_block(self.bitset[start : start + BLOCK_BYTES].tobytes(), value)
         array = np.asarray(hashes)
         if array.dtype.kind not in "iu" and array.size:
-            raise FilterError(f"hashes are 64-bit integers, not {array.dtype}")
+            raise FilterError(f"hashes must be 64-bit integers, not {array.dtype}")
         if array.dtype.kind == "i":
             array = array.view(np.uint64) if array.itemsize == 8 else array.astype(np.uint64)
         found = kernels.sbbf_check(self.bitset, np.ascontiguousarray(array, np.uint64).reshape(-1))
@@ -189,7 +189,7 @@ class BloomFilter:
         """
         leaf = leaf or self.leaf
         if leaf is None:
-            raise OptionError("check needs the leaf type that the filter is for")
+            raise OptionError("check() needs the leaf type that the filter was built for")
         if (isinstance(values, np.ndarray) and values.ndim > 0) or isinstance(values, (list, tuple)):
             return self._check_many(values, leaf)
         return self._check_one(values, leaf)
@@ -248,14 +248,14 @@ def _comparable(value: Any, leaf: LeafType) -> Any:
             return value.encode("utf-8", "surrogatepass")
         if not isinstance(value, (bytes, bytearray, memoryview)):
             wanted = "text or bytes" if leaf.physical == Physical.BYTE_ARRAY else f"{leaf.length} bytes"
-            raise FilterError(f"a filter of {leaf.kind} values is asked for {wanted}, not {type(value).__name__}")
+            raise FilterError(f"a Bloom filter of {leaf.kind} values takes {wanted}, not {type(value).__name__}")
         return bytes(value)
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, (int, float)):
         unscaled = " (unscaled)" if leaf.kind == "decimal" else ""
         raise FilterError(
-            f"a filter of {leaf.kind} values is asked for numbers{unscaled} as the file stores them, "
+            f"a Bloom filter of {leaf.kind} values takes numbers{unscaled} as the file stores them, "
             f"not {type(value).__name__}"
         )
     return int(value) if kind != "float" and isinstance(value, float) and value.is_integer() else value
@@ -315,18 +315,26 @@ def parse_header(
     cap. ``ThriftTruncatedError`` (a CorruptFileError) means that more bytes might do.
     """
     if _is_murmur3(data):
-        raise UnsupportedError("a Bloom filter in the retired Murmur3 format (before Parquet 2.7), not supported")
+        raise UnsupportedError(
+            "the Bloom filter has the retired Murmur3 format (before Parquet 2.7), which is not supported"
+        )
     header, end = deserialize(tt.BloomFilterHeader, data)
     for name, member in (("algorithm", "BLOCK"), ("hash", "XXHASH"), ("compression", "UNCOMPRESSED")):
         if getattr(getattr(header, name), member) is None:
-            raise UnsupportedError(f"a Bloom filter with an unknown {name}, not {member}")
+            raise UnsupportedError(f"the Bloom filter has an unknown {name}; only {member} is supported")
     size = header.numBytes
     if size <= 0 or size % BLOCK_BYTES:
-        raise CorruptFileError(f"a Bloom filter of {size} bytes, which is no multiple of {BLOCK_BYTES}")
+        raise CorruptFileError(
+            f"the Bloom filter header declares {size} bytes, but the size must be a positive multiple of {BLOCK_BYTES}"
+        )
     if size > limits.max_bloom_filter:
-        raise LimitError(f"a Bloom filter of {size} bytes is over Limits.max_bloom_filter = {limits.max_bloom_filter}")
+        raise LimitError(
+            f"the Bloom filter has {size} bytes: more than limits.max_bloom_filter ({limits.max_bloom_filter})"
+        )
     if available is not None and size > available - end:
-        raise CorruptFileError(f"a Bloom filter of {size} bytes where {max(available - end, 0)} are left")
+        raise CorruptFileError(
+            f"the Bloom filter header declares {size} bytes, but the file has only {max(available - end, 0)} left"
+        )
     return size, end
 
 

@@ -168,7 +168,7 @@ class OffsetIndexBuilder:
         if not 0 < size <= _INT32_MAX:
             raise DataError(f"a data page of {size} bytes cannot be indexed", page=len(self._pages))
         if self._pages and (first_row <= self._pages[-1][2] or offset <= self._pages[-1][0]):
-            raise DataError("pages must rise in offset and first row", page=len(self._pages))
+            raise DataError("the offsets and first rows of pages must increase", page=len(self._pages))
         self._pages.append((offset, size, first_row))
         if unencoded is not None:
             self._unencoded.append(unencoded)
@@ -207,7 +207,7 @@ class PageLocations:
 
 def _checked_size(data: Any, what: str, limits: Limits) -> None:
     if len(data) > limits.max_index:
-        raise LimitError(f"{what} of {len(data)} bytes is over Limits.max_index = {limits.max_index}")
+        raise LimitError(f"the {what} has {len(data)} bytes: more than limits.max_index ({limits.max_index})")
 
 
 def parse_offset_index(
@@ -229,15 +229,15 @@ def parse_offset_index(
     offsets, sizes, first_rows = pages[:count], pages[count : 2 * count], pages[2 * count :]
     if count == 0:
         if num_rows > 0:
-            raise CorruptFileError(f"the OffsetIndex lists no page for {num_rows} rows")
+            raise CorruptFileError(f"the OffsetIndex lists no pages, but the row group has {num_rows} rows")
         return PageLocations(offsets, sizes, first_rows)
     fault = check_page_locations(pages, num_rows, start, end)
     if fault:
         raise CorruptFileError(
             (
-                f"the OffsetIndex does not cut {num_rows} rows into pages",
-                f"the OffsetIndex has pages outside of the chunk at {start}-{end}",
-                f"the OffsetIndex has pages that overlap or leave the chunk at {start}-{end}",
+                f"the first rows of the pages in the OffsetIndex do not fit a row group of {num_rows} rows",
+                f"the OffsetIndex has pages outside the column chunk at {start}-{end}",
+                f"the OffsetIndex has pages that overlap or lie outside the column chunk at {start}-{end}",
             )[fault - 1]
         )
     if unencoded is not None and (len(unencoded) != count or int(unencoded.min()) < 0):
@@ -272,7 +272,7 @@ def parse_column_index(
         if listed is not None and len(listed) != num_pages:
             raise CorruptFileError(f"the ColumnIndex has {len(listed)} {name} for {num_pages} pages")
     if index.boundary_order not in (UNORDERED, ASCENDING, DESCENDING):
-        raise CorruptFileError(f"boundary order {index.boundary_order} in a ColumnIndex")
+        raise CorruptFileError(f"the ColumnIndex has the unknown boundary order {index.boundary_order}")
     all_null = np.array(index.null_pages, bool)
     slots = np.full(num_pages, -1, np.int64) if counts is None else counts
     null_counts = _page_counts(index.null_counts, num_pages, counts, "null")
@@ -281,7 +281,7 @@ def parse_column_index(
         nan_counts = _page_counts(index.nan_counts, num_pages, counts, "NaN")
     known = counts is not None and index.null_counts is not None
     if known and bool(((null_counts == slots) != all_null).any()):
-        raise CorruptFileError("null pages and null counts of a ColumnIndex contradict each other")
+        raise CorruptFileError("the null pages and null counts of the ColumnIndex contradict each other")
     usable = column_order in (Order.TYPE, Order.TOTAL, Order.INT96) and writer_is_trusted(leaf, created_by)
     mins, maxs, ok = decode_bound_pairs(leaf, index.min_values, index.max_values)
     ok &= ~all_null if usable else False
@@ -299,7 +299,7 @@ def _page_counts(listed: list[int] | None, pages: int, counts: Int64Array | None
         return np.full(pages, -1, np.int64)
     found = np.array(listed, np.int64)
     if bool((found < 0).any()) or (counts is not None and bool((found > counts).any())):
-        raise CorruptFileError(f"impossible {what} counts in a ColumnIndex")
+        raise CorruptFileError(f"the ColumnIndex has impossible {what} counts")
     return found
 
 
@@ -319,10 +319,12 @@ def _histograms(listed: list[int] | None, pages: int, max_level: int) -> Int64Ar
     if listed is None:
         return None
     if len(listed) != pages * (max_level + 1):
-        raise CorruptFileError(f"{len(listed)} histogram entries for {pages} pages and {max_level + 1} levels")
+        raise CorruptFileError(
+            f"the ColumnIndex has {len(listed)} histogram entries for {pages} pages and {max_level + 1} levels"
+        )
     found = np.array(listed, np.int64).reshape(pages, max_level + 1)
     if bool((found < 0).any()):
-        raise CorruptFileError("negative counts in a level histogram of a ColumnIndex")
+        raise CorruptFileError("a level histogram of the ColumnIndex has negative counts")
     return found
 
 

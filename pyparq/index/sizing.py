@@ -46,7 +46,7 @@ def rate_of_load(load: float) -> float:
 def load_for_rate(fpp: float) -> float:
     """The largest mean load of a block that keeps the expected rate at ``fpp`` or below."""
     if not 0.0 < fpp < 1.0:
-        raise ValueError(f"a false-positive rate lies between 0 and 1, not {fpp}")
+        raise ValueError(f"the false-positive rate must be between 0 and 1, not {fpp}")
     low, high = 0.0, 1.0
     while rate_of_load(high) <= fpp:
         low, high = high, high * 2
@@ -66,7 +66,7 @@ def bytes_for(ndv: int, fpp: float, power_of_two: bool = True, cap: int = MAX_BY
     rate may be missed. Raises ValueError for a rate outside (0, 1) or a cap below one block.
     """
     if cap < MIN_BYTES:
-        raise ValueError(f"a Bloom filter takes at least {MIN_BYTES} bytes, the cap is {cap}")
+        raise ValueError(f"a Bloom filter needs at least {MIN_BYTES} bytes, but the cap is {cap}")
     if ndv < 0:
         raise ValueError(f"{ndv} distinct values")
     blocks = max(1, math.ceil(ndv / load_for_rate(fpp)))

@@ -9,7 +9,7 @@ from pyparq.errors import DataError
 def not_its_own(name: str) -> DataError:
     """What a forked child is told that writes to what its parent opened."""
     return DataError(
-        "the writer belongs to the process that opened it, not to a forked child of that: open one of your own",
+        "the writer belongs to the process that opened it, and this is a forked child: open a new writer here",
         file=name,
     )
 

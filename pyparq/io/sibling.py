@@ -49,7 +49,9 @@ def sibling_of(file: Source | Sink, sibling: str) -> Sibling:
     """
     name, fs = file.name, getattr(file, "fs", None)
     if name.startswith("<"):
-        raise EncryptionError(f"{sibling!r} is looked for beside the file: give the file's path or URL, not {name}")
+        raise EncryptionError(
+            f"{sibling!r} must be in the same directory as the file: give the file's path or URL, not {name}"
+        )
     if fs is not None:
         path = str(getattr(file, "path", ""))
         return Sibling(fs, _beside(path.partition("?")[0] if "://" in path else path, sibling), _beside(name, sibling))
@@ -101,7 +103,7 @@ def read_sibling(file: Source | Sink, sibling: str) -> bytes:
     source = sibling_of(file, sibling).source()
     try:
         if source.size > MAX_SIBLING:
-            raise LimitError(f"{sibling!r} of {source.size} bytes: more than {MAX_SIBLING} are no key material")
+            raise LimitError(f"{sibling!r} has {source.size} bytes: key material has at most {MAX_SIBLING}")
         return bytes(source.read_ranges([(0, source.size)])[0])
     finally:
         source.close()

@@ -91,7 +91,7 @@ class LocalSink(Owned):
         while views:
             done = os.writev(fd, views) if hasattr(os, "writev") else os.write(fd, views[0])
             if not done:
-                raise OSError(f"{self.name!r} took none of {sum(map(len, views))} bytes")
+                raise OSError(f"{self.name!r} accepted none of the {sum(map(len, views))} bytes to write")
             while views and done >= len(views[0]):
                 done -= len(views.pop(0))
             if done:
@@ -131,9 +131,7 @@ class FileObjectSink(Owned):
             raise OptionError("the file object is in text mode: open it with open(path, 'wb')", file=self.name)
         mode = getattr(file, "mode", None)  # not writable(): that of io.RawIOBase says no where nobody defined it
         if isinstance(mode, str) and mode.startswith("r") and "+" not in mode:
-            raise OptionError(
-                "the file object is open for reading alone: open it with open(path, 'wb')", file=self.name
-            )
+            raise OptionError("the file object is open for reading only: open it with open(path, 'wb')", file=self.name)
         self._file = file
         self._appender = Appender(file, self.name)
         forks.prepare(self)
@@ -282,7 +280,7 @@ def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any
 
 def _open_parts(fs: Any, path: str, mode: str, fsync: bool) -> Sink:
     if "w" not in mode:
-        raise OptionError(f"an fsspec.open(...) object of mode {mode!r} cannot be written to: give the mode 'wb'")
+        raise OptionError(f"an fsspec.open(...) object of mode {mode!r} cannot be written to: open it with mode 'wb'")
     return LocalSink(path, fsync) if is_local_system(fs) else FsspecSink(fs, path, name_on(fs, path))
 
 

@@ -186,9 +186,7 @@ class FileObject:
         if isinstance(file, io.TextIOBase):
             raise OptionError("the file object is in text mode: open it with open(path, 'rb')", file=self.name)
         if _only_for(file, "wax"):
-            raise OptionError(
-                "the file object is open for writing alone: open it with open(path, 'rb')", file=self.name
-            )
+            raise OptionError("the file object is open for writing only: open it with open(path, 'rb')", file=self.name)
         with self._lock:
             try:
                 file.seek(0, io.SEEK_END)
@@ -228,7 +226,7 @@ class FileObject:
         self._file.seek(offset)
         data = self._file.read(length)
         if isinstance(data, str):
-            raise OptionError("the file object gives text: open it with open(path, 'rb')", file=self.name)
+            raise OptionError("the file object returns text: open it with open(path, 'rb')", file=self.name)
         while data is not None and 0 < len(data) < length:  # raw files may return less than asked
             more = self._file.read(length - len(data))
             if not more:

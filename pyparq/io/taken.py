@@ -50,7 +50,7 @@ class Appender:
         if not taken:
             raise self._refusal(said, len(view))
         if not 0 < taken <= len(view):
-            raise OSError(f"{self._name}: of {len(view)} bytes given to write() it took {taken}, it says")
+            raise OSError(f"{self._name}: write() returned {taken} for {len(view)} bytes")
         return taken
 
     def _number(self, said: Any) -> int:
@@ -82,10 +82,10 @@ class Appender:
         if said is None and self._may_refuse():
             return BlockingIOError(
                 errno.EAGAIN,
-                "it does not block and takes nothing now, and nothing waits for it: make it block (os.set_blocking)",
+                "the file object is non-blocking and accepts no bytes now: make it blocking (os.set_blocking)",
                 self._name,
             )
-        return OSError(f"{self._name}: write() took none of {size} bytes")
+        return OSError(f"{self._name}: write() accepted none of the {size} bytes")
 
 
 def _tell(file: Any) -> int | None:

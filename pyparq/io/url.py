@@ -60,9 +60,11 @@ def check_storage_options(where: Any, given: Any) -> None:
     if given is None:
         return
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise OptionError(f"storage_options must be a dict by name, not {type(given).__name__}")
+        raise OptionError(f"storage_options must be a dict, not {type(given).__name__}")
     if given and not is_url(where):
-        raise OptionError("storage_options are for URLs of remote files: this is a local path or an open file")
+        raise OptionError(
+            "storage_options apply only to URLs of remote files, and this is a local path or an open file"
+        )
 
 
 def open_file_parts(where: Any) -> tuple[Any, str, str] | None:
@@ -74,7 +76,7 @@ def open_file_parts(where: Any) -> tuple[Any, str, str] | None:
         return None
     if getattr(where, "compression", None) is not None or "t" in where.mode:
         raise OptionError(
-            "an fsspec.open(...) object must be binary and without compression: a Parquet file has its own"
+            "an fsspec.open(...) object must be binary and without compression: Parquet compresses inside the file"
         )
     return where.fs, where.path, where.mode
 

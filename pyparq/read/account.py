@@ -56,7 +56,8 @@ class Account:
     def refusal(self, size: int) -> LimitError:
         """What to say to those who need ``size`` more bytes."""
         return LimitError(
-            f"{size} more bytes beside {self.used} that are decoded: beyond limits.max_memory ({self.most})"
+            f"the read holds {self.used} decoded bytes and needs at least {size} more: more than limits.max_memory "
+            f"({self.most}) allows"
         )
 
     def keep(self) -> None:

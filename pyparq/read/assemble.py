@@ -68,7 +68,9 @@ def _list(shape: Shape, type_: DataType, leaves: Leaves, guide: DecodedLeaf, at:
     if pairs[0].null_count:
         # Arrow's maps have none, and libraries that are handed one may crash.
         nulls = pairs[0].null_count
-        raise CorruptFileError(f"{nulls} null{'s' * (nulls > 1)} among the keys of a map", column=shape.node.dotted)
+        raise CorruptFileError(
+            f"the map has {nulls} null key{'s' * (nulls > 1)}; keys must not be null", column=shape.node.dotted
+        )
     struct = struct_column(_with_types(entries.type, pairs), pairs, count)
     return list_column(_with_types(type_, [struct]), offsets, struct, mask)
 
@@ -103,7 +105,7 @@ def _check_agreement(siblings: Sequence[Shape], leaves: Leaves, rep: int, level:
             other.def_levels, other.rep_levels, _entries(other), rep, level,
         ):  # fmt: skip
             raise CorruptFileError(
-                f"its levels and those of {first.node.dotted} disagree about the group that both are in",
+                f"its levels and those of {first.node.dotted} disagree about their common parent group",
                 column=other.node.dotted,
             )
 
@@ -119,7 +121,7 @@ def _levels_of(shape: Shape) -> Iterator[None]:
     try:
         yield
     except KernelError as error:
-        raise CorruptFileError(f"levels that make no sense: {error}", column=shape.node.dotted) from error
+        raise CorruptFileError(f"the levels are invalid: {error}", column=shape.node.dotted) from error
 
 
 def _kept(shape: Shape, type_: DataType, leaves: Leaves) -> list[tuple[Shape, Field]]:
@@ -139,4 +141,6 @@ def _with_types(type_: DataType, children: list[Column]) -> DataType:
 
 def _check_slots(shape: Shape, found: int, slots: int) -> None:
     if found != slots:
-        raise CorruptFileError(f"the leaf has {found} values where its group has {slots}", column=shape.node.dotted)
+        raise CorruptFileError(
+            f"the leaf column has {found} values, but its parent group has {slots}", column=shape.node.dotted
+        )

@@ -82,7 +82,7 @@ class _Place:
         self.usable = True
         length = probe.chunk.meta.bloom_filter_length or 0
         if self.offset <= 0 or self.available <= 0 or not 0 <= length <= self.available:
-            self._damaged(f"a Bloom filter of {length} bytes at offset {self.offset} is outside the file")
+            self._damaged(f"the Bloom filter of {length} bytes at offset {self.offset} is outside the file")
         self.located = self.usable and self._locate_by_length(length)
 
     def _locate_by_length(self, length: int) -> bool:
@@ -161,7 +161,9 @@ class _ClearPlace(_Place):
         """Check the header that the place was computed from, then the blocks."""
         size, header_size = bloom.parse_header(parts[0], self.limits)
         if (size, header_size) != (self.bitset_size, self.header_size):
-            raise CorruptFileError(f"its header says {size} bytes, its length leaves {self.bitset_size}")
+            raise CorruptFileError(
+                f"the Bloom filter header declares {size} bytes, but the length in the footer leaves {self.bitset_size}"
+            )
         if not self._whole:
             self._answer(iter(parts[1:]))
         else:
@@ -183,7 +185,7 @@ class _EncryptedPlace(_Place):
         size, _ = bloom.parse_header(_open_header(self.probe.chunk, head[:end]), self.limits)
         self.size = end + size + GCM_OVERHEAD
         if self.size > self.available:
-            raise CorruptFileError(f"its bitset of {size} bytes goes beyond the file")
+            raise CorruptFileError(f"the Bloom filter bitset of {size} bytes extends past the end of the file")
 
     def ranges(self) -> list[Range]:
         return [(self.offset, self.size)]
@@ -202,7 +204,9 @@ def open_encrypted(chunk: Chunk, data: memoryview, limits: Limits) -> memoryview
     end = module_end(data, 0)
     size, _ = bloom.parse_header(_open_header(chunk, data[:end]), limits)
     if size + GCM_OVERHEAD != len(data) - end:
-        raise CorruptFileError(f"its header says {size} bytes, its length leaves {len(data) - end - GCM_OVERHEAD}")
+        raise CorruptFileError(
+            f"the Bloom filter header declares {size} bytes, but the filter has {len(data) - end - GCM_OVERHEAD}"
+        )
     return chunk.crypto.open(Module.BLOOM_FILTER_BITSET, data[end:])
 
 

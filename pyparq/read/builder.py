@@ -78,7 +78,9 @@ class _Builder:
 
     def _check_size(self, size: int) -> None:
         if size > self._max_bytes:
-            raise LimitError(f"a decoded column chunk of {size} bytes is beyond limits.max_column ({self._max_bytes})")
+            raise LimitError(
+                f"the decoded column chunk takes {size} bytes: more than limits.max_column ({self._max_bytes})"
+            )
 
     def _grow(self, capacity: int) -> None:
         self.capacity = capacity

@@ -76,11 +76,11 @@ def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions, shar
         data, count = open_dictionary(page, chunk, options)
         leaf = chunk.node.type
         if count > 0 and not leaf.is_binary and leaf.width * count > len(data):
-            raise CorruptFileError(f"a dictionary of {count} entries in {len(data)} bytes")
+            raise CorruptFileError(f"the dictionary page declares {count} entries but has only {len(data)} bytes")
         try:
             values = plain.decode(data, count, leaf)
         except KernelError as error:
-            raise CorruptFileError(f"bad dictionary: {error}") from error
+            raise CorruptFileError(f"the dictionary page is invalid: {error}") from error
         if leaf.is_text and isinstance(values, BinaryValues):
             check_utf8(values)
         return values
@@ -202,7 +202,9 @@ class ChunkDecoder:
 
     def _count(self, levels: int) -> None:
         if self.num_levels + levels > self.chunk.meta.num_values:
-            raise CorruptFileError(f"more than the declared {self.chunk.meta.num_values} values")
+            raise CorruptFileError(
+                f"the pages hold more values than the column chunk declares ({self.chunk.meta.num_values})"
+            )
         self.num_levels += levels
 
     def _opened(self, pages: Iterable[StoredPage], ahead: bool) -> Iterable[OpenedPage]:
@@ -274,7 +276,7 @@ class ChunkDecoder:
         """After the last page of a whole chunk of which some rows were kept: :class:`CorruptFileError` unless all rows
         came by."""
         if self.row != self.chunk.num_rows and not self._keeps_all:
-            raise CorruptFileError(f"{self.row} rows in the pages of a row group of {self.chunk.num_rows}")
+            raise CorruptFileError(f"the pages hold {self.row} rows, but the row group has {self.chunk.num_rows}")
 
     def finish(self, rows: RowRanges) -> DecodedLeaf:
         """The decoded leaf; ``rows`` are those that the pages hold."""
@@ -293,7 +295,7 @@ class ChunkDecoder:
         self._share.settle(converted + builder.held + self._levels_taken + self._dictionary_size)
         leaf.check_rows()
         if leaf.rep_levels is None and column.length != rows.count:
-            raise CorruptFileError(f"{column.length} values for {rows.count} rows")
+            raise CorruptFileError(f"the pages hold {column.length} values for {rows.count} rows")
         return leaf
 
     def release(self) -> None:
@@ -415,7 +417,7 @@ class ChunkDecoder:
 
     def _entries(self) -> Values:
         if self.dictionary is None:
-            raise CorruptFileError("a dictionary-encoded page without a dictionary page")
+            raise CorruptFileError("the page is dictionary-encoded, but the column chunk has no dictionary page")
         return self.dictionary
 
     def _check_text(self, values: Values) -> None:
@@ -457,10 +459,10 @@ def _check_rows(parts: PageParts, expected: int) -> None:
     """A page read by its OffsetIndex must hold the rows that this says, from the start of the first one."""
     rows = _rows_of(parts)
     if rows and parts.rep_levels is not None and parts.rep_levels[0] != 0:
-        raise CorruptFileError("a page that starts within a row")
+        raise CorruptFileError("the page starts in the middle of a row")
     if rows != expected:
         raise _wrong_rows(rows, expected)
 
 
 def _wrong_rows(rows: int, expected: int) -> CorruptFileError:
-    return CorruptFileError(f"a page of {rows} rows, its OffsetIndex says {expected}")
+    return CorruptFileError(f"the page has {rows} rows, but the OffsetIndex says {expected}")

@@ -46,5 +46,6 @@ def check_end(file: OpenFile, walk: PageWalk) -> None:
         return  # padding
     if values:
         raise CorruptFileError(
-            f"{chunk.meta.num_values} values are declared, another page of {values} follows", page=walk.ordinal
+            f"the column chunk declares {chunk.meta.num_values} values, but another page of {values} follows",
+            page=walk.ordinal,
         )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Counts of one scan. Bytes and requests are those made of the source, opening the file included."""
+    """What one scan read and skipped. Bytes and requests are those of the source, including opening the file."""
 
     source: str
     columns: list[str]

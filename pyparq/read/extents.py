@@ -40,6 +40,6 @@ class Extents:
         for other in self._sorted[max(at - 1, 0) : at + 1]:
             if other[0] < end and start < other[1]:
                 raise CorruptFileError(
-                    f"pages at offset {start} to {end}, where those of column chunk {other[2][1]} of row group "
-                    f"{other[2][0]} are ({other[0]} to {other[1]})"
+                    f"its pages (offset {start} to {end}) overlap those of column chunk {other[2][1]} in row group "
+                    f"{other[2][0]} (offset {other[0]} to {other[1]})"
                 )

@@ -108,7 +108,7 @@ def _dictionary_columns(tree: SchemaTree, names: Iterable[Any]) -> frozenset[int
         for leaf in tree.find(name).leaves():
             if leaf.element.type != Physical.BYTE_ARRAY or leaf.type.kind in ("decimal", "null"):
                 raise OptionError(
-                    f"read_dictionary is for strings and binary, not {leaf.type.kind}", column=leaf.dotted
+                    f"read_dictionary takes string and binary columns, not {leaf.type.kind}", column=leaf.dotted
                 )
             found.add(leaf.column)
     return frozenset(found)

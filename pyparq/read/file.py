@@ -53,11 +53,11 @@ class PageInfo:
 class ParquetFile:
     """An open Parquet file.
 
-    ``source`` is a path, ``os.PathLike``, URL (needs fsspec), what ``fsspec.open`` gives, bytes-like object or seekable
-    binary file object. ``storage_options`` go to the file system of a URL (docs/urls.md). ``options``: as below, the
-    fields of :class:`pyparq.ReadOptions`. Opening reads the footer and nothing else.
+    ``source`` is a path, an ``os.PathLike``, a URL (needs fsspec), the result of ``fsspec.open``, a bytes-like object
+    or a seekable binary file object. ``storage_options`` are passed to the file system of a URL (docs/urls.md).
+    ``options`` are the fields of :class:`pyparq.ReadOptions`, listed below. Opening reads only the footer.
 
-    Raises :class:`pyparq.CorruptFileError` when ``source`` is not a whole Parquet file.
+    Raises :class:`pyparq.CorruptFileError` when ``source`` is not a complete Parquet file.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class ParquetFile:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file (a file object that was given stays open). What other threads are reading at that moment
-        they get; then, as for any later read, :class:`OptionError` says that the file is closed."""
+        """Close the file. A file object that was passed in stays open. A request that another thread has under way
+        still succeeds; every later request raises :class:`OptionError`, because the file is closed."""
         self._file.close()
 
     @printable
@@ -111,7 +111,7 @@ class ParquetFile:
 
     @property
     def num_row_groups(self) -> int:
-        """How many row groups the file has."""
+        """Number of row groups in the file."""
         return self._file.num_row_groups
 
     @property
@@ -120,20 +120,20 @@ class ParquetFile:
         return self._file.key_values
 
     def page_locations(self, row_group: int, column: Column) -> PageLocations | None:
-        """Offsets, sizes and first rows of a chunk's data pages (OffsetIndex); ``None`` where it has none."""
+        """Offsets, sizes and first rows of a column chunk's data pages; ``None`` if it has no OffsetIndex."""
         chunk = self._file.chunk(row_group, find_leaf(self._file, column))
         return read_locations(self._file, [chunk]).get((row_group, chunk.node.column))
 
     def column_index(self, row_group: int, column: Column) -> Bounds | None:
-        """Bounds and null counts of a chunk's data pages (ColumnIndex); ``None`` where it has none."""
+        """Bounds and null counts of a column chunk's data pages; ``None`` if it has no ColumnIndex."""
         chunk = self._file.chunk(row_group, find_leaf(self._file, column))
         found = read_page_indexes(self._file, [chunk]).get((row_group, chunk.node.column))
         return None if found is None else found[0]
 
     def bloom_filter(self, row_group: int, column: Column) -> BloomFilter | None:
-        """The whole Bloom filter of a chunk; ``None`` where it has none.
+        """The Bloom filter of a column chunk; ``None`` if it has none.
 
-        Raises :class:`CorruptFileError`, :class:`UnsupportedError` or :class:`EncryptionError` for one that cannot be
+        Raises :class:`CorruptFileError`, :class:`UnsupportedError` or :class:`EncryptionError` if it cannot be
         read.
         """
         chunk = self._file.chunk(row_group, find_leaf(self._file, column))
@@ -141,7 +141,7 @@ class ParquetFile:
             return read_filter(chunk, self._file.fetcher, self._file.options.limits)
 
     def pages(self, row_group: int, column: Column) -> list[PageInfo]:
-        """Every page of a chunk from its headers, dictionary page included (reads the whole chunk)."""
+        """All pages of a column chunk, from their headers, including the dictionary page. Reads the whole chunk."""
         chunk = self._file.chunk(row_group, find_leaf(self._file, column))
         with located(file=self._file.name, row_group=row_group, column=chunk.name):
             (data,) = self._file.fetcher.fetch([(chunk.start, chunk.size)])
@@ -158,14 +158,15 @@ class ParquetFile:
         rows: Any = None,
         limit: int | None = None,
     ) -> Scan:
-        """A lazy question: ``columns`` (all when ``None``) of the rows where ``filters`` is true.
+        """A lazy scan of ``columns`` (all when ``None``) in the rows where ``filters`` is true.
 
-        ``filters`` is an expression over :func:`pyparq.col` or pyarrow's list of tuples. ``rows`` restricts the scan to
-        a slice of the file's rows, or to row numbers (each once, in file order: see :meth:`take`); ``limit`` to the
-        first rows that match. Pages that hold none of these are not read, where the file has an OffsetIndex.
+        ``filters`` is an expression over :func:`pyparq.col`, or pyarrow's list of tuples. ``rows`` restricts the scan
+        to a slice of the file's rows, or to a list of row numbers: each row comes once, in file order (see
+        :meth:`take` for another order). ``limit`` restricts it to the first rows that match. Where the file has an
+        OffsetIndex, pages without any of these rows are not read.
 
-        Raises :class:`ColumnNotFoundError` for unknown columns, :class:`FilterError` for literals that do not fit and
-        :class:`OptionError` for rows that do not exist.
+        Raises :class:`ColumnNotFoundError` for unknown columns, :class:`FilterError` for literals that do not fit the
+        column and :class:`OptionError` for rows that do not exist.
         """
         with located(file=self._file.name):
             return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
@@ -179,13 +180,14 @@ class ParquetFile:
         return self.scan(columns, filters, limit=num_rows).to_table()
 
     def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
-        """Rows ``start`` to ``stop`` of the file (to its end when ``None``), with a slice's meaning of both."""
+        """Rows ``start`` to ``stop`` of the file (to the end when ``None``), with the rules of a Python slice."""
         return self.scan(columns, rows=slice(start, stop)).to_table()
 
     def take(self, indices: Any, columns: Names | None = None) -> Table:
-        """The rows with these numbers, counted from 0 over the whole file, in the order given; repeats are repeated.
+        """The rows with these numbers, in the order given. Rows are counted from 0 over the whole file and may repeat.
 
-        Reads the pages that hold them, dictionaries and OffsetIndexes; whole column chunks where these are missing.
+        Reads the pages that hold these rows, the dictionaries and the OffsetIndexes. Without an OffsetIndex it reads
+        whole column chunks.
         Raises :class:`OptionError` for a row that does not exist.
         """
         with located(file=self._file.name):
@@ -214,20 +216,20 @@ class ParquetFile:
         return self.scan(columns, filters, row_groups).batches(batch_size)
 
     def execute(self, plan: ScanPlan) -> Table:
-        """Run a plan that :meth:`Scan.plan` made, here or in another process, on the same file: :meth:`scan_of`, at
-        once and as a table."""
+        """Run a plan and return a table. :meth:`Scan.plan` made the plan for the same file, here or in another process.
+        See :meth:`scan_of`."""
         return self.scan_of(plan).to_table()
 
     def scan_of(self, plan: ScanPlan) -> Scan:
-        """The scan that a plan stands for, as a table, in batches or as a stream.
+        """The scan that a plan describes. Read it as a table, in batches or as a stream.
 
-        Reads the pages that were planned, less what filtering proves unneeded, and asks no index again; opening this
-        file took the one request for its footer that opening always takes. Keys, limits and threads are this file's,
-        all other options the plan's. Where a page is not what the plan says of it, the row group is read again
-        without page locations, with a :class:`CorruptIndexWarning`.
+        It reads the planned pages, except those that filtering proves unneeded, and reads no index again. (Opening
+        this file has already read the footer.) Keys, limits and threads are those of this file; all other options come
+        from the plan. If a page is not as the plan describes it, the row group is read again without page locations,
+        with a :class:`CorruptIndexWarning`.
 
-        Raises :class:`PlanError` when this is another file or it changed since it was planned, and when the plan does
-        not read what its question takes: it was altered then.
+        Raises :class:`PlanError` when this is another file, when the file changed since the plan was made, and when
+        the plan was altered and does not read what its scan needs.
         """
         with located(file=self._file.name):
             return Scan.of_plan(self._file, plan)
@@ -244,7 +246,7 @@ def _page_info(page: Any) -> PageInfo:
     elif header.type == DICTIONARY_PAGE:
         kind, inner = "dictionary", header.dictionary_page_header
     if inner is None:
-        raise UnsupportedError(f"a {kind} page without its header")
+        raise UnsupportedError(f"the {kind} page has no {kind} page header")
     return PageInfo(
         page.ordinal, kind, encoding_name(inner.encoding), inner.num_values, header.compressed_page_size,
         header.uncompressed_page_size, header.crc is not None,

@@ -90,8 +90,9 @@ class Stream:
         for field, due in zip(found.fields, self._wanted.fields, strict=True):
             if field.type != due.type:
                 raise CorruptFileError(
-                    f"{field.type} here, {due.type} in the batches before: a hint of ARROW:schema is wrong "
-                    "(to_table() reads all as one type, use_arrow_schema=False goes without hints)",
+                    f"a type in the file's ARROW:schema metadata does not fit the data: this batch has {field.type}, "
+                    f"earlier ones {due.type}. Use to_table(), which reads all rows as one type, "
+                    "or use_arrow_schema=False, which ignores ARROW:schema",
                     column=field.name,
                 )
 
@@ -110,7 +111,7 @@ def cut_to_fit(batch: Batch, types: Sequence[DataType]) -> list[Batch]:
     except _TooMuch:
         if batch.num_rows == 1:
             raise LimitError(
-                "a single row holds more than fits int32 offsets, or the indices of a dictionary: "
+                "a single row is too large for a batch: it exceeds 32-bit offsets or the indices of a dictionary: "
                 "read it with to_table()"
             ) from None
     half = batch.num_rows // 2

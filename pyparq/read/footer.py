@@ -44,8 +44,8 @@ def read_footer(fetcher: Fetcher, options: ReadOptions) -> tuple[LazyFileMetaDat
         return footer, file
     if properties is not None and not properties.allow_plaintext_files:
         raise EncryptionError(
-            "the file is not encrypted, but keys were given: it may have been replaced "
-            "(DecryptionProperties(allow_plaintext_files=True) reads it all the same)"
+            "the file is not encrypted, but keys were given: someone may have replaced the file. "
+            "To read it anyway, use DecryptionProperties(allow_plaintext_files=True)"
         )
     return footer, CLEAR_FILE
 
@@ -63,14 +63,14 @@ def _stored(fetcher: Fetcher, options: ReadOptions) -> tuple[bytes, memoryview]:
     """The magic at the end, and the bytes that the length before it counts."""
     source: Source = fetcher.source
     if source.size < 12:
-        raise CorruptFileError(f"not a Parquet file: {source.size} bytes are too few")
+        raise CorruptFileError(f"not a Parquet file: it has only {source.size} bytes")
     tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else REMOTE_TAIL))
     magic = bytes(tail[-4:])
     if magic not in (MAGIC, ENCRYPTED_MAGIC):
         raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}")
     size = int.from_bytes(tail[-8:-4], "little")
     if size > source.size - 12 or size == 0:
-        raise CorruptFileError(f"the footer claims {size} bytes in a file of {source.size}")
+        raise CorruptFileError(f"the footer declares {size} bytes, but the file has {source.size}")
     if size > options.limits.max_footer:
         raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
     if size + 8 > len(tail):
@@ -82,4 +82,4 @@ def _decoded(data: memoryview) -> LazyFileMetaData:
     try:
         return LazyFileMetaData(data)
     except (ThriftDecodeError, KernelError) as error:
-        raise CorruptFileError(f"the footer does not decode: {error}") from error
+        raise CorruptFileError(f"the footer cannot be decoded: {error}") from error

@@ -74,7 +74,7 @@ class DecodedLeaf:
         if self.rep_levels is None:
             return
         if len(self.rep_levels) and self.rep_levels[0] != 0:
-            raise CorruptFileError(f"the first repetition level is {self.rep_levels[0]}: it goes on with no row")
+            raise CorruptFileError(f"the first repetition level is {self.rep_levels[0]}, but a row must start with 0")
         starts = int(np.count_nonzero(self.rep_levels == 0))
         if starts != self.rows.count:
-            raise CorruptFileError(f"repetition levels that start {starts} rows where there are {self.rows.count}")
+            raise CorruptFileError(f"the repetition levels start {starts} rows, but {self.rows.count} are expected")

@@ -34,7 +34,7 @@ class FileMetaData:
 
     @property
     def num_columns(self) -> int:
-        """Leaves of the schema."""
+        """Number of leaf columns in the schema."""
         return len(self._file.tree.leaves)
 
     @property
@@ -57,7 +57,9 @@ class FileMetaData:
 
     def row_group(self, k: int) -> RowGroupMetaData:
         if not 0 <= k < self.num_row_groups:
-            raise OptionError(f"row group {k} does not exist: the file has {self.num_row_groups}")
+            raise OptionError(
+                f"row group {k} does not exist: the file has {self.num_row_groups} row groups, numbered from 0"
+            )
         return RowGroupMetaData(self._file, k)
 
     @printable
@@ -94,7 +96,7 @@ class RowGroupMetaData:
 
     @property
     def sorting_columns(self) -> list[tuple[str, bool, bool]]:
-        """(column, descending, nulls first) as the writer claims."""
+        """(column, descending, nulls first), as the file declares them."""
         leaves = self._file.tree.leaves
         claimed = self._file.raw_row_group(self.index).sorting_columns or []
         return [
@@ -193,7 +195,7 @@ class ColumnChunkMetaData:
 
     @property
     def bounds(self) -> Bounds:
-        """What the chunk's statistics say, as far as they can be believed (one entry)."""
+        """The statistics of the column chunk, as far as they can be trusted (one entry)."""
         file, node = self._file, self._chunk.node
         return bounds_from_statistics(node.type, self._chunk.meta, file.column_order(node), file.created_by)
 
@@ -213,10 +215,13 @@ def find_leaf(file: OpenFile, which: int | ColumnName) -> Node:
     """A leaf by ordinal, dotted path or tuple of names."""
     if isinstance(which, int):
         if not 0 <= which < len(file.tree.leaves):
-            raise OptionError(f"column {which} does not exist: the file has {len(file.tree.leaves)}", file=file.name)
+            raise OptionError(
+                f"column {which} does not exist: the file has {len(file.tree.leaves)} leaf columns, numbered from 0",
+                file=file.name,
+            )
         return file.tree.leaves[which]
     node = file.tree.find(which)
     if not node.is_leaf:
         inner = ", ".join(repr(leaf.dotted) for leaf in node.leaves())
-        raise OptionError(f"{node.dotted!r} is a group; name one of its leaves: {inner}", file=file.name)
+        raise OptionError(f"{node.dotted!r} is a group; name one of its leaf columns: {inner}", file=file.name)
     return node

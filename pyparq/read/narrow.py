@@ -46,7 +46,7 @@ class Narrower:
         assert reps is not None
         # The first entries may continue the row before, where pages do not begin with one.
         if first == 0 and len(reps) and reps[0] != 0:
-            raise CorruptFileError("repetition levels that continue a row before the first")
+            raise CorruptFileError("the first repetition level is not 0, but a row must start with 0")
         row_of = np.cumsum(reps == 0, dtype=np.int64)
         started = int(row_of[-1]) if len(row_of) else 0
         wanted = np.zeros(started + 1, np.bool_)

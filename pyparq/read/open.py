@@ -129,7 +129,7 @@ class OpenFile:
         if rows is None:
             rows = self.footer.num_rows(row_group)
             if rows is None or rows < 0:
-                raise CorruptFileError(f"a row group of {rows} rows", file=self.name, row_group=row_group)
+                raise CorruptFileError(f"the row group declares {rows} rows", file=self.name, row_group=row_group)
             if rows == 0:
                 self._check_empty(row_group)
             self._rows[row_group] = rows
@@ -141,7 +141,7 @@ class OpenFile:
             meta = self.raw_chunk(row_group, leaf).meta_data
             if meta is not None and meta.num_values > 0:
                 raise CorruptFileError(
-                    f"a row group of 0 rows, its column chunk has {meta.num_values} values",
+                    f"the row group has 0 rows, but its column chunk declares {meta.num_values} values",
                     file=self.name, row_group=row_group, column=leaf.dotted,
                 )  # fmt: skip
 
@@ -181,20 +181,23 @@ class OpenFile:
     def _raw_chunk(self, row_group: int, node: Node) -> Any:
         if self.footer.num_columns(row_group) != len(self.tree.leaves):
             raise CorruptFileError(
-                f"a row group of {self.footer.num_columns(row_group)} columns, the schema has {len(self.tree.leaves)}"
+                f"the row group has {self.footer.num_columns(row_group)} columns, but the schema has "
+                f"{len(self.tree.leaves)}"
             )
         try:
             return self.footer.column_chunk(row_group, node.column)
         except (ThriftDecodeError, KernelError) as error:
-            raise CorruptFileError(f"bad column chunk metadata: {error}") from error
+            raise CorruptFileError(f"the column chunk metadata cannot be decoded: {error}") from error
 
     def _chunk(self, row_group: int, node: Node) -> Chunk:
         raw = self._raw_chunk(row_group, node)
         if raw.file_path:
-            raise UnsupportedError(f"the column chunk lies in another file, {raw.file_path!r}: not followed")
+            raise UnsupportedError(
+                f"the column chunk is stored in another file, {raw.file_path!r}, which is not supported"
+            )
         meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node, self.tree)
         if meta is None:
-            raise CorruptFileError("a column chunk without metadata")
+            raise CorruptFileError("the column chunk has no metadata")
         num_rows = self.num_rows_of(row_group)
         self._check(meta, node)
         if meta.path_in_schema != list(node.path):
@@ -204,7 +207,7 @@ class OpenFile:
         starts = [o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset or 0) if o > 0]
         if not starts:
             if meta.num_values:
-                raise CorruptFileError(f"data page offset {meta.data_page_offset}")
+                raise CorruptFileError(f"the column chunk has the invalid data page offset {meta.data_page_offset}")
             return Chunk(node, row_group, num_rows, raw, meta, len(MAGIC), 0, crypto)  # no page was ever written
         start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - 8
         if size < 0 or start < len(MAGIC) or start >= end:
@@ -246,21 +249,25 @@ class OpenFile:
         stated = self.raw_row_group(row_group).ordinal
         if stated not in (None, row_group):
             # In a footer that nobody vouches for, row groups could otherwise change places with their numbers.
-            raise EncryptionError(f"the row group in this place says that it is number {stated}")
+            raise EncryptionError(
+                f"the row group declares a different ordinal, {stated}: row groups may have been exchanged"
+            )
         return row_group
 
     @staticmethod
     def _check(meta: Any, node: Node) -> None:
         if meta.type is not None and meta.type != node.element.type:
-            raise CorruptFileError(f"the column chunk has physical type {meta.type}, the schema {node.element.type}")
+            raise CorruptFileError(
+                f"the column chunk has physical type {meta.type}, but the schema says {node.element.type}"
+            )
         if meta.num_values < 0 and node.max_rep:
-            raise CorruptFileError(f"a column chunk of {meta.num_values} values")
+            raise CorruptFileError(f"the column chunk declares {meta.num_values} values")
 
     def _check_path(self, stated: Sequence[str]) -> None:
         """A path that no column has tells nothing (columns renamed in the schema alone: others read them by their
         place too); that of another column means that chunks were exchanged."""
         if any(leaf.path == tuple(stated) for leaf in self.tree.leaves):
-            raise CorruptFileError(f"the column chunk in this place says that it is of column {'.'.join(stated)}")
+            raise CorruptFileError(f"the column chunk declares that it belongs to column {'.'.join(stated)}")
 
     @property
     def identity(self) -> FileState:

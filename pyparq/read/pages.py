@@ -105,18 +105,23 @@ def read_header(
         raise CorruptFileError(f"bad page header: {error}") from error
     stored, size = header.compressed_page_size, header.uncompressed_page_size
     if stored < 0 or stored > len(data) - start:
-        raise CorruptFileError(f"a page of {stored} bytes, {len(data) - start} are left in its column chunk")
+        raise CorruptFileError(
+            f"the page header declares {stored} bytes, but the column chunk has only {len(data) - start} left"
+        )
     limits = options.limits
     if size < 0:
-        raise CorruptFileError(f"a page of {size} uncompressed bytes")
+        raise CorruptFileError(f"the page header declares {size} uncompressed bytes")
     if size > limits.max_page:
-        raise LimitError(f"a page of {stored} bytes inflates to {size}: beyond limits.max_page ({limits.max_page})")
+        raise LimitError(
+            f"the page of {stored} bytes decompresses to {size}: more than limits.max_page ({limits.max_page})"
+        )
     if size > limits.expansion_floor and size > stored * limits.max_expansion:
         raise LimitError(
-            f"a page of {stored} bytes inflates to {size}: beyond limits.max_expansion ({limits.max_expansion})"
+            f"the page of {stored} bytes decompresses to {size}: more than limits.max_expansion "
+            f"({limits.max_expansion}) allows"
         )
     if size > most_output(chunk.meta.codec, stored):
-        raise CorruptFileError(f"a page of {stored} bytes cannot inflate to {size}")
+        raise CorruptFileError(f"the page of {stored} bytes cannot decompress to {size} bytes")
     return header, data[start : start + stored], start + stored
 
 
@@ -161,13 +166,15 @@ class PageWalk:
         while self.left > 0:
             if self.at >= len(self.data):
                 declared = self.chunk.meta.num_values
-                raise CorruptFileError(f"{declared} values are declared, the pages end after {self._seen}")
+                raise CorruptFileError(
+                    f"the column chunk declares {declared} values, but its pages end after {self._seen}"
+                )
             with located(page=self.ordinal):
                 number = self.ordinal if self.at else self.chunk.first_page
                 header, body, self.at = read_header(self.data, self.at, self.chunk, self._options, number)
                 if header.type == DICTIONARY_PAGE:
                     if self._seen or self._has_dictionary:
-                        raise CorruptFileError("a dictionary page that is not the first page of its column chunk")
+                        raise CorruptFileError("the dictionary page is not the first page of its column chunk")
                     self._has_dictionary = True
                     return StoredPage(header, body, "dictionary")
                 if header.type not in (DATA_PAGE, DATA_PAGE_V2):
@@ -177,7 +184,7 @@ class PageWalk:
                 return page
         if self.left < 0:
             declared = self.chunk.meta.num_values
-            raise CorruptFileError(f"{declared} values are declared, the pages hold {self._seen}")
+            raise CorruptFileError(f"the column chunk declares {declared} values, but its pages hold {self._seen}")
         return None
 
     def passed(self, values: int, pages: int) -> None:
@@ -190,7 +197,7 @@ def _data_header(page: StoredPage) -> DataHeader:
     header = page.header
     inner = header.data_page_header_v2 if header.type == DATA_PAGE_V2 else header.data_page_header
     if inner is None:
-        raise CorruptFileError("a data page without its data page header")
+        raise CorruptFileError("the data page has no data page header")
     return inner
 
 
@@ -203,7 +210,7 @@ def num_levels_of(page: StoredPage) -> int:
     """Values that a data page declares, nulls included."""
     count = _data_header(page).num_values
     if count < 0:
-        raise CorruptFileError(f"a page of {count} values")
+        raise CorruptFileError(f"the page header declares {count} values")
     return count
 
 
@@ -227,11 +234,13 @@ def open_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions) -> tup
     check_crc(page, chunk, options)
     header = page.header.dictionary_page_header
     if header is None:
-        raise CorruptFileError("a dictionary page without its header")
+        raise CorruptFileError("the dictionary page has no dictionary page header")
     if header.encoding != PLAIN and header.encoding not in DICTIONARY_ENCODINGS:  # all mean the same here
-        raise UnsupportedError(f"a dictionary page in {encoding_name(header.encoding)}")
+        raise UnsupportedError(
+            f"the dictionary page has encoding {encoding_name(header.encoding)}, which is not supported"
+        )
     if header.num_values < 0:
-        raise CorruptFileError(f"a dictionary of {header.num_values} entries")
+        raise CorruptFileError(f"the dictionary page declares {header.num_values} entries")
     body = chunk.crypto.open(Module.DICTIONARY_PAGE, page.body)
     return decompress(chunk.meta.codec, body, page.header.uncompressed_page_size), header.num_values
 
@@ -266,14 +275,18 @@ def check_page(page: StoredPage, chunk: Chunk, options: ReadOptions) -> DataHead
     header, size = _data_header(page), page.header.uncompressed_page_size
     count = header.num_values
     if count < 0:
-        raise CorruptFileError(f"a page of {count} values")
+        raise CorruptFileError(f"the page header declares {count} values")
     # Runs hold any number of values, but a page that claims this many lies.
     if count > (size + 64) * options.limits.max_values_per_byte:
-        raise LimitError(f"{count} values in a page of {size} bytes: beyond limits.max_values_per_byte")
+        raise LimitError(
+            f"the page declares {count} values in {size} bytes: more than limits.max_values_per_byte allows"
+        )
     if isinstance(header, DataPageHeaderV2):
         rep_size, def_size = header.repetition_levels_byte_length, header.definition_levels_byte_length
         if rep_size < 0 or def_size < 0 or rep_size + def_size > min(len(page.body), size):
-            raise CorruptFileError(f"levels of {rep_size} + {def_size} bytes in a page of {len(page.body)}")
+            raise CorruptFileError(
+                f"the levels declare {rep_size} + {def_size} bytes, but the page has {len(page.body)}"
+            )
     return header
 
 
@@ -349,7 +362,7 @@ def _stored_levels_v1(data: memoryview, at: int, count: int, maximum: int, encod
         size = int.from_bytes(data[at : at + 4], "little")
         at += 4
     if size > len(data) - at:
-        raise CorruptFileError(f"levels of {size} bytes, the page has {len(data) - at} left")
+        raise CorruptFileError(f"the levels declare {size} bytes, but the page has only {len(data) - at} left")
     return data[at : at + size], at + size
 
 
@@ -360,5 +373,5 @@ def read_levels(stored: Any, encoding: int, count: int, maximum: int, always: bo
     levels = np.empty(count, np.uint8)
     kernels.bit_packed_decode_u8(stored, rle.bit_width(maximum), count, levels)
     if count and levels.max() > maximum:
-        raise CorruptFileError(f"a level of {levels.max()} where {maximum} is the maximum")
+        raise CorruptFileError(f"the page has a level of {levels.max()}, but the maximum is {maximum}")
     return levels, int(np.count_nonzero(levels == maximum))

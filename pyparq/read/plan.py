@@ -86,24 +86,24 @@ class PlanHeader:
 class ScanPlan:
     """A pruned scan as a plain value: it can be printed, pickled, and split into parts that run elsewhere.
 
-    :meth:`pyparq.ParquetFile.execute` runs it, :meth:`pyparq.ParquetFile.scan_of` makes a scan of it. Of the file that
-    runs it are the keys, the limits and the threads; everything else is the plan's.
+    :meth:`pyparq.ParquetFile.execute` runs it, :meth:`pyparq.ParquetFile.scan_of` makes a scan of it. Keys, limits and
+    threads come from the file that runs the plan; everything else comes from the plan.
 
-    **What running it reads.** Opening the file reads its footer (one request, as always; the plan does not hold it) and
-    proves that the file is the one that was planned for. Then the pages of ``filter_reads`` are read, and of
-    ``output_reads`` those that hold rows that matched. No index is asked again.
+    **What a run reads.** Opening the file reads its footer in one request, as always: the plan does not hold it.
+    This also checks that the file is the one the plan was made for. The run then reads the pages of ``filter_reads``,
+    and those pages of ``output_reads`` that hold matching rows. It reads no index again.
 
-    **Parts.** :meth:`split` cuts a plan by row groups, :meth:`join` puts the parts' results together. A part is a plan
-    of its own. Pickled together, parts hold their common :attr:`header` once; to send them apart, send the header once
-    (it holds the filter, with every literal of a long ``isin``) and ``part.row_groups`` for each:
-    ``header.plan(row_groups)`` is the part again.
+    **Parts.** :meth:`split` divides a plan by row groups, :meth:`join` combines the results of the parts. A part is
+    itself a plan. Parts that are pickled together store their common :attr:`header` once. The header holds the filter,
+    with every literal of a long ``isin``. To send parts separately, send the header once and ``part.row_groups`` for
+    each part; ``header.plan(row_groups)`` makes the part again.
 
-    **Limits.** Without a filter a limit is settled by planning: the parts hold so many rows together. With one, nobody
-    can know which part has the rows: each returns ``limit`` rows at most, and :meth:`join` takes the first ``limit`` of
-    them all.
+    **Limits.** Without a filter, planning applies the limit: all parts together have at most ``limit`` rows. With a
+    filter, the plan cannot know which parts have matching rows. Each part then returns at most ``limit`` rows, and
+    :meth:`join` takes the first ``limit`` of all.
 
-    A pickled plan has a version: one that another version of pyparq wrote in another form is refused. As with any
-    pickle, load only what you trust.
+    A pickled plan has a version. A plan in the form of another version is refused. As with any pickle, load only what
+    you trust.
     """
 
     header: PlanHeader
@@ -136,17 +136,17 @@ class ScanPlan:
 
     @property
     def num_bytes(self) -> int:
-        """Data page and dictionary bytes, at most."""
+        """Upper bound for the data page and dictionary bytes that a run reads."""
         return sum(group.num_bytes for group in self.row_groups)
 
     def split(self, parts: int | None = None) -> list[ScanPlan]:
-        """Parts of about as many bytes each, in the order of the rows: ``parts`` at most, or one per row group.
+        """Split into at most ``parts`` plans of similar size in bytes, in row order; by default one per row group.
 
-        There is always one: of a plan without row groups it is the plan itself. Raises :class:`PlanError` for a number
-        of parts below 1.
+        There is always at least one part. For a plan without row groups it is the plan itself. Raises
+        :class:`PlanError` if ``parts`` is less than 1.
         """
         if parts is not None and parts < 1:
-            raise PlanError(f"a plan is split into at least one part, not {parts}")
+            raise PlanError(f"parts must be at least 1, not {parts}")
         if parts is None or parts >= len(self.row_groups):
             return [replace(self, row_groups=(group,)) for group in self.row_groups] or [self]
         cut: list[list[RowGroupPlan]] = [[] for _ in range(parts)]
@@ -158,10 +158,11 @@ class ScanPlan:
         return [replace(self, row_groups=tuple(groups)) for groups in cut if groups]
 
     def join(self, results: Iterable[Any]) -> Table:
-        """What :meth:`split`'s parts gave, in the order of the parts, as one table of at most ``limit`` rows.
+        """Combine the results of the parts from :meth:`split`, in part order, into one table of at most ``limit`` rows.
 
-        ``results`` are tables, or anything else with ``__arrow_c_stream__``; no more of them are asked for than it
-        takes. Raises :class:`DataError` where there is none, and where their columns are of different types.
+        ``results`` are tables, or other objects with ``__arrow_c_stream__``. Once there are ``limit`` rows, no more
+        results are requested. Raises :class:`DataError` if there are no results, or if their columns differ in name or
+        type.
         """
         schema, batches, left = None, list[Batch](), self.limit
         for result in results:
@@ -171,16 +172,16 @@ class ScanPlan:
                 left -= table.num_rows
             schema = table.schema if schema is None else schema
             if schema.names != table.schema.names:
-                raise DataError(f"a part with the columns {table.schema.names}, the first has {schema.names}")
+                raise DataError(f"a part has the columns {table.schema.names}, but the first part has {schema.names}")
             batches += (Batch(list(b.columns), b.num_rows) for b in table.batches)
             if left == 0:
                 break
         if schema is None:
-            raise DataError("no results to join: a plan has at least one part")
+            raise DataError("there are no results to join: a plan has at least one part")
         schema, batches = widen_columns(schema, batches)
         for field, found in ((f, b.columns[k].type) for b in batches for k, f in enumerate(schema.fields)):
             if found != field.type:
-                raise DataError(f"parts with {field.type} and with {found}", column=field.name)
+                raise DataError(f"the parts have different types: {field.type} and {found}", column=field.name)
         return Table(schema, batches)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -215,8 +216,8 @@ def _as_table(result: Any) -> Table:
 def _check_version(version: Any) -> None:
     if version != PLAN_VERSION:
         raise PlanError(
-            f"the plan was pickled by another version of pyparq (plans of version {version}, here it is "
-            f"{PLAN_VERSION}): plan again"
+            f"another version of pyparq pickled this plan (plan version {version}, this pyparq reads version "
+            f"{PLAN_VERSION}): make the plan again"
         )
 
 

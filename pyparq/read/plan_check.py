@@ -18,8 +18,8 @@ def check_state(plan: ScanPlan, file: OpenFile) -> None:
     """Raises :class:`PlanError` where the file is not the one, or not as it was."""
     if plan.made_for != file.identity:
         raise PlanError(
-            f"another file than the plan was made for ({plan.made_for}; this one: {file.identity}), "
-            "or it changed since it was planned: plan again",
+            "the file changed since the plan was made, or the plan was made for another file "
+            f"(planned for {plan.made_for}; this file: {file.identity}): make the plan again",
             file=file.name,
         )
 
@@ -27,7 +27,7 @@ def check_state(plan: ScanPlan, file: OpenFile) -> None:
 def check_row_groups(groups: Sequence[RowGroupPlan], file: OpenFile) -> None:
     """Row groups that there are, each once, and sets of rows that they have."""
     if len({group.row_group for group in groups}) != len(groups):
-        raise PlanError("a row group stands twice in the plan", file=file.name)
+        raise PlanError("the plan contains a row group twice", file=file.name)
     for group in groups:
         k = group.row_group
         if not 0 <= k < file.num_row_groups or group.num_rows != file.num_rows_of(k):
@@ -71,13 +71,13 @@ def _check_columns(have: Sequence[int], needs: Collection[int], group: RowGroupP
     odd = sorted(set(have) ^ set(needs)) or sorted(have)
     names = ", ".join(leaf.dotted for leaf in file.tree.leaves if leaf.column in odd)
     raise PlanError(
-        f"the plan does not read the columns that its question takes, each once ({names})",
+        f"the plan does not read each column that its scan needs exactly once ({names})",
         file=file.name, row_group=group.row_group,
     )  # fmt: skip
 
 
 def _error(what: str, read: ColumnRead, file: OpenFile) -> PlanError:
-    return PlanError(f"{what}: it was altered", file=file.name, row_group=read.row_group, column=read.name)
+    return PlanError(f"{what}: the plan was altered", file=file.name, row_group=read.row_group, column=read.name)
 
 
 def _fits(read: ColumnRead, chunk: Chunk) -> bool:

@@ -33,7 +33,7 @@ def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields)
 def _check_filled(shape: Shape) -> None:
     if shape.kind == "struct" and not shape.children:
         raise UnsupportedError(
-            "a group without fields: nothing is stored that tells in which rows it is null; read the other columns",
+            "the group has no fields, so the file does not store in which rows it is null; read the other columns",
             column=shape.node.dotted,
         )
     for child in shape.children:
@@ -49,7 +49,7 @@ def _named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | No
     wanted: dict[Node, set[int] | None] = {}
     for name in columns:
         if not isinstance(name, (str, tuple)):
-            raise OptionError(f"columns must be a list of names, {name!r} is none")
+            raise OptionError(f"columns must be a list of names, but {name!r} is not a name")
         node = tree.find(name)
         top = node
         while top.parent is not tree.root and top.parent is not None:

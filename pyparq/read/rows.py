@@ -24,19 +24,19 @@ def row_numbers(rows: Any, num_rows: int) -> slice | Int64Array:
         try:
             start, stop, step = rows.indices(num_rows)
         except (TypeError, ValueError) as error:
-            raise OptionError(f"a slice of rows that makes no sense: {rows!r} ({error})") from None
+            raise OptionError(f"rows has an invalid slice {rows!r}: {error}") from None
         return slice(start, max(stop, start)) if step == 1 else np.arange(start, stop, step, dtype=np.int64)
     if isinstance(rows, range) and rows.step == 1 and len(rows) and rows.start >= 0 and rows.stop <= num_rows:
         return slice(rows.start, rows.stop)
     try:
         numbers = np.asarray(rows)
     except (TypeError, ValueError) as error:
-        raise OptionError(f"rows are a slice or row numbers: {error}") from None
+        raise OptionError(f"rows must be a slice or a list of row numbers: {error}") from None
     if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and len(numbers)):
-        raise OptionError(f"rows are a slice or a list of row numbers, not {_shown(rows)}")
+        raise OptionError(f"rows must be a slice or a list of row numbers, not {_shown(rows)}")
     for bad in (int(numbers.min()), int(numbers.max())) if len(numbers) else ():
         if not 0 <= bad < num_rows:
-            raise OptionError(f"row {bad} does not exist: the file has {num_rows}")
+            raise OptionError(f"row {bad} does not exist: the file has {num_rows} rows, numbered from 0")
     return numbers.astype(np.int64)
 
 

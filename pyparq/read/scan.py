@@ -51,13 +51,13 @@ ASSEMBLE_FROM = 1 << 16
 
 
 class Scan:
-    """One question to one file: which ``columns`` of the rows where ``filters`` is true.
+    """A lazy read of one file: some ``columns`` of the rows where ``filters`` is true.
 
-    Made by :meth:`pyparq.ParquetFile.scan`. Nothing is read before one of the methods below asks for it.
+    :meth:`pyparq.ParquetFile.scan` makes it. It reads nothing until one of its methods needs data.
 
-    Anything that speaks the Arrow PyCapsule interface takes a scan as a stream, row group by row group:
-    ``duckdb.sql("from scan")``, ``polars.DataFrame(scan)``, ``pyarrow.RecordBatchReader.from_stream(scan)``. So does
-    ``pyparq.write_table(scan, ...)``, also to the path that the scan reads from.
+    Any library that supports the Arrow PyCapsule interface can read a scan as a stream, one row group at a time:
+    ``duckdb.sql("from scan")``, ``polars.DataFrame(scan)``, ``pyarrow.RecordBatchReader.from_stream(scan)``. So can
+    ``pyparq.write_table(scan, ...)``, even when it writes to the path that the scan reads from.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Scan:
 
     @classmethod
     def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
-        """The scan that ``plan`` stands for: see :meth:`pyparq.ParquetFile.scan_of`."""
+        """The scan that ``plan`` describes: see :meth:`pyparq.ParquetFile.scan_of`."""
         check_state(plan, file)
         own = {name: getattr(file.options, name) for name in NOT_PLANNED}
         scan = cls(file.with_options(replace(plan.options, **own)), plan.columns, plan.filters, [], limit=plan.limit)
@@ -107,17 +107,17 @@ class Scan:
 
     @property
     def schema(self) -> Schema:
-        """Schema of the result, as far as the footer tells: string columns become ``large_string`` in tables where one
-        passes 2 GiB (batches never do), and a type that ``ARROW:schema`` hints at, but the data contradict, is left
-        out."""
+        """Schema of the result, as far as the footer shows it. Data can change it in two ways. In a table, a string
+        column of more than 2 GiB becomes ``large_string`` (in batches it never does). A type from ``ARROW:schema``
+        that does not fit the data is ignored."""
         return Schema(tuple(output.field for output in self.outputs), self.file.fields.metadata)
 
     def to_table(self) -> Table:
-        """All matching rows. Columns of all row groups are read side by side."""
+        """All matching rows as a table. Columns of all row groups are read in parallel."""
         return self._table(self._all_batches())
 
     def rows_at(self, places: Int64Array) -> Table:
-        """The matching rows at ``places``, numbered from 0, in this order and with repeats."""
+        """The matching rows with the numbers ``places``, counted from 0, in this order. Numbers may repeat."""
         batches = self._all_batches()
         if batches:
             batches = [
@@ -143,14 +143,14 @@ class Scan:
         return Table(*widen_columns(schema, batches))
 
     def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
-        """Matching rows, in order, in :class:`pyparq.table.Batch` values of at most ``batch_size`` rows (``None``: as
-        many as a row group has) and less than 2 GiB of text in a column. All have one schema.
+        """Matching rows in order, as :class:`pyparq.table.Batch` values. Each has at most ``batch_size`` rows
+        (``None``: a whole row group) and less than 2 GiB of text per column. All have the same schema.
 
-        A batch holds rows of one row group. Only the selected pages of one row group are in memory at a time, beside
-        what the caller keeps: the batch of the turn before, in a ``for`` loop, which is whole row groups with ``None``.
+        A batch holds rows of one row group. Only the selected pages of one row group are in memory at a time, plus the
+        batches that the caller keeps. A ``for`` loop keeps the previous batch; with ``None`` that is a whole row group.
 
-        Raises :class:`LimitError` for a single row of more than 2 GiB, and :class:`CorruptFileError` where data that
-        contradict an ``ARROW:schema`` hint would change a column's type after the first batch.
+        Raises :class:`LimitError` for a single row of more than 2 GiB. Raises :class:`CorruptFileError` if a type from
+        ``ARROW:schema`` turns out not to fit the data after the first batch, so that a column would change its type.
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
@@ -198,9 +198,9 @@ class Scan:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`batches`.
 
-        Each call is a run of its own, which reads one row group after the other as batches are asked for. It keeps the
-        file open; after :meth:`pyparq.ParquetFile.close` the next batch is an error. ``requested_schema`` is not
-        heeded, as the protocol allows: consumers cast.
+        Each call runs the scan anew and reads one row group at a time, as batches are requested. It keeps the
+        file open; after :meth:`pyparq.ParquetFile.close` the next batch is an error. ``requested_schema`` is
+        ignored, as the protocol allows: consumers cast.
         """
         return arrow_stream(ScanStream(self._again()))
 
@@ -219,7 +219,7 @@ class Scan:
         return other
 
     def count(self) -> int:
-        """How many rows match; without reading any column where the indexes alone can tell."""
+        """Number of rows that match. Reads no column where the indexes alone give the answer."""
         if isinstance(self.predicate, Constant):
             return sum(s.maybe.count for s in self._prune())
         total = 0
@@ -232,7 +232,7 @@ class Scan:
         return total
 
     def plan(self) -> ScanPlan:
-        """What the scan will read, as a plain value: see :class:`pyparq.read.plan.ScanPlan`. Prunes, reads no data."""
+        """The plan of what the scan will read: see :class:`pyparq.read.plan.ScanPlan`. Prunes, but reads no data."""
         with self._reading():
             # Dictionaries that pruning decoded do not travel: they are read again where they are needed.
             parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]
@@ -264,7 +264,7 @@ class Scan:
         )  # fmt: skip
 
     def explain(self, *, execute: bool = True) -> Explanation:
-        """What each index removed, and the pages, ranges, requests and bytes it came to.
+        """What each index removed, and how many pages, ranges, requests and bytes the scan needed.
 
         Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
         """
@@ -315,7 +315,7 @@ class Scan:
             with located(file=self.file.name):
                 yield
         except MemoryError as error:
-            raise LimitError(f"reading this takes more memory than there is: {error}", file=self.file.name) from error
+            raise LimitError(f"there is not enough memory for this read: {error}", file=self.file.name) from error
 
     def _take(self, groups: Sequence[RowGroupPlan]) -> None:
         """The outcome of pruning, and what to read, from a plan."""
@@ -358,7 +358,9 @@ class Scan:
         except CorruptFileError as error:
             if not any(map(_knows_pages, selections)):
                 raise
-            warnings.warn(f"reading without page indexes: {error}", CorruptIndexWarning, stacklevel=6)
+            warnings.warn(
+                f"the page indexes cannot be read and are ignored: {error}", CorruptIndexWarning, stacklevel=6
+            )
             self.reader.account.rewind(used)
             return self._read([self._without_index(s) for s in selections], outputs, limit)
 
@@ -466,7 +468,7 @@ def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[in
         raise OptionError(f"row_groups must be a list of row group numbers, not {row_groups!r}") from None
     for k in chosen:
         if not 0 <= k < count:
-            raise OptionError(f"row group {k} does not exist: the file has {count}")
+            raise OptionError(f"row group {k} does not exist: the file has {count} row groups, numbered from 0")
     if len(set(chosen)) != len(chosen):
-        raise OptionError("a row group is listed twice")
+        raise OptionError("row_groups names a row group twice")
     return chosen

@@ -92,7 +92,7 @@ def _read_as_binary(tree: SchemaTree, names: Iterable[Any]) -> None:
         leaves = [leaf for leaf in node.leaves() if leaf.type.is_text]
         if not leaves and any(leaf.type.kind != "binary" for leaf in node.leaves()):
             what = node.type.kind if node.is_leaf else "a group without text"
-            raise OptionError(f"binary_columns is for text, not {what}", column=node.dotted)
+            raise OptionError(f"binary_columns takes text columns, not {what}", column=node.dotted)
         for leaf in leaves:
             leaf.type = LeafType(leaf.type.physical, "binary")
 

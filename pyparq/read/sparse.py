@@ -224,7 +224,7 @@ class SparseRows:
 
     def _indices(self, pages: list[Opened], starts: Int64Array, firsts: Int64Array, entries: int | None) -> Picked:
         if entries is None:
-            raise CorruptFileError("a dictionary-encoded page without a dictionary page")
+            raise CorruptFileError("the page is dictionary-encoded, but the column chunk has no dictionary page")
         indices, levels = kernels.pick_indices(pages, self._wanted, starts, firsts, self._chunk.node.max_def, entries)
         return Picked(int(starts[-1] - starts[0]), levels, True, indices)
 
@@ -235,7 +235,7 @@ class SparseRows:
             return Picked(count, levels, False, BinaryValues(offsets, data))
         # As in plain.py; of a page inflated in part it cannot be seen that the values are not that wide.
         if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY and any(len(p[0]) > p[2] * leaf.width for p in pages):
-            raise CorruptFileError(f"a page of more bytes than its values of {leaf.width} bytes can have")
+            raise CorruptFileError(f"the page has more bytes than its values of {leaf.width} bytes each can take")
         found, levels = kernels.pick_fixed(pages, self._wanted, starts, firsts, maximum, leaf.width)
         return Picked(count, levels, False, from_plain_bytes(found, len(found) // leaf.width, leaf))
 

@@ -53,7 +53,7 @@ class ScanStream:
         if batch is None:
             raise StopIteration
         if batch.schema is not None and [f.type for f in batch.schema.fields] != [f.type for f in schema.fields]:
-            raise CorruptFileError("a batch with other types than the stream's schema", file=self._file.name)
+            raise CorruptFileError("a batch has other types than the stream's schema", file=self._file.name)
         return batch
 
     def _next(self) -> Batch | None:

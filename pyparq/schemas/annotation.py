@@ -52,7 +52,9 @@ def leaf_type(element: Any) -> LeafType:
         raise SchemaError(f"unknown physical type {element.type}", column=str(element.name)) from None
     length = element.type_length or 0 if physical == Physical.FIXED_LEN_BYTE_ARRAY else 0
     if physical == Physical.FIXED_LEN_BYTE_ARRAY and not 0 < length < 1 << 30:
-        raise SchemaError(f"FIXED_LEN_BYTE_ARRAY of length {element.type_length}", column=str(element.name))
+        raise SchemaError(
+            f"FIXED_LEN_BYTE_ARRAY has the invalid length {element.type_length}", column=str(element.name)
+        )
     found = None
     if element.logicalType is not None:
         found = _from_logical(element.logicalType, physical, length, element)
@@ -154,14 +156,16 @@ def _decimal(
         return None
     precision, scale = precision or 0, scale or 0
     if precision < 1 or scale < 0 or scale > precision:
-        raise SchemaError(f"DECIMAL with precision {precision} and scale {scale}", column=str(element.name))
+        raise SchemaError(f"DECIMAL has the invalid precision {precision} and scale {scale}", column=str(element.name))
     if precision > decimal_capacity(physical, length):
         raise SchemaError(
             f"DECIMAL precision {precision} does not fit {physical.name}" + (f"({length})" if length else ""),
             column=str(element.name),
         )
     if precision > 76:
-        raise SchemaError(f"DECIMAL precision {precision} is beyond 76", column=str(element.name))
+        raise SchemaError(
+            f"DECIMAL precision {precision} is not supported: the maximum is 76", column=str(element.name)
+        )
     return LeafType(physical, "decimal", length, precision=precision, scale=scale)
 
 

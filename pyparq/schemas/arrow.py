@@ -89,7 +89,9 @@ def _plain_leaf(field: Field, type_: DataType) -> LeafType:
 def _fixed(field: Field, type_: DataType) -> LeafType:
     width = type_.byte_width
     if width < 1:
-        raise SchemaError(f"{type_} has no bytes; Parquet needs at least one: cast it to binary", column=field.name)
+        raise SchemaError(
+            f"{type_} has values of 0 bytes, but Parquet needs at least 1: cast the column to binary", column=field.name
+        )
     return LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "fixed", width)
 
 
@@ -97,7 +99,7 @@ def _decimal(field: Field, type_: DataType) -> LeafType:
     precision, scale, _ = type_.decimal
     if not 0 <= scale <= precision or not 1 <= precision <= 76:
         raise SchemaError(
-            f"Parquet has no {type_}: it needs 0 <= scale <= precision <= 76; cast the column to such a one",
+            f"Parquet cannot store {type_}: cast the column to a decimal with 0 <= scale <= precision <= 76",
             column=field.name,
         )
     physical, length = decimal_storage(precision)
@@ -120,7 +122,7 @@ def fixed_decimal_length(precision: int) -> int:
 def _unsupported(field: Field, type_: DataType) -> UnsupportedError:
     unknown = "Arrow type", "cast it to a number, a string, a list or a struct"
     what, advice = _ADVICE.get(type_.kind) or _ADVICE.get(type_.format) or unknown
-    return UnsupportedError(f"Parquet has no form for the {what} {type_.format!r}: {advice}", column=field.name)
+    return UnsupportedError(f"Parquet cannot store the {what} {type_.format!r}: {advice}", column=field.name)
 
 
 def check_supported(field: Field) -> None:
@@ -168,7 +170,7 @@ def _check_names(fields: tuple[Field, ...]) -> None:
     names = [field.name for field in fields]
     if len(set(names)) != len(names):
         twice = next(n for i, n in enumerate(names) if n in names[:i])
-        raise SchemaError(f"two fields are called {twice!r}; rename one", column=twice)
+        raise SchemaError(f"two fields have the name {twice!r}; rename one", column=twice)
 
 
 def _add(field: Field, elements: list[Any], name: str | None = None) -> None:
@@ -195,7 +197,7 @@ def _add(field: Field, elements: list[Any], name: str | None = None) -> None:
         _add(value, elements, "value")
     elif type_.format == "+s":
         if not type_.children:
-            raise UnsupportedError("Parquet has no struct without fields: leave the column out or add a field")
+            raise UnsupportedError("Parquet cannot store a struct without fields: leave the column out or add a field")
         _check_names(type_.children)
         if is_variant_field(field):
             element.logicalType = tt.LogicalType(VARIANT=tt.VariantType(specification_version=1))
@@ -209,7 +211,9 @@ def _add(field: Field, elements: list[Any], name: str | None = None) -> None:
 def _add_leaf(field: Field, element: Any) -> None:
     leaf = leaf_of(field)
     if leaf.kind == "null" and not field.nullable:
-        raise SchemaError("a null column cannot be required: every value of it is null", column=field.name)
+        raise SchemaError(
+            "a column of type null cannot be required, because all its values are null", column=field.name
+        )
     restate(element, leaf)
 
 

@@ -138,7 +138,9 @@ def _geospatial(field: Field) -> LeafType:
         return LeafType(Physical.BYTE_ARRAY, "geometry", crs=crs)
     if edges not in ALGORITHMS.values():
         known = ", ".join(["planar", *ALGORITHMS.values()])
-        raise SchemaError(f"edges {edges!r} of a geoarrow.wkb column: Parquet has {known}", column=field.name)
+        raise SchemaError(
+            f"the geoarrow.wkb column has edges {edges!r}, but Parquet has only {known}", column=field.name
+        )
     return LeafType(Physical.BYTE_ARRAY, "geography", crs=crs, algorithm=str(edges))
 
 

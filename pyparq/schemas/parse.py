@@ -91,11 +91,11 @@ def schema(spec: Any) -> Schema:
     elif isinstance(spec, Iterable) and not isinstance(spec, str | bytes):
         fields = [entry if isinstance(entry, Field) else _pair(entry) for entry in spec]
     else:
-        raise SchemaError(f"a schema cannot be made of a {type(spec).__name__}: give a dict of names to types")
+        raise SchemaError(f"a schema cannot be made from a {type(spec).__name__}: give a dict of names to types")
     names = [field.name for field in fields]
     if len(set(names)) != len(names):
         twice = next(n for i, n in enumerate(names) if n in names[:i])
-        raise SchemaError(f"the schema has two columns {twice!r}")
+        raise SchemaError(f"the schema has two columns named {twice!r}")
     return Schema(tuple(fields))
 
 

@@ -161,7 +161,7 @@ class SchemaTree:
         """All nodes that :meth:`find` has to choose from, whether they stand at the top or below."""
         parts = name if isinstance(name, str) else tuple(name) if isinstance(name, (tuple, list)) else ()
         if not (isinstance(parts, str) or (parts and all(isinstance(part, str) for part in parts))):
-            raise OptionError(f"a column is named by a string or a tuple of strings, not {name!r}")
+            raise OptionError(f"a column name must be a string or a tuple of strings, not {name!r}")
         return self._below(self.root, parts, short=False, tried=set()) or self._below(self.root, parts, True, set())
 
     def _below(self, node: Node, rest: ColumnName, short: bool, tried: set[tuple[Node, ColumnName]]) -> list[Node]:
@@ -205,9 +205,11 @@ class SchemaTree:
         dotted = name if isinstance(name, str) else ".".join(name)
         paths = list(dict.fromkeys(node.path for node in found))
         if len(paths) == 1:
-            raise ColumnNotFoundError(f"{len(found)} columns are called {dotted!r}: the name tells none of them")
+            raise ColumnNotFoundError(
+                f"{len(found)} columns have the name {dotted!r}, so it does not identify one of them"
+            )
         shown = ", ".join(map(repr, paths[:5])) + (", ..." if len(paths) > 5 else "")
-        raise ColumnNotFoundError(f"{dotted!r} may be any of {len(found)} columns: give a tuple, one of {shown}")
+        raise ColumnNotFoundError(f"{dotted!r} matches {len(found)} columns: give a tuple of names, one of {shown}")
 
     def _missing(self, name: ColumnName) -> ColumnNotFoundError:
         dotted = name if isinstance(name, str) else ".".join(name)
@@ -242,7 +244,7 @@ def build_tree(elements: Sequence[Any], max_depth: int = 64) -> SchemaTree:
         leaves.clear()
         end = _fill(root, elements, 1, leaves, max_depth)
     if end != len(elements):
-        raise CorruptFileError(f"the schema lists {len(elements)} elements, its tree holds {end}")
+        raise CorruptFileError(f"the schema lists {len(elements)} elements, but its tree uses only {end}")
     return SchemaTree(root, leaves)
 
 
@@ -262,14 +264,16 @@ def _fill_flat(root: Node, elements: Sequence[Any], leaves: list[Node]) -> int |
 def _fill(node: Node, elements: Sequence[Any], at: int, leaves: list[Node], depth: int) -> int:
     """Read the children of ``node`` from ``elements[at:]``; returns the index after them."""
     if depth <= 0:
-        raise LimitError("the schema nests too deeply", column=node.dotted)
+        raise LimitError("the schema nests too deeply: more than limits.max_schema_depth allows", column=node.dotted)
     count = node.element.num_children or 0
     if count < 0 or count > len(elements) - at:
-        raise CorruptFileError(f"schema group {node.name!r} claims {count} children, {len(elements) - at} are left")
+        raise CorruptFileError(
+            f"the schema group {node.name!r} declares {count} children, but only {len(elements) - at} elements are left"
+        )
     first, children = len(leaves), []
     for _ in range(count):
         if at >= len(elements):
-            raise CorruptFileError("the schema ends inside a group")
+            raise CorruptFileError("the schema ends in the middle of a group")
         child = Node(elements[at], node, len(leaves))
         at += 1
         _check(child.element, child.is_leaf)
@@ -287,6 +291,6 @@ def _check(element: Any, is_leaf: bool) -> None:
     stated = element.repetition_type
     # A leaf without one is REQUIRED, as others read it. A group may rather be one of some other kind.
     if stated not in (REQUIRED, OPTIONAL, REPEATED) and not (stated is None and is_leaf):
-        raise CorruptFileError(f"repetition type {stated}", column=str(element.name))
+        raise CorruptFileError(f"the schema has the unknown repetition type {stated}", column=str(element.name))
     if is_leaf and element.type is None:
-        raise CorruptFileError("a schema element with neither a type nor children", column=str(element.name))
+        raise CorruptFileError("the schema element has neither a type nor children", column=str(element.name))

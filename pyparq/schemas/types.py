@@ -195,7 +195,9 @@ class Schema:
     def index(self, name: str) -> int:
         found = [i for i, f in enumerate(self.fields) if f.name == name]
         if len(found) > 1:
-            raise ColumnNotFoundError(f"{len(found)} columns are called {name!r}: the name tells none of them")
+            raise ColumnNotFoundError(
+                f"{len(found)} columns have the name {name!r}, so it does not identify one of them"
+            )
         if not found:
             raise ColumnNotFoundError(f"no column {name!r}{near_matches(name, self.names)}")
         return found[0]
