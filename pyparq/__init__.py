@@ -1,7 +1,7 @@
 """Parquet from scratch: page indexes, Bloom filters and encryption, without pyarrow.
 
-Importing this loads what reading needs. The writer and the encryption properties load when they are first named: a
-process that only reads does not pay for them. ``docs/api.md`` lists every name here.
+Importing ``pyparq`` loads only the reader. The writer and the encryption properties are loaded when they are first
+used. ``docs/api.md`` lists every public name.
 """
 
 from typing import TYPE_CHECKING, Any

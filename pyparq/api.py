@@ -1,4 +1,4 @@
-"""The functions of the top level: each a few calls, no algorithms."""
+"""The top-level functions for reading."""
 
 from __future__ import annotations
 
@@ -32,15 +32,17 @@ def read_table(
     storage_options: Mapping[str, Any] | None = None,
     **options: Unpack[ReadArguments],
 ) -> Table:
-    """Read a file, or the part of it that was asked for.
+    """Read a file, or a part of it, into a table.
 
-    ``columns``: names, all when ``None``; paths into nested columns are dotted or tuples of names. ``filters``: an
-    expression over :func:`pyparq.col`, or pyarrow's list of tuples; rows where it is true are returned, exactly those.
-    Indexes are used wherever they help. ``rows``: a slice of the file's rows or row numbers (each once, in file order);
-    ``limit``: at most so many rows, the first that match. ``storage_options`` go to the file system of a URL, as
-    pandas' do (docs/urls.md). ``options``: as below, the fields of :class:`pyparq.ReadOptions`.
+    ``columns``: the columns to read; ``None`` reads all. A path into a nested column is dotted or a tuple of names.
+    ``filters``: an expression over :func:`pyparq.col`, or a list of tuples as in pyarrow. Exactly the rows for which it
+    is true are returned; indexes in the file are used where they help. ``row_groups``: numbers of the row groups to
+    read, counted from 0; ``None`` reads all. ``rows``: a slice of the file's rows, or row numbers; every row is
+    returned once, in file order. ``limit``: return at most this many rows, the first that match. ``storage_options``:
+    options for the file system of a URL, as in pandas (docs/urls.md). ``options``: the fields of
+    :class:`pyparq.ReadOptions`, listed below.
 
-    Raises a :class:`pyparq.ParquetError` that names file, row group, column and page.
+    Raises :class:`pyparq.ParquetError`, which names the file, row group, column and page as far as they are known.
     """
     ReadOptions.check_known(options, ("columns", "filters", "row_groups", "rows", "limit", "storage_options"))
     with ParquetFile(source, storage_options=storage_options, **options) as file:
@@ -50,7 +52,7 @@ def read_table(
 def read_schema(
     source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
 ) -> Schema:
-    """The Arrow schema that tables of a file have."""
+    """Read the Arrow schema that tables read from a file have."""
     with ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.schema_arrow
 
@@ -58,7 +60,7 @@ def read_schema(
 def read_metadata(
     source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
 ) -> FileMetaData:
-    """The footer of a file."""
+    """Read the footer of a file."""
     with ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.metadata
 

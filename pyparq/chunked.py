@@ -1,4 +1,4 @@
-"""ChunkedArray: one column of a table, as a user takes it out."""
+"""ChunkedArray: one column of a table."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ _AT_ONCE = 4096
 class ChunkedArray:
     """The values of one column, in one or more chunks (``pyarrow.ChunkedArray`` with a name).
 
-    It speaks Arrow, so ``pyarrow.chunked_array(c)``, ``polars.Series(c)`` and ``numpy.asarray(c)`` take it. Iterating
-    gives Python objects. Two are equal (``==``) when type, null places and values are: see :meth:`equals`.
-    """
+    It supports the Arrow interface, so ``pyarrow.chunked_array(c)``, ``polars.Series(c)`` and ``numpy.asarray(c)`` take
+    it. Iterating gives Python objects. ``==`` compares type, nulls and values: see :meth:`equals`."""
 
     __slots__ = ("chunks", "field")
     __hash__ = None  # type: ignore[assignment]
@@ -57,7 +56,7 @@ class ChunkedArray:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all buffers; a slice counts the buffers it shares as a whole."""
+        """Bytes held by all buffers. Buffers that a slice shares count in full."""
         return sum(bytes_held(chunk) for chunk in self.chunks)
 
     def __len__(self) -> int:
@@ -76,10 +75,10 @@ class ChunkedArray:
         try:
             row = index(key)
         except TypeError:
-            raise OptionError(f"a value is taken by its row number, or a part by a slice, not by {key!r}") from None
+            raise OptionError(f"the index must be a row number or a slice, not {key!r}") from None
         length = len(self)
         if not -length <= row < length:
-            raise IndexError(f"there is no value {row}: the column has {length}")
+            raise IndexError(f"there is no row {row}: the column has {length} rows")
         return self.slice(row % length, 1).to_pylist()[0]
 
     def slice(self, offset: int = 0, length: int | None = None) -> ChunkedArray:
@@ -174,9 +173,9 @@ def parts_of(lengths: Sequence[int], offset: int, length: int | None) -> Iterato
         offset = index(offset)
         length = None if length is None else index(length)
     except TypeError:
-        raise OptionError(f"a slice takes whole numbers, not {offset!r} and {length!r}") from None
+        raise OptionError(f"slice() takes whole numbers, not {offset!r} and {length!r}") from None
     if offset < 0 or (length is not None and length < 0):
-        raise OptionError(f"a slice starts at a row from 0 on and has a length, not {offset} and {length}")
+        raise OptionError(f"slice() takes an offset and a length of at least 0, not {offset} and {length}")
     return _parts(lengths, offset, length)
 
 
@@ -198,5 +197,5 @@ def whole_rows(key: slice, length: int) -> tuple[int, int]:
     except (TypeError, ValueError):
         raise OptionError(f"a slice of rows takes whole numbers, not {key!r}") from None
     if step != 1:
-        raise OptionError(f"rows are sliced one by one, not in steps of {step}")
+        raise OptionError(f"a slice of rows must have step 1, not {step}")
     return start, max(start, stop)

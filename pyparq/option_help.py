@@ -14,123 +14,135 @@ READ = """\
 Options, each with its default:
 
 verify_checksums = True
-    Check page CRCs where the file has them (but for pages under AES_GCM_V1, whose tag proves more).
+    Check the CRC of pages that have one. Pages encrypted with AES_GCM_V1 are not checked: their
+    authentication tag is stronger.
 tail_size = None
-    The one speculative read at the end of the file, which holds most footers; None: 16 KiB on local
-    files, where a second read costs microseconds, 48 KiB on remote ones.
+    Size of the first read, at the end of the file. It is meant to contain the whole footer; a
+    longer footer needs a second read. None reads 16 KiB of a local file and 48 KiB of a remote one.
 coalesce_gap = None
-    Ranges with at most this many bytes between them become one request; None: 4 KiB on local files,
-    1 MiB on remote ones.
+    Byte ranges with at most this many bytes between them are read in one request. None means 4 KiB
+    for local files and 1 MiB for remote ones.
 use_statistics = True
-    Prune row groups by the statistics of their column chunks.
+    Skip row groups in which the statistics of a column chunk rule out a match with the filter.
 use_bloom_filters = True
-    Prune row groups by Bloom filters.
+    Skip row groups in which a Bloom filter rules out a match with the filter.
 use_dictionaries = True
-    Prune row groups by dictionary pages.
+    Skip row groups in which a dictionary page rules out a match with the filter.
 use_page_index = True
-    Prune pages by ColumnIndex, and read those that are left by OffsetIndex.
+    Skip pages in which the ColumnIndex rules out a match with the filter, and find the others by
+    the OffsetIndex.
 use_threads = True
-    Read and decode column chunks side by side.
+    Read and decode column chunks in parallel.
 coerce_int96_timestamp_unit = "ns"
-    Unit in which INT96 timestamps are read: s ms us ns. Nanoseconds in 64 bits reach from 1677 to
-    2262 only; instants beyond wrap around.
+    Unit in which INT96 timestamps are read: s, ms, us or ns. Nanoseconds in 64 bits only cover the
+    years 1677 to 2262. Timestamps outside of them wrap around.
 read_dictionary = ()
-    BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays, without spelling their
-    values out.
+    BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays.
 use_arrow_schema = True
-    Restore what ARROW:schema says beyond the file's own schema. It is a hint: what does not fit is
-    ignored.
+    Restore Arrow types and metadata from a stored Arrow schema (ARROW:schema). Parts of it that do
+    not fit the Parquet schema are ignored.
 binary_columns = ()
-    Text columns (dotted paths; a group's path for all text below it) to read as binary: their bytes
-    are not checked to be UTF-8, and filters compare them with bytes.
+    Text columns to read as binary (dotted paths; the path of a group means all text columns below
+    it). Their bytes are not checked to be UTF-8, and filters compare them with bytes.
 limits = Limits()
-    What a file may make the reader allocate, nest or count, at most: Limits.
+    Limits on the memory, nesting and counts that a file may demand: Limits.
 decryption = None
-    Keys of an encrypted file: DecryptionProperties.
+    Keys to decrypt an encrypted file: DecryptionProperties.
 """
 
 WRITE = """\
 Options, each with its default:
 
 compression = "snappy"
-    none snappy gzip zstd brotli lz4_raw, or per column.
+    Codec for all columns, or a dict by column: none, snappy, gzip, zstd, brotli or lz4_raw.
 compression_level = None
-    Level of gzip (0-9), brotli (0-11) or zstd (up to 22), or per column; otherwise 6, 4 and 3.
+    Level of gzip (0-9), brotli (0-11) or zstd (up to 22), or a dict by column. The defaults are 6
+    for gzip, 4 for brotli and 3 for zstd.
 row_group_size = 1_048_576
-    Rows per row group, at most.
+    Maximum number of rows per row group.
 row_group_bytes = 536_870_912
-    Bytes per row group as it is in memory, at most (one row is always written).
+    Maximum size of a row group in memory, in bytes. A larger single row still gets a row group.
 data_page_size = 1_048_576
-    Bytes per data page before compression, at most (one row is always written).
+    Maximum size of a data page before compression, in bytes. A larger single row still gets a page.
 max_rows_per_page = 20_000
-    Rows per data page, at most.
+    Maximum number of rows per data page.
 data_page_version = "1.0"
-    "1.0" or "2.0".
+    Format of data pages: "1.0" or "2.0".
 use_dictionary = True
-    Try a dictionary on all columns, on those named, or per column. It is kept where it makes pages
-    smaller.
+    Columns to try dictionary encoding on: all, the named ones, or a dict by column. The dictionary
+    is kept where it makes the pages smaller.
 dictionary_pagesize_limit = 1_048_576
-    Bytes of a column chunk's dictionary; values after the one that would exceed it get the other
-    encoding.
+    Maximum size of a column chunk's dictionary, in bytes. When it is full, the remaining values are
+    written in the encoding used without a dictionary.
 column_encoding = None
-    An encoding in place of the choice, for all columns or per column; "auto" leaves the choice.
-    Where no dictionary is kept, the values of a column's first page decide between PLAIN and the
-    encodings that all common readers know (docs/encodings.md). RLE is for booleans. RLE_DICTIONARY
-    keeps the dictionary also where it does not pay, and goes on in PLAIN where it is full.
+    Encoding for all columns, or a dict by column. None and "auto" let pyparq choose: where no
+    dictionary is kept, the values of a column's first page decide between PLAIN and the encodings
+    that all common readers know (docs/encodings.md). RLE is for booleans. RLE_DICTIONARY keeps the
+    dictionary even where it makes the file larger. When the dictionary is full, the remaining
+    values are written as PLAIN.
 write_statistics = True
-    Statistics of column chunks, for all columns or those named (bounds in the column index go with
-    them).
+    Write statistics of column chunks, for all columns or the named ones. Columns without them have
+    no bounds in the column index either.
 write_size_statistics = True
-    Bytes of text and counts of levels, of chunks and pages: readers plan their memory by them.
+    Write size statistics for column chunks and pages: the bytes of their text and binary values,
+    and counts of their levels. Readers use them to plan memory.
 write_page_index = True
-    A ColumnIndex and an OffsetIndex for every column chunk: with them a reader skips pages.
+    Write a ColumnIndex and an OffsetIndex for every column chunk. Readers use them to skip pages.
 column_index_truncate_length = 64
-    Longest bound of a string or binary page in a ColumnIndex; 0 does not truncate.
+    Maximum bytes of a string or binary bound in a ColumnIndex. Longer bounds are truncated; 0 never
+    truncates.
 statistics_truncate_length = 64
-    The same for the statistics of a column chunk.
+    Maximum bytes of a string or binary bound in the statistics of a column chunk; 0 never
+    truncates.
 write_page_checksum = True
-    A CRC in every page header.
+    Write a CRC checksum of the page into every page header.
 float_order = "TYPE_ORDER"
-    Order of the bounds of float columns: "TYPE_ORDER", or "IEEE_754_TOTAL_ORDER", which tells the
-    zeros and NaNs apart but which many readers do not know (they then ignore the bounds).
+    Sort order of the bounds of float columns. "IEEE_754_TOTAL_ORDER" tells -0.0 from 0.0 and one
+    NaN from another, but many readers do not know it and then ignore the bounds.
 int96_timestamps = False
-    Write timestamps, all or those named, as the deprecated INT96 (pyarrow:
-    use_deprecated_int96_timestamps).
+    Write timestamps as the deprecated INT96: all of them, the named ones, or a dict by column.
+    pyarrow's name use_deprecated_int96_timestamps works too.
 decimal_storage = "smallest"
     Physical type of decimals: "smallest" (INT32, INT64 or FIXED_LEN_BYTE_ARRAY, as the precision
-    needs), "fixed" (always FIXED_LEN_BYTE_ARRAY) or "binary" (BYTE_ARRAY; Spark 4.3 fails on those
-    up to 18 digits).
+    needs), "fixed" (always FIXED_LEN_BYTE_ARRAY) or "binary" (BYTE_ARRAY). Spark 4.3 cannot read
+    "binary" decimals of up to 18 digits.
 write_time_adjusted_to_utc = False
-    Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say).
+    Mark times of day as adjusted to UTC: all of them, the named ones, or a dict by column. Arrow's
+    time types do not record this.
 store_schema = "auto"
-    Store the Arrow schema of the data (ARROW:schema), from which readers restore what Parquet
-    cannot say: time zones, durations, dictionaries, large and view types, extension types, field
-    metadata. "auto": when, and only when, the file's own schema would lose something of it.
+    Store the Arrow schema of the data (ARROW:schema). Readers restore from it what Parquet types
+    cannot express: time zones, durations, dictionaries, large and view types, extension types,
+    field metadata. "auto" stores it only when the Parquet schema alone would lose something.
 field_ids = {}
-    Field ids by column (name or path); those in field metadata (PARQUET:field_id) need no option.
+    Field ids by column (name or path). Field ids in field metadata (PARQUET:field_id) are written
+    without this option.
 column_key_value_metadata = {}
-    Key-value metadata of column chunks, by column.
+    Key-value metadata of column chunks: {column: {key: value}}.
 bloom_filters = False
-    True (every column that can use one), names, or {name: rate}.
+    Columns to write Bloom filters for: True (every column that can use one), a list of names, or a
+    dict of name to false-positive rate.
 bloom_filter_options = None
-    {name: {"fpp", "ndv", "bytes", "max_bytes", "power_of_two"} | "auto"}, or "auto" for all
-    columns.
+    Options of the filters by column: a BloomOptions, a dict of its fields, or "auto". "auto" in
+    place of the dict is for all columns.
 bloom_filter_layout = "footer"
-    "footer": all filters after the last row group. "row_group": each row group's right after it.
+    Where the filters go. "footer": all after the last row group. "row_group": directly after their
+    row group.
 sort_by = ()
-    Sort the rows: a name or a list of names or (name, "ascending" | "descending"[, nulls_first]). A
-    path in the place of a name is a tuple: [("a", "b.c")], [(("a", "b.c"), "descending")].
+    Sort the rows by a column or a list of columns. A column is a name or a tuple (name, "ascending"
+    | "descending"[, nulls_first]). A name may be a path, as a tuple: [("a", "b.c")], [(("a",
+    "b.c"), "descending")].
 sort_scope = "input"
-    "input" sorts all rows together (they are held in memory until close); "row_group" each row
-    group.
+    "input" sorts all rows together and holds them in memory until the file is closed. "row_group"
+    sorts each row group by itself.
 sorting_columns = ()
-    The order that the rows already have, in the form of sort_by: checked, then recorded.
+    The order that the rows already have, in the form of sort_by. It is checked and recorded in the
+    file.
 key_value_metadata = {}
-    Key-value metadata of the file; ParquetWriter.add_key_value_metadata adds to it.
+    Key-value metadata of the file. ParquetWriter.add_key_value_metadata adds more.
 encryption = None
-    Keys and what to encrypt with them: EncryptionProperties.
+    Encryption keys, and the columns they encrypt: EncryptionProperties.
 use_threads = True
-    Encode column chunks side by side.
+    Encode column chunks in parallel.
 fsync = False
-    Force a local file to the disk before it takes its name.
+    Flush a local file to disk before it gets its final name.
 """

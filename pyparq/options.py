@@ -1,4 +1,4 @@
-"""Options: frozen, and checked when they are made. What depends on a schema is resolved in :mod:`pyparq.write.plan`."""
+"""Options. They are frozen and checked when they are made. :mod:`pyparq.write.plan` applies them to a schema."""
 
 from __future__ import annotations
 
@@ -26,34 +26,37 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
 ColumnName = str | tuple[str, ...]
-"""A column as a user names it, dotted where it is nested; a tuple is its exact path, whatever dots its names have."""
+"""A column as a user names it: a string, with dots for nested columns, or a tuple of names, which is the exact
+path even where the names contain dots."""
 
 
 @dataclass(frozen=True, slots=True)
 class BloomOptions:
-    """How the Bloom filters of one column are made."""
+    """Options for the Bloom filters of one column."""
 
     fpp: float = 0.01
-    """False-positive rate to meet for the distinct values of each row group (counted when it closes)."""
+    """Target false-positive rate. The filter is sized for the distinct values of each row group, which are counted when
+    the row group is complete."""
     ndv: int | None = None
-    """Distinct values to meet the rate for, in place of the count."""
+    """Number of distinct values per row group to size the filter for. ``None`` counts them."""
     bytes: int | None = None
-    """Size of the bitset, outright."""
+    """Exact size of the bitset, in bytes."""
     max_bytes: int = 128 << 20
-    """Cap on the size of the bitset: the rate is then higher than asked."""
+    """Maximum size of the bitset, in bytes. A filter that reaches it has a higher false-positive rate than ``fpp``."""
     power_of_two: bool = True
-    """``False`` takes the exact number of 32-byte blocks, which is smaller but which Arrow C++ refuses to read."""
+    """Round the size of the bitset to a power of two. ``False`` uses the exact number of 32-byte blocks. That is
+    smaller, but Arrow C++ refuses to read it."""
     auto: bool = False
-    """Leave the filter out where a complete dictionary already answers."""
+    """Write no filter for a column chunk that is completely dictionary-encoded: readers can test its dictionary."""
 
     def __post_init__(self) -> None:
         if not (_is_number(self.fpp) and 0 < self.fpp < 1):
-            raise OptionError(f"a Bloom filter's fpp must lie between 0 and 1, not {self.fpp!r}")
+            raise OptionError(f"a Bloom filter's fpp must be between 0 and 1 (exclusive), not {self.fpp!r}")
         if self.ndv is not None and not (_is_int(self.ndv) and self.ndv >= 0):
-            raise OptionError(f"a Bloom filter's ndv must be a count of distinct values, not {self.ndv!r}")
+            raise OptionError(f"a Bloom filter's ndv must be a whole number of at least 0, not {self.ndv!r}")
         for name, size in (("bytes", self.bytes), ("max_bytes", self.max_bytes)):
             if size is not None and not (_is_int(size) and 32 <= size <= 128 << 20):
-                raise OptionError(f"a Bloom filter's {name} must be between 32 and 128 MiB, not {size!r}")
+                raise OptionError(f"a Bloom filter's {name} must be between 32 bytes and 128 MiB, not {size!r}")
         if self.bytes is not None and self.bytes % 32:
             raise OptionError(f"a Bloom filter's bytes must be a multiple of 32, not {self.bytes}")
         if self.bytes is not None and self.power_of_two and self.bytes & (self.bytes - 1):
@@ -67,101 +70,118 @@ class SortKey:
     """One key of a sort order."""
 
     name: ColumnName | int
-    """The column: its name or path, or its ordinal among the leaves."""
+    """The column: its name, its path, or its number among the leaf columns, counted from 0."""
     descending: bool = False
-    """Largest first."""
+    """Sort from the largest value to the smallest."""
     nulls_first: bool = False
-    """Nulls before all values; otherwise behind them, in either direction."""
+    """Put nulls before all values. By default they come after all values, in either direction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Everything that shapes a file. Sizes are bytes; ``{…}`` options are keyed by column: a leaf's path, dotted or
-    as a tuple of names, or a group's for all leaves below it. Columns that are not named keep the default.
+    """Options for writing a file. Sizes are in bytes.
+
+    Options that differ by column take a dict. Its keys are columns: the path of a leaf column, dotted or as a tuple of
+    names, or the path of a group, which means all leaf columns below it. Columns that are not named keep the default.
     """
 
     compression: Compression | PerColumn[Compression | None] | None = "snappy"
-    """``none snappy gzip zstd brotli lz4_raw``, or per column."""
+    """Codec for all columns, or a dict by column: ``none``, ``snappy``, ``gzip``, ``zstd``, ``brotli`` or
+    ``lz4_raw``."""
     compression_level: int | PerColumn[int | None] | None = None
-    """Level of gzip (0-9), brotli (0-11) or zstd (up to 22), or per column; otherwise 6, 4 and 3."""
+    """Level of gzip (0-9), brotli (0-11) or zstd (up to 22), or a dict by column. The defaults are 6 for gzip, 4 for
+    brotli and 3 for zstd."""
 
     row_group_size: int = 1 << 20
-    """Rows per row group, at most."""
+    """Maximum number of rows per row group."""
     row_group_bytes: int = 512 << 20
-    """Bytes per row group as it is in memory, at most (one row is always written)."""
+    """Maximum size of a row group in memory, in bytes. A larger single row still gets a row group."""
     data_page_size: int = 1 << 20
-    """Bytes per data page before compression, at most (one row is always written)."""
+    """Maximum size of a data page before compression, in bytes. A larger single row still gets a page."""
     max_rows_per_page: int = 20_000
-    """Rows per data page, at most."""
+    """Maximum number of rows per data page."""
     data_page_version: Literal["1.0", "2.0"] = "1.0"
-    """``"1.0"`` or ``"2.0"``."""
+    """Format of data pages: ``"1.0"`` or ``"2.0"``."""
 
     use_dictionary: bool | Names | PerColumn[bool] = True
-    """Try a dictionary on all columns, on those named, or per column. It is kept where it makes pages smaller."""
+    """Columns to try dictionary encoding on: all, the named ones, or a dict by column. The dictionary is kept where it
+    makes the pages smaller."""
     dictionary_pagesize_limit: int = 1 << 20
-    """Bytes of a column chunk's dictionary; values after the one that would exceed it get the other encoding."""
+    """Maximum size of a column chunk's dictionary, in bytes. When it is full, the remaining values are written in the
+    encoding used without a dictionary."""
     column_encoding: Encoding | PerColumn[Encoding | None] | None = None
-    """An encoding in place of the choice, for all columns or per column; ``"auto"`` leaves the choice. Where no
-    dictionary is kept, the values of a column's first page decide between PLAIN and the encodings that all common
-    readers know (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary also where it
-    does not pay, and goes on in PLAIN where it is full."""
+    """Encoding for all columns, or a dict by column. ``None`` and ``"auto"`` let pyparq choose: where no dictionary is
+    kept, the values of a column's first page decide between PLAIN and the encodings that all common readers know
+    (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary even where it makes the file
+    larger. When the dictionary is full, the remaining values are written as PLAIN."""
 
     write_statistics: bool | Names = True
-    """Statistics of column chunks, for all columns or those named (bounds in the column index go with them)."""
+    """Write statistics of column chunks, for all columns or the named ones. Columns without them have no bounds in the
+    column index either."""
     write_size_statistics: bool = True
-    """Bytes of text and counts of levels, of chunks and pages: readers plan their memory by them."""
+    """Write size statistics for column chunks and pages: the bytes of their text and binary values, and counts of their
+    levels. Readers use them to plan memory."""
     write_page_index: bool = True
-    """A ColumnIndex and an OffsetIndex for every column chunk: with them a reader skips pages."""
+    """Write a ColumnIndex and an OffsetIndex for every column chunk. Readers use them to skip pages."""
     column_index_truncate_length: int = 64
-    """Longest bound of a string or binary page in a ColumnIndex; 0 does not truncate."""
+    """Maximum bytes of a string or binary bound in a ColumnIndex. Longer bounds are truncated; 0 never truncates."""
     statistics_truncate_length: int = 64
-    """The same for the statistics of a column chunk."""
+    """Maximum bytes of a string or binary bound in the statistics of a column chunk; 0 never truncates."""
     write_page_checksum: bool = True
-    """A CRC in every page header."""
+    """Write a CRC checksum of the page into every page header."""
 
     float_order: FloatOrder | PerColumn[FloatOrder] = "TYPE_ORDER"
-    """Order of the bounds of float columns: ``"TYPE_ORDER"``, or ``"IEEE_754_TOTAL_ORDER"``, which tells the zeros and
-    NaNs apart but which many readers do not know (they then ignore the bounds)."""
+    """Sort order of the bounds of float columns. ``"IEEE_754_TOTAL_ORDER"`` tells -0.0 from 0.0 and one NaN from
+    another, but many readers do not know it and then ignore the bounds."""
 
     int96_timestamps: bool | Names | PerColumn[bool] = False
-    """Write timestamps, all or those named, as the deprecated INT96 (pyarrow: ``use_deprecated_int96_timestamps``)."""
+    """Write timestamps as the deprecated INT96: all of them, the named ones, or a dict by column. pyarrow's name
+    ``use_deprecated_int96_timestamps`` works too."""
     decimal_storage: DecimalStorage | PerColumn[DecimalStorage] = "smallest"
     """Physical type of decimals: ``"smallest"`` (INT32, INT64 or FIXED_LEN_BYTE_ARRAY, as the precision needs),
-    ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY; Spark 4.3 fails on those up to 18 digits)."""
+    ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY). Spark 4.3 cannot read ``"binary"`` decimals
+    of up to 18 digits."""
     write_time_adjusted_to_utc: bool | Names | PerColumn[bool] = False
-    """Mark times of day, all or those named, as adjusted to UTC (Arrow's times do not say)."""
+    """Mark times of day as adjusted to UTC: all of them, the named ones, or a dict by column. Arrow's time types do not
+    record this."""
     store_schema: bool | Literal["auto"] = "auto"
-    """Store the Arrow schema of the data (``ARROW:schema``), from which readers restore what Parquet cannot say: time
-    zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"``: when, and only
-    when, the file's own schema would lose something of it."""
+    """Store the Arrow schema of the data (``ARROW:schema``). Readers restore from it what Parquet types cannot express:
+    time zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"`` stores it
+    only when the Parquet schema alone would lose something."""
     field_ids: PerColumn[int] = field(default_factory=dict)
-    """Field ids by column (name or path); those in field metadata (``PARQUET:field_id``) need no option."""
+    """Field ids by column (name or path). Field ids in field metadata (``PARQUET:field_id``) are written without this
+    option."""
     column_key_value_metadata: PerColumn[KeyValues] = field(default_factory=dict)
-    """Key-value metadata of column chunks, by column."""
+    """Key-value metadata of column chunks: ``{column: {key: value}}``."""
 
     bloom_filters: bool | Names | PerColumn[Bloom] = False
-    """``True`` (every column that can use one), names, or ``{name: rate}``."""
+    """Columns to write Bloom filters for: ``True`` (every column that can use one), a list of names, or a dict of name
+    to false-positive rate."""
     bloom_filter_options: Literal["auto"] | PerColumn[Bloom] | None = None
-    """``{name: {"fpp", "ndv", "bytes", "max_bytes", "power_of_two"} | "auto"}``, or ``"auto"`` for all columns."""
+    """Options of the filters by column: a :class:`BloomOptions`, a dict of its fields, or ``"auto"``. ``"auto"`` in
+    place of the dict is for all columns."""
     bloom_filter_layout: Literal["footer", "row_group"] = "footer"
-    """``"footer"``: all filters after the last row group. ``"row_group"``: each row group's right after it."""
+    """Where the filters go. ``"footer"``: all after the last row group. ``"row_group"``: directly after their row
+    group."""
 
     sort_by: SortOrder = ()
-    """Sort the rows: a name or a list of names or ``(name, "ascending" | "descending"[, nulls_first])``. A path in the
-    place of a name is a tuple: ``[("a", "b.c")]``, ``[(("a", "b.c"), "descending")]``."""
+    """Sort the rows by a column or a list of columns. A column is a name or a tuple
+    ``(name, "ascending" | "descending"[, nulls_first])``. A name may be a path, as a tuple: ``[("a", "b.c")]``,
+    ``[(("a", "b.c"), "descending")]``."""
     sort_scope: Literal["input", "row_group"] = "input"
-    """``"input"`` sorts all rows together (they are held in memory until close); ``"row_group"`` each row group."""
+    """``"input"`` sorts all rows together and holds them in memory until the file is closed. ``"row_group"`` sorts each
+    row group by itself."""
     sorting_columns: SortOrder = ()
-    """The order that the rows already have, in the form of ``sort_by``: checked, then recorded."""
+    """The order that the rows already have, in the form of ``sort_by``. It is checked and recorded in the file."""
 
     key_value_metadata: KeyValues = field(default_factory=dict)
-    """Key-value metadata of the file; :meth:`pyparq.ParquetWriter.add_key_value_metadata` adds to it."""
+    """Key-value metadata of the file. :meth:`pyparq.ParquetWriter.add_key_value_metadata` adds more."""
     encryption: EncryptionProperties | None = None
-    """Keys and what to encrypt with them: :class:`pyparq.EncryptionProperties`."""
+    """Encryption keys, and the columns they encrypt: :class:`pyparq.EncryptionProperties`."""
     use_threads: bool = True
-    """Encode column chunks side by side."""
+    """Encode column chunks in parallel."""
     fsync: bool = False
-    """Force a local file to the disk before it takes its name."""
+    """Flush a local file to disk before it gets its final name."""
 
     @classmethod
     def make(cls, options: Mapping[str, Any]) -> Self:
@@ -177,7 +197,7 @@ class WriteOptions:
         for name, value in options.items():
             real = _ALIASES.get(name, name)
             if real in given:
-                raise OptionError(f"{name!r} and {real!r} are the same option; give one of them")
+                raise OptionError(f"{name!r} and {real!r} are two names of the same option. Give only one of them")
             given[real] = value
         return cls(**given)
 
@@ -198,13 +218,13 @@ class WriteOptions:
             _check_switch(name, getattr(self, name), per_column=name != "write_statistics")
         for name in ("field_ids", "column_key_value_metadata"):
             if not isinstance(getattr(self, name), Mapping):
-                raise OptionError(f"{name} must be a dict by column, not {getattr(self, name)!r}")
+                raise OptionError(f"{name} must be a dict with columns as keys, not {getattr(self, name)!r}")
         if not isinstance(self.bloom_filter_options, (Mapping, str, type(None))):
             raise OptionError(
-                f"bloom_filter_options must be a dict by column or 'auto', not {self.bloom_filter_options!r}"
+                f"bloom_filter_options must be a dict with columns as keys or 'auto', not {self.bloom_filter_options!r}"
             )
         if sort_keys(self.sort_by) and sort_keys(self.sorting_columns):
-            raise OptionError("give sort_by (which records the order) or sorting_columns, not both")
+            raise OptionError("give either sort_by or sorting_columns, not both: sort_by records the order too")
         for name in ("int96_timestamps", "write_time_adjusted_to_utc"):
             if isinstance(getattr(self, name), str):
                 raise OptionError(f"{name} must be True, False or a list of names")
@@ -223,47 +243,47 @@ _READ_FLAGS = (
     "use_arrow_schema",
 )  # fmt: skip
 _NO_DATASETS = (
-    "folders of many files are not written yet: split the rows and call write_table for each part, with a path such as "
-    "'city=Lima/part-0.parquet'"
+    "pyparq does not write folders of many files yet. Split the rows and call write_table for each part, with a path "
+    "such as 'city=Lima/part-0.parquet'"
 )
 _NOT_FOR_WRITING = {
-    "allow_truncated_timestamps": "nothing is ever truncated: leave it out",
+    "allow_truncated_timestamps": "pyparq never truncates timestamps, so leave it out",
     "basename_template": _NO_DATASETS,
-    "coerce_timestamps": "give a schema with the unit, timestamp[us] say",
-    "columns": "every column of the data is written: select them before, or name them in schema",
-    "encryption_properties": "keys go into encryption=pyparq.EncryptionProperties(...)",
+    "coerce_timestamps": "give a schema with the unit, such as timestamp[us]",
+    "columns": "every column of the data is written. Select columns before writing",
+    "encryption_properties": "give encryption=pyparq.EncryptionProperties(...)",
     "filesystem": "give a URL or an open file as the target",
-    "engine": "pyparq is the engine: leave it out",
+    "engine": "pyparq is the engine, so leave it out",
     "existing_data_behavior": _NO_DATASETS,
-    "flavor": "names are kept as they are: leave it out",
-    "mode": "a file that is there is replaced when the new one is complete: leave it out",
+    "flavor": "names are kept as they are, so leave it out",
+    "mode": "an existing file is replaced when the new one is complete, so leave it out",
     "partition_by": _NO_DATASETS,
     "partition_cols": _NO_DATASETS,
     "partitioning": _NO_DATASETS,
-    "use_byte_stream_split": "name columns in column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
-    "use_compliant_nested_type": "lists always have the standard form: leave it out",
-    "version": "every type is written as it is: leave it out",
-    "write_batch_size": "pages are cut by data_page_size and max_rows_per_page",
+    "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
+    "use_compliant_nested_type": "lists always have the standard structure, so leave it out",
+    "version": "every type is written as it is, so leave it out",
+    "write_batch_size": "give data_page_size or max_rows_per_page",
 }
-_OF_A_SCAN = "it is not for opening a file: give it to read() or scan() of the open file, or to read_table()"
+_OF_A_SCAN = "it is not an option for opening a file. Give it to read() or scan() of the open file, or to read_table()"
 _NOT_FOR_READING = {
-    "buffer_size": "only the bytes that are needed are read: leave it out",
+    "buffer_size": "only the needed bytes are read, so leave it out",
     "columns": _OF_A_SCAN,
-    "decryption_properties": "keys go into decryption=pyparq.DecryptionProperties(...)",
-    "engine": "pyparq is the engine: leave it out",
+    "decryption_properties": "give decryption=pyparq.DecryptionProperties(...)",
+    "engine": "pyparq is the engine, so leave it out",
     "filesystem": "give a URL or an open file as the source",
     "filters": _OF_A_SCAN,
     "limit": _OF_A_SCAN,
-    "memory_map": "only the bytes that are needed are read: leave it out",
-    "page_checksum_verification": "it is called verify_checksums, and on by default",
-    "partitioning": "a source is one file: read each file of a folder by itself",
-    "pre_buffer": "near ranges are always read together: leave it out",
+    "memory_map": "only the needed bytes are read, so leave it out",
+    "page_checksum_verification": "here it is called verify_checksums, and it is on by default",
+    "partitioning": "a source is a single file. Read the files of a folder one by one",
+    "pre_buffer": "nearby byte ranges are always read together, so leave it out",
     "row_groups": _OF_A_SCAN,
     "rows": _OF_A_SCAN,
-    "schema": "columns come in the file's own types: leave it out",
-    "thrift_container_size_limit": "caps are given in limits=pyparq.Limits(...)",
-    "thrift_string_size_limit": "caps are given in limits=pyparq.Limits(...)",
-    "use_pandas_metadata": "to_pandas() heeds it always: leave it out",
+    "schema": "columns have the types of the file, so leave it out",
+    "thrift_container_size_limit": "give limits=pyparq.Limits(...)",
+    "thrift_string_size_limit": "give limits=pyparq.Limits(...)",
+    "use_pandas_metadata": "to_pandas() always uses the pandas metadata, so leave it out",
 }
 """Options of pyarrow that have no counterpart, and what to do without."""
 
@@ -296,11 +316,11 @@ def sort_keys(given: Any) -> tuple[SortKey, ...]:
     if isinstance(given, (str, SortKey)):
         given = [given]
     if not isinstance(given, (list, tuple)):
-        raise OptionError(f"a sort order is a list of names or (name, direction) tuples, not {given!r}")
+        raise OptionError(f"a sort order must be a list of names or (name, direction) tuples, not {given!r}")
     keys = tuple(_sort_key(item) for item in given)
     names = [key.name for key in keys]
     if len(set(names)) != len(names):
-        raise OptionError(f"a column stands twice in the sort order {names}")
+        raise OptionError(f"the sort order names a column twice: {names}")
     return keys
 
 
@@ -323,7 +343,8 @@ def _sort_key(item: Any) -> SortKey:
         if direction in ("ascending", "descending") and nulls in (True, False, "nulls_first", "nulls_last"):
             return SortKey(item[0], direction == "descending", nulls in (True, "nulls_first"))
     raise OptionError(
-        f"sort key {item!r}: give a name, (name, 'ascending' | 'descending'), or with 'nulls_first' as a third"
+        f"{item!r} is not a sort key. Give a name, (name, 'ascending' | 'descending'), or "
+        "(name, 'ascending' | 'descending', 'nulls_first' | 'nulls_last')"
     )
 
 
@@ -346,7 +367,7 @@ def bloom_options(given: Any, base: BloomOptions | None = None) -> BloomOptions 
             if name not in known:
                 raise OptionError(f"unknown Bloom filter option {name!r}{near_matches(str(name), known, 'options')}")
         return BloomOptions(**{**_as_dict(base), **given})
-    raise OptionError(f"a Bloom filter is asked for by True, a rate, 'auto' or a dict of options, not {given!r}")
+    raise OptionError(f"a Bloom filter takes True, a false-positive rate, 'auto' or a dict of options, not {given!r}")
 
 
 def _as_dict(options: BloomOptions) -> dict[str, Any]:
@@ -374,8 +395,8 @@ def _check_switch(name: str, value: Any, per_column: bool) -> None:
         return
     if isinstance(value, (list, tuple, set, frozenset)) and all(is_name(v) for v in value):
         return
-    more = " or a dict of booleans" if per_column else ""
-    raise OptionError(f"{name} must be True, False, a list of names{more}, not {value!r}")
+    more = ", or a dict of names to booleans" if per_column else ""
+    raise OptionError(f"{name} must be True, False or a list of names{more}, not {value!r}")
 
 
 def is_name(value: Any) -> bool:
@@ -399,40 +420,42 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Everything that shapes a read. Sizes are bytes."""
+    """Options for reading a file. Sizes are in bytes."""
 
     verify_checksums: bool = True
-    """Check page CRCs where the file has them (but for pages under AES_GCM_V1, whose tag proves more)."""
+    """Check the CRC of pages that have one. Pages encrypted with AES_GCM_V1 are not checked: their authentication tag
+    is stronger."""
     tail_size: int | None = None
-    """The one speculative read at the end of the file, which holds most footers; ``None``: 16 KiB on local files, where
-    a second read costs microseconds, 48 KiB on remote ones."""
+    """Size of the first read, at the end of the file. It is meant to contain the whole footer; a longer footer needs a
+    second read. ``None`` reads 16 KiB of a local file and 48 KiB of a remote one."""
     coalesce_gap: int | None = None
-    """Ranges with at most this many bytes between them become one request; ``None``: 4 KiB on local files, 1 MiB on
-    remote ones."""
+    """Byte ranges with at most this many bytes between them are read in one request. ``None`` means 4 KiB for local
+    files and 1 MiB for remote ones."""
     use_statistics: bool = True
-    """Prune row groups by the statistics of their column chunks."""
+    """Skip row groups in which the statistics of a column chunk rule out a match with the filter."""
     use_bloom_filters: bool = True
-    """Prune row groups by Bloom filters."""
+    """Skip row groups in which a Bloom filter rules out a match with the filter."""
     use_dictionaries: bool = True
-    """Prune row groups by dictionary pages."""
+    """Skip row groups in which a dictionary page rules out a match with the filter."""
     use_page_index: bool = True
-    """Prune pages by ColumnIndex, and read those that are left by OffsetIndex."""
+    """Skip pages in which the ColumnIndex rules out a match with the filter, and find the others by the OffsetIndex."""
     use_threads: bool = True
-    """Read and decode column chunks side by side."""
+    """Read and decode column chunks in parallel."""
     coerce_int96_timestamp_unit: TimeUnit = "ns"
-    """Unit in which INT96 timestamps are read: ``s ms us ns``. Nanoseconds in 64 bits reach from 1677 to 2262 only;
-    instants beyond wrap around."""
+    """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover the
+    years 1677 to 2262. Timestamps outside of them wrap around."""
     read_dictionary: Names = ()
-    """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays, without spelling their values out."""
+    """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays."""
     use_arrow_schema: bool = True
-    """Restore what ``ARROW:schema`` says beyond the file's own schema. It is a hint: what does not fit is ignored."""
+    """Restore Arrow types and metadata from a stored Arrow schema (``ARROW:schema``). Parts of it that do not fit the
+    Parquet schema are ignored."""
     binary_columns: Names = ()
-    """Text columns (dotted paths; a group's path for all text below it) to read as binary: their bytes are not
-    checked to be UTF-8, and filters compare them with bytes."""
+    """Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their bytes
+    are not checked to be UTF-8, and filters compare them with bytes."""
     limits: Limits = DEFAULT_LIMITS
-    """What a file may make the reader allocate, nest or count, at most: :class:`pyparq.Limits`."""
+    """Limits on the memory, nesting and counts that a file may demand: :class:`pyparq.Limits`."""
     decryption: DecryptionProperties | None = None
-    """Keys of an encrypted file: :class:`pyparq.DecryptionProperties`."""
+    """Keys to decrypt an encrypted file: :class:`pyparq.DecryptionProperties`."""
 
     def __post_init__(self) -> None:
         if self.tail_size is not None:

@@ -60,9 +60,9 @@ class Batch(Tabular):
 
     @property
     def schema(self) -> Schema:
-        """Names and types; :class:`SchemaError` for a batch that was made without."""
+        """Names and types of the columns. Raises :class:`SchemaError` for a batch that was made without a schema."""
         if self._schema is None:
-            raise SchemaError("this batch has no schema of its own: put it into a Table with one")
+            raise SchemaError("this batch has no schema. Put it into a Table that has one")
         return self._schema
 
     @schema.setter
@@ -71,7 +71,7 @@ class Batch(Tabular):
 
     @property
     def has_schema(self) -> bool:
-        """``False`` for a batch that was made of columns alone."""
+        """``False`` for a batch that was made without a schema."""
         return self._schema is not None
 
     def _parts(self) -> list[Part]:
@@ -109,7 +109,7 @@ class Batch(Tabular):
         return Batch([shifted(c, offset, length) for c in self.columns], length, self._schema)
 
     def to_batches(self, max_chunksize: int | None = None) -> list[Batch]:
-        """The rows in batches of at most ``max_chunksize``, sharing all buffers."""
+        """The rows in batches of at most ``max_chunksize`` rows, sharing all buffers."""
         return self.to_table().to_batches(max_chunksize)
 
     @classmethod
@@ -129,7 +129,7 @@ class Batch(Tabular):
         return Table(self.schema, [self])
 
     def to_arrow(self) -> pyarrow.RecordBatch:
-        """A ``pyarrow.RecordBatch`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""
+        """A ``pyarrow.RecordBatch`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
         return _pyarrow().record_batch(_BatchAsItIs(self))
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
@@ -147,11 +147,11 @@ class Batch(Tabular):
 
 
 class Table(Tabular):
-    """Decoded rows: ``schema`` and record ``batches``.
+    """Decoded rows: a ``schema`` and record ``batches``.
 
-    Anything that speaks the Arrow PyCapsule interface takes a table as it is
-    (``pyarrow.table(t)``, ``polars.DataFrame(t)``, ``duckdb.sql("from t")``). Raises :class:`SchemaError` for a batch
-    with more or fewer columns than the schema.
+    Libraries that support the Arrow PyCapsule interface take a table directly: ``pyarrow.table(t)``,
+    ``polars.DataFrame(t)``, ``duckdb.sql("from t")``. Raises :class:`SchemaError` for a batch with more or fewer
+    columns than the schema.
     """
 
     __slots__ = ("batches", "schema")
@@ -161,7 +161,9 @@ class Table(Tabular):
         given = list(batches)
         for batch in given:
             if not isinstance(batch, Batch):
-                raise OptionError(f"a table is made of batches, not of a {type(batch).__name__}: see from_batches()")
+                raise OptionError(
+                    f"Table() takes pyparq batches, not a {type(batch).__name__}. Use Table.from_batches()"
+                )
             check_columns(schema, batch.columns)
         self.schema = schema
         self.batches = [b if b._schema is schema else Batch(b.columns, b.num_rows, schema) for b in given]
@@ -187,8 +189,8 @@ class Table(Tabular):
         return list(self)
 
     def to_batches(self, max_chunksize: int | None = None) -> list[Batch]:
-        """The rows in batches of at most ``max_chunksize`` (those of :attr:`batches` when ``None``), sharing all
-        buffers."""
+        """The rows in batches of at most ``max_chunksize`` rows, sharing all buffers. ``None`` gives
+        :attr:`batches`."""
         if max_chunksize is None:
             return list(self.batches)
         if isinstance(max_chunksize, bool) or not isinstance(max_chunksize, int) or max_chunksize < 1:
@@ -201,10 +203,11 @@ class Table(Tabular):
 
     @classmethod
     def from_batches(cls, batches: Iterable[Any], schema: Any = None) -> Table:
-        """A table of record batches (ours, or any that speak Arrow), over their buffers.
+        """A table of record batches (pyparq's, or others that support the Arrow interface), sharing their buffers.
 
-        They have one schema: ``schema``, or the first one's; metadata is the first one's. Raises :class:`SchemaError`,
-        which names the column, where they differ, and :class:`DataError` where there are neither batches nor a schema.
+        All must have the same schema: ``schema``, or that of the first batch. Metadata comes from the first. Raises
+        :class:`SchemaError`, which names the column, if they differ, and :class:`DataError` if there are no batches and
+        no schema.
         """
         from pyparq.ingest.tables import as_schema, from_arrow
 
@@ -213,41 +216,43 @@ class Table(Tabular):
 
     @classmethod
     def concat(cls, tables: Iterable[Tabular]) -> Table:
-        """The rows of several tables or batches, one after another, over the same buffers.
+        """The rows of several tables or batches, one after another, sharing their buffers.
 
-        They have the same columns in the same order, of one type each; where one has text or lists beyond 2 GiB, all
-        get its wider offsets. Raises :class:`SchemaError`, which names the column, where they differ, and
-        :class:`DataError` where there is none at all.
+        All must have the same columns in the same order, with the same types. If one has 64-bit offsets for its text or
+        lists, all get them. Raises :class:`SchemaError`, which names the column, if they differ, and
+        :class:`DataError` if the list is empty.
         """
         if isinstance(tables, Tabular) or not isinstance(tables, Iterable):
             raise OptionError("concat() takes a list of tables or batches")
         given = list(tables)
         for one in given:
             if not isinstance(one, Tabular):
-                raise OptionError(f"concat() takes tables and batches, not a {type(one).__name__}: see from_arrow()")
+                raise OptionError(
+                    f"concat() takes tables and batches, not a {type(one).__name__}. Use from_arrow() first"
+                )
         return cls._joined(given, None, "table")
 
     @classmethod
     def _joined(cls, given: list[Tabular], schema: Schema | None, what: str) -> Table:
         if not given and schema is None:
-            raise DataError("no tables to join: nothing says what the columns are")
+            raise DataError("there are no tables or batches to join and no schema, so the columns are not known")
         joined = joined_schema(schema, [one.schema for one in given], what)
         batches = [Batch(list(columns), rows) for one in given for columns, rows in one._parts()]
         return Table(*widen_columns(joined, batches))
 
     def to_arrow(self) -> pyarrow.Table:
-        """A ``pyarrow.Table`` over the same buffers; :class:`UnsupportedError` where pyarrow is not installed."""
+        """A ``pyarrow.Table`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
         return _pyarrow().table(_AsItIs(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self.schema, self.batches)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """A pandas DataFrame; :class:`UnsupportedError` where pandas is not installed.
+        """A pandas DataFrame. Raises :class:`UnsupportedError` without pandas.
 
-        Converted by pyarrow, as pandas itself does it, or by the same rules (:mod:`pyparq.frame`) without pyarrow and
-        for what it does not convert (lists of string views; dates and times that Python's cannot be).
-        ``pandas`` metadata, where the table has it, brings the index back; where it makes no sense it is ignored.
+        pyarrow converts the table if it is installed. Otherwise, and for values that pyarrow cannot convert (lists of
+        string views; dates and times outside the range of Python's), pyparq converts it by the same rules.
+        If the table has ``pandas`` metadata, the index is restored from it. Invalid metadata is ignored.
         ``options`` are those of ``pyarrow.Table.to_pandas`` and need pyarrow.
         """
         if find_spec("pandas") is None:
@@ -274,8 +279,8 @@ class Table(Tabular):
             return table.replace_schema_metadata(rest).to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
-        """A polars DataFrame over the same buffers (but for list views, which polars cannot take);
-        :class:`UnsupportedError` where polars is not installed."""
+        """A polars DataFrame over the same buffers. List views are copied, as polars does not support them. Raises
+        :class:`UnsupportedError` without polars."""
         try:
             import polars as pl
         except ImportError:
@@ -303,7 +308,7 @@ def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
 
 def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
     if array.null_count > 0:
-        raise DataError("a record batch with null rows")
+        raise DataError("the record batch has null rows: a row of a table cannot be null")
     columns = [column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
     if array.offset:
         columns = [shifted(c, array.offset, array.length) for c in columns]

@@ -1,4 +1,4 @@
-"""What tables and batches have in common: columns by name, parts, comparison, conversion, a preview."""
+"""The common base of tables and batches: columns by name, slices, comparison, conversion, preview."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Tabular:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by all buffers; a slice counts the buffers it shares as a whole."""
+        """Bytes held by all buffers. Buffers that a slice shares count in full."""
         return sum(bytes_held(column) for columns, _ in self._parts() for column in columns)
 
     def __len__(self) -> int:
@@ -103,9 +103,9 @@ class Tabular:
         return self.column(key)
 
     def column(self, key: str | int) -> ChunkedArray:
-        """A column by its name, or by its number from 0 (or -1, the last), sharing all buffers.
+        """One column, by name or by number, sharing all buffers. Numbers count from 0; -1 is the last column.
 
-        Raises :class:`ColumnNotFoundError` where there is none, and for a name that several have.
+        Raises :class:`ColumnNotFoundError` if there is no such column, or if several have the name.
         """
         k = self._place(key)
         return ChunkedArray(self.schema.fields[k], [columns[k] for columns, _ in self._parts()])
@@ -120,16 +120,16 @@ class Tabular:
         if isinstance(key, str):
             return self.schema.index(key)
         if isinstance(key, bool) or not hasattr(key, "__index__"):
-            raise OptionError(f"a column is named by a string or a number, not by {key!r}; select() takes several")
+            raise OptionError(f"a column is given by name or number, not by {key!r}. Use select() for several columns")
         k, count = index(key), self.num_columns
         if not -count <= k < count:
-            raise ColumnNotFoundError(f"no column {k}: there are {count}, counted from 0")
+            raise ColumnNotFoundError(f"there is no column {k}: the table has {count} columns, counted from 0")
         return k % count
 
     def select(self, columns: Iterable[str | int]) -> Self:
         """These columns (names, or numbers from 0), in this order, sharing all buffers.
 
-        Raises :class:`ColumnNotFoundError` where there is none, and for a name that several have.
+        Raises :class:`ColumnNotFoundError` if there is no such column, or if several have the name.
         """
         if isinstance(columns, str | int) or not isinstance(columns, Iterable):
             raise OptionError(f"select() takes a list of names; did you mean [{columns!r}]?")
@@ -138,11 +138,11 @@ class Tabular:
         return self._of(schema, [([columns[k] for k in places], rows) for columns, rows in self._parts()])
 
     def rename(self, names: Mapping[Any, str] | Sequence[str]) -> Self:
-        """The same columns under other names: ``{old: new}`` (an old one may be a number), or a list of all
-        names.
+        """The same columns under other names. ``names`` is a dict ``{old: new}``, where an old name may be a column
+        number, or a list of all names.
 
-        Raises :class:`ColumnNotFoundError` for an old name that no column has, and :class:`SchemaError` for a new
-        name that another column has too, or a list of the wrong length.
+        Raises :class:`ColumnNotFoundError` for an old name that no column has. Raises :class:`SchemaError` for a new
+        name that another column also has, or a list of the wrong length.
         """
         fields = self.schema.fields
         if isinstance(names, Mapping):
@@ -150,16 +150,16 @@ class Tabular:
         elif isinstance(names, str) or not isinstance(names, Sequence):
             raise OptionError(f"rename() takes a dict of old names to new ones, or a list of all names, not {names!r}")
         elif len(names) != len(fields):
-            raise SchemaError(f"{len(names)} names for {len(fields)} columns")
+            raise SchemaError(f"rename() got {len(names)} names for {len(fields)} columns")
         else:
             changed = dict(enumerate(names))
         for new in changed.values():
             if not isinstance(new, str):
-                raise OptionError(f"a column name is a string, not {new!r}")
+                raise OptionError(f"a column name must be a string, not {new!r}")
         made = [changed.get(k, field.name) for k, field in enumerate(fields)]
         twice = next((new for k, new in changed.items() if new != fields[k].name and made.count(new) > 1), None)
         if twice is not None:
-            raise SchemaError(f"two columns would be called {twice!r}")
+            raise SchemaError(f"two columns would have the name {twice!r}")
         schema = replace(self.schema, fields=tuple(replace(f, name=n) for f, n in zip(fields, made, strict=True)))
         return self._of(schema, self._parts())
 
@@ -208,7 +208,9 @@ class Tabular:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         # Without this, numpy and pandas would take the columns for rows.
-        raise UnsupportedError("a table is no single array: take to_numpy(name) for a column, or to_pandas()")
+        raise UnsupportedError(
+            "a table cannot be converted to a single array. Use to_numpy(name) for one column, or to_pandas()"
+        )
 
     def __arrow_c_schema__(self) -> object:
         return schema_to_nanoarrow(for_anybody(self.schema, [])[0]).__arrow_c_schema__()
@@ -225,11 +227,12 @@ class Tabular:
         return self.column(name).to_numpy()
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        """Column name to list of Python objects; :class:`ColumnNotFoundError` where a name stands for several."""
+        """A dict of column names to lists of Python objects. Raises :class:`ColumnNotFoundError` if a name is
+        repeated."""
         return {name: self.column(k).to_pylist() for k, name in enumerate(self._unique_names())}
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """One dict per row; :class:`ColumnNotFoundError` where a name stands for several columns."""
+        """A list of dicts, one per row. Raises :class:`ColumnNotFoundError` if several columns have the same name."""
         names = self._unique_names()
         rows: list[dict[str, Any]] = []
         for columns, num_rows in self._parts():
@@ -251,11 +254,11 @@ class Tabular:
 
     @classmethod
     def from_arrow(cls, data: Any, schema: Any = None) -> Self:
-        """Of anything that speaks Arrow (pyarrow, polars, DuckDB, nanoarrow, ...), over its buffers.
+        """Make one from Arrow data (pyarrow, polars, DuckDB, nanoarrow, ...), sharing its buffers.
 
-        ``schema`` (what :func:`pyparq.write_table` takes) matches the columns by name and casts where that is exact;
-        types without a plain layout, such as dictionaries, are then laid out. Raises :class:`DataError` for what cannot
-        be read.
+        ``schema``, as in :func:`pyparq.write_table`, matches columns by name and casts them where no value changes.
+        Types without a plain layout, such as dictionaries, are then decoded. Raises :class:`DataError` for data that
+        cannot be read.
         """
         from pyparq.ingest.tables import from_arrow
 
@@ -263,26 +266,28 @@ class Tabular:
 
     @classmethod
     def from_pandas(cls, frame: Any, schema: Any = None) -> Self:
-        """Of a pandas DataFrame; an index other than the default one becomes columns."""
+        """Make one from a pandas DataFrame. An index other than the default one becomes columns."""
         from pyparq.ingest.tables import from_pandas
 
         return cls._of(*from_pandas(frame, schema))
 
     @classmethod
     def from_polars(cls, frame: Any, schema: Any = None) -> Self:
-        """Of a polars DataFrame, over its buffers."""
+        """Make one from a polars DataFrame, sharing its buffers."""
         return cls.from_arrow(frame, schema)
 
     @classmethod
     def from_pydict(cls, columns: Mapping[str, Any], schema: Any = None) -> Self:
-        """Of a dict of column names to lists, numpy arrays or Arrow arrays; types are inferred without ``schema``."""
+        """Make one from a dict of column names to lists, numpy arrays or Arrow arrays. Without ``schema``, types are
+        inferred."""
         from pyparq.ingest.tables import from_columns
 
         return cls._of(*from_columns(columns, schema))
 
     @classmethod
     def from_pylist(cls, rows: Sequence[Mapping[str, Any]], schema: Any = None) -> Self:
-        """Of a list of dicts, one per row; types are inferred without ``schema``. A missing key is a null."""
+        """Make one from a list of dicts, one per row. A missing key is a null. Without ``schema``, types are
+        inferred."""
         from pyparq.ingest.tables import from_rows
 
         return cls._of(*from_rows(rows, schema))
@@ -309,7 +314,7 @@ def _alike(a: object, b: object) -> bool:
 def check_columns(schema: Schema, columns: Sequence[Column]) -> None:
     """Raise :class:`SchemaError` unless there is one column for every field."""
     if len(columns) != len(schema):
-        raise SchemaError(f"{len(columns)} columns for a schema of {len(schema)}")
+        raise SchemaError(f"the batch has {len(columns)} columns, but the schema has {len(schema)}")
 
 
 def joined_schema(due: Schema | None, schemas: Sequence[Schema], what: str) -> Schema:
@@ -333,10 +338,10 @@ def _check_same_columns(due: Schema, model: str, found: Schema, who: str) -> Non
 
     for want, have in zip(due, found, strict=False):
         if want.name != have.name:
-            raise SchemaError(f"{who} has {have.name!r} where {model} has {want.name!r}")
+            raise SchemaError(f"{who} has column {have.name!r} where {model} has column {want.name!r}")
         if not same_type(want.type, have.type, offsets=False):
             raise SchemaError(f"column {want.name!r} is {have.type} in {who} and {want.type} in {model}")
     if len(due) > len(found):
         raise SchemaError(f"{who} has no column {due.fields[len(found)].name!r}, which {model} has")
     if len(due) < len(found):
-        raise SchemaError(f"{who} has a column {found.fields[len(due)].name!r}, which {model} has not")
+        raise SchemaError(f"{who} has a column {found.fields[len(due)].name!r}, which {model} does not have")

@@ -88,8 +88,8 @@ def test_help_lists_every_option_with_its_meaning_and_default(name: str) -> None
     text = pydoc.plain(pydoc.render_doc(getattr(pyparq, name)))
     for option in options_of(TAKES[name]):
         assert f"{option.name} = {option.default}" in text
-    assert ("Bytes per data page before compression" in text) == (TAKES[name] == "WriteOptions")
-    assert ("become one request" in text) == (TAKES[name] == "ReadOptions")
+    assert ("Maximum size of a data page before compression" in text) == (TAKES[name] == "WriteOptions")
+    assert ("are read in one request" in text) == (TAKES[name] == "ReadOptions")
 
 
 def test_public_callables_stay_when_every_module_is_imported() -> None:
@@ -132,13 +132,13 @@ UNKNOWN: list[tuple[Any, str]] = [
     (lambda: pyparq.read_table(b"", filter=[("a", "=", 1)]), "did you mean 'filters'?"),
     (lambda: pyparq.read_table(b"", verify_checksum=False), "did you mean 'verify_checksums'?"),
     (lambda: pyparq.read_table(b"", row_group=[0]), "did you mean 'row_groups'?"),
-    (lambda: pyparq.ParquetFile(b"", columns=["a"]), r"give it to read\(\) or scan\(\)"),
-    (lambda: pyparq.ParquetFile(b"", filter=1), r"did you mean 'filters'\? it is not for opening a file"),
+    (lambda: pyparq.ParquetFile(b"", columns=["a"]), r"Give it to read\(\) or scan\(\)"),
+    (lambda: pyparq.ParquetFile(b"", filter=1), r"did you mean 'filters'\? it is not an option for opening a file"),
     (lambda: pyparq.read_table(b"", memory_mapp=True), "did you mean 'memory_map'.*leave it out"),
     (lambda: pyparq.write_table({"a": [1]}, "f", compresion="zstd"), "did you mean 'compression'"),
     (lambda: pyparq.write_table({"a": [1]}, "f", schem=None), "did you mean 'schema'"),
-    (lambda: pyparq.write_table({"a": [1]}, "f", partition_cols=["a"]), "split the rows and call write_table for each"),
-    (lambda: pyparq.ParquetWriter("f", None, partition_by=["a"]), "split the rows and call write_table for each"),
+    (lambda: pyparq.write_table({"a": [1]}, "f", partition_cols=["a"]), "Split the rows and call write_table for each"),
+    (lambda: pyparq.ParquetWriter("f", None, partition_by=["a"]), "Split the rows and call write_table for each"),
 ]
 
 

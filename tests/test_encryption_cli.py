@@ -64,7 +64,7 @@ def test_every_command_takes_keys(file: Path, keys: Path, command: tuple[str, ..
     assert "--keys" in without.output
     other = run(name, file, *rest, "--keys", keys, "--aad-prefix", "q")
     assert other.exit_code == 1
-    assert "AAD prefix b'p', not b'q'" in other.output
+    assert "AAD prefix b'p', but b'q' was given" in other.output
 
 
 def test_pages_are_those_of_the_plain_file(file: Path, keys: Path, tmp_path: Path) -> None:

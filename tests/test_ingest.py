@@ -558,7 +558,7 @@ def test_ragged_columns() -> None:
         table({"a": "text"})
     with pytest.raises(DataError, match="must be strings"):
         table({1: [1]})
-    with pytest.raises(DataError, match="two columns are called 'a'"):
+    with pytest.raises(DataError, match="two columns have the name 'a'"):
         table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]))
 
 

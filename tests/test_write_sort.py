@@ -176,28 +176,28 @@ def test_a_claimed_order_is_checked(values: list[Any], claim: Any, row: int | No
         file = write({"k": values}, sorting_columns=[claim])
         assert len(file.meta.row_groups[0].sorting_columns) == 1
         return
-    with pytest.raises(DataError, match=rf"row {row} is out of the order that sorting_columns claims \(k"):
+    with pytest.raises(DataError, match=rf"row {row} is not in the order that sorting_columns declares \(k"):
         write({"k": values}, sorting_columns=[claim])
 
 
 def test_a_claim_is_about_each_row_group() -> None:
     data = {"k": [1, 2, 3, 1, 2, 3], "j": [1, 2, 3, 6, 5, 4]}
     write(data, sorting_columns="k", row_group_size=3)
-    with pytest.raises(DataError, match="row 3 is out"):
+    with pytest.raises(DataError, match="row 3 is not in the order"):
         write(data, sorting_columns="k")
-    with pytest.raises(DataError, match="row 4 is out"):
+    with pytest.raises(DataError, match="row 4 is not in the order"):
         write(data, sorting_columns=["j"], row_group_size=3)
     writer = pyparq.ParquetWriter(io.BytesIO(), sorting_columns=["j"], row_group_size=3)
     for k in range(5):
         writer.write({name: [values[k]] for name, values in data.items()})
-    with pytest.raises(DataError, match="row 4 is out"):
+    with pytest.raises(DataError, match="row 4 is not in the order"):
         writer.write({name: [values[5]] for name, values in data.items()})
 
 
 def test_a_claim_over_two_keys() -> None:
     data = {"a": [1, 1, 1, 2, 2], "b": ["x", "y", "y", "a", "b"]}
     write(data, sorting_columns=["a", "b"])
-    with pytest.raises(DataError, match=r"row 1 is out.*a, b descending"):
+    with pytest.raises(DataError, match=r"row 1 is not in the order.*a, b descending"):
         write(data, sorting_columns=["a", ("b", "descending")])
 
 

@@ -29,7 +29,7 @@ def test_a_writer_that_is_dropped_says_so(tmp_path: Path) -> None:
     path.write_bytes(b"old")
     writer = pyparq.ParquetWriter(path)
     writer.write(ROWS)
-    with pytest.warns(ResourceWarning, match=r"unclosed writer of '.*t\.parquet'") as caught:
+    with pytest.warns(ResourceWarning, match=r"the writer of '.*t\.parquet' was not closed") as caught:
         del writer
     assert caught[0].filename == __file__
     assert (names(tmp_path), path.read_bytes()) == (["t.parquet"], b"old")
@@ -49,14 +49,14 @@ def test_so_does_one_that_the_garbage_collector_finds(tmp_path: Path) -> None:
     cycle: list[Any] = [pyparq.ParquetWriter(tmp_path / "t.parquet")]
     cycle.append(cycle)
     del cycle
-    with pytest.warns(ResourceWarning, match="unclosed writer"):
+    with pytest.warns(ResourceWarning, match="was not closed"):
         gc.collect()
     assert names(tmp_path) == []
 
 
 def test_the_warning_has_the_writer_for_tracemalloc(tmp_path: Path) -> None:
     writer = pyparq.ParquetWriter(tmp_path / "t.parquet")
-    with pytest.warns(ResourceWarning, match="unclosed writer") as caught:
+    with pytest.warns(ResourceWarning, match="was not closed") as caught:
         del writer
     assert type(caught[0].source) is pyparq.ParquetWriter
 

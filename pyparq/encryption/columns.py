@@ -37,7 +37,7 @@ def find_among(leaves: Sequence[ColumnName]) -> Find:
     def find(name: ColumnName) -> Path | None:
         fits = [path for path in known if name in (path, ".".join(path))]
         if len(fits) > 1:
-            raise ColumnNotFoundError(f"{name!r} may be any of {len(fits)} columns: give a tuple, one of {fits}")
+            raise ColumnNotFoundError(f"{name!r} fits {len(fits)} columns. Give the path as a tuple, one of {fits}")
         return fits[0] if fits else None
 
     return find

@@ -73,7 +73,7 @@ class EncryptionConfiguration:
         if not isinstance(self.column_keys, Mapping):
             raise OptionError("column_keys must map names of master keys to lists of columns")
         if self.uniform_encryption == bool(self.column_keys):
-            raise OptionError("give column_keys or uniform_encryption=True, one of the two")
+            raise OptionError("give either column_keys or uniform_encryption=True")
         for name, columns in self.column_keys.items():
             if not isinstance(name, str):
                 raise OptionError(f"column_keys: the name of a master key is text, not {type(name).__name__}")
@@ -81,7 +81,7 @@ class EncryptionConfiguration:
                 raise OptionError(f"column_keys[{name!r}] must be a list of columns, by name, at least one")
         names = [column for columns in self.column_keys.values() for column in columns]
         if len(set(names)) != len(names):
-            raise OptionError("a column stands twice in column_keys")
+            raise OptionError("column_keys names a column twice")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ ReadSibling = Callable[[str], bytes]
 
 @dataclass(frozen=True, slots=True)
 class EncryptionKey:
-    """A key with what the file says of it: ``metadata`` is stored in the clear, and handed to key retrievers."""
+    """A key with its key metadata. ``metadata`` is stored in the file, unencrypted, and is passed to the key
+    retriever."""
 
     key: bytes = field(repr=False)
     metadata: bytes | None = None
@@ -36,7 +37,7 @@ class EncryptionKey:
         object.__setattr__(self, "metadata", _as_bytes(self.metadata, "key metadata"))
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("keys are not pickled")
+        raise TypeError("an encryption key cannot be pickled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def _by_column(given: Any) -> dict[ColumnName, HeldKey]:
         raise OptionError("column_keys must map column names to keys")
     for name in given:
         if not is_name(name):
-            raise OptionError(f"column_keys must map column names to keys; a name is text, not {type(name).__name__}")
+            raise OptionError(f"column_keys must have names of columns as keys, not {type(name).__name__}")
     return {name: _held(key, f"the key of column {name!r}") for name, key in given.items()}
 
 
@@ -81,7 +82,7 @@ def _as_bytes(given: Any, what: str) -> bytes | None:
     try:
         return given.encode()
     except UnicodeEncodeError:
-        raise OptionError(f"{what} is text that UTF-8 cannot express") from None
+        raise OptionError(f"{what} contains a character that cannot be encoded as UTF-8") from None
 
 
 def _flag(given: Any, what: str) -> bool:
@@ -100,7 +101,9 @@ class _Secretive:
     """Copies share the keys; pickles would spill them."""
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"{type(self).__name__} holds keys and is not pickled: make it where it is used")
+        raise TypeError(
+            f"{type(self).__name__} holds keys and cannot be pickled. Create it in the process that uses it"
+        )
 
     def __copy__(self) -> Self:
         return self
@@ -112,17 +115,17 @@ class _Secretive:
 class EncryptionProperties(_Secretive):
     """How to encrypt a file: ``write_table(..., encryption=EncryptionProperties(footer_key=...))``.
 
-    ``footer_key`` and the values of ``column_keys`` are keys of 16, 24 or 32 bytes, or :class:`EncryptionKey` to store
-    key metadata with them. Without ``column_keys`` every column is encrypted with the footer key. With them, columns
-    that are not named stay in the clear, or are encrypted with the footer key when ``complete_columns`` is true. A name
-    is a path, dotted or as a tuple of names; that of a group stands for all leaves below it.
+    ``footer_key`` and the values of ``column_keys`` are keys of 16, 24 or 32 bytes. Give an :class:`EncryptionKey` to
+    store key metadata with a key. Without ``column_keys``, all columns are encrypted with the footer key. With it, the
+    other columns are not encrypted, unless ``complete_columns`` is true: then the footer key encrypts them. The name of
+    a column is a path, dotted or as a tuple of names. The path of a group means all leaf columns below it.
 
-    ``algorithm``: ``"AES_GCM_V1"``, or ``"AES_GCM_CTR_V1"``, which leaves pages unauthenticated. ``plaintext_footer``:
-    the footer is readable and signed, so that readers without keys can read the columns in the clear. ``aad_prefix``
-    names the file: a reader that supplies it notices when another file was put in its place;
-    ``store_aad_prefix=False`` keeps it out of the file, so that every reader must supply it.
+    ``algorithm``: ``"AES_GCM_V1"``, or ``"AES_GCM_CTR_V1"``, which does not authenticate pages. ``plaintext_footer``:
+    sign the footer instead of encrypting it, so that readers without keys can read the unencrypted columns.
+    ``aad_prefix``: a name for the file. A reader that gives it notices when the file was replaced by another one.
+    ``store_aad_prefix=False`` does not store it in the file, so every reader must give it.
 
-    One object may serve many files; a random identifier tells them apart. Raises :class:`OptionError`.
+    One object may be used for many files, which get different random identifiers. Raises :class:`OptionError`.
     """
 
     def __init__(
@@ -140,7 +143,7 @@ class EncryptionProperties(_Secretive):
         self._columns = None if column_keys is None else _by_column(column_keys)
         self._settle(algorithm, plaintext_footer, aad_prefix, store_aad_prefix, complete_columns)
         if self._columns is not None and not self._columns and not self.complete_columns:
-            raise OptionError("column_keys names no column, so none would be encrypted: leave it out to encrypt all")
+            raise OptionError("column_keys is empty: no column would be encrypted. Leave it out to encrypt all")
         for held in (self._footer, *(self._columns or {}).values()):
             held.key.count_on()
 
@@ -156,10 +159,10 @@ class EncryptionProperties(_Secretive):
             raise OptionError("store_aad_prefix=False needs an aad_prefix")
 
     def keys_for(self, leaves: Sequence[ColumnName], file_name: str, find: Find | None = None) -> FileKeys:
-        """The keys of a new file with these leaf columns. ``find`` tells what names stand for; without it, leaves and
-        groups by their paths.
+        """The keys of a new file with these leaf columns. ``find`` turns the name of a column into its path; without
+        it, names are the paths of leaf columns and groups.
 
-        Raises :class:`ColumnNotFoundError` for a key of a column that is not there, or of one of several.
+        Raises :class:`ColumnNotFoundError` for a key whose column does not exist or is ambiguous.
         """
         if self._columns is None:
             return FileKeys(self._footer, dict.fromkeys(leaves))
@@ -184,14 +187,17 @@ class DecryptionProperties(_Secretive):
     """How to decrypt a file: ``read_table(..., decryption=DecryptionProperties(footer_key=...))``.
 
     ``footer_key``: the key that encrypts or signs the footer. ``column_keys``: keys by column, named as in
-    :class:`EncryptionProperties`. ``key_retriever``: called with the key metadata of a key that was not given (bytes),
-    returns the key. ``aad_prefix``: must be the file's own; needed where the file does not store it.
+    :class:`EncryptionProperties`. ``key_retriever``: a function that takes key metadata (bytes) and returns the key. It
+    is called for keys that were not given. ``aad_prefix``: the AAD prefix of the file. It is needed when the file does
+    not store it, and must match when it does.
 
-    ``check_footer_integrity``: with a plaintext footer, refuse the file when its signature cannot be checked because
-    the footer key is not there (``None``, the default, warns; ``False`` is silent and checks nothing).
-    ``allow_plaintext_files``: also read files that are not encrypted. ``algorithm``: refuse files of another one.
+    ``check_footer_integrity``: what to do about a signed plaintext footer. ``True`` refuses the file when the signature
+    cannot be checked because the footer key is missing. ``None``, the default, warns instead. ``False`` neither checks
+    nor warns. ``allow_plaintext_files``: also read files that are not encrypted. ``algorithm``: refuse files encrypted
+    with another algorithm.
 
-    Keys may be missing: what they encrypt then cannot be read, the rest can. Raises :class:`OptionError`.
+    Keys may be missing. The parts of the file that they encrypt cannot be read then; all other parts can. Raises
+    :class:`OptionError`.
     """
 
     def __init__(
@@ -210,7 +216,7 @@ class DecryptionProperties(_Secretive):
             name: held.key for name, held in _by_column({} if column_keys is None else column_keys).items()
         }
         if key_retriever is not None and not callable(key_retriever):
-            raise OptionError("key_retriever must be a function of the key metadata")
+            raise OptionError("key_retriever must be a function that takes key metadata and returns a key")
         self._retriever = key_retriever
         self.aad_prefix = _as_bytes(aad_prefix, "aad_prefix") or None
         if check_footer_integrity is not None:
@@ -220,7 +226,7 @@ class DecryptionProperties(_Secretive):
         self.algorithm = None if algorithm is None else check_algorithm(algorithm)
 
     def for_file(self, file_name: str, read_sibling: ReadSibling) -> DecryptionProperties:
-        """What to use for one file."""
+        """The properties to use for one file."""
         return self
 
     def footer_key(self, metadata: bytes | None) -> DataKey | None:
@@ -228,13 +234,14 @@ class DecryptionProperties(_Secretive):
         return self._footer or self._retrieved(metadata, "the footer")
 
     def column_keys(self, find: Find) -> dict[tuple[str, ...], DataKey]:
-        """The keys that were given, by the paths of a file's leaves and groups; those of other columns are left out.
+        """The given keys by the paths of the file's leaf columns and groups. Keys of columns not in the file are left
+        out.
 
-        Raises :class:`ColumnNotFoundError` for a name that may be any of several."""
+        Raises :class:`ColumnNotFoundError` for a name that fits several columns."""
         return {path: key for name, key in self._columns.items() if (path := find(name)) is not None}
 
     def column_key(self, name: str, metadata: bytes | None) -> DataKey | None:
-        """The key of a leaf with a key of its own that was not given; ``None`` when it cannot be retrieved."""
+        """The key of a leaf column whose own key was not given; ``None`` when it cannot be retrieved."""
         return self._retrieved(metadata, f"column {name!r}")
 
     def _retrieved(self, metadata: bytes | None, what: str) -> DataKey | None:

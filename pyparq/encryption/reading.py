@@ -288,7 +288,9 @@ class EncryptedFile:
             return
         footer, signature = signed[:-SIGNATURE], signed[-SIGNATURE:]
         if len(signed) <= SIGNATURE or not self._footer_key.verify(footer, signature, footer_aad(self._file_aad)):
-            raise EncryptionError("the footer does not match its signature: another key or AAD, or altered bytes")
+            raise EncryptionError(
+                "the footer does not match its signature: the key or AAD is wrong, or the footer was changed"
+            )
         self._verified = True
 
     # ---- columns
@@ -362,12 +364,16 @@ def _aad_prefix(properties: DecryptionProperties | None, stored: Any) -> bytes:
     in_file: bytes | None = stored.aad_prefix or None
     if in_file is not None:
         if given not in (None, in_file):
-            raise EncryptionError(f"the file has the AAD prefix {short(in_file)}, not {given!r}: it is another file")
+            raise EncryptionError(
+                f"the file has the AAD prefix {short(in_file)}, but {given!r} was given: it is another file"
+            )
         return in_file
     if stored.supply_aad_prefix:
         if given is None and properties is not None:
-            raise EncryptionError("the file needs an AAD prefix that it does not hold: give aad_prefix")
+            raise EncryptionError("the file needs an AAD prefix and does not store it. Give aad_prefix")
         return given or b""
     if given is not None:
-        raise EncryptionError(f"the file was written without an AAD prefix, not with {given!r}: it is another file")
+        raise EncryptionError(
+            f"the file was written without an AAD prefix, but {given!r} was given: it is another file"
+        )
     return b""

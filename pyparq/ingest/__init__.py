@@ -209,7 +209,7 @@ def _conform(batch: Batch, schema: Schema, order: list[int]) -> Batch:
 def _check_names(names: Sequence[str]) -> None:
     if len(set(names)) != len(names):
         twice = next(n for i, n in enumerate(names) if n in names[:i])
-        raise DataError(f"two columns are called {twice!r}; rename one", column=twice)
+        raise DataError(f"two columns have the name {twice!r}. Rename one", column=twice)
 
 
 def _order(names: Sequence[str], schema: Schema) -> list[int]:
@@ -317,7 +317,7 @@ def _chained(
         first = next(items)
     except StopIteration:
         if schema is None:
-            raise DataError("no data and no schema: nothing says what the columns are; give schema=") from None
+            raise DataError("there is no data and no schema, so the columns are not known. Give schema=") from None
         return schema, iter([])
     found, batches = ingest(first, schema, source)
     return found, _chain(batches, items, found, told=schema is not None)

@@ -35,7 +35,7 @@ def columns_from_pandas(frame: Any) -> dict[str, Any]:
     for k, label in enumerate(frame.columns):
         name = text_of(label)
         if name in columns:
-            raise DataError(f"two columns are called {name!r}; rename one", column=name)
+            raise DataError(f"two columns have the name {name!r}. Rename one", column=name)
         columns[name] = column_values(frame.iloc[:, k], name)
     index = frame.index
     if type(index).__name__ == "RangeIndex":

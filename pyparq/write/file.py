@@ -54,16 +54,18 @@ def write_table(
 
     ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
     pandas DataFrame, a dict of numpy arrays or lists, a list of dicts (rows), or an iterable of tables, batches or
-    rows, such as a generator: that is taken piece by piece, so memory stays bounded. ``where``: a path (replaced only
-    when the new file is complete), a URL, a writable binary file object (the file's offsets count from where it
-    stands), or what ``fsspec.open(url, "wb")`` gives. ``schema``: what to write it as. ``storage_options``: for the
-    file system of a URL (docs/urls.md). ``options``: as below, the fields of :class:`pyparq.WriteOptions`.
+    rows, such as a generator. An iterable is written piece by piece, so memory use stays bounded. ``where``: a path, a
+    URL, a writable binary file object, or the result of ``fsspec.open(url, "wb")``. An existing file at a path is
+    replaced only when the new one is complete. With a file object, the offsets in the Parquet file are counted from its
+    current position. ``schema``: the schema to write; without it, types come from the data. ``storage_options``:
+    options for the file system of a URL (docs/urls.md). ``options``: the fields of :class:`pyparq.WriteOptions`,
+    listed below.
 
-    Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written,
-    :class:`OptionError` for options; what was at ``where`` is then untouched.
+    Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written, and
+    :class:`OptionError` for invalid options. A file that exists at ``where`` is then unchanged.
     """
     if isinstance(data, (str, os.PathLike)):
-        raise OptionError(f"write_table takes the data first and then where to write it; {data!r} is no data")
+        raise OptionError(f"write_table() takes the data first and the target second, but {data!r} is not data")
     with ParquetWriter(where, schema, storage_options=storage_options, **options) as writer:
         writer._write(data, None, last=True)
 
@@ -84,16 +86,15 @@ class _State:
 
 
 class ParquetWriter:
-    """Writes a Parquet file as its rows arrive. A context manager: leaving it by an exception discards the file.
+    """Writes a Parquet file in several steps. Use it in a ``with`` statement: an exception discards the file.
 
-    Without ``schema`` the first data written decide it; later data must fit it. Rows gather until a row group is
-    full (``row_group_size`` rows or ``row_group_bytes`` bytes), however many calls they come in. A local target
-    appears under its name only when the file is complete. ``options``: as below, the fields of
-    :class:`pyparq.WriteOptions`.
+    Without ``schema``, the first data written sets the schema. Later data must fit it. Rows of several calls are
+    collected until a row group is full (``row_group_size`` rows or ``row_group_bytes`` bytes). A local file appears
+    under its name only when it is complete. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below.
 
-    A writer that is dropped without being closed discards the file and gives a ``ResourceWarning``; one that is open
-    when the interpreter exits is named on stderr. In a forked child an inherited writer that was open is dead: every
-    call raises :class:`DataError`, and nothing happens to the file.
+    A writer that is garbage-collected without being closed discards the file and gives a ``ResourceWarning``. If a
+    writer is still open when the interpreter exits, a message on stderr names its file. An open writer cannot be used
+    in a forked child process: every call there raises :class:`DataError`, and the file is not touched.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class ParquetWriter:
         check_properties(given.encryption)
         self.options = within_ordinals(given)
         self.metadata: tt.FileMetaData | None = None
-        """What the footer says, once the file is closed."""
+        """The contents of the footer, once the file is closed."""
         self._key_values: dict[str, str | bytes | None] = {}
         self._state: _State | None = None
         self._failed = False
@@ -135,11 +136,11 @@ class ParquetWriter:
     # ---- rows ----------------------------------------------------------------------------------------------------
 
     def write(self, data: Any, row_group_size: int | None = None) -> None:
-        """Append rows: whatever :func:`write_table` takes, generators included. With ``row_group_size`` they get row
-        groups of their own, of that many rows.
+        """Append rows. ``data`` may be anything that :func:`write_table` takes, generators included. With
+        ``row_group_size`` these rows are written as separate row groups of at most that many rows.
 
-        The data may be changed or freed afterwards. Data that does not fit the schema raises and leaves the writer
-        as it was; any later failure makes :meth:`close` refuse.
+        The data may be changed or freed afterwards. Data that does not fit the schema raises an error and leaves the
+        writer unchanged. After any later failure :meth:`close` raises an error and discards the file.
         """
         self._write(data, row_group_size, last=False)
 
@@ -195,7 +196,8 @@ class ParquetWriter:
         self.write(batch, row_group_size)
 
     def flush(self) -> None:
-        """Close the current row group (not while the whole input is being sorted: nothing is settled until close)."""
+        """End the current row group. This does nothing when ``sort_by`` sorts the whole input, which is written on
+        close."""
         self._open_sink()
         state = self._state
         if state is None or state.encoder.sorts_input or not state.rows.num_rows:
@@ -205,21 +207,21 @@ class ParquetWriter:
             state.encoder.settle()
 
     def add_key_value_metadata(self, pairs: Mapping[Any, Any]) -> None:
-        """Set key-value metadata of the file, until it is closed. Keys are text; values text, bytes or None."""
+        """Set key-value metadata of the file before it is closed. Keys are text. Values are text, bytes or ``None``."""
         self._check_process()
         try:
             given = dict(pairs)
         except (TypeError, ValueError):
-            raise OptionError(f"key-value metadata is a dict of keys and values, not {pairs!r}") from None
+            raise OptionError(f"key-value metadata must be a dict, not {pairs!r}") from None
         for key, value in given.items():
             if self.metadata is not None:
-                raise DataError("the file is closed: its metadata is written")
+                raise DataError("the file is closed, so its metadata cannot be changed")
             self._key_values[text_key(key)] = text_value(key, value)
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Write what is left and the footer, and let the file appear. Closing twice does nothing."""
+        """Write the remaining rows and the footer, and put the file in place. A second call does nothing."""
         self._check_process()
         sink = self._sink
         if sink is None:
@@ -228,7 +230,7 @@ class ParquetWriter:
             if self._failed:
                 raise DataError("an earlier write failed, so the file is discarded", file=sink.name)
             if self._state is None:
-                raise DataError("nothing was written and no schema was given", file=sink.name)
+                raise DataError("the file has no schema: nothing was written and no schema was given", file=sink.name)
             with located(file=sink.name):
                 self._finish(self._state)
             self._commit(sink, self._state.encryption.material)
@@ -406,5 +408,7 @@ def _schema_of(given: Any) -> Schema:
 
         return schema_from_arrow(given)
     if isinstance(given, (str, os.PathLike)):
-        raise OptionError(f"ParquetWriter takes where to write first and then the schema; {given!r} is no schema")
-    raise OptionError(f"a schema is a pyparq.schema, a dict of names to types, or an Arrow schema, not {given!r}")
+        raise OptionError(
+            f"ParquetWriter() takes the target first and the schema second, but {given!r} is not a schema"
+        )
+    raise OptionError(f"schema must be a pyparq.schema, a dict of names to types or an Arrow schema, not {given!r}")

@@ -108,7 +108,7 @@ class FileLayout:
         parts = self._encryption.seal_footer(footer)
         size = sum(memoryview(part).nbytes for part in parts)
         if size >= 1 << 32:
-            raise DataError(f"a footer of {size} bytes; its length must fit 32 bits")
+            raise DataError(f"the footer has {size} bytes, but its length must fit in 32 bits")
         self._sink.write([*parts, size.to_bytes(4, "little"), self._encryption.magic])
         return footer
 

@@ -128,7 +128,9 @@ class PageWriter:
         body = self._seal(of_body, body, page)
         header.compressed_page_size = stored = sum(map(_size, body))
         if max(stored, header.uncompressed_page_size) >= 1 << 31:
-            raise DataError("a page of 2 GiB or more", page=page if page >= 0 else "dictionary")
+            raise DataError(
+                "the page has 2 GiB or more; a page must be smaller", page=page if page >= 0 else "dictionary"
+            )
         if self.checksum:
             header.crc = _crc(body)
         head = self._seal(of_header, [serialize(header)], page)

@@ -222,13 +222,15 @@ def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
     pairs: list[tuple[Node, SortKey]] = []
     for key in keys:
         if isinstance(key.name, int) and not 0 <= key.name < len(tree.leaves):
-            raise OptionError(f"no column {key.name}: there are {len(tree.leaves)}")
+            raise OptionError(
+                f"there is no leaf column {key.name}: there are {len(tree.leaves)} leaf columns, counted from 0"
+            )
         node = tree.leaves[key.name] if isinstance(key.name, int) else tree.find(key.name)
         if not node.is_leaf or node.max_rep or not _sortable(node.type):
             what = node.type.kind if node.is_leaf and not node.max_rep else "nested"
             raise OptionError(f"rows cannot be sorted by {what} values", column=node.dotted)
         if any(node is other for other, _ in pairs):
-            raise OptionError("the column stands twice in the sort order", column=node.dotted)
+            raise OptionError("the sort order names the column twice", column=node.dotted)
         pairs.append((node, key))
     return SortPlan(tuple(pairs), options.sort_scope if sorted_by else "")
 

@@ -33,7 +33,7 @@ def dropped(writer: Unclosed) -> None:
     if sys.is_finalizing():
         _say(name)
     else:
-        text = f"unclosed writer of {name!r}: the file is not complete, what was written is lost"
+        text = f"the writer of {name!r} was not closed: the file is incomplete, its rows are lost"
         warnings.warn(text, ResourceWarning, stacklevel=3, source=writer)
 
 
@@ -47,6 +47,6 @@ def _at_exit() -> None:
 
 
 def _say(name: str) -> None:
-    text = f"pyparq: the writer of {name!r} was still open at exit: the file is not complete, what was written is lost"
+    text = f"pyparq: the writer of {name!r} was still open at exit: the file is incomplete, its rows are lost"
     with suppress(Exception):  # there may be no stderr any more
         print(text, file=sys.stderr, flush=True)
