@@ -56,8 +56,8 @@ class Account:
     def refusal(self, size: int) -> LimitError:
         """What to say to those who need ``size`` more bytes."""
         return LimitError(
-            f"the read holds {self.used} decoded bytes and needs at least {size} more: more than limits.max_memory "
-            f"({self.most}) allows"
+            f"the read holds {self.used} decoded bytes and needs at least {size} more bytes: "
+            f"more than limits.max_memory ({self.most})"
         )
 
     def keep(self) -> None:
