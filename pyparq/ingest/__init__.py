@@ -88,14 +88,7 @@ def ingest(
         found, batches = data.__pyparq_stream__()
         return _conformed(found, batches, schema, source)
     if _is_pandas(data):
-        from pyparq.ingest.pandas import columns_from_pandas, stream_from_pandas
-        from pyparq.ingest.pandas_metadata import pandas_metadata
-
-        stream = stream_from_pandas(data)
-        if stream is None:
-            found, batches = _from_columns(columns_from_pandas(data), schema, source)
-            return replace(found, metadata={**found.metadata, **pandas_metadata(data, found)}), batches
-        return _from_arrow(stream, schema, source)
+        return _from_pandas(data, schema, source)
     if speaks_arrow(data):
         return _from_arrow(data, schema, source)
     if are_rows(data):
@@ -106,6 +99,18 @@ def ingest(
         f"a {type(data).__name__} is not data for a table: give an Arrow table or stream, a DataFrame, "
         "a dict of columns or a list of dicts" + (" (collect() a LazyFrame first)" if _is_lazy(data) else "")
     )
+
+
+def _from_pandas(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
+    """By pandas' own conversion to Arrow; by our rules where pyarrow, which that needs, is not installed."""
+    from pyparq.ingest.pandas import columns_from_pandas, stream_from_pandas
+    from pyparq.ingest.pandas_metadata import pandas_metadata
+
+    stream = stream_from_pandas(data)
+    if stream is not None:
+        return _from_arrow(stream, schema, source)
+    found, batches = _from_columns(columns_from_pandas(data), schema, source)
+    return replace(found, metadata={**found.metadata, **pandas_metadata(data, found)}), batches
 
 
 def _is_lazy(data: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from pyparq import forks
 from pyparq.errors import OptionError
+from pyparq.io.opened import check_opened
 from pyparq.io.owned import Owned
 from pyparq.io.replace import hidden_name, open_target
 from pyparq.io.taken import Appender
@@ -127,11 +128,7 @@ class FileObjectSink(Owned):
     def __init__(self, file: Any) -> None:
         name = getattr(file, "name", None)
         super().__init__(name if isinstance(name, str) else f"<{type(file).__name__}>")
-        if isinstance(file, io.TextIOBase):
-            raise OptionError("the file object is in text mode: open it with open(path, 'wb')", file=self.name)
-        mode = getattr(file, "mode", None)  # not writable(): that of io.RawIOBase says no where nobody defined it
-        if isinstance(mode, str) and mode.startswith("r") and "+" not in mode:
-            raise OptionError("the file object is open for reading only: open it with open(path, 'wb')", file=self.name)
+        check_opened(file, self.name, to_read=False)
         self._file = file
         self._appender = Appender(file, self.name)
         forks.prepare(self)

@@ -22,6 +22,7 @@ import numpy as np
 from pyparq import forks, kernels
 from pyparq.buffers import SMALLEST, pool
 from pyparq.errors import CorruptFileError, OptionError
+from pyparq.io.opened import check_opened
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -183,10 +184,7 @@ class FileObject:
         forks.watch(self)
         name = getattr(file, "name", None)
         self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
-        if isinstance(file, io.TextIOBase):
-            raise OptionError("the file object is in text mode: open it with open(path, 'rb')", file=self.name)
-        if _only_for(file, "wax"):
-            raise OptionError("the file object is open for writing only: open it with open(path, 'rb')", file=self.name)
+        check_opened(file, self.name, to_read=True)
         with self._lock:
             try:
                 file.seek(0, io.SEEK_END)
@@ -245,13 +243,6 @@ class FileObject:
 
     def close(self) -> None:
         self._closed = True
-
-
-def _only_for(file: Any, modes: str) -> bool:
-    """Whether a file object says that it was opened in one of these modes alone. Others are tried: what an object of
-    somebody's own says by ``readable()`` is most often the default of :class:`io.RawIOBase`, which is no."""
-    mode = getattr(file, "mode", None)
-    return isinstance(mode, str) and mode[:1] in tuple(modes) and "+" not in mode
 
 
 def _is_plain(file: Any) -> bool:
