@@ -176,8 +176,11 @@ def take(column: Column, rows: Int64Array) -> Column:
         return _take_list(column, rows, mask)
     if type_.is_binary_like:
         offsets, data = take_binary(np.ascontiguousarray(column.offsets()), _data(column), rows)
-        return binary_column(type_, offsets, data, mask)
-    return fixed_column(type_, column.values()[rows], mask)
+        taken = binary_column(type_, offsets, data, mask)
+    else:
+        taken = fixed_column(type_, column.values()[rows], mask)
+    taken.dictionary = column.dictionary  # that the values were spelled out from
+    return taken
 
 
 def _data(column: Column) -> npt.NDArray[np.uint8]:

@@ -358,9 +358,9 @@ def prefix_at_length(footer: tt.FileMetaData) -> None:
     ("change", "message"),
     [
         (exchange_metadata, "column metadata cannot be decrypted"),
-        (exchange_groups, "says that it is number 1"),
+        (exchange_groups, "declares a different ordinal, 1"),
         (renumber_groups, "column metadata cannot be decrypted"),
-        (drop_group, "says that it is number 1"),
+        (drop_group, "declares a different ordinal, 1"),
         (falsify_statistics, "lacks its encrypted metadata"),
         (rename_column, "encryption is that of 'c'"),
         (rename_at_length, r"encryption is that of 'c{100}'\.\.\."),

@@ -297,7 +297,7 @@ def test_in_sql(text: str, expression: Expression) -> None:
         found = file.read(["id"], where.parse_where(text, file.schema)).to_pydict()
         assert found == file.read(["id"], expression).to_pydict()
         assert 0 < len(found["id"]) < len(ROWS)
-        with pytest.raises(FilterError, match="no list contains NULL"):
+        with pytest.raises(FilterError, match="NULL equals nothing"):
             where.parse_where("list_contains(l, NULL)", file.schema)
         with pytest.raises(FilterError, match="use == to compare"):
             where.parse_where("list_contains(id, 1)", file.schema)

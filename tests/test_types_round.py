@@ -126,6 +126,19 @@ def nested(draw: st.DrawFn, rows: int, depth: int) -> pa.Array:
     return made.from_arrays(pa.array(edges, width), items, type=list_type)
 
 
+def test_ordered_categories_within_list_views() -> None:
+    """Items of list views are gathered: they still know the dictionary that they come from."""
+    entries = pa.DictionaryArray.from_arrays(pa.array([None, 1, 0], pa.int8()), ["b", "a", "unused"], ordered=True)
+    type_ = pa.list_view(pa.field("item", entries.type))
+    views = pa.ListViewArray.from_arrays(
+        pa.array([1, 0], pa.int32()), pa.array([2, 2], pa.int32()), entries, type=type_
+    )
+    table = pa.table({"x": views})
+    found = pyparq.read_table(written(table)).to_arrow()
+    assert found.schema.equals(table.schema)
+    assert found.to_pylist() == table.to_pylist()
+
+
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_types_within_types(data: st.DataObject) -> None:

@@ -187,12 +187,12 @@ def test_pages_shows_the_reason(tmp_path: Path) -> None:
     names = ["rising", "few", "fixed", "any number"]
     pyparq.write_table(TABLE.select(names), path, row_group_size=20_000, column_encoding={"any number": "PLAIN"})
     reasons = {(c["row_group"], names[c["column"]]): c["encoding_reason"] for c in as_json("pages", path, "--json")}
-    assert reasons[0, "rising"].startswith("DELTA_BINARY_PACKED: its first page takes ")
-    assert ", PLAIN " in reasons[0, "rising"]
-    assert reasons[1, "rising"].startswith("DELTA_BINARY_PACKED: the first page of row group 0 takes ")
+    assert reasons[0, "rising"].startswith("DELTA_BINARY_PACKED: its first page stores ")
+    assert "; others: PLAIN " in reasons[0, "rising"]
+    assert reasons[1, "rising"].startswith("DELTA_BINARY_PACKED: the first page of row group 0 stores ")
     assert reasons[0, "few"] == "20,000 values as 60 dictionary entries, in fewer bytes than PLAIN"
     assert reasons[0, "fixed"].startswith("PLAIN: ")
-    assert reasons[0, "any number"].startswith("PLAIN: asked for by name")
+    assert reasons[0, "any number"].startswith("PLAIN: chosen by the user")
     assert f"encoding: {reasons[0, 'rising']}" in ok("pages", path, "-c", "rising", "-g", "0")
     pq.write_table(TABLE.select(names), path)
     assert {c["encoding_reason"] for c in as_json("pages", path, "--json")} == {None}
@@ -204,5 +204,5 @@ def test_a_dictionary_that_fills_up(tmp_path: Path) -> None:
     pyparq.write_table({"x": values}, path, dictionary_pagesize_limit=4096, max_rows_per_page=2000)
     (chunk,) = as_json("pages", path, "--json")
     assert {p["encoding"] for p in chunk["pages"]} == {"PLAIN", "RLE_DICTIONARY", "DELTA_BINARY_PACKED"}
-    assert "then the dictionary was full; DELTA_BINARY_PACKED: its first page takes" in chunk["encoding_reason"]
+    assert "then the dictionary was full; DELTA_BINARY_PACKED: its first page stores" in chunk["encoding_reason"]
     assert pq.read_table(path)["x"].to_pylist() == values.tolist()

@@ -288,7 +288,7 @@ def test_schema_decides_what_is_written() -> None:
     for given in (read.schema, {"id": "int32", "s": "string?", "p": "decimal(9,2)"}):
         pyparq.write_table(read, again := io.BytesIO(), schema=given)
         assert pq.read_schema(again).names == ["id", "s", "p"]
-    with pytest.raises(OptionError, match="a schema is"):
+    with pytest.raises(OptionError, match="schema must be"):
         pyparq.ParquetWriter(io.BytesIO(), 7)
 
 
