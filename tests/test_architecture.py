@@ -40,7 +40,10 @@ LAYERS = [
     ["cells", "frame"],
     ["preview"],
     ["read", "write"],
+    ["datasets"],
+    ["rewriting", "verification"],
     ["api"],
+    ["polars"],
     ["cli"],
     ["__main__"],
 ]
