@@ -83,7 +83,7 @@ def raw_buffer(array: Any, index: int, size: int) -> npt.NDArray[np.uint8]:
     """
     found = _ArrowArray.from_address(array._addr())
     if not 0 <= index < found.n_buffers:
-        raise ValueError(f"buffer {index} of an array with {found.n_buffers}")
+        raise ValueError(f"buffer {index} was asked for, but the array has {found.n_buffers} buffers")
     address = found.buffers[index]
     if not address or size <= 0:
         return np.empty(0, np.uint8)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.buffers import empty_results
-from pyparq.column import Column
+from pyparq.column import Column, bytes_held
 from pyparq.errors import DataError
 from pyparq.kernels import dict_encode_binary, narrow_offsets, string_views, take_binary
 from pyparq.schemas.types import DataType
@@ -62,7 +62,7 @@ def _fit_offsets(type_: DataType, offsets: npt.NDArray[Any]) -> tuple[DataType, 
         return type_, offsets
     if len(offsets) and int(offsets[-1]) > _INT32_MAX:
         if type_.format == "+m":
-            raise DataError("a map column with more than 2^31 - 1 entries in one batch: write it in smaller batches")
+            raise DataError("a map column has more than 2^31 - 1 entries in one batch. Use smaller batches")
         large = {"u": "U", "z": "Z", "+l": "+L"}[type_.format]
         return DataType(large, type_.children), np.ascontiguousarray(offsets, np.int64)
     return type_, narrow_offsets(np.ascontiguousarray(offsets, np.int64))
@@ -152,7 +152,9 @@ def take(column: Column, rows: Int64Array) -> Column:
     """The elements at ``rows`` (int64, each ``0 <= row < len(column)``, any order) as a new column."""
     rows = np.ascontiguousarray(rows, np.int64)
     if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= column.length):
-        raise DataError(f"rows {int(rows.min())} to {int(rows.max())} of a column with {column.length}")
+        raise DataError(
+            f"rows {int(rows.min())} to {int(rows.max())} were asked for, but the column has {column.length} rows"
+        )
     mask = column.valid_mask()
     mask = None if mask is None else mask[rows]
     type_ = column.type
@@ -183,6 +185,21 @@ def take(column: Column, rows: Int64Array) -> Column:
     return taken
 
 
+def bytes_taken(column: Column, rows: Int64Array) -> int:
+    """About how many bytes :func:`take` allocates. The items of lists count with their average size."""
+    if column.type.dictionary is not None or column.type.format in VIEWS or column.type.kind == "list_view":
+        return 16 * len(rows)
+    if column.type.format == "+s":
+        return sum(bytes_taken(struct_child(column, k), rows) for k in range(len(column.children)))
+    if not (column.type.is_nested or column.type.is_binary_like):
+        return column.type.byte_width * len(rows)
+    offsets, items = (column.offsets(), None) if column.type.is_binary_like else list_items(column)
+    count = int((offsets[1:][rows].astype(np.int64) - offsets[:-1][rows]).sum())
+    if items is None:
+        return count + offsets.itemsize * len(rows)
+    return count * bytes_held(items) // max(items.length, 1) + offsets.itemsize * len(rows)
+
+
 def _data(column: Column) -> npt.NDArray[np.uint8]:
     return column.buffers[1].view(np.uint8)
 
@@ -205,7 +222,7 @@ def _take_list(column: Column, rows: Int64Array, mask: Mask | None) -> Column:
 def concat(columns: Sequence[Column]) -> Column:
     """One column of all elements. The parts have one type, or differ only in how wide their offsets are."""
     if not columns:
-        raise DataError("no columns to join")
+        raise DataError("there are no columns to join")
     if len(columns) == 1:
         return columns[0]
     view = next((c.type for c in columns if c.type.format in VIEWS), None)
@@ -259,7 +276,9 @@ def _concat_dictionaries(columns: Sequence[Column]) -> Column:
     index_type = DataType(type_.format)
     entries, places = _one_dictionary([c.dictionary for c in columns if c.dictionary is not None])
     if entries.length > 1 << (8 * index_type.byte_width - (index_type.kind == "int")):
-        raise DataError(f"{entries.length} dictionary entries are more than indices of {index_type} can number")
+        raise DataError(
+            f"the dictionary has {entries.length} entries, which is too many for indices of type {index_type}"
+        )
     parts = []
     for column, own in zip(columns, places, strict=True):
         indices = Column(index_type, column.length, None, column.buffers, 0, offset=column.offset).values()
@@ -350,7 +369,7 @@ def _concat_list_views(columns: Sequence[Column], mask: Mask | None) -> Column:
     type_ = next((c.type for c in columns if c.type.format == "+vL"), columns[0].type)
     dtype = np.int64 if type_.format == "+vL" else np.int32
     if dtype is np.int32 and base > _INT32_MAX:
-        raise DataError("more list items than int32 offsets reach: join fewer rows")
+        raise DataError("the list items are too many for int32 offsets. Join fewer rows")
     buffers = (np.concatenate(starts).astype(dtype), np.concatenate(sizes).astype(dtype))
     validity, nulls = pack_mask(mask)
     return Column(holding(type_, [items]), sum(map(len, sizes)), validity, buffers, nulls, (items,))

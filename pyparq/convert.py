@@ -46,7 +46,7 @@ def column_to_pylist(column: Column) -> list[Any]:
         return _with_nulls([entries[i] for i in indices.tolist()], mask)
     convert = _CONVERTERS.get(column.type.kind)
     if convert is None:
-        raise UnsupportedError(f"no Python objects for {column.type}")
+        raise UnsupportedError(f"values of {column.type} cannot be converted to Python objects")
     return convert(column)
 
 
@@ -84,7 +84,7 @@ def _strings(column: Column) -> list[Any]:
         try:
             out.append(raw[a:b].decode() if mask is None or mask[row] else None)
         except UnicodeDecodeError:
-            raise DataError(f"row {row} is not UTF-8: read the column as binary") from None
+            raise DataError(f"row {row} is not valid UTF-8. Read the column with binary_columns") from None
     return out
 
 
@@ -264,7 +264,7 @@ def check_field_names(type_: DataType) -> None:
 def _check_names(names: list[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"a struct has several fields called {twice!r}, and a dict holds one: take to_arrow()")
+        raise DataError(f"a struct has several fields called {twice!r}, but a dict can hold only one. Use to_arrow()")
 
 
 _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {

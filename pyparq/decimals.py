@@ -78,6 +78,6 @@ def digits_of(value: Decimal) -> tuple[int, int]:
     number = int("".join(map(str, digits)) or "0")
     if exponent > 0:
         if exponent > 76 and number:
-            raise ValueError(f"{value} is beyond 76 digits")
+            raise ValueError(f"{value} has more than 76 digits")
         number, exponent = number * 10 ** min(exponent, 77), 0
     return (-number if sign else number), -exponent

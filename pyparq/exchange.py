@@ -154,7 +154,7 @@ def schema_from_arrow(obj: Any) -> Schema:
     root = load("nanoarrow.c_schema").c_schema(obj)
     field = field_from_nanoarrow(root)
     if field.type.format != "+s":
-        raise SchemaError(f"a table's schema must be a struct, not {field.type}")
+        raise SchemaError(f"the schema of a table must be a struct, not {field.type}")
     return Schema(field.type.children, field.metadata)
 
 

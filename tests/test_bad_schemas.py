@@ -334,7 +334,7 @@ DEEP = [*NESTED[:3], group("element", OPTIONAL, 1, converted_type=LISTS), leaf("
 def test_an_item_below_a_list_that_is_not_there(level: int) -> None:
     """It does not become one of the list before."""
     page = Page(3, int32(1, 2), [0, 0, 2], [4, level, 4])
-    with pytest.raises(CorruptFileError, match="null, empty or not there"):
+    with pytest.raises(CorruptFileError, match="null, empty or missing"):
         read(make(DEEP, [Column([page], 2, 4, ("l", "list", "element", "array"))], 2))
 
 

@@ -116,7 +116,7 @@ SHAPED: dict[str, tuple[pa.Array, int, str]] = {
 def test_it_is_not_written_as_text(name: str) -> None:
     values, row, column = SHAPED[name]
     sink = io.BytesIO()
-    with pytest.raises(DataError, match=rf"row {row}: b.* is not UTF-8.*as binary.*column {column}\]"):
+    with pytest.raises(DataError, match=rf"row {row}: b.* is not valid UTF-8. Use a binary column.*column {column}\]"):
         pyparq.write_table(pa.table({"s": values}), sink)
 
 

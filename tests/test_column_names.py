@@ -232,10 +232,10 @@ def test_sort_keys_that_are_paths(data: bytes) -> None:
 
 
 def test_two_names_of_one_column_must_agree() -> None:
-    with pytest.raises(OptionError, match="two values for one column"):
+    with pytest.raises(OptionError, match="the column has two values"):
         pyparq.write_table(TABLE, io.BytesIO(), compression={"s.x.y": "gzip", ("s", "x.y"): "zstd"})
     keys = {"s.x.y": bytes(16), ("s", "x.y"): bytes(range(16))}
-    with pytest.raises(OptionError, match="two keys for column"):
+    with pytest.raises(OptionError, match="has two keys"):
         pyparq.write_table(TABLE, io.BytesIO(), encryption=EncryptionProperties(bytes(16), keys))
 
 
@@ -278,7 +278,7 @@ def test_master_keys_by_name(tmp_path: Path) -> None:
         group = file.metadata.row_group(0)
         assert [k for k in range(len(DOTTED)) if group.column_encryption(k) is not None] == [1, 2]
         assert file.read().to_pylist() == TABLE.to_pylist()
-    with pytest.raises(OptionError, match="list of columns"):
+    with pytest.raises(OptionError, match="list of at least one column"):
         EncryptionConfiguration("k", {"m": [()]})
 
 

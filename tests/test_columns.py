@@ -104,7 +104,7 @@ def test_trimmed_slices_are_the_same(array: pa.Array, part: slice) -> None:
 
 def test_rows_are_checked() -> None:
     for rows in ([5], [-1]):
-        with pytest.raises(DataError, match="of a column with 5"):
+        with pytest.raises(DataError, match="but the column has 5 rows"):
             take(column(ARRAYS[0]), np.array(rows))
     with pytest.raises(DataError, match="no columns"):
         concat([])

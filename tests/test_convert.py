@@ -93,9 +93,9 @@ def test_what_python_cannot_hold_comes_as_numpy() -> None:
 
 def test_bad_text_is_a_typed_error() -> None:
     column = Column(DataType("u"), 2, None, (np.array([0, 1, 2], np.int32), np.frombuffer(b"a\xff", np.uint8)), 0)
-    with pytest.raises(DataError, match="row 1 is not UTF-8"):
+    with pytest.raises(DataError, match="row 1 is not valid UTF-8"):
         column_to_pylist(column)
-    with pytest.raises(UnsupportedError, match="no Python objects for _a_type_to_come"):
+    with pytest.raises(UnsupportedError, match="values of _a_type_to_come cannot be converted to Python objects"):
         column_to_pylist(Column(DataType("_a_type_to_come"), 1, None, (), 0))
 
 

@@ -145,8 +145,8 @@ def test_keys_by_metadata(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "not JSON"),
-        ("[]", "not a JSON object"),
+        ("", "not valid JSON"),
+        ("[]", "does not hold a JSON object"),
         ('{"footer": 1}', "did you mean 'footer_key'"),
         ('{"footer_key": "0123456789abcdef"}', "must begin with"),
         ('{"footer_key": 5}', "must begin with"),
@@ -163,7 +163,7 @@ def test_keys_by_metadata(file: Path) -> None:
         ),
         (
             '{"master_keys": {"a": "text:0123456789abcdef"}, "footer_key": "text:0123456789abcdef"}',
-            "come from the file",
+            "come from the Parquet file",
         ),
     ],
 )
@@ -198,4 +198,4 @@ def test_no_key_file(file: Path, tmp_path: Path) -> None:
     assert shown.exit_code == 1
     assert "No such file" in shown.output
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    assert "not text" in run("meta", file, "--keys", tmp_path / "binary").output
+    assert "not UTF-8 text" in run("meta", file, "--keys", tmp_path / "binary").output

@@ -131,8 +131,8 @@ def test_pylists_of_many_strings() -> None:
 
 
 BAD_LISTS: list[tuple[list[Any], str]] = [
-    (["a", None, 1], r"row 2: a int in a column that starts with str"),
-    ([1, "a"], r"row 1: a str in a column that starts with int"),
+    (["a", None, 1], r"row 2: the value is a int, but the column starts with str"),
+    ([1, "a"], r"row 1: the value is a str, but the column starts with int"),
     ([dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)], "row 1: a datetime"),
     ([dt.datetime(2020, 1, 1), None, dt.datetime(2020, 1, 1, tzinfo=UTC)], "row 2: datetimes with and without"),
     ([dt.time(1, tzinfo=UTC)], "row 0: a time with a time zone"),
@@ -147,7 +147,7 @@ BAD_LISTS: list[tuple[list[Any], str]] = [
     ([{1, 2}], "row 0: a set cannot"),
     ([1j], "row 0: a complex cannot"),
     ([{1: 2}], "row 0: the key 1 is not a string"),
-    ([[1], ["a"]], "item 1: a str in a column that starts with int"),
+    ([[1], ["a"]], "item 1: the value is a str, but the column starts with int"),
 ]
 
 
@@ -235,7 +235,7 @@ def test_bad_numpy() -> None:
     with pytest.raises(DataError, match="32-bit number of days"):
         table({"c": np.array([2**40], "M8[D]")})
     for unit in ("Y", "M", "W", "h", "m"):
-        with pytest.raises(DataError, match=f"{unit}.* values beyond"):
+        with pytest.raises(DataError, match=f"{unit}.* values do not fit"):
             table({"c": np.array([2**62], f"M8[{unit}]")})
     with pytest.raises(UnsupportedError, match="ps"):
         table({"c": np.array([1], "M8[ps]")})
@@ -638,14 +638,14 @@ BAD_CASTS: list[tuple[Any, str, str]] = [
     ([None, -1], "uint8?", "row 1: -1 does not fit"),
     ([2**63], "int64", "does not fit"),
     ([2**53 + 1], "float64", "may not be exact"),
-    ([1e300], "float32", "row 0: 1e.300 is beyond"),
+    ([1e300], "float32", "row 0: 1e.300 is too large for"),
     ([1.5], "int64", "not a whole number"),
     ([float("nan")], "int64", "not a whole number"),
     ([2.0**63], "int64", "not a whole number"),
     ([D("1.55")], "decimal(5,1)", "row 0: 1.55 has more decimals"),
     ([D(1000)], "decimal(3,0)", "row 0: .* does not fit"),
     (pa.array([D("1.55")]), "decimal(5,1)", "more decimals"),
-    (["a"], "int64", "the data is string, the schema says int64"),
+    (["a"], "int64", "the data is string, but the schema says int64"),
     ([b"\xff"], "string", "row 0 is not UTF-8"),
     ([b"ok", b"abc"], "fixed[2]", "row 0|row 1"),
     ([dt.datetime(2020, 1, 1)], "timestamp[us, UTC]", "without one"),
@@ -704,7 +704,7 @@ def test_batches_without_a_schema_need_one() -> None:
     assert values(batch, {"x": "int8"}) == {"x": [1, 2]}
     with pytest.raises(DataError, match="give a schema"):
         table(batch)
-    with pytest.raises(DataError, match="1 columns for a schema of 2"):
+    with pytest.raises(DataError, match="the batch has 1 columns, but the schema has 2"):
         table(batch, {"x": "int8", "y": "int8"})
 
 

@@ -86,7 +86,7 @@ def test_timestamps_at_the_ends_of_64_bits() -> None:
     assert stored([pd.Timestamp.min, pd.Timestamp.max]) == ("timestamp[ns]", [1 - 2**63, 2**63 - 1])
     with pytest.raises(DataError, match="nanoseconds beyond 64 bits"):
         stored([pd.Timestamp("2500-01-01"), pd.Timestamp(1)])
-    with pytest.raises(DataError, match=r"row 0: .* is beyond microseconds"):
+    with pytest.raises(DataError, match=r"row 0: .* does not fit in 64 bits as microseconds"):
         stored([pd.Timestamp(np.datetime64(10**13, "s"))])
 
 
@@ -118,7 +118,7 @@ def test_arrays_in_lists_keep_nanoseconds_and_masks() -> None:
 def test_wide_floats_are_not_rounded_silently() -> None:
     assert values([np.longdouble(1.5), 2.0, np.longdouble("nan")])[:2] == [1.5, 2.0]
     if np.finfo(np.longdouble).nmant > 52:
-        with pytest.raises(DataError, match=r"row 1: .* is not exact as float64"):
+        with pytest.raises(DataError, match=r"row 1: .* cannot be stored exactly as float64"):
             table([1.0, np.longdouble(1) / 3])
 
 
@@ -129,7 +129,7 @@ def test_lone_surrogates_in_arrays() -> None:
 
 def test_decimals_of_very_many_decimals_end_at_once() -> None:
     tiny, none = Decimal("1E-999999999"), Decimal("0E-999999999")
-    with pytest.raises(DataError, match=r"row 1: 1E-999999999 has more decimals than decimal\(5, 2\)"):
+    with pytest.raises(DataError, match=r"row 1: 1E-999999999 has more decimal places than decimal\(5, 2\)"):
         pyparq.write_table({"c": [none, tiny]}, io.BytesIO(), schema=pa.schema([("c", pa.decimal128(5, 2))]))
     with pytest.raises(DataError, match="digits"):
         table([tiny])

@@ -313,7 +313,7 @@ def test_plain_binary_decode_refuses_every_truncation(cut: int) -> None:
 def test_plain_binary_decode_refuses() -> None:
     offsets = np.empty(2, np.int64)
     for data in (b"\xff\xff\xff\xff", b"\x05\x00\x00\x00abcd", b"\x00\x00\x00\x80abcd"):
-        with pytest.raises(KernelError, match="claims"):
+        with pytest.raises(KernelError, match="declares"):
             kernels.plain_binary_decode(data, 1, offsets, u8_out(100))
     with pytest.raises(KernelError, match="too small"):
         kernels.plain_binary_decode(b"\x05\x00\x00\x00abcde", 1, offsets, u8_out(4))

@@ -151,15 +151,15 @@ def test_delta_byte_arrays_refuse() -> None:
     lengths = reference.delta_encode
     with pytest.raises(KernelError, match="negative"):
         decode_lengths(lengths([3, -1], 32) + b"abc", 2)
-    with pytest.raises(KernelError, match="claim 7 bytes"):
+    with pytest.raises(KernelError, match="declare 7 bytes"):
         decode_lengths(lengths([3, 4], 32) + b"abcdef", 2)
     with pytest.raises(KernelError, match="from one of 1"):
         kernels.delta_byte_array_decode(lengths([0, 2], 32) + lengths([1, 1], 32) + b"ab", 2, 100)
     with pytest.raises(KernelError, match="from one of 0"):
         kernels.delta_byte_array_decode(lengths([1], 32) + lengths([1], 32) + b"ab", 1, 100)
-    with pytest.raises(KernelError, match="claim 3 bytes"):
+    with pytest.raises(KernelError, match="declare 3 bytes"):
         kernels.delta_byte_array_decode(lengths([0, 1], 32) + lengths([1, 2], 32) + b"ab", 2, 100)
-    with pytest.raises(KernelError, match="1 values, 1099511627776 are due"):
+    with pytest.raises(KernelError, match="1 values, but the page needs 1099511627776"):
         kernels.delta_byte_array_decode(lengths([0], 32) + lengths([1], 32) + b"a", 2**40, 100)
     with pytest.raises(KernelError, match="32 bits"):
         decode_lengths(lengths([3], 32) + b"abc", 1, np.int32, 2**31 - 2)

@@ -216,7 +216,7 @@ def test_lists_against_one_pass_in_python(entries: list[tuple[int, int]]) -> Non
     levels = np.array(defs, np.uint8), np.array(reps, np.uint8)
     expected = lists_by_hand(defs, reps)
     if expected is None:
-        with pytest.raises(KernelError, match="null, empty or not there"):
+        with pytest.raises(KernelError, match="null, empty or missing"):
             kernels.list_slots(*levels, len(entries), slots, 1, 2, 2, 4, 3)
         return
     offsets, valid = kernels.list_slots(*levels, len(entries), slots, 1, 2, 2, 4, 3)
@@ -267,7 +267,7 @@ def test_levels_agree_that_are_not_there() -> None:
 )
 def test_items_without_a_list(defs: list[int], reps: list[int]) -> None:
     d, r = np.array(defs, np.uint8), np.array(reps, np.uint8)
-    with pytest.raises(KernelError, match="null, empty or not there"):
+    with pytest.raises(KernelError, match="null, empty or missing"):
         kernels.list_slots(d, r, 2, 1, 0, 0, 1, 2, 1)
 
 

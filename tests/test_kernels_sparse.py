@@ -118,7 +118,7 @@ def test_what_is_behind_the_rows_may_be_missing() -> None:
             assert kernels.pick_indices(page, wanted, starts, NO_ROWS, 0, 40)[0].tolist() == [3, 20]
     with pytest.raises(KernelError, match=r"value 100"):
         kernels.pick_fixed([(fixed_data(rows)[:400], None, len(rows))], wanted, starts, NO_ROWS, 0, 4)
-    with pytest.raises(KernelError, match=r"claims|inside"):
+    with pytest.raises(KernelError, match=r"declares|inside"):
         kernels.pick_plain_binary([(binary_data(rows)[:400], None, len(rows))], wanted, starts, NO_ROWS, 0)
 
 

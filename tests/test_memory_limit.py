@@ -238,3 +238,26 @@ X = leaf("x", REQUIRED)
 def test_no_row_at_all() -> None:
     data = make([group("root", None, 1), X], [Column([])], 0)
     assert pyparq.read_table(data, limits=Limits(max_memory=0)).num_rows == 0
+
+
+def test_views_are_counted() -> None:
+    """Views that a hint asks for take 16 bytes a row beside the bytes of the strings."""
+    rows = 1 << 20
+    table = pa.table({"s": pa.array(["x"] * rows, pa.string_view())})
+    plain = file_of(table, use_dictionary=False)
+    assert pyparq.read_table(plain, limits=Limits(max_memory=64 * MIB)).num_rows == rows
+    strings = 5 * rows
+    assert (
+        pyparq.read_table(plain, limits=Limits(max_memory=strings + 12 * MIB), use_arrow_schema=False).num_rows == rows
+    )
+    assert "limits.max_memory" in refused(plain, strings + 12 * MIB)
+
+
+def test_rows_that_are_taken_again_and_again_are_counted() -> None:
+    data = file_of(pa.table({"s": ["y" * MIB, "z"], "l": [[1] * 1000, None]}))
+    with pyparq.ParquetFile(data, limits=Limits(max_memory=64 * MIB)) as file:
+        assert file.take([0] * 8).num_rows == 8
+        assert file.take([1] * 100_000).num_rows == 100_000
+        for columns in (["s"], ["l"]):
+            with pytest.raises(LimitError, match=r"limits\.max_memory"):
+                file.take([0] * 100_000, columns)

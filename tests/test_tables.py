@@ -398,7 +398,7 @@ def test_made_under_a_schema(class_: Any) -> None:
     assert class_.from_batches([], schema=schema).shape == (0, 2)
     with pytest.raises(DataError, match=r"300.*int8|int8.*300"):
         class_.from_pydict({"a": [300]}, schema={"a": "int8"})
-    with pytest.raises(DataError, match=r"1 nulls in a column that the schema says has none \[column a\]"):
+    with pytest.raises(DataError, match=r"has 1 nulls, but the schema says that it is not nullable \[column a\]"):
         class_.from_pydict({"a": [1, None]}, schema={"a": "int8"})
     with pytest.raises(SchemaError, match="batch 0 has column 'a' where the schema has column 'b'"):
         class_.from_batches([pa.record_batch({"a": [1]})], schema=schema)

@@ -247,5 +247,5 @@ def test_compression_per_column_and_levels() -> None:
 
 def test_a_row_beyond_the_largest_page_is_refused() -> None:
     cutter = Cutter(leaf_data(pa.array([1, 2, 3])), 10, 1 << 20)
-    with pytest.raises(DataError, match="row 0 of a row group takes 2147483648 bytes"):
+    with pytest.raises(DataError, match="row 0 of the row group takes 2147483648 bytes"):
         cutter.cut(3, Cost(8 << 31))

@@ -274,7 +274,7 @@ def test_a_generator_that_fails_leaves_the_old_file(kind: str, rows_before: int,
 @pytest.mark.parametrize(
     ("items", "told"),
     [
-        ([{"a": 1}, pa.table({"a": [1]})], "item 1 is one of tables among rows: an iterable gives either"),
+        ([{"a": 1}, pa.table({"a": [1]})], "item 1 is one of tables, but earlier items are rows"),
         ([pa.table({"a": [1]}), {"a": 1}], "item 1 is one of rows among tables"),
         ([{"a": 1}, {"a": np.array([1])}], "item 1 is one of tables among rows"),
         ([{"a": 1}, 5], "item 1 is a int"),

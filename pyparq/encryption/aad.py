@@ -70,5 +70,7 @@ def footer_aad(file_aad: bytes) -> bytes:
 
 def _ordinal(what: str, number: int) -> bytes:
     if not 0 <= number <= MAX_ORDINAL:
-        raise EncryptionError(f"{what} {number} of an encrypted file: only {MAX_ORDINAL + 1} can be told apart")
+        raise EncryptionError(
+            f"{what} {number} is too high: an encrypted file allows {MAX_ORDINAL + 1}, counted from 0"
+        )
     return number.to_bytes(2, "little")

@@ -40,7 +40,7 @@ _FRAME = Struct("<I12s")
 _SMALL = 8 << 10
 """Plaintext up to this size is encrypted as bytes: preparing a buffer would take longer."""
 
-_REFUSED = "it fails its authentication: another key or AAD, or altered bytes"
+_REFUSED = "authentication failed: the key or AAD is wrong, or the bytes were changed"
 
 _CTR_START = b"\x00\x00\x00\x01"
 _BLOCK = 16
@@ -84,7 +84,7 @@ def check_key(key: Any, what: str) -> bytes:
         raise OptionError(f"{what} must be bytes, not {type(key).__name__}")
     data = bytes(key)
     if len(data) not in (16, 24, 32):
-        raise OptionError(f"{what} has {len(data)} bytes: an AES key has 16, 24 or 32")
+        raise OptionError(f"{what} has {len(data)} bytes, but an AES key has 16, 24 or 32")
     return data
 
 
@@ -120,7 +120,7 @@ class DataKey:
         return f"<AES key of {self._aes.key_size} bits>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("keys are not pickled")
+        raise TypeError("an encryption key cannot be pickled")
 
     @property
     def invocations(self) -> int:
@@ -136,7 +136,9 @@ class DataKey:
         """A nonce for one more encryption."""
         nonce = self._nonces.take(MAX_INVOCATIONS)
         if nonce is None:
-            raise EncryptionError(f"the key has made {self.invocations} encryptions, the most it may: take a new key")
+            raise EncryptionError(
+                f"the key was used for {self.invocations} encryptions, which is the limit. Use a new key"
+            )
         return nonce
 
     # ---- GCM
@@ -288,7 +290,7 @@ class DataKey:
     def unwrap(self, wrapped: bytes, aad: bytes) -> bytes:
         """The secret in what :meth:`wrap` made; :class:`EncryptionError` for another key or damaged bytes."""
         if len(wrapped) < NONCE + TAG:
-            raise EncryptionError(f"a wrapped key of {len(wrapped)} bytes")
+            raise EncryptionError(f"the wrapped key has {len(wrapped)} bytes, which is too few")
         return bytes(self._opened(wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad, None))
 
     def _framed(
@@ -302,7 +304,7 @@ class DataKey:
         size = len(views[0]) if len(views) == 1 else sum(map(len, views))
         length = size + overhead - LENGTH
         if length >= 1 << 31:
-            raise EncryptionError(f"a module of {size} bytes: readers take the length as 31 bits")
+            raise EncryptionError(f"an encrypted module would have {size} bytes, but its length must fit in 31 bits")
         out, nonce = np.empty(size + overhead + spare, np.uint8), self._nonce()
         view = out.data
         _FRAME.pack_into(view, 0, length, nonce)
@@ -346,10 +348,10 @@ def _unframed(stored: Any, overhead: int) -> tuple[bytes, memoryview]:
     view = stored if type(stored) is memoryview and stored.format == "B" else memoryview(stored).cast("B")
     size = len(view)
     if size < overhead:
-        raise EncryptionError(f"an encrypted module of {size} bytes")
+        raise EncryptionError(f"the encrypted module has {size} bytes, which is too few")
     length, nonce = _FRAME.unpack_from(view)
     if length != size - LENGTH:
-        raise EncryptionError(f"an encrypted module of {size} bytes that states {length}")
+        raise EncryptionError(f"the encrypted module has {size} bytes, but its length field says {length}")
     return nonce, view[_FRAME.size :]
 
 
@@ -362,5 +364,7 @@ def module_end(data: memoryview, at: int) -> int:
     """Where the module at ``data[at]`` ends. Raises :class:`EncryptionError` when that is beyond ``data``."""
     length = stated_length(data, at)
     if length < NONCE or length > len(data) - at - LENGTH:
-        raise EncryptionError(f"an encrypted module of {length} bytes where {max(len(data) - at - LENGTH, 0)} are left")
+        raise EncryptionError(
+            f"the encrypted module declares {length} bytes, but only {max(len(data) - at - LENGTH, 0)} are left"
+        )
     return at + LENGTH + length

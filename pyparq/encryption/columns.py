@@ -37,7 +37,7 @@ def find_among(leaves: Sequence[ColumnName]) -> Find:
     def find(name: ColumnName) -> Path | None:
         fits = [path for path in known if name in (path, ".".join(path))]
         if len(fits) > 1:
-            raise ColumnNotFoundError(f"{name!r} fits {len(fits)} columns. Give the path as a tuple, one of {fits}")
+            raise ColumnNotFoundError(f"{name!r} matches {len(fits)} columns. Give the path as a tuple: one of {fits}")
         return fits[0] if fits else None
 
     return find
@@ -58,9 +58,11 @@ def assign(leaves: Sequence[ColumnName], named: Mapping[ColumnName, T], find: Fi
         if path is None:
             known = [leaf if isinstance(leaf, str) else ".".join(leaf) for leaf in leaves]
             shown = name if isinstance(name, str) else ".".join(name)
-            raise ColumnNotFoundError(f"a key for column {name!r}, which is not there{near_matches(shown, known)}")
+            raise ColumnNotFoundError(
+                f"a key is given for column {name!r}, which does not exist{near_matches(shown, known)}"
+            )
         if path in given:
-            raise OptionError(f"two keys for column {'.'.join(path)!r}: the second is called {name!r}")
+            raise OptionError(f"column {'.'.join(path)!r} has two keys: the second is given as {name!r}")
         given[path] = value
     found = {leaf: nearest(path_of(leaf), given) for leaf in leaves}
     return {leaf: value for leaf, value in found.items() if value is not None}

@@ -36,7 +36,7 @@ def load_keys(path: str | os.PathLike[str], **options: Any) -> DecryptionPropert
         try:
             text = file.read()
         except UnicodeDecodeError:
-            raise OptionError(f"{os.fspath(path)} is not a key file: not text") from None
+            raise OptionError(f"{os.fspath(path)} is not a key file: it is not UTF-8 text") from None
     return decryption_from_json(text, os.fspath(path), **options)
 
 
@@ -45,9 +45,9 @@ def decryption_from_json(text: str, where: str, **options: Any) -> DecryptionPro
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
-        raise OptionError(f"{where} is not a key file: not JSON") from None
+        raise OptionError(f"{where} is not a key file: it is not valid JSON") from None
     if not isinstance(fields, dict):
-        raise OptionError(f"{where} is not a key file: not a JSON object")
+        raise OptionError(f"{where} is not a key file: it does not hold a JSON object")
     for name in fields:
         if name not in _FIELDS:
             raise OptionError(f"unknown field {name!r} in {where}{near_matches(name, _FIELDS, 'fields')}")
@@ -58,11 +58,14 @@ def decryption_from_json(text: str, where: str, **options: Any) -> DecryptionPro
     by_metadata = _mapping(fields, "keys_by_metadata", where)
     masters = _mapping(fields, "master_keys", where)
     if by_metadata and masters:
-        raise OptionError(f"{where} has keys_by_metadata and master_keys: give one of the two")
+        raise OptionError(f"{where} has both keys_by_metadata and master_keys. Give only one of the two")
     footer_key = None if footer is None else _key(footer, f"footer_key in {where}")
     if masters:
         if footer_key is not None or columns:
-            raise OptionError(f"{where} has master_keys: footer_key and column_keys then come from the file")
+            raise OptionError(
+                f"{where} has master_keys, so footer_key and column_keys are not allowed: "
+                "these keys come from the Parquet file"
+            )
         return _by_masters(masters, settings)
     if by_metadata:
         settings["key_retriever"] = {name.encode(): key for name, key in by_metadata.items()}.get
@@ -83,7 +86,7 @@ class _MasterKeys:
         self._keys = {name: DataKey(key) for name, key in keys.items()}
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        raise EncryptionError("a key file only serves reading")
+        raise EncryptionError("a key file can only be used for reading")
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         if master_key_identifier not in self._keys:

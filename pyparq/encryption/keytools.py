@@ -76,9 +76,9 @@ class EncryptionConfiguration:
             raise OptionError("give either column_keys or uniform_encryption=True")
         for name, columns in self.column_keys.items():
             if not isinstance(name, str):
-                raise OptionError(f"column_keys: the name of a master key is text, not {type(name).__name__}")
+                raise OptionError(f"column_keys: the name of a master key must be text, not {type(name).__name__}")
             if isinstance(columns, str) or not columns or not all(map(is_name, columns)):
-                raise OptionError(f"column_keys[{name!r}] must be a list of columns, by name, at least one")
+                raise OptionError(f"column_keys[{name!r}] must be a list of at least one column name")
         names = [column for columns in self.column_keys.values() for column in columns]
         if len(set(names)) != len(names):
             raise OptionError("column_keys names a column twice")
@@ -137,7 +137,9 @@ class CryptoFactory:
 
     def __init__(self, kms_client_factory: KmsClientFactory) -> None:
         if not callable(kms_client_factory):
-            raise OptionError("kms_client_factory must be callable: it makes a KMS client from its configuration")
+            raise OptionError(
+                "kms_client_factory must be a function that takes the KMS configuration and returns a KMS client"
+            )
         self._make_client = kms_client_factory
         self._clients = _Cache()
         self._write_keks = _Cache()
@@ -165,7 +167,7 @@ class CryptoFactory:
         """
         for name in options:
             if name not in _OPTIONS:
-                raise OptionError(f"no option {name!r} beside a KMS{near_matches(name, _OPTIONS, 'options')}")
+                raise OptionError(f"{name!r} is not an option for a KMS{near_matches(name, _OPTIONS, 'options')}")
         config = decryption_config or DecryptionConfiguration()
         return KmsDecryptionProperties(self, kms_connection_config or KmsConnectionConfig(), config, options)
 
@@ -317,7 +319,7 @@ class _Retriever:
         try:
             return self._external[reference]
         except KeyError:
-            raise EncryptionError(f"no key {km.short(reference)} in {self._sibling!r}") from None
+            raise EncryptionError(f"{self._sibling!r} has no key {km.short(reference)}") from None
 
 
 def _where(connection: KmsConnectionConfig) -> Hashable:
@@ -334,7 +336,7 @@ def _ask(what: str, call: Callable[[], T], secret: bytes = b"") -> T:
         name = type(error).__name__
         said = error.message if isinstance(error, ParquetError) else f"{name}: {error}"
         if secret and _shows(f"{said}{error!r}", secret):
-            raise EncryptionError(f"{what} failed: {name}, with words that show the key") from None
+            raise EncryptionError(f"{what} failed: {name} (its message is left out because it shows the key)") from None
         raise EncryptionError(f"{what} failed: {said}") from error
 
 

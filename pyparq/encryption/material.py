@@ -88,7 +88,9 @@ def parse_fields(text: str | bytes) -> dict[str, Any]:
     """The JSON object of key metadata or material, its type checked."""
     fields = _json_object(text, "key metadata")
     if fields.get("keyMaterialType") != TYPE:
-        raise EncryptionError(f"key material of type {short(fields.get('keyMaterialType'))}; only {TYPE} is known")
+        raise EncryptionError(
+            f"the key material has type {short(fields.get('keyMaterialType'))}, but only {TYPE} is supported"
+        )
     return fields
 
 
@@ -103,7 +105,7 @@ def parse_external(data: bytes) -> dict[str, str]:
     """Contents of an external material file: material by reference."""
     found = _json_object(data, "external key material")
     if not all(isinstance(value, str) for value in found.values()):
-        raise EncryptionError("external key material that does not map references to text")
+        raise EncryptionError("the external key material does not map references to text")
     return found
 
 
@@ -139,14 +141,14 @@ def _json_object(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise EncryptionError(f"{what} that is not JSON: {type(error).__name__}") from None
+        raise EncryptionError(f"{what} is not valid JSON: {type(error).__name__}") from None
     if not isinstance(found, dict):
-        raise EncryptionError(f"{what} that is not a JSON object")
+        raise EncryptionError(f"{what} is not a JSON object")
     return found
 
 
 def _get(fields: Mapping[str, Any], name: str, kind: type) -> Any:
     value = fields.get(name)
     if not isinstance(value, kind):
-        raise EncryptionError(f"key material without a valid {name}")
+        raise EncryptionError(f"the key material has no valid {name}")
     return value

@@ -134,7 +134,9 @@ class _Encrypted:
                 if not levels or stated_length(stored, levels) != len(stored) - levels - LENGTH:
                     raise
         if levels > len(stored):
-            raise CorruptFileError(f"levels of {levels} bytes in a page of {len(stored)}")
+            raise CorruptFileError(
+                f"the page header declares {levels} bytes of levels, but the page has {len(stored)} bytes"
+            )
         return stored[:levels], self.open(Module.DATA_PAGE, stored[levels:], page, out)
 
 
@@ -206,7 +208,7 @@ class _ClearFile:
 
     def column(self, raw: Any, row_group: int, leaf: Node, tree: SchemaTree) -> tuple[Any, ChunkDecryption]:
         if raw.crypto_metadata is not None:
-            raise EncryptionError("the column is encrypted, but the footer does not say how")
+            raise EncryptionError("the column is encrypted, but the footer does not name the encryption")
         return raw.meta_data, CLEAR
 
 
@@ -229,7 +231,7 @@ class EncryptedFile:
         self.algorithm, stored = _algorithm(algorithm)
         wanted = None if properties is None else properties.algorithm
         if wanted not in (None, self.algorithm):
-            raise EncryptionError(f"the file is encrypted by {self.algorithm}, not by {wanted} as demanded")
+            raise EncryptionError(f"the file is encrypted with {self.algorithm}, but {wanted} is required")
         self.key_metadata = key_metadata
         self._file_aad = _aad_prefix(properties, stored) + (stored.aad_file_unique or b"")
         self._footer_keys: list[DataKey | None] = []
@@ -262,8 +264,8 @@ class EncryptedFile:
         """The FileMetaData of an encrypted footer (``stored``: the module, maybe with bytes behind it)."""
         if self._footer_key is None:
             raise MissingKeyError(
-                f"the footer is encrypted and its key is not known ({describe(self.key_metadata)}): "
-                f"give it by DecryptionProperties(footer_key=...), on the command line by --keys"
+                f"the footer is encrypted and its key is not known ({describe(self.key_metadata)}). "
+                f"Give it as DecryptionProperties(footer_key=...), or on the command line with --keys"
             )
         try:
             end = module_end(stored, 0)
@@ -301,14 +303,14 @@ class EncryptedFile:
             return raw.meta_data, CLEAR
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None and crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
-            raise EncryptionError("the column is encrypted in a way that is not known")
+            raise EncryptionError("the column is encrypted in an unknown way")
         key = self._key(leaf, own, tree)
         context = _Encrypted(key, self._file_aad, self.algorithm == AES_GCM_CTR_V1, row_group, leaf.column)
         stored = raw.encrypted_column_metadata
         if stored is None:
             if self.plaintext_footer and not self._verified:
                 raise EncryptionError(
-                    "the column lacks its encrypted metadata, in a footer whose signature was not checked"
+                    "the column has no encrypted metadata, and the signature of the footer was not checked"
                 )
             return raw.meta_data, context
         try:
@@ -325,12 +327,14 @@ class EncryptedFile:
                 )
             return self._footer_key
         if ".".join(own.path_in_schema) != leaf.dotted:
-            raise CorruptFileError(f"the column's encryption is that of {short('.'.join(own.path_in_schema))}")
+            raise CorruptFileError(
+                f"the encryption metadata of the column is for another column, {short('.'.join(own.path_in_schema))}"
+            )
         key = None if self._properties is None else self._own_key(self._properties, leaf, own.key_metadata, tree)
         if key is None:
             raise MissingKeyError(
-                f"the column is encrypted with a key of its own, which is not known ({describe(own.key_metadata)}): "
-                f"give it by DecryptionProperties(column_keys=...), on the command line by --keys"
+                f"the column is encrypted with its own key, which is not known ({describe(own.key_metadata)}). "
+                f"Give it as DecryptionProperties(column_keys=...), or on the command line with --keys"
             )
         return key
 
@@ -356,7 +360,7 @@ def _algorithm(union: Any) -> tuple[str, Any]:
         return AES_GCM_V1, union.AES_GCM_V1
     if union is not None and union.AES_GCM_CTR_V1 is not None:
         return AES_GCM_CTR_V1, union.AES_GCM_CTR_V1
-    raise EncryptionError("the file is encrypted by an algorithm that is not known")
+    raise EncryptionError("the file is encrypted with an unknown algorithm")
 
 
 def _aad_prefix(properties: DecryptionProperties | None, stored: Any) -> bytes:
@@ -365,7 +369,7 @@ def _aad_prefix(properties: DecryptionProperties | None, stored: Any) -> bytes:
     if in_file is not None:
         if given not in (None, in_file):
             raise EncryptionError(
-                f"the file has the AAD prefix {short(in_file)}, but {given!r} was given: it is another file"
+                f"the file has the AAD prefix {short(in_file)}, but {given!r} was given. This may be the wrong file"
             )
         return in_file
     if stored.supply_aad_prefix:
@@ -374,6 +378,6 @@ def _aad_prefix(properties: DecryptionProperties | None, stored: Any) -> bytes:
         return given or b""
     if given is not None:
         raise EncryptionError(
-            f"the file was written without an AAD prefix, but {given!r} was given: it is another file"
+            f"the AAD prefix {given!r} was given, but the file was written without one. This may be the wrong file"
         )
     return b""

@@ -149,7 +149,7 @@ class EncryptedFile:
         hidden = (k for k, (encrypted, _) in enumerate(self._columns) if encrypted and self._plaintext_footer)
         self.behind_clear_footer: frozenset[int] = frozenset(hidden)
         if any(encrypted for encrypted, _ in self._columns[MAX_ORDINAL + 1 :]):
-            raise DataError(f"column {MAX_ORDINAL + 1} and those behind it cannot be encrypted: they are too many")
+            raise DataError(f"an encrypted file can have at most {MAX_ORDINAL + 1} leaf columns")
 
     def _key_of(self, column: int) -> DataKey:
         own = self._columns[column][1]

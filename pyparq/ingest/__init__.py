@@ -96,7 +96,7 @@ def ingest(
     if is_run(data):
         return _chained(pieces(data, _is_table), schema, source)
     raise DataError(
-        f"a {type(data).__name__} is not data for a table: give an Arrow table or stream, a DataFrame, "
+        f"a {type(data).__name__} cannot be read as a table. Give an Arrow table or stream, a DataFrame, "
         "a dict of columns or a list of dicts" + (" (collect() a LazyFrame first)" if _is_lazy(data) else "")
     )
 
@@ -150,9 +150,9 @@ def _from_batch(batch: Batch, schema: Schema | None, source: list[Schema] | None
     if batch.has_schema:
         return _conformed(batch.schema, iter([batch]), schema, source)
     if schema is None:
-        raise DataError("this Batch has no column names: give a schema, or a Table")
+        raise DataError("this Batch has no column names. Give a schema, or a Table")
     if len(batch.columns) != len(schema):
-        raise DataError(f"a batch of {len(batch.columns)} columns for a schema of {len(schema)}")
+        raise DataError(f"the batch has {len(batch.columns)} columns, but the schema has {len(schema)}")
     fields = tuple(Field(f.name, c.type, f.nullable, f.metadata) for f, c in zip(schema, batch.columns, strict=True))
     return _conformed(Schema(fields), iter([batch]), schema, source)
 
@@ -294,7 +294,7 @@ def _column_of_values(values: Any, name: str, target: DataType | None) -> Column
             made.type = DataType(f"{made.type.format}UTC")
         return made if target is None else cast(made, target, name)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise DataError(f"a {type(values).__name__} is not a column: give a list or an array", column=name)
+        raise DataError(f"a {type(values).__name__} is not a column. Give a list or an array", column=name)
     if not isinstance(values, Sequence) and hasattr(values, "to_numpy"):  # pandas Series and the like
         from pyparq.ingest.pandas import column_values
 

@@ -34,7 +34,9 @@ def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[l
     :class:`DataError` for more dimensions than one.
     """
     if array.ndim != 1:
-        raise DataError(f"an array with {array.ndim} dimensions; a column has one (give a list of rows)", column=name)
+        raise DataError(
+            f"the array has {array.ndim} dimensions, but a column has one. Give a list of rows", column=name
+        )
     mask: Mask | None = None
     if isinstance(array, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(array)
@@ -54,7 +56,7 @@ def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[l
             return _fixed_text(array, mask)
         except UnicodeEncodeError as error:
             raise DataError(
-                f"{str(error.object)!r}: a string with a lone surrogate cannot be UTF-8", column=name
+                f"the string {str(error.object)!r} has a lone surrogate, so it cannot be stored as UTF-8", column=name
             ) from None
     if kind == "S":
         return _fixed_bytes(array, mask)
@@ -67,7 +69,7 @@ def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[l
         if mask is not None:
             values = [value if present else None for value, present in zip(values, mask.tolist(), strict=True)]
         return from_list([None if _is_missing(v) else v for v in values] if kind == "T" else values, name)
-    raise UnsupportedError(f"numpy's {array.dtype} has no column type: convert it first", column=name)
+    raise UnsupportedError(f"numpy's {array.dtype} has no matching column type. Convert it first", column=name)
 
 
 def _is_missing(value: Any) -> bool:
@@ -78,7 +80,9 @@ def _timestamps(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column
     unit, _ = np.datetime_data(array.dtype)
     unit = "D" if unit in _TO_DAYS else "s" if unit in _TO_SECONDS else unit
     if unit not in ("D", "s", "ms", "us", "ns"):
-        raise UnsupportedError(f"numpy's {array.dtype}: convert it to datetime64[ns] or a coarser unit", column=name)
+        raise UnsupportedError(
+            f"numpy's {array.dtype} cannot be stored. Convert it to datetime64[ns] or a coarser unit", column=name
+        )
     numbers, mask = _in_unit(array, f"datetime64[{unit}]", mask, name)
     array = numbers.view(f"datetime64[{unit}]")
     if unit != "D":
@@ -87,14 +91,16 @@ def _timestamps(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column
     beyond = days != numbers if mask is None else (days != numbers) & mask
     if beyond.any():
         row = int(np.argmax(beyond))
-        raise DataError(f"row {row}: {array[row]} is beyond a 32-bit number of days", column=name)
+        raise DataError(f"row {row}: {array[row]} does not fit in a 32-bit number of days", column=name)
     return fixed_column(DataType("tdD"), days, mask)
 
 
 def _durations(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column:
     unit = _DURATIONS.get(np.datetime_data(array.dtype)[0])
     if unit is None:
-        raise UnsupportedError(f"numpy's {array.dtype}: convert it to timedelta64[ns] or a coarser unit", column=name)
+        raise UnsupportedError(
+            f"numpy's {array.dtype} cannot be stored. Convert it to timedelta64[ns] or a coarser unit", column=name
+        )
     numbers, mask = _in_unit(array, f"timedelta64[{unit}]", mask, name)
     return fixed_column(DataType(f"tD{unit[0]}"), numbers, mask)
 
@@ -116,7 +122,7 @@ def _in_unit(
 
 
 def _beyond(given: npt.NDArray[Any], dtype: str, name: str) -> DataError:
-    return DataError(f"{given.dtype} values beyond {dtype}", column=name)
+    return DataError(f"some {given.dtype} values do not fit {dtype}", column=name)
 
 
 def _fixed_text(array: npt.NDArray[Any], mask: Mask | None) -> Column:

@@ -69,11 +69,11 @@ def _cast(column: Column, target: DataType, where: Where) -> Column:
 def _mismatch(column: Column, target: DataType, where: Where) -> DataError:
     if target.format == "n":
         return DataError(
-            f"the data is {column.type}, the schema says null, as it does where the first data written are all null: "
-            f"give the writer a schema, such as schema={{{where.column!r}: '{column.type}?'}} for this column",
+            f"the data is {column.type}, but the schema says null (as it does when the first batch has only nulls). "
+            f"Give the writer a schema, such as schema={{{where.column!r}: '{column.type}?'}} for this column",
             column=where.column,
         )
-    return DataError(f"the data is {column.type}, the schema says {target}: convert it first", column=where.column)
+    return DataError(f"the data is {column.type}, but the schema says {target}. Convert it first", column=where.column)
 
 
 def _require(ok: npt.NDArray[np.bool_], column: Column, values: npt.NDArray[Any], where: Where, why: str) -> None:
@@ -117,7 +117,7 @@ def _float_to_float(column: Column, target: DataType, where: Where) -> Column:
     values = column.values()
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         out = values.astype(target.numpy_dtype)
-    _require(np.isfinite(out) | ~np.isfinite(values), column, values, where, f"is beyond {target}")
+    _require(np.isfinite(out) | ~np.isfinite(values), column, values, where, f"is too large for {target}")
     return _rebuilt(column, target, out)
 
 
@@ -126,7 +126,7 @@ def _float_to_int(column: Column, target: DataType, where: Where) -> Column:
     wide = values.astype(np.float64)
     # Compare with the powers of two next to the limits: those are exact as floats.
     fits = (wide >= float(least)) & (wide < float(most // 2 + 1) * 2.0)
-    _require(fits & (np.trunc(wide) == wide), column, values, where, f"is not a whole number of {target}")
+    _require(fits & (np.trunc(wide) == wide), column, values, where, f"is not a whole number that fits {target}")
     with np.errstate(invalid="ignore"):
         return _rebuilt(column, target, np.where(fits, wide, 0).astype(target.numpy_dtype))
 
@@ -146,7 +146,9 @@ def _to_decimal(column: Column, target: DataType, where: Where) -> Column:
             continue
         whole, rest = (number * 10**scale, 0) if scale >= 0 else divmod(number, 10**-scale)
         if rest:
-            raise DataError(f"{where.element} {row}: has more decimals than {target}", column=where.column)
+            raise DataError(
+                f"{where.element} {row}: the value has more decimal places than {target}", column=where.column
+            )
         out.append(whole)
     return decimal_column(target, out, mask, *where)
 
@@ -158,14 +160,16 @@ def _change_unit(column: Column, target: DataType, where: Where) -> Column:
     if column.type.kind == "timestamp" and bool(column.type.timezone) != bool(target.timezone):
         kinds = "with a time zone", "without one"
         has, wants = kinds if column.type.timezone else kinds[::-1]
-        raise DataError(f"the timestamps are {has}, the schema says {target}, {wants}", column=where.column)
+        raise DataError(
+            f"the timestamps are {has}, but the schema says {target}, which is {wants}", column=where.column
+        )
     before, after = _TICKS[column.type.unit], _TICKS[target.unit]
     values, dtype = column.values(), target.numpy_dtype
     wide = values.astype(np.int64)
     least, most = _limits(dtype)
     if after < before:
         factor = before // after
-        _require(wide % factor == 0, column, values, where, f"({column.type}) is finer than {target}")
+        _require(wide % factor == 0, column, values, where, f"({column.type}) has a finer unit than {target} can hold")
         wide, factor = wide // factor, 1
     else:
         factor = after // before
@@ -179,7 +183,7 @@ def _date_to_date(column: Column, target: DataType, where: Where) -> Column:
     if target.format == "tdm":
         return _rebuilt(column, target, values * _MS_PER_DAY)
     days, rest = np.divmod(values, _MS_PER_DAY)
-    _require(rest == 0, column, values, where, f"({column.type}) is not midnight, so it is no {target}")
+    _require(rest == 0, column, values, where, f"({column.type}) is not midnight, and {target} holds no time of day")
     short = days.astype(np.int32)
     _require(short == days, column, values, where, f"({column.type}) does not fit {target}")
     return _rebuilt(column, target, short)
@@ -203,7 +207,7 @@ def _to_string(column: Column, target: DataType, where: Where) -> Column:
         rows = np.arange(column.length) if mask is None else np.flatnonzero(mask)
         bad = _first_bad_text(column, rows)
         if bad >= 0:
-            raise DataError(f"{where.element} {bad} is not UTF-8, so it cannot be a string", column=where.column)
+            raise DataError(f"{where.element} {bad} is not valid UTF-8, so it cannot be a string", column=where.column)
     return out
 
 
@@ -219,7 +223,7 @@ def _to_fixed(column: Column, target: DataType, where: Where) -> Column:
         raise _mismatch(column, target, where)
     offsets, mask = column.offsets().astype(np.int64), column.valid_mask()
     lengths = np.diff(offsets)
-    _require(lengths == width, column, lengths, where, f"bytes, not the {width} of {target}")
+    _require(lengths == width, column, lengths, where, f"bytes, but {target} needs {width}")
     data = column.buffers[1].view(np.uint8)[int(offsets[0]) : int(offsets[-1])]
     if mask is None:
         return fixed_column(target, data.reshape(-1, width))
@@ -256,7 +260,7 @@ def _struct(column: Column, target: DataType, where: Where) -> Column:
     unknown = [n for n in fields if n not in {f.name for f in target.children}]
     if unknown:
         known = near_matches(unknown[0], [f.name for f in target.children], "fields")
-        raise DataError(f"the schema's struct has no field {unknown[0]!r}{known}", column=where.column)
+        raise DataError(f"the struct in the schema has no field {unknown[0]!r}{known}", column=where.column)
     children = []
     for field in target.children:
         inner = where._replace(column=f"{where.column}.{field.name}")
@@ -282,9 +286,9 @@ def _to_fixed_list(column: Column, target: DataType, where: Where) -> Column:
     offsets, items = list_items(column)
     lengths = np.diff(offsets.astype(np.int64))
     mask = column.valid_mask()
-    _require(lengths == size, column, lengths, where, f"items, not the {size} of {target}")
+    _require(lengths == size, column, lengths, where, f"items, but {target} needs {size}")
     if mask is not None and np.any(lengths[~mask] != size):
-        why = "null lists do not fit a fixed-size list here: give the schema a list instead"
+        why = "null lists cannot be stored as a fixed-size list here. Use a list type in the schema"
         raise DataError(why, column=where.column)
     used = slice_column(items, int(offsets[0]), int(offsets[-1]))
     items = _cast(used, target.children[0].type, _items_of(where))

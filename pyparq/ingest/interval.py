@@ -43,8 +43,9 @@ def intervals(column: Column, target: DataType, name: str) -> Column:
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"row {row}: Parquet's INTERVAL has no negative parts and nothing finer than a millisecond "
-            f"({months[row]} months, {days[row]} days, {ms[row]} ms{'' if exact[row] else ' and a part'})",
+            f"row {row}: a Parquet INTERVAL has no negative parts and is exact to the millisecond only "
+            f"({months[row]} months, {days[row]} days, {ms[row]} ms"
+            f"{'' if exact[row] else ' and a fraction of a millisecond'})",
             column=name,
         )
     out = np.zeros((count, 3), "<u4")

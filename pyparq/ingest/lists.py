@@ -94,7 +94,7 @@ def column_from_list(values: Sequence[Any], name: str, target: DataType | None =
     do not go together.
     """
     if depth > _MAX_DEPTH:
-        raise DataError(f"values nested more than {_MAX_DEPTH} deep", column=name)
+        raise DataError(f"the values are nested more than {_MAX_DEPTH} levels deep", column=name)
     given = _sorted_out(values, name, depth)
     if target is not None and target.is_nested:
         return _nested(given, target)
@@ -120,7 +120,7 @@ def _sorted_out(values: Sequence[Any], name: str, depth: int) -> _Given:
     given = _Given(present, mask, len(values), kinds, name, depth)
     if "" in kinds:
         at = given.first("")
-        raise given.error(at, f"a {type(present[at]).__name__} cannot be stored: convert it first")
+        raise given.error(at, f"values of type {type(present[at]).__name__} cannot be stored. Convert them first")
     return given
 
 
@@ -138,7 +138,9 @@ def _inferred(given: _Given) -> Column:
     if len(kinds) > 1:
         first = _kind_of(type(given.present[0]))
         at = next(k for k, v in enumerate(given.present) if _kind_of(type(v)) != first)
-        raise given.error(at, f"a {type(given.present[at]).__name__} in a column that starts with {first} values")
+        raise given.error(
+            at, f"the value is a {type(given.present[at]).__name__}, but the column starts with {first} values"
+        )
     return _BUILDERS[next(iter(kinds))](given)
 
 
@@ -158,11 +160,11 @@ def _numbers(given: _Given, kind: str) -> Column:
         if "int" in given.kinds:
             for k, value in enumerate(given.present):
                 if _kind_of(type(value)) == "int" and not -_EXACT <= value <= _EXACT:
-                    raise given.error(k, f"{value} among floats may not be exact as float64")
+                    raise given.error(k, f"the column has floats, and the integer {value} may not be exact as float64")
         if np.longdouble in set(map(type, given.present)):
             at = next((k for k, v in enumerate(given.present) if float(v) != v == v), None)
             if at is not None:
-                raise given.error(at, f"{given.present[at]} is not exact as float64")
+                raise given.error(at, f"{given.present[at]} cannot be stored exactly as float64")
         return _fixed(given, "g", np.array(given.present, np.float64))
     try:
         return _fixed(given, "l", np.array(given.present, np.int64))
@@ -172,7 +174,7 @@ def _numbers(given: _Given, kind: str) -> Column:
         return _fixed(given, "L", np.array(given.present, np.uint64))
     except OverflowError:
         at = next(k for k, v in enumerate(given.present) if not 0 <= v < 2**64)
-        raise given.error(at, f"{given.present[at]} goes with no 64-bit integer type") from None
+        raise given.error(at, f"{given.present[at]} does not fit the 64-bit integer type of the other values") from None
 
 
 # ---- bytes ---------------------------------------------------------------------------------------------------------
@@ -197,7 +199,7 @@ def _strings(given: _Given) -> Column:
         data = np.frombuffer(text.encode(), np.uint8)
     except UnicodeEncodeError:
         at = next(k for k, v in enumerate(given.present) if any(0xD800 <= ord(c) < 0xE000 for c in v))
-        raise given.error(at, "a string with a lone surrogate cannot be UTF-8") from None
+        raise given.error(at, "the string has a lone surrogate, so it cannot be stored as UTF-8") from None
     if len(data) != len(text):
         # Lengths counted characters: find the byte each one starts at.
         starts = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))
@@ -232,7 +234,7 @@ def _decimals(given: _Given, target: DataType | None) -> Column:
         whole = max(len(str(abs(n))) - s if n else 0 for n, s in parts)
         precision = max(whole + scale, scale, 1)
         if precision > 76:
-            raise DataError(f"these decimals need {precision} digits; at most 76 can be stored", column=given.name)
+            raise DataError(f"these decimals need {precision} digits, but at most 76 can be stored", column=given.name)
         target = decimal_type(precision, scale)
     scale = target.decimal[1]
     numbers: list[int] = []
@@ -241,7 +243,7 @@ def _decimals(given: _Given, target: DataType | None) -> Column:
         finer = min(decimals - scale, number.bit_length() + 1)
         whole, rest = divmod(number, 10**finer) if finer > 0 else (number, 0)
         if rest:
-            raise given.error(k, f"{given.present[k]} has more decimals than {target}")
+            raise given.error(k, f"{given.present[k]} has more decimal places than {target}")
         numbers.append(whole if decimals > scale else number * 10 ** (scale - decimals))
     if given.mask is not None:
         dense = iter(numbers)
@@ -254,25 +256,27 @@ def _datetimes(given: _Given) -> Column:
     if len(zoned) > 1:
         first = given.present[0].tzinfo is None
         at = next(k for k, v in enumerate(given.present) if (v.tzinfo is None) != first)
-        raise given.error(at, "datetimes with and without a time zone in one column")
+        raise given.error(at, "the column mixes datetimes with and without a time zone")
     zone = "UTC" if True in zoned else ""
     try:
         naive = [_naive(value) for value in given.present] if zone else given.present
     except OverflowError:
-        raise DataError("datetimes beyond the years 1 to 9999 in UTC", column=given.name) from None
+        raise DataError(
+            "a datetime is outside of the years 1 to 9999 when it is converted to UTC", column=given.name
+        ) from None
     plain = set(map(type, naive)) == {dt.datetime}
     finer = [] if plain else [getattr(value, "nanosecond", 0) for value in naive]  # pandas' Timestamp
     if not plain:  # pandas' of coarse units go on where microseconds wrap around
         late = next((k for k, value in enumerate(naive) if abs(value.year) > _YEARS), None)
         if late is not None:
-            raise given.error(late, f"{given.present[late]} is beyond microseconds of 64 bits")
+            raise given.error(late, f"{given.present[late]} does not fit in 64 bits as microseconds")
     micros = np.array(naive, "datetime64[us]").view(np.int64)
     if not any(finer):
         return _fixed(given, f"tsu:{zone}", micros)
     try:
         nanos = np.array([m * 1000 + n for m, n in zip(micros.tolist(), finer, strict=True)], np.int64)
     except OverflowError:
-        raise DataError("timestamps in nanoseconds beyond 64 bits", column=given.name) from None
+        raise DataError("a timestamp does not fit in 64 bits as nanoseconds", column=given.name) from None
     return _fixed(given, f"tsn:{zone}", nanos)
 
 
@@ -287,7 +291,7 @@ def _dates(given: _Given) -> Column:
 def _times(given: _Given) -> Column:
     for k, value in enumerate(given.present):
         if value.tzinfo is not None:
-            raise given.error(k, "a time with a time zone cannot be stored: convert it to a naive one")
+            raise given.error(k, "a time with a time zone cannot be stored. Remove its tzinfo first")
     numbers = [((v.hour * 60 + v.minute) * 60 + v.second) * 1_000_000 + v.microsecond for v in given.present]
     return _fixed(given, "ttu", np.array(numbers, np.int64))
 
@@ -315,7 +319,7 @@ def _one_unit(given: _Given) -> npt.NDArray[Any]:
             except OverflowError:  # numpy 2.5
                 same = False
             if not same and not np.isnat(value):
-                raise given.error(k, f"{value} does not fit {finest}, the unit of another value")
+                raise given.error(k, f"{value} does not fit {finest}, which another value needs")
     return np.array(given.present, finest)
 
 
@@ -327,7 +331,7 @@ def _durations(given: _Given) -> Column:
     finer = False
     for k, value in enumerate(given.present):
         if isinstance(value, np.timedelta64):
-            raise given.error(k, "a duration of numpy's in a column with durations of Python's")
+            raise given.error(k, "the column mixes numpy.timedelta64 with datetime.timedelta values")
         nanos = int(getattr(value, "nanoseconds", 0))
         finer = finer or nanos != 0
         numbers.append(((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * 1000 + nanos)
@@ -336,7 +340,7 @@ def _durations(given: _Given) -> Column:
         return _fixed(given, form, np.array([number // ticks for number in numbers], np.int64))
     except OverflowError:
         raise DataError(
-            f"durations beyond 64 bits of {'nano' if finer else 'micro'}seconds", column=given.name
+            f"a duration does not fit in 64 bits as {'nano' if finer else 'micro'}seconds", column=given.name
         ) from None
 
 
@@ -347,7 +351,7 @@ def _items(given: _Given, element: DataType | None) -> Column:
     lists = given.present
     for k, value in enumerate(lists):
         if isinstance(value, np.ndarray) and value.ndim == 0:
-            raise given.error(k, "an array without dimensions is no list")
+            raise given.error(k, "an array with 0 dimensions is not a list")
     arrays = bool(lists) and all(isinstance(v, np.ndarray) and v.ndim == 1 and v.dtype.kind != "O" for v in lists)
     if arrays and len({v.dtype for v in lists}) == 1:
         masked = any(isinstance(v, np.ma.MaskedArray) for v in lists)
@@ -379,7 +383,7 @@ def _fixed_lists(given: _Given, target: DataType) -> Column:
     size = int(target.format[3:])
     for k, value in enumerate(given.present):
         if len(value) != size:
-            raise given.error(k, f"{len(value)} items, not the {size} of {target}")
+            raise given.error(k, f"the list has {len(value)} items, but {target} needs {size}")
     dense = iter(given.present)
     there = [True] * given.length if given.mask is None else given.mask.tolist()
     flat = list(chain.from_iterable(next(dense) if present else [None] * size for present in there))
@@ -393,14 +397,14 @@ def _structs(given: _Given, target: DataType | None = None) -> Column:
     for key in names:
         if not isinstance(key, str):
             at = next(k for k, v in enumerate(given.present) if key in v)
-            raise given.error(at, f"the key {key!r} is not a string; for a map give a schema: map<..., ...>")
+            raise given.error(at, f"the key {key!r} is not a string. To write a map, give a schema with map<..., ...>")
     if target is not None:
         wanted = [f.name for f in target.children]
         unknown = next((n for n in names if n not in wanted), None)
         if unknown is not None:
             at = next(k for k, v in enumerate(given.present) if unknown in v)
             raise given.error(
-                at, f"the schema's struct has no field {unknown!r}{near_matches(unknown, wanted, 'fields')}"
+                at, f"the struct in the schema has no field {unknown!r}{near_matches(unknown, wanted, 'fields')}"
             )
         names = dict.fromkeys(wanted)
     dense = iter(given.present)
@@ -423,7 +427,7 @@ def _maps(given: _Given, target: DataType) -> Column:
         try:
             pairs.extend((a, b) for a, b in (value.items() if isinstance(value, Mapping) else value))
         except (TypeError, ValueError):
-            raise given.error(k, "a map is given as a dict or a list of (key, value) pairs") from None
+            raise given.error(k, "a map value must be a dict or a list of (key, value) pairs") from None
     halves = ([a for a, _ in pairs], [b for _, b in pairs])
     children = [
         column_from_list(half, f"{given.name}.{part}", field.type, given.depth + 1)
@@ -439,7 +443,7 @@ def _nested(given: _Given, target: DataType) -> Column:
     wanted = {"dict"} if target.format == "+s" else {"list", "dict"} if is_map(target) else {"list"}
     if not given.kinds <= wanted:
         wrong = next(iter(given.kinds - wanted))
-        raise given.error(given.first(wrong), f"{wrong} values do not make a {target}")
+        raise given.error(given.first(wrong), f"{wrong} values cannot be converted to {target}")
     if target.format == "+s":
         return _structs(given, target)
     if is_map(target):
@@ -448,7 +452,7 @@ def _nested(given: _Given, target: DataType) -> Column:
         return _fixed_lists(given, target)
     if is_list(target):
         return _lists(given, target)
-    raise UnsupportedError(f"lists of Python objects cannot make a {target}", column=given.name)
+    raise UnsupportedError(f"Python objects cannot be converted to {target}", column=given.name)
 
 
 _BUILDERS: dict[str, Callable[[_Given], Column]] = {

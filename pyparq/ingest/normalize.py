@@ -107,7 +107,7 @@ def _present_below(column: Column, child: Column, present: BoolArray | None) -> 
 
 def _decoded(column: Column, target: DataType, name: str, present: BoolArray | None) -> Column:
     if column.dictionary is None:
-        raise DataError("a dictionary-encoded column without its dictionary", column=name)
+        raise DataError("the column is dictionary-encoded but has no dictionary", column=name)
     values = normalize(column.dictionary, name)
     mask = column.valid_mask()
     index_type = DataType(column.type.format)
@@ -117,10 +117,10 @@ def _decoded(column: Column, target: DataType, name: str, present: BoolArray | N
         rows[~used] = 0
     if values.length == 0:
         if column.length if used is None else used.any():
-            raise DataError("dictionary indices into an empty dictionary", column=name)
+            raise DataError("the column has dictionary indices, but its dictionary is empty", column=name)
         return null_column(target, column.length)
     if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= values.length):
-        raise DataError(f"dictionary indices outside of 0 to {values.length - 1}", column=name)
+        raise DataError(f"a dictionary index is outside of 0 to {values.length - 1}", column=name)
     taken = take(values, rows)
     mask = _both(mask, taken.valid_mask())
     if taken.type.is_binary_like:
@@ -139,7 +139,7 @@ def _from_runs(column: Column, target: DataType, name: str) -> Column:
     first, last = column.offset, column.offset + column.length
     rising = len(ends) == 0 or (int(ends[0]) > 0 and bool(np.all(ends[1:] > ends[:-1])))
     if not rising or values.length < len(ends) or (column.length and (len(ends) == 0 or int(ends[-1]) < last)):
-        raise DataError("run ends that do not rise, or stop before the end of the array", column=name)
+        raise DataError("the run ends do not increase, or stop before the end of the array", column=name)
     taken = take(values, np.searchsorted(ends, np.arange(first, last, dtype=np.int64), side="right"))
     if taken.type.is_binary_like:
         return binary_column(target, taken.offsets(), taken.buffers[1], taken.valid_mask())
@@ -156,7 +156,7 @@ def _from_list_views(column: Column, target: DataType, name: str) -> Column:
         lengths[~mask] = 0
     used = lengths > 0
     if np.any(lengths < 0) or np.any(starts[used] < 0) or np.any((starts + lengths)[used] > items.length):
-        raise DataError("a list view points beyond its items", column=name)
+        raise DataError("a list view points outside of its items", column=name)
     taken = take(items, ranges(starts, lengths))
     return list_column(target, np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), taken, mask)
 
@@ -186,7 +186,7 @@ def _from_views(column: Column, target: DataType, name: str) -> Column:
     if mask is not None:
         lengths[~mask] = 0
     if len(lengths) and int(lengths.min()) < 0:
-        raise DataError("a string view of negative length", column=name)
+        raise DataError("a string view has a negative length", column=name)
     offsets = np.zeros(len(views) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     data = np.empty(int(offsets[-1]), np.uint8)
@@ -208,10 +208,10 @@ def _block_bytes(
     sources = np.where(long, views[:, 2], -1)
     starts = np.where(long, views[:, 3], starts)
     if int(views[long, 2].min()) < 0 or int(sources.max()) >= len(buffers):
-        raise DataError("a string view points into a buffer that is not there", column=name)
+        raise DataError("a string view points into a buffer that does not exist", column=name)
     sizes = np.array([*map(len, buffers), len(inline)], np.int64)  # -1, the views themselves, comes last
     if int(starts.min()) < 0 or np.any(starts + lengths > sizes[sources]):
-        raise DataError("a string view points beyond its buffer", column=name)
+        raise DataError("a string view points outside of its buffer", column=name)
     used = [int(k) - 1 for k in np.flatnonzero(np.bincount(sources + 1))]
     if len(used) == 1:
         return _spans(buffers[used[0]], starts, lengths)

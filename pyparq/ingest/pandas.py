@@ -44,7 +44,7 @@ def columns_from_pandas(frame: Any) -> dict[str, Any]:
         values = index.get_level_values(level)
         name = f"__index_level_{level}__" if values.name is None else text_of(values.name)
         if name in columns:
-            raise DataError(f"an index level and a column are both called {name!r}; rename one", column=name)
+            raise DataError(f"an index level and a column are both called {name!r}. Rename one", column=name)
         columns[name] = column_values(values.to_series(), name)
     return columns
 
@@ -73,7 +73,9 @@ def column_values(series: Any, name: str) -> Any:
     if kind == "StringDtype":
         return column_from_list(_objects(series), name, DataType("u"))
     if kind in ("PeriodDtype", "IntervalDtype", "SparseDtype"):
-        raise UnsupportedError(f"a pandas {dtype} column: convert it to a plain one first", column=name)
+        raise UnsupportedError(
+            f"a pandas {dtype} column cannot be stored. Convert it to another type first", column=name
+        )
     plain = getattr(dtype, "numpy_dtype", None)
     if isinstance(plain, np.dtype) and plain.kind in "biuf":  # pandas' nullable numbers
         missing = series.isna().to_numpy(bool)

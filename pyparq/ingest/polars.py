@@ -17,8 +17,8 @@ def refuse_objects(data: Any, name: str | None = None) -> None:
     for column, dtype in dtypes.items():
         if _holds_objects(dtype):
             raise UnsupportedError(
-                "polars' Object columns hold Python objects, of which Arrow gets only the addresses: "
-                "make them a type of polars' first (map_elements(..., return_dtype=...))",
+                "a polars Object column holds Python objects, and Arrow would get only their addresses. "
+                "Convert it to another polars type first (map_elements(..., return_dtype=...))",
                 column=column,
             )
 

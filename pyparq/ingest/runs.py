@@ -59,11 +59,11 @@ def pieces(items: Iterable[Any], is_table: Callable[[Any], bool]) -> Iterator[An
         found = "rows" if isinstance(item, Mapping) and not are_columns(item) else "tables"
         if found == "tables" and not is_table(item):
             raise DataError(
-                f"item {n} is a {type(item).__name__}: an iterable gives tables or batches, or rows as dicts of column "
-                "names to values"
+                f"item {n} is a {type(item).__name__}. An iterable must give tables, batches, or rows as dicts of "
+                "column names to values"
             )
         if kind and found != kind:
-            raise DataError(f"item {n} is one of {found} among {kind}: an iterable gives either")
+            raise DataError(f"item {n} is one of {found}, but earlier items are {kind}. An iterable must give one kind")
         kind = found
         if kind == "tables":
             yield item

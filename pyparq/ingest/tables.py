@@ -37,8 +37,8 @@ def from_arrow(data: Any, schema: Any) -> Made:
 def _check_speaks(data: Any) -> None:
     if not speaks_arrow(data):
         raise DataError(
-            f"a {type(data).__name__} does not speak Arrow: from_pydict() takes dicts of columns, from_pylist() rows, "
-            "from_batches() several tables"
+            f"a {type(data).__name__} has no Arrow interface. Use from_pydict() for a dict of columns, from_pylist() "
+            "for rows, from_batches() for several tables"
         )
 
 
@@ -73,7 +73,9 @@ def _ingested(data: Any, schema: Any) -> Made:
     for k, field in enumerate(found):
         nulls = 0 if field.nullable else sum(count_nulls(columns[k]) for columns, _ in parts)
         if nulls:
-            raise DataError(f"{nulls} nulls in a column that the schema says has none", column=field.name)
+            raise DataError(
+                f"the column has {nulls} nulls, but the schema says that it is not nullable", column=field.name
+            )
     return found, parts
 
 

@@ -87,11 +87,9 @@ try:
         xxh64_fixed,
     )
 except ImportError as exc:  # never a silent slow path
-    raise ImportError(
-        "pyparq's compiled kernels (pyparq.kernels._native) are missing or do not fit this Python. "
-        "Install a wheel, or build them from the source tree with `pip install .` (needs a C++20 compiler). "
-        f"The loader said: {exc}"
-    ) from exc
+    from pyparq.kernels.missing import why_missing
+
+    raise ImportError(why_missing(exc)) from exc
 
 __all__ = [
     "KernelError",

@@ -27,9 +27,10 @@ from pyparq.columns import (
     take,
 )
 from pyparq.errors import CorruptFileError, LimitError
+from pyparq.read.account import Account
 from pyparq.read.fields import Output
 from pyparq.read.notes import with_true_notes
-from pyparq.read.restore import HintMismatch, restore_all, too_many, with_int32_indices
+from pyparq.read.restore import HintMismatch, added_bytes, restore_all, too_many, with_int32_indices
 from pyparq.schemas.types import DataType, Schema
 from pyparq.table import Batch, Column, widen_columns
 
@@ -42,16 +43,20 @@ class _TooMuch(Exception):
     """More than int32 offsets reach, or indices number."""
 
 
-def restore_batches(batches: Sequence[Batch], outputs: Sequence[Output], wanted: Schema, most: int) -> Schema:
+def restore_batches(
+    batches: Sequence[Batch], outputs: Sequence[Output], wanted: Schema, most: int, account: Account
+) -> Schema:
     """Give the batches' columns the types of ``wanted``; returns the schema that they have then.
 
-    A hint that the data contradict is dropped for the whole column. ``most`` is how many bytes a column may become.
+    A hint that the data contradict is dropped for the whole column. ``most`` is how many bytes a column may become;
+    ``account`` counts those that are added.
     """
     fields = list(wanted.fields)
     for k, (output, field) in enumerate(zip(outputs, wanted.fields, strict=True)):
         if field.type == output.stored.type or not batches:
             continue
         columns = [batch.columns[k] for batch in batches]
+        account.take(sum(added_bytes(column, field.type) for column in columns))
         with suppress(HintMismatch):
             columns = restore_all(columns, field.type, most)
         # What they came out as: a hint may be dropped, or strings may have become large.
@@ -64,10 +69,11 @@ def restore_batches(batches: Sequence[Batch], outputs: Sequence[Output], wanted:
 class Stream:
     """Brings one batch after another to the schema of the first."""
 
-    def __init__(self, outputs: Sequence[Output], schema: Schema, most: int) -> None:
+    def __init__(self, outputs: Sequence[Output], schema: Schema, most: int, account: Account) -> None:
         self._outputs = outputs
         self._wanted = schema
         self._most = most
+        self._account = account
         self._begun = False
 
     def fit(self, batches: list[Batch]) -> None:
@@ -80,7 +86,7 @@ class Stream:
             types = [with_int32_indices(type_) for type_ in types]
         batches[:] = [piece for batch in batches for piece in cut_to_fit(batch, types)]
         for batch in batches:
-            found = restore_batches([batch], self._outputs, self._wanted, self._most)
+            found = restore_batches([batch], self._outputs, self._wanted, self._most, self._account)
             batch.schema = widen_columns(found, [batch])[0]
             if self._begun:
                 self._check(batch.schema)

@@ -23,6 +23,10 @@ _ENTRIES = {"c": 1 << 7, "C": 1 << 8, "s": 1 << 15, "S": 1 << 16}
 """Dictionary entries that narrow indices can number; int32 ones number all that a file can hold."""
 
 
+_WIDTHS = {"vu": 16, "vz": 16, "U": 8, "Z": 8, "+L": 8, "+vl": 8, "+vL": 16, "u": 0, "z": 0, "+l": 0, "+m": 0, "+s": 0}
+"""Bytes of a row beside the bytes or items that it has: views, offsets, sizes."""
+
+
 class HintMismatch(Exception):
     """The data cannot be shown in the hinted type: the hint was wrong."""
 
@@ -59,6 +63,25 @@ def too_many(column: Column, wanted: DataType) -> bool:
     if column.dictionary is None or wanted.dictionary is None:
         return False
     return column.dictionary.length > _ENTRIES.get(wanted.format, column.dictionary.length)
+
+
+def added_bytes(column: Column, type_: DataType, length: int | None = None) -> int:
+    """At most how many bytes :func:`restore` allocates for ``type_``. ``length``: of the column, where it is not yet
+    made."""
+    length = column.length if length is None else length
+    if type_.format.startswith("+w:") and column.children:
+        return added_bytes(column.children[0], type_.children[0].type, length * int(type_.format[3:]))
+    if column.type == type_ and length == column.length:
+        return 0
+    if type_.dictionary is not None:
+        values = 0 if column.dictionary is None else added_bytes(column.dictionary, type_.dictionary)
+        return type_.byte_width * length + values
+    if type_.format == "+r":
+        return added_bytes(column, type_.children[1].type)
+    pairs = zip(column.children, type_.children, strict=False)
+    grown = max(length - column.length, 0)  # null lists of a fixed size get items
+    below = sum(added_bytes(child, field.type, child.length + grown) for child, field in pairs)
+    return _WIDTHS.get(type_.format, type_.byte_width) * length + below
 
 
 def _restore_all(columns: list[Column], type_: DataType, max_bytes: int) -> list[Column]:

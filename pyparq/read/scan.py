@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.column import bytes_held
-from pyparq.columns import concat, take
+from pyparq.columns import bytes_taken, concat, take
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
@@ -120,13 +120,18 @@ class Scan:
         """The matching rows with the numbers ``places``, counted from 0, in this order. Numbers may repeat."""
         batches = self._all_batches()
         if batches:
-            batches = [
-                Batch(
-                    [take(concat([b.columns[k] for b in batches]), places) for k in range(len(self.outputs))],
-                    len(places),
-                )
-            ]
+            with self._reading():
+                batches = [Batch([self._at(places, batches, k) for k in range(len(self.outputs))], len(places))]
         return self._table(batches)
+
+    def _at(self, places: Int64Array, batches: Sequence[Batch], k: int) -> Column:
+        """Column ``k`` at ``places``; the copies that this makes are counted first."""
+        parts = [batch.columns[k] for batch in batches]
+        if len(parts) > 1:
+            self.reader.account.take(sum(map(bytes_held, parts)))
+        whole = concat(parts)
+        self.reader.account.take(bytes_taken(whole, places))
+        return take(whole, places)
 
     def _all_batches(self) -> list[Batch]:
         selections = self._prune()
@@ -139,7 +144,9 @@ class Scan:
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
-        schema = restore_batches(batches, self.outputs, self.schema, self.file.options.limits.max_column)
+        with self._reading():
+            most = self.file.options.limits.max_column
+            schema = restore_batches(batches, self.outputs, self.schema, most, self.reader.account)
         return Table(*widen_columns(schema, batches))
 
     def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
@@ -155,7 +162,7 @@ class Scan:
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned = 0
-        stream = Stream(self.outputs, self.schema, self.file.options.limits.max_column)
+        stream = Stream(self.outputs, self.schema, self.file.options.limits.max_column, self.reader.account)
         for batches, begin, end in self._by_row_group():
             with self._reading():
                 if batch_size is not None:

@@ -185,6 +185,6 @@ def _check_sorted(leaves: Sequence[LeafData], keys: Sequence[SortKey], first_row
     if row is not None:
         order = ", ".join(f"{k.name} descending" if k.descending else str(k.name) for k in keys)
         raise DataError(
-            f"row {first_row + row} is not in the order that sorting_columns declares ({order}): sort the data, use "
+            f"row {first_row + row} is not in the order that sorting_columns declares ({order}). Sort the data, use "
             f"sort_by, or leave sorting_columns out"
         )

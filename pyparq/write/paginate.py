@@ -146,7 +146,7 @@ class Cutter:
             count = self._positions.values_in(first_slot, first_slot + slots)
             size = cost.of(first_value, count) + self._level_bytes(slots)
         if size > MAX_PAGE:
-            raise DataError(f"row {row} of a row group takes {size} bytes; a page holds less than 2 GiB")
+            raise DataError(f"row {row} of the row group takes {size} bytes, but a page must be smaller than 2 GiB")
         self._rows.append(end)
         self._slots.append(first_slot + slots)
         self._values.append(first_value + count)

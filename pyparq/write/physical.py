@@ -87,9 +87,7 @@ def _binary(column: Column, keep: Mask | Int64Array | None) -> BinaryValues:
 def _check_text(values: BinaryValues) -> None:
     bad = utf8_validate(values.offsets, values.data)
     if bad >= 0:
-        raise Misfit(
-            bad, f"{values.value(bad)[:24]!r} is not UTF-8, which text must be; give it as binary to keep bytes"
-        )
+        raise Misfit(bad, f"{values.value(bad)[:24]!r} is not valid UTF-8. Use a binary column for other bytes")
 
 
 def _fixed(column: Column, keep: Mask | Int64Array | None) -> npt.NDArray[Any]:
@@ -122,7 +120,7 @@ def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> np
         return _milliseconds(values, values.dtype)
     if kind == "int96":
         stored, fit = int96.from_ticks(values, type_.unit)
-        _check(fit, values, f"{type_.unit} are beyond a 32-bit Julian day")
+        _check(fit, values, f"{type_.unit} do not fit a 32-bit Julian day")
         return stored
     return values
 
@@ -131,7 +129,7 @@ def _days(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     days, rest = np.divmod(values, _MS_PER_DAY)
     _check(rest == 0, values, "milliseconds are not midnight, and a DATE holds no time of day")
     short = days.astype(np.int32)
-    _check(short == days, values, "milliseconds are beyond a 32-bit number of days")
+    _check(short == days, values, "milliseconds do not fit a 32-bit number of days")
     return short
 
 

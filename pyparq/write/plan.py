@@ -152,7 +152,7 @@ def _key_values(tree: SchemaTree, given: Mapping[Any, Any]) -> dict[int, dict[st
     found = {}
     for node, pairs in by_node(tree, given).items():
         if not node.is_leaf or not isinstance(pairs, Mapping):
-            raise OptionError("column_key_value_metadata takes {leaf: {key: value}}", column=node.dotted)
+            raise OptionError("column_key_value_metadata must be {column: {key: value}}", column=node.dotted)
         with located(column=node.dotted):
             found[node.column] = {text_key(k): text_value(k, v) for k, v in pairs.items()}
     return found
@@ -186,7 +186,7 @@ def _encoding_number(name: Any) -> int | None:
         if encodings.ENCODING_NAMES[number] == wanted:
             return number
     names = ", ".join(encodings.ENCODING_NAMES[number] for number in encodings.WRITABLE)
-    raise OptionError(f"unknown encoding {name!r}; there are auto, {names}")
+    raise OptionError(f"unknown encoding {name!r}. The encodings are auto, {names}")
 
 
 def _blooms(tree: SchemaTree, options: WriteOptions) -> list[BloomOptions | None]:
@@ -207,7 +207,8 @@ def _blooms(tree: SchemaTree, options: WriteOptions) -> list[BloomOptions | None
             if found is not None and not can_prune(leaf.type):
                 if by_name:
                     raise OptionError(
-                        f"no Bloom filter on {leaf.type.kind} ({leaf.type.physical.name}): no reader could use it"
+                        f"a column of {leaf.type.kind} ({leaf.type.physical.name}) cannot have a Bloom filter: no "
+                        "reader could use it"
                     )
                 found = None
         result.append(found)
@@ -223,14 +224,14 @@ def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
     for key in keys:
         if isinstance(key.name, int) and not 0 <= key.name < len(tree.leaves):
             raise OptionError(
-                f"there is no leaf column {key.name}: there are {len(tree.leaves)} leaf columns, counted from 0"
+                f"there is no leaf column {key.name}. The schema has {len(tree.leaves)} leaf columns, counted from 0"
             )
         node = tree.leaves[key.name] if isinstance(key.name, int) else tree.find(key.name)
         if not node.is_leaf or node.max_rep or not _sortable(node.type):
             what = node.type.kind if node.is_leaf and not node.max_rep else "nested"
             raise OptionError(f"rows cannot be sorted by {what} values", column=node.dotted)
         if any(node is other for other, _ in pairs):
-            raise OptionError("the sort order names the column twice", column=node.dotted)
+            raise OptionError("the sort order names this column twice", column=node.dotted)
         pairs.append((node, key))
     return SortPlan(tuple(pairs), options.sort_scope if sorted_by else "")
 

@@ -62,7 +62,7 @@ def shred_batch(batch: Batch, schema: Schema, tree: SchemaTree, first_row: int =
     value that its Parquet type cannot hold, and for columns that are not of the schema.
     """
     if len(batch.columns) != len(schema) or len(schema) != len(tree.root.children):
-        raise DataError(f"a batch of {len(batch.columns)} columns for a schema of {len(schema)}")
+        raise DataError(f"the batch has {len(batch.columns)} columns, but the schema has {len(schema)}")
     leaves: list[LeafData] = []
     for shape, column in zip(shapes(tree), batch.columns, strict=True):
         leaves += shred_column(column, shape, batch.num_rows, first_row)
@@ -72,7 +72,7 @@ def shred_batch(batch: Batch, schema: Schema, tree: SchemaTree, first_row: int =
 def shred_column(column: Column, shape: Shape, num_rows: int, first_row: int = 0) -> list[LeafData]:
     """The leaves of one top-level column; see :func:`shred_batch`."""
     if len(column) != num_rows:
-        raise DataError(f"{len(column)} values for {num_rows} rows", column=shape.name)
+        raise DataError(f"the column has {len(column)} values for {num_rows} rows", column=shape.name)
     leaves: list[LeafData] = []
     _walk(column, shape, _Slots(num_rows, None, None, range(num_rows), first_row), num_rows, leaves)
     return leaves
@@ -116,11 +116,14 @@ def _walk(column: Column, shape: Shape, slots: _Slots, num_rows: int, out: list[
 
 def _walk_fields(column: Column, shape: Shape, slots: _Slots, num_rows: int, out: list[LeafData]) -> None:
     if len(column.children) != len(shape.children):
-        raise DataError(f"{len(column.children)} fields, not {len(shape.children)}", column=shape.node.dotted)
+        raise DataError(
+            f"the struct has {len(column.children)} fields, but the schema has {len(shape.children)}",
+            column=shape.node.dotted,
+        )
     slots = replace(slots, elements=_shifted(slots.elements, column.offset))
     for child, child_shape in zip(column.children, shape.children, strict=True):
         if len(child) < column.offset + len(column):
-            raise DataError("a struct's field is shorter than the struct", column=child_shape.node.dotted)
+            raise DataError("a field of the struct is shorter than the struct", column=child_shape.node.dotted)
         _walk(child, child_shape, slots, num_rows, out)
 
 
@@ -173,7 +176,9 @@ def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, sl
             slots.count, slots.reps, slots.defs, starts, lengths, num_items, shape.item_rep, shape.def_level
         )
     except KernelError as error:
-        raise DataError(f"list offsets go down or beyond the items: {error}", column=shape.node.dotted) from error
+        raise DataError(
+            f"the list offsets decrease or point behind the items: {error}", column=shape.node.dotted
+        ) from error
     elements = range(first, first + live) if items is None else items
     return _Slots(len(reps), reps, defs, elements, slots.first_row)
 
@@ -188,7 +193,7 @@ def _as_int64(values: npt.NDArray[np.generic]) -> Int64Array:
 def _leaf(column: Column, shape: Shape, slots: _Slots, num_rows: int) -> LeafData:
     node, elements = shape.node, slots.elements
     if not fits(column.type, node.type):
-        raise DataError(f"the data is {column.type}, which is not what the schema says", column=node.dotted)
+        raise DataError(f"the data is {column.type}, which is not the type in the schema", column=node.dotted)
     present = _present(column, slots)
     if present is not None and not shape.nullable:
         _refuse_null(present, shape, slots)

@@ -51,7 +51,7 @@ def _suits(leaf: Node, kind: str, option: str, named: Mapping[str, bool]) -> boo
     if leaf.type.kind == kind:
         return True
     if named[option]:
-        raise OptionError(f"{option} is for {kind} columns, this one is {leaf.type.kind}")
+        raise OptionError(f"{option} is for {kind} columns, but this column is {leaf.type.kind}")
     return False
 
 
@@ -75,7 +75,7 @@ def by_node(tree: SchemaTree, option: Mapping[Any, Any]) -> dict[Node, Any]:
         node = tree.find(name)
         if node in found and found[node] != value:
             raise OptionError(
-                f"two values for one column: {found[node]!r}, and by {name!r} {value!r}", column=node.dotted
+                f"the column has two values: {found[node]!r}, and {value!r} under the name {name!r}", column=node.dotted
             )
         found[node] = value
     return found
@@ -84,7 +84,7 @@ def by_node(tree: SchemaTree, option: Mapping[Any, Any]) -> dict[Node, Any]:
 def _set_field_ids(tree: SchemaTree, ids: Mapping[Any, int]) -> None:
     for node, number in by_node(tree, ids).items():
         if type(number) is not int or not -(1 << 31) <= number < 1 << 31:
-            raise OptionError(f"a field id is a 32-bit whole number, not {number!r}", column=node.dotted)
+            raise OptionError(f"a field id must be a 32-bit whole number, not {number!r}", column=node.dotted)
         node.element.field_id = number
 
 
@@ -97,6 +97,6 @@ def order_of_leaf(leaf: LeafType, asked: Any, by_name: bool) -> Order:
     order = _ORDERS[asked]
     if order == Order.TOTAL and leaf.kind not in FLOAT_KINDS:
         if by_name:
-            raise OptionError(f"float_order is for float columns, this one is {leaf.kind}")
+            raise OptionError(f"float_order is for float columns, but this column is {leaf.kind}")
         return Order.TYPE
     return order

@@ -105,7 +105,7 @@ int error_of(nb::python_error& error, std::string& text) {
         const std::string message = text_of(error.value());
         if (!message.empty()) text += ": " + message;
     } catch (const std::exception&) {
-        text = "an error that cannot be told";
+        text = "an error without a message";
     }
     if (error.matches(PyExc_KeyboardInterrupt)) {
         PyErr_SetInterrupt();  // the consumer's error takes its place: let it come again, to where Python runs next

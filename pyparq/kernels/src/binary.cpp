@@ -35,7 +35,7 @@ size_t plain_decode(const RawIn& data, size_t n, O* offsets, const RawOut& out, 
         const size_t len = load<uint32_t>(p);
         p += 4;
         if (len > static_cast<size_t>(end - p))
-            fail("PLAIN byte array " + str(i) + " claims " + str(len) + " bytes, " +
+            fail("PLAIN byte array " + str(i) + " declares " + str(len) + " bytes, " +
                  str(static_cast<size_t>(end - p)) + " are left");
         if (len > static_cast<size_t>(w_end - w)) fail("out_data is too small at value " + str(i));
         copy_short(w, w_end, p, end, len);
@@ -71,7 +71,7 @@ nb::object plain_binary_take(const RawIn& data, int64_t count, const In<int64_t>
         if (end - p < 4) fail("PLAIN byte arrays end inside the length of value " + str(row));
         const size_t len = load<uint32_t>(p), left = static_cast<size_t>(end - p) - 4;
         if (len > left)
-            fail("PLAIN byte array " + str(row) + " claims " + str(len) + " bytes, " + str(left) + " are left");
+            fail("PLAIN byte array " + str(row) + " declares " + str(len) + " bytes, " + str(left) + " are left");
         return len;
     };
     {

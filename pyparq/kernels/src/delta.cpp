@@ -46,7 +46,7 @@ Header read_header(Reader& in, size_t count) {
         fail("delta block size " + str(h.block) + " is not a multiple of 128 up to 2^31");
     if (h.minis == 0 || h.block % h.minis != 0 || h.block / h.minis % 32 != 0)
         fail("delta block of " + str(h.block) + " values cannot have " + str(h.minis) + " miniblocks");
-    if (h.total != count) fail("delta data hold " + str(h.total) + " values, " + str(count) + " are due");
+    if (h.total != count) fail("delta data hold " + str(h.total) + " values, but the page needs " + str(count));
     h.per_mini = h.block / h.minis;
     return h;
 }
@@ -153,8 +153,8 @@ size_t delta_length_decode(const RawIn& data, int64_t count_, const OffsetsOut& 
     const auto lengths = decode_lengths(in, count, "byte array");
     uint64_t total = 0;
     for (size_t i = 0; i < count; ++i) total += lengths[i];
-    if (total > in.left()) fail("byte arrays claim " + str(total) + " bytes, " + str(in.left()) + " are left");
-    if (total > out_data.size) fail("out_data is too small: " + str(total) + " bytes are due");
+    if (total > in.left()) fail("byte arrays declare " + str(total) + " bytes, " + str(in.left()) + " are left");
+    if (total > out_data.size) fail("out_data is too small: " + str(total) + " bytes are needed");
     out_offsets.visit([&](auto* o) {
         using O = std::remove_pointer_t<decltype(o)>;
         if (static_cast<uint64_t>(base) + total > static_cast<uint64_t>(std::numeric_limits<O>::max()))
@@ -189,7 +189,7 @@ nb::object delta_byte_array_decode(const RawIn& data, int64_t count_, int64_t ma
             if (total > most) fail("byte arrays grow beyond the " + str(most) + " bytes allowed");
             offsets.data[i + 1] = static_cast<int64_t>(total);
         }
-        if (stored > in.left()) fail("suffixes claim " + str(stored) + " bytes, " + str(in.left()) + " are left");
+        if (stored > in.left()) fail("suffixes declare " + str(stored) + " bytes, " + str(in.left()) + " are left");
     }
     Fresh<uint8_t> out(total);
     {

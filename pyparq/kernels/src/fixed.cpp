@@ -129,7 +129,7 @@ void gather_fixed(const RawIn& dict, int64_t width_, const In<int32_t>& indices,
     const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
     const size_t n = indices.size;
     if (out.size != checked_mul(n, width))
-        fail("out has " + str(out.size) + " bytes, " + str(n) + " values of " + str(width) + " are due");
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " values of " + str(width) + " are needed");
     NoGil nogil(out.size);
     by_width(width, [&](auto tag) {
         using T = decltype(tag);
@@ -202,7 +202,7 @@ void gather_pages(const RawIn& dict, int64_t width_, const nb::list& pages_, con
     const std::vector<PageRuns> pages = page_runs(pages_);
     const size_t n = total_slots(pages);
     if (out.size != checked_mul(n, width))
-        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are due");
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are needed");
     NoGil nogil(out.size);
     uint8_t* at = out.data;
     for (const PageRuns& page : pages) {
@@ -227,7 +227,7 @@ void scatter_fixed(const RawIn& values, int64_t width_, const Valid& valid, cons
     const size_t width = checked_value_width(width_), have = checked_items(values.size, width, "values");
     const size_t n = valid.none() ? have : valid.size;
     if (out.size != checked_mul(n, width))
-        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are due");
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are needed");
     NoGil nogil(out.size);
     if (!valid.none()) check_present(valid, have);
     if (have == n) {

@@ -15,7 +15,7 @@ struct Entries {
         count = checked_count(entries, "entries");
         if ((!def_levels.none() && def_levels.size != count) || (!rep_levels.none() && rep_levels.size != count))
             fail("levels of " + str(def_levels.size) + " and " + str(rep_levels.size) + " entries, " + str(count) +
-                 " are due");
+                 " are needed");
         def = def_levels.none() ? nullptr : def_levels.data;
         rep = rep_levels.none() ? nullptr : rep_levels.data;
     }
@@ -69,7 +69,7 @@ void for_each_block(const Entries& in, size_t slots, const ListLevels& lists, F&
         if (started > slots) fail("the levels start more than the " + str(slots) + " slots there are");
         f(says, n);
     }
-    if (started != slots) fail("the levels start " + str(started) + " slots, " + str(slots) + " are due");
+    if (started != slots) fail("the levels start " + str(started) + " slots, but there must be " + str(slots));
 }
 
 size_t checked_slots(const Entries& in, int64_t slots_) {
@@ -107,7 +107,7 @@ nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t 
             }
         });
         if (stray)
-            fail("the levels put an item into a list that is null, empty or not there, or go on with one that has items by none");
+            fail("the repetition and definition levels contradict each other: an item belongs to a list that is null, empty or missing");
         offsets.data[slots] = items;
     }
     return nb::make_tuple(offsets.object, first_items(valid.object, slots + 1, slots));

@@ -131,10 +131,10 @@ struct Pages {
     Pages(const nb::list& list, const Ints& among, const Ints& starts, const Ints& firsts)
         : pages(nb::len(list)) {
         if (starts.size != pages.size() + 1 || firsts.size != pages.size())
-            fail("a start and a first row per page, and the end, are due");
+            fail("each page needs a start and a first row, and the end is needed");
         if (pages.empty()) return;
         const int64_t base = starts.data[0], end = starts.data[pages.size()];
-        if (base < 0 || end < base || static_cast<uint64_t>(end) > among.size) fail("rows beyond those that there are");
+        if (base < 0 || end < base || static_cast<uint64_t>(end) > among.size) fail("the rows are outside of those that exist");
         wanted.resize(static_cast<size_t>(end - base));
         for (size_t k = 0; k < pages.size(); ++k) {
             PyObject* const item = PyList_GetItem(list.ptr(), static_cast<Py_ssize_t>(k));
@@ -298,7 +298,7 @@ nb::object pick_plain_binary(const nb::list& list, const Ints& rows, const Ints&
                 if (end - p < 4) fail("PLAIN byte arrays end inside the length of value " + str(uint64_t{at}));
                 const size_t len = load<uint32_t>(p), left = static_cast<size_t>(end - p) - 4;
                 if (len > left)
-                    fail("PLAIN byte array " + str(uint64_t{at}) + " claims " + str(uint64_t{len}) + " bytes, " +
+                    fail("PLAIN byte array " + str(uint64_t{at}) + " declares " + str(uint64_t{len}) + " bytes, " +
                          str(uint64_t{left}) + " are left");
                 return len;
             };

@@ -71,7 +71,7 @@ size_t split_sse2(const uint8_t*, size_t, uint8_t*) { return 0; }
 
 void byte_stream_split_decode(const RawIn& data, int64_t width_, const RawOut& out) {
     const size_t width = checked_value_width(width_), n = checked_items(data.size, width, "streams");
-    if (out.size != data.size) fail("out has " + str(out.size) + " bytes, " + str(data.size) + " are due");
+    if (out.size != data.size) fail("out has " + str(out.size) + " bytes, but needs " + str(data.size));
     NoGil nogil(data.size);
     size_t done = 0;
     if (width == 2) done = join_sse2<2>(data.data, n, out.data);
