@@ -133,19 +133,22 @@ def test_pylists_of_many_strings() -> None:
 BAD_LISTS: list[tuple[list[Any], str]] = [
     (["a", None, 1], r"row 2: the value is a int, but the column starts with str"),
     ([1, "a"], r"row 1: the value is a str, but the column starts with int"),
-    ([dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)], "row 1: a datetime"),
-    ([dt.datetime(2020, 1, 1), None, dt.datetime(2020, 1, 1, tzinfo=UTC)], "row 2: datetimes with and without"),
+    ([dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)], "row 1: the value is a datetime"),
+    (
+        [dt.datetime(2020, 1, 1), None, dt.datetime(2020, 1, 1, tzinfo=UTC)],
+        "row 2: the column mixes datetimes with and without",
+    ),
     ([dt.time(1, tzinfo=UTC)], "row 0: a time with a time zone"),
-    ([2**64], "row 0: 18446744073709551616 goes with no 64-bit"),
-    ([-1, 2**63], r"row \d: .* goes with no 64-bit|row 1"),
-    ([0.5, 2**53 + 1], "row 1: 9007199254740993 among floats"),
+    ([2**64], "row 0: 18446744073709551616 does not fit a 64-bit"),
+    ([-1, 2**63], r"row \d: .* does not fit a 64-bit|row 1"),
+    ([0.5, 2**53 + 1], "row 1: the column has floats, and the integer 9007199254740993"),
     ([D("NaN")], "row 0: NaN is not a finite"),
     ([D("1E+80")], "76 digits"),
     ([D(10) ** 75, D("0.001")], "79 digits"),
-    (["ok", "\ud800"], "row 1: a string with a lone surrogate"),
-    ([object()], "row 0: a object cannot be stored"),
-    ([{1, 2}], "row 0: a set cannot"),
-    ([1j], "row 0: a complex cannot"),
+    (["ok", "\ud800"], "row 1: the string has a lone surrogate"),
+    ([object()], "row 0: values of type object cannot be stored"),
+    ([{1, 2}], "row 0: values of type set cannot"),
+    ([1j], "row 0: values of type complex cannot"),
     ([{1: 2}], "row 0: the key 1 is not a string"),
     ([[1], ["a"]], "item 1: the value is a str, but the column starts with int"),
 ]
@@ -287,7 +290,7 @@ def test_dictionaries() -> None:
 
 def test_dictionary_indices_are_checked() -> None:
     array = pa.DictionaryArray.from_arrays(pa.array([5], pa.int8()), pa.array(["x"]), safe=False)
-    with pytest.raises(DataError, match=r"dictionary indices.*column c"):
+    with pytest.raises(DataError, match=r"dictionary index .*column c"):
         table(pa.table({"c": array}))
 
 
@@ -307,7 +310,7 @@ def test_dictionary_indices_below_nulls_do_not_matter() -> None:
     outside = pa.DictionaryArray.from_arrays(pa.array([7, 0], pa.int8()), pa.array(["x"]), safe=False)
     below = pa.StructArray.from_arrays([outside], ["w"], mask=pa.array([True, False]))
     assert values(pa.table({"c": below})) == {"c": [None, {"w": "x"}]}
-    with pytest.raises(DataError, match=r"dictionary indices.*column c"):
+    with pytest.raises(DataError, match=r"dictionary index .*column c"):
         table(pa.table({"c": pa.StructArray.from_arrays([outside], ["w"])}))
 
 
@@ -472,12 +475,12 @@ def test_durations_that_do_not_fit() -> None:
     assert values({"c": [dt.timedelta(0, 1)]}, {"c": "duration[s]"}) == {"c": [dt.timedelta(0, 1)]}
     with pytest.raises(DataError, match="finer"):
         values({"c": [dt.timedelta(0, 1, 5)]}, {"c": "duration[ms]"})
-    with pytest.raises(DataError, match="beyond"):
+    with pytest.raises(DataError, match="do not fit"):
         values({"c": np.array([2**61], "m8[W]")})
     for column in ([dt.timedelta.max], [dt.timedelta(10**6), pd.Timedelta(1, "ns")]):
         with pytest.raises(DataError, match="64 bits"):
             values({"c": column})
-    with pytest.raises(DataError, match=r"row 1.*numpy's"):
+    with pytest.raises(DataError, match=r"row 1.*numpy.timedelta64"):
         values({"c": [dt.timedelta(1), np.timedelta64(1, "s")]})
     with pytest.raises(DataError, match="the data is int64"):
         values({"c": [1]}, {"c": "duration[ms]"})
@@ -642,15 +645,15 @@ BAD_CASTS: list[tuple[Any, str, str]] = [
     ([1.5], "int64", "not a whole number"),
     ([float("nan")], "int64", "not a whole number"),
     ([2.0**63], "int64", "not a whole number"),
-    ([D("1.55")], "decimal(5,1)", "row 0: 1.55 has more decimals"),
+    ([D("1.55")], "decimal(5,1)", "row 0: 1.55 has more decimal places"),
     ([D(1000)], "decimal(3,0)", "row 0: .* does not fit"),
-    (pa.array([D("1.55")]), "decimal(5,1)", "more decimals"),
+    (pa.array([D("1.55")]), "decimal(5,1)", "more decimal places"),
     (["a"], "int64", "the data is string, but the schema says int64"),
-    ([b"\xff"], "string", "row 0 is not UTF-8"),
+    ([b"\xff"], "string", "row 0 is not valid UTF-8"),
     ([b"ok", b"abc"], "fixed[2]", "row 0|row 1"),
     ([dt.datetime(2020, 1, 1)], "timestamp[us, UTC]", "without one"),
     ([dt.datetime(2020, 1, 1, tzinfo=UTC)], "timestamp[us]", "with a time zone"),
-    ([dt.datetime(2020, 1, 1, 0, 0, 0, 1)], "timestamp[ms]", "row 0: .* finer than"),
+    ([dt.datetime(2020, 1, 1, 0, 0, 0, 1)], "timestamp[ms]", "row 0: .* finer unit than"),
     (np.array([2**60], "M8[s]"), "timestamp[ns]", "row 0: .* does not fit"),
     (raw(pa.date64(), 0, 2**35 * 86_400_000), "date", r"row 1: .* \(date64\) does not fit date32"),
     (raw(pa.date64(), -(2**31) * 86_400_000 - 86_400_000), "date", "row 0: .* does not fit date32"),
@@ -668,9 +671,9 @@ BAD_CASTS: list[tuple[Any, str, str]] = [
     (pa.array([{"x": {"y": 1000}}]), "struct<x: struct<y: int8>>", r"row 0: 1000 does not fit int8 \[column c.x.y\]"),
     ([{"x": 1}], "struct<a: int8>", "no field 'x'"),
     (pa.array([{"x": 1}]), "struct<a: int8>", "no field 'x'"),
-    ([5], "list<int8>", "row 0: int values do not make"),
+    ([5], "list<int8>", "row 0: int values cannot be converted"),
     ([5], "map<string,int8>", "row 0: int values"),
-    ([[5]], "map<string,int8>", "row 0: a map is given as"),
+    ([[5]], "map<string,int8>", "row 0: a map value must be"),
     (pa.array([[1]]), "int64", "the data is list"),
 ]
 
@@ -702,7 +705,7 @@ def test_batches_without_a_schema_need_one() -> None:
     assert values(table({"a": [1, 2]}).batches[0]) == {"a": [1, 2]}
     batch = Batch(table({"a": [1, 2]}).batches[0].columns, 2)
     assert values(batch, {"x": "int8"}) == {"x": [1, 2]}
-    with pytest.raises(DataError, match="give a schema"):
+    with pytest.raises(DataError, match="Give a schema"):
         table(batch)
     with pytest.raises(DataError, match="the batch has 1 columns, but the schema has 2"):
         table(batch, {"x": "int8", "y": "int8"})

@@ -145,7 +145,7 @@ def test_gather_pages_needs_what_fits() -> None:
     data = b"\x01" + reference.rle_run(1, 20, 1)
     fixed, short = np.arange(2, dtype=np.uint8), kernels.ShortDictionary(*binary([b"a", b"bc"]))
     offsets, out = np.empty(21, np.int32), np.empty(1000, np.uint8)
-    with pytest.raises(KernelError, match="due"):
+    with pytest.raises(KernelError, match="needed"):
         kernels.gather_pages(fixed, 1, [(data, 20, None)], out[:19])
     for ones, says in ((19, "more values than slots"), (21, "21 slots are present")):
         with pytest.raises(KernelError, match=says):

@@ -129,10 +129,10 @@ def test_what_is_behind_the_rows_may_be_missing() -> None:
         ([-1], [0, 1], "ascend"),
         ([10], [0, 1], "row 10 of a page of 10"),
         ([1], [0, 0], "without rows"),
-        ([1], [0, 2], "beyond"),
-        ([1], [0], "a start and a first row per page"),
-        ([1], [-1, 1], "beyond"),
-        ([1], [1, 0], "beyond"),
+        ([1], [0, 2], "outside"),
+        ([1], [0], "needs a start and a first row"),
+        ([1], [-1, 1], "outside"),
+        ([1], [1, 0], "outside"),
     ],
 )
 def test_rows_that_do_not_fit(rows: list[int], starts: list[int], says: str) -> None:

@@ -151,7 +151,7 @@ def test_an_exception_without_a_text() -> None:
     capsule = arrow_stream(Producer(1, Untold()))
     stream = struct_of(capsule)
     assert take(stream)[0] == errno.EIO
-    assert stream.get_last_error(ctypes.byref(stream)) == b"an error that cannot be told"
+    assert stream.get_last_error(ctypes.byref(stream)) == b"an error without a message"
 
 
 def odd(value: Any) -> Producer:

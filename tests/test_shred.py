@@ -266,5 +266,5 @@ def test_offsets_that_no_list_has(offsets: list[int], large: bool) -> None:
     buffers = [None, pa.py_buffer(np.array(offsets, np.int64 if large else np.int32))]
     kind = pa.large_list(pa.int64()) if large else pa.list_(pa.int64())
     lists = pa.Array.from_buffers(kind, 3, buffers, children=[pa.array([1, 2, 3])])
-    with pytest.raises(DataError, match=r"offsets go down or beyond the items.*column l"):
+    with pytest.raises(DataError, match=r"offsets decrease or point behind the items.*column l"):
         pyparq.write_table(pa.table({"l": lists}), io.BytesIO())

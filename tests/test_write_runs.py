@@ -275,11 +275,11 @@ def test_a_generator_that_fails_leaves_the_old_file(kind: str, rows_before: int,
     ("items", "told"),
     [
         ([{"a": 1}, pa.table({"a": [1]})], "item 1 is one of tables, but earlier items are rows"),
-        ([pa.table({"a": [1]}), {"a": 1}], "item 1 is one of rows among tables"),
-        ([{"a": 1}, {"a": np.array([1])}], "item 1 is one of tables among rows"),
+        ([pa.table({"a": [1]}), {"a": 1}], "item 1 is one of rows, but earlier items are tables"),
+        ([{"a": 1}, {"a": np.array([1])}], "item 1 is one of tables, but earlier items are rows"),
         ([{"a": 1}, 5], "item 1 is a int"),
         ([{"a": 1}, None], "item 1 is a NoneType"),
-        ([5], "item 0 is a int: an iterable gives tables or batches, or rows as dicts"),
+        ([5], "item 0 is a int. An iterable must give tables"),
         (["text", "more"], "item 0 is a str"),
         ([[1, 2], [3, 4]], "item 0 is a list"),
         ([(1, 2)], "item 0 is a tuple"),
@@ -301,7 +301,7 @@ def test_items_that_are_no_data(items: list[Any], told: str) -> None:
     ids=lambda v: type(v).__name__,
 )  # fmt: skip
 def test_iterables_that_are_no_data(data: Any) -> None:
-    with pytest.raises(DataError, match=f"a {type(data).__name__} is not data for a table"):
+    with pytest.raises(DataError, match=f"a {type(data).__name__} cannot be read as a table"):
         written(data)
 
 

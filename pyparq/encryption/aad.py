@@ -70,7 +70,5 @@ def footer_aad(file_aad: bytes) -> bytes:
 
 def _ordinal(what: str, number: int) -> bytes:
     if not 0 <= number <= MAX_ORDINAL:
-        raise EncryptionError(
-            f"{what} {number} is too high: an encrypted file allows {MAX_ORDINAL + 1}, counted from 0"
-        )
+        raise EncryptionError(f"{what} {number} cannot be encrypted: at most {MAX_ORDINAL + 1} {what}s are possible")
     return number.to_bytes(2, "little")

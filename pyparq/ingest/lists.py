@@ -174,7 +174,9 @@ def _numbers(given: _Given, kind: str) -> Column:
         return _fixed(given, "L", np.array(given.present, np.uint64))
     except OverflowError:
         at = next(k for k, v in enumerate(given.present) if not 0 <= v < 2**64)
-        raise given.error(at, f"{given.present[at]} does not fit the 64-bit integer type of the other values") from None
+        raise given.error(
+            at, f"{given.present[at]} does not fit a 64-bit integer type together with the other values"
+        ) from None
 
 
 # ---- bytes ---------------------------------------------------------------------------------------------------------
