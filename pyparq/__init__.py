@@ -11,6 +11,7 @@ from pyparq.api import read_metadata, read_schema, read_table, schema
 from pyparq.buffers import release_unused
 from pyparq.chunked import ChunkedArray
 from pyparq.errors import (
+    ChangedFileError,
     ChecksumError,
     ColumnNotFoundError,
     CorruptFileError,
@@ -19,10 +20,12 @@ from pyparq.errors import (
     EncryptionError,
     FilterError,
     LimitError,
+    ManagedTableWarning,
     MissingKeyError,
     OptionError,
     ParquetError,
     SchemaError,
+    SkippedFileWarning,
     UnsupportedError,
     UnverifiedFooterWarning,
 )
@@ -39,10 +42,17 @@ from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Table
 
 if TYPE_CHECKING:
+    from pyparq.datasets.dataset import Dataset, dataset
+    from pyparq.datasets.explain import DatasetExplanation
+    from pyparq.datasets.scan import DatasetScan
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
+    "Dataset": "pyparq.datasets.dataset",
+    "DatasetExplanation": "pyparq.datasets.explain",
+    "DatasetScan": "pyparq.datasets.scan",
+    "dataset": "pyparq.datasets.dataset",
     "DecryptionProperties": "pyparq.encryption.properties",
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
@@ -53,6 +63,7 @@ _LATER = {
 __all__ = [
     "Batch",
     "BloomOptions",
+    "ChangedFileError",
     "ChecksumError",
     "ChunkedArray",
     "ColumnNotFoundError",
@@ -60,6 +71,9 @@ __all__ = [
     "CorruptIndexWarning",
     "DataError",
     "DataType",
+    "Dataset",
+    "DatasetExplanation",
+    "DatasetScan",
     "DecryptionProperties",
     "EncryptionError",
     "EncryptionKey",
@@ -71,6 +85,7 @@ __all__ = [
     "FilterError",
     "LimitError",
     "Limits",
+    "ManagedTableWarning",
     "MissingKeyError",
     "OptionError",
     "ParquetError",
@@ -81,6 +96,7 @@ __all__ = [
     "ScanPlan",
     "Schema",
     "SchemaError",
+    "SkippedFileWarning",
     "SortKey",
     "Table",
     "UnsupportedError",
@@ -88,6 +104,7 @@ __all__ = [
     "WriteOptions",
     "__version__",
     "col",
+    "dataset",
     "read_metadata",
     "read_schema",
     "read_table",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyparq.datasets.discovery import names_many
+from pyparq.errors import OptionError
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.read.file import ParquetFile
@@ -32,7 +34,8 @@ def read_table(
     storage_options: Mapping[str, Any] | None = None,
     **options: Unpack[ReadArguments],
 ) -> Table:
-    """Read a file, or a part of it, into a table.
+    """Read a file, or a part of it, into a table. Or many files: a folder, a glob or a list, as in
+    :func:`pyparq.dataset`.
 
     ``columns``: the columns to read; ``None`` reads all. A path into a nested column is dotted or a tuple of names.
     ``filters``: an expression over :func:`pyparq.col`, or a list of tuples as in pyarrow. Exactly the rows for which it
@@ -45,14 +48,38 @@ def read_table(
     Raises :class:`pyparq.ParquetError`, which names the file, row group, column and page as far as they are known.
     """
     ReadOptions.check_known(options, ("columns", "filters", "row_groups", "rows", "limit", "storage_options"))
+    if names_many(source):
+        return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
     with ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.scan(columns, filters, row_groups, rows=rows, limit=limit).to_table()
+
+
+def _read_many(
+    source: Any,
+    columns: Names | None,
+    filters: Filters | None,
+    row_groups: Sequence[int] | None,
+    rows: Any,
+    limit: int | None,
+    storage_options: Mapping[str, Any] | None,
+    options: ReadArguments,
+) -> Table:
+    from pyparq.datasets.dataset import Dataset
+
+    for name, given in (("row_groups", row_groups), ("rows", rows)):
+        if given is not None:
+            raise OptionError(f"{name} counts within one file, but the source may have several. Use filters or limit")
+    return Dataset(source, storage_options=storage_options, **options).scan(columns, filters, limit=limit).to_table()
 
 
 def read_schema(
     source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
 ) -> Schema:
-    """Read the Arrow schema that tables read from a file have."""
+    """Read the Arrow schema that tables read from a file have; for a folder, a glob or a list, that of all files."""
+    if names_many(source):
+        from pyparq.datasets.dataset import Dataset
+
+        return Dataset(source, storage_options=storage_options, **options).schema
     with ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.schema_arrow
 

@@ -124,12 +124,25 @@ class MissingKeyError(EncryptionError):
     """The requested data is encrypted, and its key is not known."""
 
 
+class ChangedFileError(ParquetError):
+    """A file of a dataset is no longer what it was when the dataset was made. Make the dataset again."""
+
+
 class CorruptIndexWarning(UserWarning):
     """An index in the file is damaged. pyparq ignores it and reads the data without it."""
 
 
 class UnverifiedFooterWarning(UserWarning):
     """The signature of a plaintext footer was not checked, because the footer key is not known."""
+
+
+class ManagedTableWarning(UserWarning):
+    """The files belong to a table of Delta Lake, Apache Iceberg or Apache Hudi. Reading them as plain files may return
+    rows that were deleted from the table."""
+
+
+class SkippedFileWarning(UserWarning):
+    """A file of a dataset was left out because it could not be read (``on_error="skip"``)."""
 
 
 class located:

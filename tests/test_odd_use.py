@@ -286,7 +286,7 @@ def test_messages_say_what_to_write(tmp_path: Path) -> None:
         (lambda: pyparq.write_table(path, {"a": [1]}), "takes the data first"),
         (lambda: pyparq.ParquetWriter({"a": "int64"}, path), "takes the target first"),
         (lambda: pyparq.ParquetWriter(path, {"a": [1]}), "a type is text such as 'int64'"),
-        (lambda: pyparq.read_table([path, path]), "one source at a time"),
+        (lambda: pyparq.ParquetFile([path, path]), "use pyparq.dataset or read_table for several files"),
         (lambda: pyparq.read_table(path, col("a") > 0), r"give it as filters=\.\.\."),
         (lambda: pyparq.read_table(path, [("a", ">", 0)]), r"give it as filters=\.\.\."),
         (lambda: pyparq.read_table(path, "a"), r"did you mean \['a'\]"),
@@ -294,6 +294,6 @@ def test_messages_say_what_to_write(tmp_path: Path) -> None:
     for call, told in calls:
         with pytest.raises(ParquetError, match=told):
             call()
-    with pytest.raises(IsADirectoryError, match="a source is one file"):
-        pyparq.read_table(tmp_path)
+    with pytest.raises(IsADirectoryError, match="use pyparq.dataset"):
+        pyparq.ParquetFile(tmp_path)
     assert pyparq.read_table(path).to_pydict() == {"a": [1]}

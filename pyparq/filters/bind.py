@@ -20,6 +20,7 @@ from pyparq.filters.expression import (
     IsIn,
     IsNan,
     IsNull,
+    Known,
     Not,
     Path,
     StartsWith,
@@ -73,6 +74,8 @@ def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) ->
         return _bind_isin(_leaf(tree, expression.path), expression.values, negate)
     if isinstance(expression, IsNan):
         return _bind_nan(_leaf(tree, expression.path), not negate)
+    if isinstance(expression, Known):
+        return Constant(expression.value is not None and expression.value is not negate)
     if isinstance(expression, StartsWith):
         return _bind_prefix(_leaf(tree, expression.path), expression.prefix, negate)
     raise FilterError(f"{expression!r} is not a complete filter")

@@ -276,6 +276,19 @@ class StartsWith(Expression):
         return f"{ColumnRef(self.path)!r}.starts_with({self.prefix!r})"
 
 
+class Known(Expression):
+    """A test whose outcome is known for all rows: true, false, or ``None`` for unknown. Users do not write it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool | None) -> None:
+        self.value = value
+
+    @printable
+    def __repr__(self) -> str:
+        return {True: "true", False: "false", None: "unknown"}[self.value]
+
+
 class Not(Expression):
     __slots__ = ("child",)
 

@@ -90,7 +90,7 @@ class LocalFile:
         try:
             status = os.fstat(self._open.number)
             if stat.S_ISDIR(status.st_mode):
-                reason = f"{os.strerror(errno.EISDIR)} (a source is one file: read those of a folder one by one)"
+                reason = f"{os.strerror(errno.EISDIR)} (use pyparq.dataset or read_table to read the files of a folder)"
                 raise IsADirectoryError(errno.EISDIR, reason, path)
             if not (stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode)):
                 raise OptionError("cannot read from a pipe, socket or terminal: the file must be seekable", file=path)
@@ -114,6 +114,12 @@ class LocalFile:
             else:
                 found.append(self._read(file.number, *ranges[first]))
         return found
+
+    def fileno(self) -> int:
+        """The number of the descriptor, for as long as this is open."""
+        if self._open is None:
+            raise _closed(self.name)
+        return self._open.number
 
     def _read_many(self, fd: int, ranges: Sequence[Range], size: int) -> list[memoryview]:
         """Ranges of ``size`` bytes in all, by one call: threads that read page by page often wait for each other."""
@@ -347,7 +353,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
     try:
         return BytesSource(where)
     except TypeError:
-        one = " (one source at a time)" if isinstance(where, (list, tuple, set)) else ""
+        one = " (use pyparq.dataset or read_table for several files)" if isinstance(where, (list, tuple, set)) else ""
         raise OptionError(
             f"cannot read from {type(where).__name__}{one}: give a path, URL, bytes or a seekable binary file object"
         ) from None

@@ -53,7 +53,7 @@ class Explanation:
             f"  file     {_count(self.file_rows, 'row')} in {_count(self.file_row_groups, 'row group')}, "
             f"{_pages(self.file_pages)}, {self.file_bytes:,} bytes",
             "",
-            *_stage_table(self.stages),
+            *stage_table(self.stages),
             "",
             f"  left by the indexes   {_count(self.candidate_rows, 'row')} in {_count(self.row_groups, 'row group')}",
         ]
@@ -112,7 +112,7 @@ def count_pages(file: OpenFile) -> int | None:
 _HEADINGS = ("index", "asked", "row groups", "rows", "pages", "requests", "bytes")
 
 
-def _stage_table(stages: tuple[StageReport, ...]) -> list[str]:
+def stage_table(stages: tuple[StageReport, ...]) -> list[str]:
     if not stages:
         return ["  no index was asked"]
     rows = [_HEADINGS]

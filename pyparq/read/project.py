@@ -23,7 +23,7 @@ def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields)
     if columns is None:
         outputs = [fields.whole(node) for node in tree.root.children]
     else:
-        outputs = [_output(node, leaves, fields) for node, leaves in _named(tree, columns).items()]
+        outputs = [_output(node, leaves, fields) for node, leaves in named(tree, columns).items()]
     for output in outputs:
         if output.shape.kind != "leaf":
             _check_filled(output.shape)
@@ -40,7 +40,7 @@ def _check_filled(shape: Shape) -> None:
         _check_filled(child)
 
 
-def _named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | None]:
+def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | None]:
     """The top-level nodes of the named columns, with the leaves wanted of each (``None``: all)."""
     if isinstance(columns, str):
         raise OptionError(f"columns must be a list of names; did you mean [{columns!r}]?")

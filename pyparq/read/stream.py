@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyparq.cdata import array_capsule
 from pyparq.errors import CorruptFileError
@@ -12,8 +12,23 @@ from pyparq.read.restore import depends_on_data
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch
 
-if TYPE_CHECKING:
-    from pyparq.read.scan import Scan
+
+class Streamed(Protocol):
+    """A scan, of one file or of many."""
+
+    @property
+    def file(self) -> Opened: ...
+    @property
+    def schema(self) -> Schema: ...
+    def batches(self) -> Generator[Batch]: ...
+
+
+class Opened(Protocol):
+    """What a scan reads from."""
+
+    @property
+    def name(self) -> str: ...
+    def check_open(self) -> None: ...
 
 
 class ScanStream:
@@ -24,7 +39,7 @@ class ScanStream:
     :class:`OptionError` then.
     """
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: Streamed) -> None:
         self._file = scan.file
         self._promised = scan.schema
         self._batches: Generator[Batch] = scan.batches()

@@ -1,0 +1,212 @@
+"""One file's columns in the types of its dataset: which to read, and how they become the dataset's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pyparq.columns import (
+    fixed_column,
+    holding,
+    list_column,
+    list_items,
+    null_column,
+    slice_column,
+    struct_child,
+    struct_column,
+    take,
+)
+from pyparq.datasets.evolution import IS_INT96, key_of
+from pyparq.errors import DataError, SchemaError, located
+from pyparq.ingest.cast import cast
+from pyparq.read.restore import HintMismatch, restore
+from pyparq.schemas.arrow import is_list
+from pyparq.schemas.shape import Shape, shape_of
+from pyparq.schemas.tree import SchemaTree
+from pyparq.schemas.types import DataType, Field, Schema
+from pyparq.table import Column
+
+_LARGEST = (1 << 62) - 1
+
+
+class Adapter:
+    """What one schema of files needs to become the ``wanted`` fields: made once per schema, not per file."""
+
+    def __init__(self, tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: str = "name") -> None:
+        """``tree``, ``schema``: those of a file, with its INT96 fields marked."""
+        have = {key_of(field, by): k for k, field in enumerate(schema.fields)}
+        places = [have.get(key_of(field, by)) for field in wanted]
+        self.wanted = list(wanted)
+        self._by = by
+        self._sources = [None if k is None else schema.fields[k] for k in places]
+        self._pairs = list(zip(self._sources, wanted, strict=True))
+        self.columns: list[tuple[str, ...]] = []
+        """Paths to read from the file, in the order of those wanted columns that it has."""
+        for k, field in zip(places, wanted, strict=True):
+            if k is not None:
+                shape = shape_of(tree.root.children[k])
+                self.columns += dict.fromkeys(_paths(shape, field.type, by))
+        self._given = [k for k, source in enumerate(self._sources) if source is not None]
+
+    def adapt(self, columns: Sequence[Column], num_rows: int) -> list[Column]:
+        """The wanted columns from those that were read.
+
+        Raises :class:`DataError` for a value that does not fit, :class:`SchemaError` for types that do not go together.
+        """
+        found: list[Column | None] = [None] * len(self.wanted)
+        for k, read in zip(self._given, columns, strict=True):
+            found[k] = read
+        made = []
+        for (source, field), column in zip(self._pairs, found, strict=True):
+            if column is None or source is None:
+                made.append(_nulls(field, num_rows))
+                continue
+            with located(column=field.name):
+                made.append(conform(column, source, field, self._by))
+        return made
+
+
+def _nulls(field: Field, num_rows: int) -> Column:
+    if not field.nullable:
+        raise SchemaError(
+            "the schema says that the column has no nulls, but the file has no such column", column=field.name
+        )
+    return null_column(field.type, num_rows)
+
+
+def _paths(shape: Shape, wanted: DataType, by: str) -> Iterator[tuple[str, ...]]:
+    """Paths of the leaves below ``shape`` that a wanted type has."""
+    if shape.kind == "struct" and wanted.format == "+s":
+        there = {_key(child, by): child for child in shape.children}
+        found = [(there[key], field) for field in wanted.children if (key := key_of(field, by)) in there]
+        for child, field in found:
+            yield from _paths(child, field.type, by)
+        if not found:  # its first leaf tells where the struct is null
+            yield next(leaf.node.path for leaf in shape.leaves())
+    elif shape.kind == "list" and is_list(wanted):
+        yield from _paths(shape.children[0], wanted.children[0].type, by)
+    else:
+        for leaf in shape.leaves():
+            yield leaf.node.path
+
+
+def _key(shape: Shape, by: str) -> object:
+    number = shape.node.element.field_id
+    return str(number).encode() if by == "field_id" and number is not None else shape.name
+
+
+# ---- one column ----------------------------------------------------------------------------------------------------
+
+
+def conform(column: Column, source: Field, wanted: Field, by: str = "name") -> Column:
+    """The column as ``wanted``: struct fields matched by name or id, missing ones null, others left out.
+
+    Values do not change: what does not fit raises :class:`DataError`.
+    """
+    type_ = wanted.type
+    if column.type == type_:
+        return column
+    if column.type.format == "+s" and type_.format == "+s":
+        return _struct(column, source, wanted, by)
+    if column.type.format == "+m" and type_.format == "+m":
+        return _map(column, source, wanted, by)
+    if is_list(column.type) and is_list(type_) and column.type.children[0].type != type_.children[0].type:
+        column = _list(column, source, wanted, by)
+    if column.dictionary is not None and column.type.dictionary is not None and type_.dictionary is None:
+        column = _decoded(column)
+    if IS_INT96 in source.metadata and type_.kind == "timestamp":
+        column = _retyped(column, DataType(f"{column.type.format[:4]}{type_.timezone}"))
+    if column.type.kind == "decimal" and type_.kind == "decimal":
+        scaled = _rescaled(column, type_)
+        if scaled is not None:
+            return scaled
+    try:
+        return restore(column, type_, _LARGEST)
+    except HintMismatch:
+        pass
+    try:
+        return cast(column, type_, wanted.name)
+    except DataError as error:
+        raise DataError(f"{error.message}. Give schema= with a type that holds all values") from None
+
+
+def _retyped(column: Column, type_: DataType) -> Column:
+    return Column(
+        type_, column.length, column.validity, column.buffers, column.null_count, column.children, None, column.offset
+    )
+
+
+def _decoded(column: Column) -> Column:
+    """The values of a dictionary column, spelled out."""
+    assert column.dictionary is not None
+    mask = column.valid_mask()
+    indices = column.values().astype(np.int64)
+    if mask is not None:
+        indices[~mask] = 0
+    if column.dictionary.length == 0:
+        return null_column(column.dictionary.type, column.length)
+    values = take(column.dictionary, indices)
+    values.dictionary = None
+    if mask is None:
+        return values
+    packed = fixed_column(DataType("b"), np.zeros(column.length, np.bool_), mask)
+    return Column(
+        values.type,
+        values.length,
+        packed.validity,
+        values.buffers,
+        packed.null_count,
+        values.children,
+        None,
+        values.offset,
+    )
+
+
+def _rescaled(column: Column, type_: DataType) -> Column | None:
+    """A decimal of up to 18 digits with more decimal places, by 64-bit arithmetic; ``None``: it takes another way."""
+    (precision, scale, bits), (due, due_scale, _) = column.type.decimal, type_.decimal
+    factor = due_scale - scale
+    if bits != 128 or not 0 <= factor <= 18 or precision + factor > 18 or due - due_scale < precision - scale:
+        return None
+    numbers = column.values().reshape(-1, 16).view(np.int64)[:, 0] * np.int64(10**factor)
+    wide = np.zeros((column.length, type_.byte_width // 8), np.int64)
+    wide[:] = (numbers >> 63)[:, None]
+    wide[:, 0] = numbers
+    return fixed_column(type_, wide.view(np.uint8).reshape(column.length, -1), column.valid_mask())
+
+
+def _struct(column: Column, source: Field, wanted: Field, by: str) -> Column:
+    there = {key_of(field, by): k for k, field in enumerate(column.type.children)}
+    sources = {key_of(field, by): field for field in source.type.children}
+    children = []
+    for field in wanted.type.children:
+        key = key_of(field, by)
+        with located(column=field.name):
+            if key in there:
+                child = struct_child(column, there[key])
+                children.append(conform(child, sources.get(key, column.type.children[there[key]]), field, by))
+            else:
+                children.append(null_column(field.type, column.length))
+    return struct_column(holding(wanted.type, children), children, column.length, column.valid_mask())
+
+
+def _list(column: Column, source: Field, wanted: Field, by: str) -> Column:
+    offsets, items = list_items(column)
+    first, last = int(offsets[0]), int(offsets[-1])
+    items = conform(slice_column(items, first, last), source.type.children[0], wanted.type.children[0], by)
+    form = wanted.type.format if wanted.type.format in ("+l", "+L") else "+l"
+    return list_column(
+        holding(DataType(form, wanted.type.children), [items]), offsets - first, items, column.valid_mask()
+    )
+
+
+def _map(column: Column, source: Field, wanted: Field, by: str) -> Column:
+    offsets, entries = list_items(column)
+    first, last = int(offsets[0]), int(offsets[-1])
+    entries = slice_column(entries, first, last)
+    inner = wanted.type.children[0]
+    pairs = zip(source.type.children[0].type.children, inner.type.children, strict=True)
+    children = [conform(struct_child(entries, k), have, field, by) for k, (have, field) in enumerate(pairs)]
+    made = struct_column(holding(inner.type, children), children, entries.length)
+    return list_column(holding(wanted.type, [made]), offsets - first, made, column.valid_mask())

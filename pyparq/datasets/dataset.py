@@ -1,0 +1,241 @@
+"""A dataset: many files read as one table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyparq.datasets.discovery import Found, discover
+from pyparq.datasets.evolution import marked, unify
+from pyparq.datasets.explain import DatasetExplanation
+from pyparq.datasets.filenames import with_filenames
+from pyparq.datasets.open_files import open_listed
+from pyparq.datasets.partitions import Partitions, partitions_of
+from pyparq.datasets.scan import DatasetScan
+from pyparq.errors import OptionError, ParquetError, SkippedFileWarning
+from pyparq.option_help import READ, with_options
+from pyparq.options import ReadOptions
+from pyparq.printing import printable
+from pyparq.read.open import OpenFile
+from pyparq.read.scan import BATCH_ROWS
+from pyparq.schemas.parse import schema as parse_schema
+from pyparq.schemas.types import Field, Schema
+from pyparq.table import Batch, Table
+from pyparq.threads import map_tasks
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pyparq.arguments import Filters, Names, ReadArguments
+
+Progress = Callable[[int, int], Any]
+"""Called with the number of files that are done and the number of files."""
+
+_OWN = ("schema", "partitioning", "filename", "by", "on_error", "progress", "storage_options")
+
+
+class Dataset:
+    """Files that are read as one table: see :func:`pyparq.dataset`, which makes it.
+
+    Rows come in the order of the files (:attr:`files`), and within a file in its order, however many threads read. No
+    file stays open: each is opened while something of it is read. Footers are read once and kept.
+
+    Any library that supports the Arrow PyCapsule interface can read a dataset as a stream:
+    ``duckdb.sql("from ds")``, ``polars.DataFrame(ds)``, ``pyarrow.RecordBatchReader.from_stream(ds)``.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        schema: Any = None,
+        partitioning: Any = "hive",
+        filename: bool | str = False,
+        by: str = "name",
+        on_error: str = "raise",
+        progress: Progress | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        **options: Unpack[ReadArguments],
+    ) -> None:
+        ReadOptions.check_known(options, ("source", *_OWN))
+        _check_choices(by, on_error)
+        self._options = ReadOptions.make(options)
+        self._found: Found = discover(source, storage_options)
+        self._partitions: Partitions = partitions_of(self._found.files, partitioning)
+        if filename:
+            name = filename if isinstance(filename, str) else "filename"
+            self._partitions = with_filenames(self._partitions, self._found.files, name)
+        self._declared: Schema | None = None if schema is None else parse_schema(schema)
+        self._by = by
+        self._on_error = on_error
+        self._progress = progress
+        self._opened: dict[int, OpenFile] = {}
+        self._skipped: dict[int, ParquetError | OSError] = {}
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<Dataset {self._found.root}: {len(self._found.files):,} files>"
+
+    # ---- what there is
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the files, in the order in which their rows come."""
+        return [file.name for file in self._found.files]
+
+    @property
+    def partitions(self) -> Schema:
+        """The partition columns, and the ``filename`` column if it was asked for."""
+        return Schema(self._partitions.fields)
+
+    @property
+    def schema(self) -> Schema:
+        """The Arrow schema of the table that all files make together. Reads the footers of all files, once.
+
+        A scan whose filter leaves files out by their partitions has the schema of the files that are left. Give
+        ``schema=`` to :func:`pyparq.dataset` to have the same schema always, and no footer read for it.
+
+        Raises :class:`pyparq.SchemaError` where the files have types without a common one.
+        """
+        return self.schema_of(range(len(self._found.files)))
+
+    @property
+    def skipped(self) -> list[tuple[str, Exception]]:
+        """Files that were left out, with their errors (``on_error="skip"``)."""
+        return [(self._found.files[k].name, error) for k, error in sorted(self._skipped.items())]
+
+    # ---- reading
+
+    def scan(
+        self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None
+    ) -> DatasetScan:
+        """A lazy scan of ``columns`` (all when ``None``) in the rows where ``filters`` is true, over all files.
+
+        Files that the filter rules out by their partitions are not opened. ``limit`` restricts the scan to the first
+        rows that match: later files are not opened.
+
+        Raises :class:`ColumnNotFoundError` for unknown columns and :class:`FilterError` for literals that do not fit.
+        """
+        return DatasetScan(self, columns, filters, limit)
+
+    def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
+        """All (matching) rows as a table."""
+        return self.scan(columns, filters).to_table()
+
+    to_table = read
+
+    def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
+        """The first (matching) rows."""
+        return self.scan(columns, filters, limit=num_rows).to_table()
+
+    def batches(
+        self, batch_size: int | None = BATCH_ROWS, columns: Names | None = None, filters: Filters | None = None
+    ) -> Generator[Batch]:
+        """Matching rows in batches of at most ``batch_size``: see :meth:`DatasetScan.batches`."""
+        return self.scan(columns, filters).batches(batch_size)
+
+    def count(self, filters: Filters | None = None) -> int:
+        """Number of (matching) rows. Without a filter, or with one on partition columns, only footers are read."""
+        return self.scan([], filters).count()
+
+    def explain(
+        self, columns: Names | None = None, filters: Filters | None = None, *, execute: bool = True
+    ) -> DatasetExplanation:
+        """What the indexes of all files remove, and what a scan reads: see :meth:`DatasetScan.explain`."""
+        return self.scan(columns, filters).explain(execute=execute)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.scan().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All rows as a stream of Arrow batches, file by file."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        return self.scan().__pyparq_stream__()
+
+    # ---- what a scan asks for
+
+    def open(self, k: int) -> OpenFile | None:
+        """File ``k`` with its footer; ``None`` for one that is left out."""
+        opened = self._opened.get(k)
+        if opened is None and k not in self._skipped:
+            try:
+                opened = open_listed(self._found.files[k], self._options, self._found.storage_options)
+                self._opened[k] = opened
+            except (ParquetError, OSError) as error:
+                self.leave_out(k, error)
+        return opened
+
+    def open_all(self, numbers: Iterable[int]) -> list[tuple[int, OpenFile]]:
+        """The files with these numbers, their footers read in parallel, without those that are left out."""
+        wanted = list(numbers)
+        missing = [k for k in wanted if k not in self._opened and k not in self._skipped]
+        map_tasks(self.open, missing, self._options.use_threads)
+        return [(k, self._opened[k]) for k in wanted if k in self._opened]
+
+    def leave_out(self, k: int, error: ParquetError | OSError) -> None:
+        """File ``k`` cannot be read: raise ``error``, or leave the file out of everything that comes."""
+        if self._on_error == "raise":
+            raise error
+        self._opened.pop(k, None)
+        self._skipped[k] = error
+        warnings.warn(f"the file is left out: {error}", SkippedFileWarning, stacklevel=3)
+
+    def schema_of(self, numbers: Iterable[int]) -> Schema:
+        """The schema of the table that these files make."""
+        names = {field.name for field in self._partitions.fields}
+        own = self._declared if self._declared is not None else self._unified(numbers)
+        fields: tuple[Field, ...] = tuple(field for field in own.fields if field.name not in names)
+        return Schema((*fields, *self._partitions.fields), own.metadata)
+
+    def _unified(self, numbers: Iterable[int]) -> Schema:
+        distinct: dict[int, tuple[str, Schema, int]] = {}
+        for _, file in self.open_all(numbers):
+            name, schema, count = distinct.get(id(file.tree)) or (file.name, marked(file.fields.schema, file.tree), 0)
+            distinct[id(file.tree)] = name, schema, count + 1
+        return unify([(name, schema) for name, schema, _ in distinct.values()], self._by)
+
+
+def _check_choices(by: str, on_error: str) -> None:
+    if by not in ("name", "field_id"):
+        raise OptionError(f'by must be "name" or "field_id", not {by!r}')
+    if on_error not in ("raise", "skip"):
+        raise OptionError(f'on_error must be "raise" or "skip", not {on_error!r}')
+
+
+def dataset(
+    source: Any,
+    *,
+    schema: Any = None,
+    partitioning: Any = "hive",
+    filename: bool | str = False,
+    by: str = "name",
+    on_error: str = "raise",
+    progress: Progress | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[ReadArguments],
+) -> Dataset:
+    """Many files as one table.
+
+    ``source``: a folder, a glob (``"logs/*/part-*.parquet"``; ``**`` for any number of folders), a URL, a file, or a
+    list of these. Within folders, names that begin with ``_`` or ``.`` are passed over. ``schema``: the schema to read
+    the files with; by default the one that all files fit (docs/datasets.md). ``partitioning``: ``"hive"`` for folders
+    called ``name=value``, with types inferred; a mapping of names to types, to declare them; a list of names for
+    folders that are plain values; ``None`` for none. ``filename``: add a column with the name of each row's file,
+    called ``"filename"`` or as given. ``by``: match the columns of different files by ``"name"`` or ``"field_id"``.
+    ``on_error``: ``"skip"`` leaves out files that cannot be read (:attr:`Dataset.skipped`); ``"raise"`` raises.
+    ``progress``: called with the number of files done and the number of files. ``storage_options``: options for the
+    file system of a URL. ``options``: the fields of :class:`pyparq.ReadOptions`, listed below.
+
+    Nothing but the listing is read before it is needed. Raises ``FileNotFoundError`` where nothing is found, and
+    :class:`pyparq.OptionError` for folders whose partitions do not agree.
+    """
+    return Dataset(
+        source, schema=schema, partitioning=partitioning, filename=filename, by=by, on_error=on_error,
+        progress=progress, storage_options=storage_options, **options,
+    )  # fmt: skip
+
+
+dataset.__doc__ = with_options(dataset.__doc__, READ)

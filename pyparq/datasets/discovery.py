@@ -1,0 +1,314 @@
+"""From what a user calls a dataset (a folder, a glob, a list, a URL) to its files, in a defined order.
+
+Nothing is opened here. Names in a folder are read once, with what the listing says of size and time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import re
+import stat
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyparq.errors import ManagedTableWarning, OptionError
+from pyparq.io.url import (
+    check_storage_options,
+    file_system,
+    is_local_system,
+    is_url,
+    local_path,
+    name_on,
+    open_file_parts,
+    plain_errors,
+    shown,
+)
+
+SUMMARIES = ("_metadata", "_common_metadata")
+_MAGIC = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file of a dataset. Can be pickled where ``where`` can."""
+
+    name: str
+    """As messages and the ``filename`` column show it."""
+    where: Any
+    """What :func:`pyparq.io.source.open_source` opens: a path, a URL, bytes or a file object."""
+    folders: tuple[str, ...] = ()
+    """Names of the folders between the dataset's root and the file."""
+    size: int | None = None
+    """Bytes, where the listing says so."""
+    mtime_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of a source."""
+
+    root: str
+    """What the source is called."""
+    files: tuple[DataFile, ...]
+    is_one_file: bool = False
+    """The source names one file, and nothing that could hold several."""
+    storage_options: Mapping[str, Any] | None = None
+    summaries: tuple[str, ...] = field(default=())
+    """Paths of ``_metadata`` and ``_common_metadata`` files in the root folder."""
+
+
+def discover(source: Any, storage_options: Mapping[str, Any] | None = None) -> Found:
+    """The files that ``source`` stands for.
+
+    ``source`` is a file or folder (a path, ``os.PathLike`` or URL), a glob (``*``, ``?``, ``[...]``, and ``**`` for any
+    number of folders), what ``fsspec.open`` gives, bytes, a file object, or a list or tuple of these. The files of a
+    folder and of its subfolders come in the order of their paths; those of a list in the order of the list. A file that
+    is named twice in a list counts twice. Within folders, names that begin with ``_`` or ``.`` are passed over, except
+    partition folders such as ``_a=1``. Everything else counts as a file of the dataset, whatever its suffix.
+
+    Warns with :class:`pyparq.ManagedTableWarning` where a table format manages the files. Raises ``FileNotFoundError``
+    where a path does not exist or a glob matches nothing, and :class:`pyparq.OptionError` for what is no source.
+    """
+    if isinstance(source, (list, tuple)):
+        parts = [_one(item, storage_options) for item in source]
+        named = [part.root for part in parts]
+        root = named[0] if len(named) == 1 else f"{len(named)} sources, the first of them {named[0]}" if named else "[]"
+        found = Found(root, tuple(file for part in parts for file in part.files), False, storage_options)
+    else:
+        found = _one(source, storage_options)
+    _warn_if_managed(found)
+    return found
+
+
+def _one(source: Any, storage_options: Mapping[str, Any] | None) -> Found:
+    opened = open_file_parts(source)
+    if opened is not None and not is_local_system(opened[0]):
+        return Found(name_on(opened[0], opened[1]), (DataFile(name_on(opened[0], opened[1]), source),), True)
+    if opened is not None:
+        source = opened[1]
+    if not isinstance(source, (str, os.PathLike)):
+        return _object(source)
+    path = os.fspath(source)
+    path = os.fsdecode(path) if isinstance(path, bytes) else path
+    if not path:
+        raise FileNotFoundError(errno.ENOENT, "the path is empty", path)
+    if is_url(path):
+        return _remote(path, storage_options)
+    check_storage_options(source, storage_options)
+    return _local(local_path(path) or path)
+
+
+def _object(source: Any) -> Found:
+    """Bytes or a file object: one file."""
+    if isinstance(source, (dict, set, frozenset)):
+        raise OptionError(f"a {type(source).__name__} is not a source: give a path, a glob, a URL or a list of these")
+    name = getattr(source, "name", None)
+    name = name if isinstance(name, str) else f"<{type(source).__name__}>"
+    return Found(name, (DataFile(name, source),), True)
+
+
+def names_many(source: Any) -> bool:
+    """Whether a source can stand for several files: a list, a folder, a glob. Costs one look at the file system."""
+    if isinstance(source, (list, tuple)):
+        return True
+    if not isinstance(source, (str, os.PathLike)):
+        return False
+    path = os.fspath(source)
+    path = os.fsdecode(path) if isinstance(path, bytes) else path
+    if is_url(path):
+        if "::" in path or path.startswith(("http://", "https://")):
+            return False
+        return bool(_MAGIC.search(path)) or path.endswith("/") or not posixpath.splitext(path)[1]
+    path = local_path(path) or path
+    return os.path.isdir(path) or (bool(_MAGIC.search(path)) and not os.path.lexists(path))
+
+
+# ---- local folders -------------------------------------------------------------------------------------------------
+
+
+def _local(path: str) -> Found:
+    if os.path.isdir(path):
+        return _folder(path)
+    if os.path.lexists(path) or not _MAGIC.search(path):
+        return Found(path, (DataFile(path, path),), True)
+    return _local_glob(path)
+
+
+def _folder(path: str) -> Found:
+    summaries = tuple(p for p in (os.path.join(path, name) for name in SUMMARIES) if os.path.isfile(p))
+    return Found(path, tuple(_walk(path, (), frozenset())), False, None, summaries)
+
+
+def _walk(folder: str, folders: tuple[str, ...], above: frozenset[tuple[int, int]]) -> Iterator[DataFile]:
+    """The files below ``folder`` in the order of their paths. ``above``: the folders that this one lies in, so that
+    links that lead back to one of them end."""
+    status = os.stat(folder)
+    here = status.st_dev, status.st_ino
+    if here in above:
+        return
+    with os.scandir(folder) as entries:
+        kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
+    for entry in kept:
+        if entry.is_dir():
+            yield from _walk(entry.path, (*folders, entry.name), above | {here})
+            continue
+        try:
+            status = entry.stat()
+        except FileNotFoundError:  # a link that leads nowhere, or a file that has just gone
+            if not entry.is_symlink():
+                continue
+            raise
+        if stat.S_ISREG(status.st_mode):
+            yield DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether readers of datasets pass a file or folder over."""
+    return name.startswith((".", "_")) and "=" not in name
+
+
+def _local_glob(pattern: str) -> Found:
+    import glob  # not needed to read one file
+
+    root = _fixed_part(pattern)
+    files: list[DataFile] = []
+    for path in sorted(glob.glob(pattern, recursive=True)):
+        folders = _folders_between(root, os.path.dirname(path))
+        if any(is_hidden(name) for name in folders):
+            continue
+        if os.path.isdir(path):
+            name = os.path.basename(path)
+            if "**" not in pattern and not is_hidden(name):
+                files += _walk(path, (*folders, name), frozenset())
+            continue
+        status = os.stat(path)
+        if not is_hidden(os.path.basename(path)):
+            files.append(DataFile(path, path, folders, status.st_size, status.st_mtime_ns))
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
+    return Found(pattern, tuple(files))
+
+
+def _fixed_part(pattern: str) -> str:
+    """The folders of a pattern in front of the first name with a wildcard."""
+    parts = pattern.split("/")
+    first = next(k for k, part in enumerate(parts) if _MAGIC.search(part))
+    return "/".join(parts[:first])
+
+
+def _folders_between(root: str, folder: str) -> tuple[str, ...]:
+    inner = folder[len(root) :].strip("/") if folder.startswith(root) else ""
+    return tuple(inner.split("/")) if inner else ()
+
+
+# ---- URLs ----------------------------------------------------------------------------------------------------------
+
+
+def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Found:
+    fs, path = file_system(url, "reading", "read from", storage_options)
+    name = shown(url)
+    one = Found(name, (DataFile(name, url),), True, storage_options)
+    if "::" in url or url.startswith(("http://", "https://")):
+        return one  # a server says nothing of folders
+    with plain_errors(name, path, storage_options):
+        if _MAGIC.search(path):
+            return _remote_glob(fs, path, name, storage_options)
+        if posixpath.splitext(path)[1] and not url.endswith("/"):
+            return one  # a request less, where the name says that it is a file
+        if not fs.isdir(path):
+            return one
+        listed = fs.find(path, detail=True)
+    files = _listed(fs, path, listed)
+    summaries = tuple(fs.unstrip_protocol(p) for p in listed if posixpath.dirname(p) == path and _is_summary(p))
+    return Found(name, tuple(files), False, storage_options, summaries)
+
+
+def _remote_glob(fs: Any, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:
+    listed = fs.glob(path, detail=True)
+    files: list[DataFile] = []
+    root = _fixed_part(path)
+    for found, info in sorted(listed.items()):
+        if info.get("type") == "directory":
+            if "**" not in path:
+                below = _listed(fs, found, fs.find(found, detail=True))
+                inner = (*_folders_between(root, posixpath.dirname(found)), posixpath.basename(found))
+                files += [replace(file, folders=inner + file.folders) for file in below]
+        else:
+            files += _listed(fs, root, {found: info})
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", name)
+    return Found(name, tuple(files), False, storage_options)
+
+
+def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list[DataFile]:
+    files = []
+    for path, info in sorted(listed.items()):
+        folders = _folders_between(root, posixpath.dirname(path))
+        if info.get("type") == "directory" or any(map(is_hidden, (*folders, posixpath.basename(path)))):
+            continue
+        size = info.get("size")
+        url = fs.unstrip_protocol(path)
+        files.append(DataFile(shown(url), url, folders, None if size is None else int(size)))
+    return files
+
+
+def _is_summary(path: str) -> bool:
+    return posixpath.basename(path) in SUMMARIES
+
+
+# ---- folders that a table format manages ---------------------------------------------------------------------------
+
+
+def managed_by(path: str) -> tuple[str, str] | None:
+    """The table format that manages the local file or folder ``path``, and the table's folder; ``None``: none does."""
+    folder = os.path.abspath(path)
+    while True:
+        for format_, holds in _FORMATS:
+            if os.path.isdir(folder) and holds(folder):
+                return format_, folder
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
+
+
+def _is_iceberg(folder: str) -> bool:
+    metadata = os.path.join(folder, "metadata")
+    if not os.path.isdir(metadata):
+        return False
+    with os.scandir(metadata) as entries:
+        return any(entry.name.endswith(".metadata.json") for entry in entries)
+
+
+_FORMATS = (
+    ("Delta Lake", lambda folder: os.path.isdir(os.path.join(folder, "_delta_log"))),
+    ("Apache Iceberg", _is_iceberg),
+    ("Apache Hudi", lambda folder: os.path.isdir(os.path.join(folder, ".hoodie"))),
+)
+
+
+def _warn_if_managed(found: Found) -> None:
+    folders = {
+        os.path.dirname(file.where) for file in found.files if isinstance(file.where, str) and "://" not in file.where
+    }
+    if not found.is_one_file and os.path.isdir(found.root):
+        folders.add(found.root)
+    seen: set[str] = set()
+    for folder in sorted(folders):
+        if any(folder.startswith(other) for other in seen):
+            continue
+        seen.add(folder)
+        managed = managed_by(folder)
+        if managed is not None:
+            format_, table = managed
+            warnings.warn(
+                f"{table} is a table of {format_}. Its files may hold rows that were deleted or replaced since, and "
+                f"these rows are read too. Use a reader for {format_} to read the table as it is now",
+                ManagedTableWarning,
+                stacklevel=4,
+            )
+            return

@@ -1,0 +1,253 @@
+"""One schema for files whose schemas differ: columns that were added, left out, reordered, or made wider.
+
+A type of one file and a type of another have a common type where every value of both fits it exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pyparq.columns import VIEWS
+from pyparq.decimals import decimal_type
+from pyparq.errors import SchemaError
+from pyparq.schemas.arrow import is_list
+from pyparq.schemas.extensions import FIELD_ID
+from pyparq.schemas.shape import Shape, shape_of
+from pyparq.schemas.tree import SchemaTree
+from pyparq.schemas.types import DataType, Field, Physical, Schema
+
+IS_INT96 = b"pyparq:int96"
+"""Metadata of a field that is INT96 in the file: instants in UTC by convention, though the type has no time zone."""
+
+_UNITS = "smun"
+
+
+class _Clash(Exception):
+    """There is no common type; the path of the field within its column, and the two types."""
+
+    def __init__(self, path: tuple[str, ...], have: DataType, other: DataType) -> None:
+        super().__init__(path, have, other)
+        self.path, self.have, self.other = path, have, other
+
+
+def key_of(field: Field, by: str) -> object:
+    """What fields of different files are matched by: the name, or the field id where there is one."""
+    return field.metadata.get(FIELD_ID, field.name) if by == "field_id" else field.name
+
+
+def marked(schema: Schema, tree: SchemaTree) -> Schema:
+    """A file's schema with a mark (:data:`IS_INT96`) on the fields that are INT96 in the file."""
+    if all(leaf.element.type != Physical.INT96 for leaf in tree.leaves):
+        return schema
+    pairs = zip(schema.fields, tree.root.children, strict=True)
+    return replace(schema, fields=tuple(_marked(field, shape_of(node)) for field, node in pairs))
+
+
+def _marked(field: Field, shape: Shape) -> Field:
+    if shape.kind == "leaf":
+        if shape.node.element.type != Physical.INT96:
+            return field
+        return replace(field, metadata={**field.metadata, IS_INT96: b""})
+    if shape.kind == "map":
+        return field
+    pairs = zip(field.type.children, shape.children, strict=True)
+    children = tuple(_marked(child, below) for child, below in pairs)
+    return replace(field, type=replace(field.type, children=children))
+
+
+def unify(schemas: Iterable[tuple[str, Schema]], by: str = "name") -> Schema:
+    """The schema that the rows of all files fit, with the columns in the order in which they first occur.
+
+    ``schemas``: for each file (or one of each distinct schema) its name and schema. ``by``: match columns by
+    ``"name"`` or by ``"field_id"``. A column that a file does not have becomes nullable, as its rows there are null.
+    Table-level metadata is that of the first file.
+
+    Raises :class:`pyparq.SchemaError`, which names the column, both types and both files.
+    """
+    merged: dict[object, Field] = {}
+    from_file: dict[object, str] = {}
+    metadata, count, seen = None, 0, dict[object, int]()
+    for name, schema in schemas:
+        count += 1
+        metadata = schema.metadata if metadata is None else metadata
+        for field in schema.fields:
+            key = key_of(field, by)
+            seen[key] = seen.get(key, 0) + 1
+            have = merged.get(key)
+            if have is None:
+                merged[key], from_file[key] = field, name
+                continue
+            try:
+                both = _merged_field(have, field, by)
+            except _Clash as clash:
+                column = ".".join((have.name, *clash.path))
+                raise SchemaError(
+                    f"the column is {clash.have} in {from_file[key]} and {clash.other} here, which have no common "
+                    "type. Give schema= with the type to read, or leave one of the files out",
+                    file=name, column=column,
+                ) from None  # fmt: skip
+            if both.type != have.type:
+                from_file[key] = name
+            merged[key] = both
+    fields = (field if seen[key] >= count else replace(field, nullable=True) for key, field in merged.items())
+    return Schema(tuple(fields), metadata or {})
+
+
+def _merged_field(have: Field, other: Field, by: str) -> Field:
+    if have == other:
+        return have
+    type_ = common_type(have.type, other.type, IS_INT96 in have.metadata, IS_INT96 in other.metadata, by)
+    metadata = dict(have.metadata)
+    if IS_INT96 not in other.metadata:
+        metadata.pop(IS_INT96, None)
+    return replace(have, type=type_, nullable=have.nullable or other.nullable, metadata=metadata)
+
+
+def common_type(
+    have: DataType, other: DataType, have_int96: bool = False, other_int96: bool = False, by: str = "name"
+) -> DataType:
+    """The type that the values of both fit; raises :class:`_Clash` where there is none."""
+    if have == other:
+        return have
+    if have.format == "n" or other.format == "n":
+        return other if have.format == "n" else have
+    if have.dictionary is not None or other.dictionary is not None:
+        return _dictionaries(have, other, by)
+    if have.is_nested or other.is_nested:
+        return _nested(have, other, by)
+    found = _times(have, other, have_int96, other_int96) or _numbers(have, other) or _bytes(have, other)
+    if found is None:
+        raise _Clash((), have, other)
+    return found
+
+
+# ---- numbers -------------------------------------------------------------------------------------------------------
+
+_BITS = {"c": 8, "s": 16, "i": 32, "l": 64, "C": 8, "S": 16, "I": 32, "L": 64}
+_SIGNED = {8: "c", 16: "s", 32: "i", 64: "l"}
+_EXACT_DIGITS = {"e": 11, "f": 24, "g": 53}
+"""Bits of an integer that a float type holds exactly."""
+
+
+def _numbers(have: DataType, other: DataType) -> DataType | None:
+    kinds = {have.kind, other.kind}
+    if kinds <= {"int", "uint"}:
+        return _integers(have, other)
+    if kinds == {"float"}:
+        return max(have, other, key=lambda type_: "efg".index(type_.format))
+    if "float" in kinds and kinds & {"int", "uint"}:
+        number, whole = (have, other) if have.kind == "float" else (other, have)
+        wide = [
+            f for f in "efg" if f >= number.format and _EXACT_DIGITS[f] >= _BITS[whole.format] - (whole.kind == "int")
+        ]
+        return DataType(wide[0]) if wide else None
+    if "decimal" in kinds and kinds <= {"decimal", "int", "uint"}:
+        return _decimals(have, other)
+    return None
+
+
+def _integers(have: DataType, other: DataType) -> DataType | None:
+    if have.kind == other.kind:
+        return max(have, other, key=lambda type_: _BITS[type_.format])
+    signed, unsigned = (have, other) if have.kind == "int" else (other, have)
+    bits = max(_BITS[signed.format], 2 * _BITS[unsigned.format])
+    return DataType(_SIGNED[bits]) if bits in _SIGNED else None
+
+
+def _decimals(have: DataType, other: DataType) -> DataType | None:
+    parts = [type_.decimal[:2] if type_.kind == "decimal" else (_digits(type_), 0) for type_ in (have, other)]
+    scale = max(scale for _, scale in parts)
+    precision = max(precision - scale for precision, scale in parts) + scale
+    return decimal_type(precision, scale) if precision <= 76 else None
+
+
+def _digits(whole: DataType) -> int:
+    """Decimal digits that an integer type needs."""
+    bits = _BITS[whole.format] - (whole.kind == "int")
+    return len(str((1 << bits) - 1))
+
+
+# ---- times ---------------------------------------------------------------------------------------------------------
+
+
+def _times(have: DataType, other: DataType, have_int96: bool, other_int96: bool) -> DataType | None:
+    if have.kind != other.kind:
+        return None
+    if have.kind == "date":
+        return DataType("tdD")
+    if have.kind == "timestamp":
+        if have_int96 != other_int96:
+            return other if have_int96 else have
+        if bool(have.timezone) != bool(other.timezone):
+            return None
+        return DataType(f"ts{_finer(have, other)}:{have.timezone}")
+    if have.kind in ("time", "duration"):
+        return DataType(f"{have.format[:2]}{_finer(have, other)}")
+    return None
+
+
+def _finer(have: DataType, other: DataType) -> str:
+    return max(have.format[2], other.format[2], key=_UNITS.index)
+
+
+# ---- bytes ---------------------------------------------------------------------------------------------------------
+
+
+def _bytes(have: DataType, other: DataType) -> DataType | None:
+    forms = {_plain(have), _plain(other)}
+    for small in "uz":
+        if forms <= {small, small.upper()}:
+            return DataType(small.upper() if small.upper() in forms else small)
+    if all(form.lower() == "z" or form.startswith("w:") for form in forms):
+        return DataType("Z" if "Z" in forms else "z")
+    return None
+
+
+def _plain(type_: DataType) -> str:
+    return type_.format[1:] if type_.format in VIEWS else type_.format
+
+
+# ---- nested --------------------------------------------------------------------------------------------------------
+
+
+def _dictionaries(have: DataType, other: DataType, by: str) -> DataType:
+    """Categories of one kind of values stay categories; otherwise the values are what both have."""
+    if have.dictionary is not None and other.dictionary is not None and have.dictionary == other.dictionary:
+        return replace(have, format="i", ordered=have.ordered and other.ordered)
+    return common_type(have.dictionary or have, other.dictionary or other, by=by)
+
+
+def _nested(have: DataType, other: DataType, by: str) -> DataType:
+    if have.format == other.format == "+s":
+        return _structs(have, other, by)
+    if have.format == other.format == "+m":
+        entries = [_merged_below(a, b, by) for a, b in zip(_entries(have), _entries(other), strict=True)]
+        inner = replace(have.children[0], type=replace(have.children[0].type, children=tuple(entries)))
+        return replace(have, children=(inner,))
+    if is_list(have) and is_list(other):
+        item = _merged_below(have.children[0], other.children[0], by)
+        form = have.format if have.format == other.format else "+L" if "+L" in (have.format, other.format) else "+l"
+        return DataType(form, (item,))
+    raise _Clash((), have, other)
+
+
+def _entries(map_: DataType) -> tuple[Field, ...]:
+    return map_.children[0].type.children
+
+
+def _structs(have: DataType, other: DataType, by: str) -> DataType:
+    there = {key_of(field, by): field for field in other.children}
+    fields = []
+    for field in have.children:
+        found = there.pop(key_of(field, by), None)
+        fields.append(replace(field, nullable=True) if found is None else _merged_below(field, found, by))
+    fields += [replace(field, nullable=True) for field in there.values()]
+    return replace(have, children=tuple(fields))
+
+
+def _merged_below(have: Field, other: Field, by: str) -> Field:
+    try:
+        return _merged_field(have, other, by)
+    except _Clash as clash:
+        raise _Clash((have.name, *clash.path), clash.have, clash.other) from None

@@ -1,0 +1,69 @@
+"""The files of a dataset as they are opened: without keeping a descriptor for each, and as the listing saw them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyparq.datasets.discovery import DataFile
+from pyparq.errors import ChangedFileError, located
+from pyparq.io.fetch import Fetcher
+from pyparq.io.source import LocalFile, Range, Source, open_source
+from pyparq.io.url import is_url
+from pyparq.options import ReadOptions
+from pyparq.read.footer import read_footer
+from pyparq.read.open import OpenFile
+
+
+class ListedFile:
+    """A local file that is open only while bytes are read. A dataset may have more files than a process may open.
+
+    Raises :class:`ChangedFileError` when the file is no longer what it was at the first read: bytes of two files must
+    not be mixed.
+    """
+
+    is_local = True
+
+    def __init__(self, file: DataFile) -> None:
+        self.name = file.name
+        self._path = str(file.where)
+        status = os.stat(self._path)
+        self._state = status.st_size, status.st_mtime_ns, status.st_ino
+        listed = file.size, file.mtime_ns
+        if file.size is not None and listed != self._state[:2]:
+            raise ChangedFileError(
+                "the file has changed since the dataset was listed: make the dataset again", file=self.name
+            )
+        self.size = status.st_size
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        opened = LocalFile(self._path)
+        try:
+            status = os.fstat(opened.fileno())
+            if (status.st_size, status.st_mtime_ns, status.st_ino) != self._state:
+                raise ChangedFileError("the file has changed while it was read: make the dataset again", file=self.name)
+            return opened.read_ranges(ranges)
+        finally:
+            opened.close()
+
+    def close(self) -> None:
+        """Nothing is open between two reads."""
+
+
+def open_listed(file: DataFile, options: ReadOptions, storage_options: Mapping[str, Any] | None) -> OpenFile:
+    """Read the footer of a dataset's file.
+
+    Raises :class:`pyparq.CorruptFileError` and the like, with the name of the file.
+    """
+    source = _source(file, storage_options)
+    with located(file=source.name):
+        fetcher = Fetcher(source, options.coalesce_gap)
+        footer, decryption = read_footer(fetcher, options)
+        return OpenFile(fetcher, footer, decryption, options)
+
+
+def _source(file: DataFile, storage_options: Mapping[str, Any] | None) -> Source:
+    if isinstance(file.where, str) and "://" not in file.where:
+        return ListedFile(file) if os.path.isfile(file.where) else LocalFile(file.where)
+    return open_source(file.where, storage_options if is_url(file.where) else None)

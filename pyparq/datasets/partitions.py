@@ -1,0 +1,190 @@
+"""Partitions: columns whose values stand in the names of folders (``year=2024/city=Lima``)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.column import Column
+from pyparq.columns import take
+from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.escape import NULL, unescaped
+from pyparq.errors import DataError, OptionError, ParquetError, located
+from pyparq.ingest.cast import cast
+from pyparq.ingest.lists import column_from_list
+from pyparq.schemas.parse import schema as parse_schema
+from pyparq.schemas.types import DataType, Field
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """The partition columns of a dataset, and which values each file has."""
+
+    fields: tuple[Field, ...]
+    columns: tuple[Column, ...]
+    """The distinct combinations of values, one per row."""
+    of_file: npt.NDArray[np.int64]
+    """For each file its row in ``columns``."""
+
+    @property
+    def names(self) -> list[str]:
+        return [field.name for field in self.fields]
+
+    @property
+    def num_combinations(self) -> int:
+        return len(self.columns[0]) if self.columns else 1
+
+    def values(self, k: int, combination: int, num_rows: int) -> Column:
+        """Partition column ``k`` of one combination, for ``num_rows`` rows."""
+        return take(self.columns[k], np.full(num_rows, combination, np.int64))
+
+
+NONE = Partitions((), (), np.zeros(0, np.int64))
+
+
+def partitions_of(files: Sequence[DataFile], partitioning: Any) -> Partitions:
+    """The partition columns of ``files``.
+
+    ``partitioning``: ``"hive"`` takes folders called ``name=value`` and infers the types; a mapping of names to types
+    or a schema declares the types of such folders; a list of names takes the folders as they are, one value each, and
+    infers the types; a list of ``(name, type)`` pairs declares them; ``None`` takes no folder for a partition.
+
+    Inferred types: int32 or int64 if every value of the column is a plain integer, otherwise string. A value that is
+    ``__HIVE_DEFAULT_PARTITION__`` is null. Raises :class:`DataError` for a value that does not have its declared type,
+    and :class:`OptionError` for files whose folders do not agree.
+    """
+    if partitioning is None:
+        return Partitions((), (), np.zeros(len(files), np.int64))
+    declared, plain = _declared(partitioning)
+    rows = [_plain(file, plain) if plain is not None else _hive(file) for file in files]
+    names = list(declared) or plain or _names(rows, files)
+    if not names:
+        return Partitions((), (), np.zeros(len(files), np.int64))
+    seen: dict[tuple[str | None, ...], int] = {}
+    of_file = np.empty(len(files), np.int64)
+    for k, row in enumerate(rows):
+        of_file[k] = seen.setdefault(tuple(row.get(name) for name in names), len(seen))
+    combinations = list(seen)
+    fields, columns = [], []
+    for k, name in enumerate(names):
+        column = _column(name, [values[k] for values in combinations], declared.get(name))
+        fields.append(Field(name, column.type, True))
+        columns.append(column)
+    return Partitions(tuple(fields), tuple(columns), of_file)
+
+
+def _declared(partitioning: Any) -> tuple[dict[str, DataType | None], list[str] | None]:
+    """Types by name, and the names in the order of the folders where these have no ``name=``."""
+    if partitioning == "hive":
+        return {}, None
+    if isinstance(partitioning, str):
+        raise OptionError(
+            f'partitioning must be "hive", None, a list of names or names with types, not {partitioning!r}'
+        )
+    if isinstance(partitioning, (list, tuple)) and all(isinstance(name, str) for name in partitioning):
+        return {}, list(partitioning)
+    plain = isinstance(partitioning, (list, tuple)) and not isinstance(partitioning, Mapping)
+    fields = parse_schema(partitioning).fields
+    return {field.name: field.type for field in fields}, [f.name for f in fields] if plain else None
+
+
+def _hive(file: DataFile) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for folder in file.folders:
+        name, equals, value = folder.partition("=")
+        if equals and name:
+            found[unescaped(name)] = None if value == NULL else unescaped(value)
+    return found
+
+
+def _plain(file: DataFile, names: list[str]) -> dict[str, str | None]:
+    if len(file.folders) < len(names):
+        raise OptionError(
+            f"the partitioning has the columns {', '.join(names)}, but the file lies below {len(file.folders)} folders",
+            file=file.name,
+        )
+    return {
+        name: None if folder == NULL else unescaped(folder) for name, folder in zip(names, file.folders, strict=False)
+    }
+
+
+def _names(rows: Sequence[Mapping[str, Any]], files: Sequence[DataFile]) -> list[str]:
+    first = list(rows[0]) if rows else []
+    for row, file in zip(rows, files, strict=True):
+        if row.keys() != dict.fromkeys(first).keys():
+            raise OptionError(
+                f"the folders of the files have different partition columns: {_listed(first)} for "
+                f"{files[0].name}, {_listed(row)} here. Give partitioning=None, or read the folders one by one",
+                file=file.name,
+            )
+    return first
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names) or "none"
+
+
+# ---- values --------------------------------------------------------------------------------------------------------
+
+
+def _column(name: str, texts: Sequence[str | None], type_: DataType | None) -> Column:
+    if type_ is None:
+        return _inferred(name, texts)
+    with located(column=name):
+        try:
+            values = [None if text is None else _parsed(text, type_) for text in texts]
+            return cast(column_from_list(values, name), type_, name)
+        except (ParquetError, ValueError, ArithmeticError) as error:
+            raise DataError(f"a partition value is not a {type_}: {error}", column=name) from None
+
+
+def _inferred(name: str, texts: Sequence[str | None]) -> Column:
+    known = [text for text in texts if text is not None]
+    if known and all(_INTEGER.fullmatch(text) for text in known):
+        numbers = [None if text is None else int(text) for text in texts]
+        extremes = [number for number in numbers if number is not None]
+        if min(extremes) >= -(1 << 31) and max(extremes) < 1 << 31:
+            return cast(column_from_list(numbers, name), DataType("i"), name)
+        if min(extremes) >= -(1 << 63) and max(extremes) < 1 << 63:
+            return cast(column_from_list(numbers, name), DataType("l"), name)
+    return cast(column_from_list(list(texts), name), DataType("u"), name)
+
+
+def _parsed(text: str, type_: DataType) -> Any:
+    """A value of a declared type from its text in a folder's name."""
+    kind = type_.kind
+    if kind in ("int", "uint"):
+        return int(text)
+    if kind == "float":
+        return float(text)
+    if kind == "bool":
+        if text.lower() not in _FLAGS:
+            raise ValueError(f"{text!r} is neither true nor false")
+        return _FLAGS[text.lower()]
+    if kind == "decimal":
+        from decimal import Decimal
+
+        return Decimal(text)
+    if kind == "date":
+        return dt.date.fromisoformat(text)
+    if kind == "timestamp":
+        return _timestamp(text, bool(type_.timezone))
+    if kind == "binary":
+        return text.encode("utf-8", "surrogateescape")
+    return text
+
+
+def _timestamp(text: str, zoned: bool) -> dt.datetime:
+    value = dt.datetime.fromisoformat(text)
+    if zoned and value.tzinfo is None:
+        value = value.replace(tzinfo=dt.UTC)
+    return value

@@ -1,0 +1,66 @@
+"""Which columns of a dataset a scan returns, and how names in filters are found in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyparq.filters.bind import bind
+from pyparq.filters.expression import Expression
+from pyparq.read.project import named
+from pyparq.schemas.arrow import elements_from_schema
+from pyparq.schemas.shape import Shape, shape_of
+from pyparq.schemas.tree import SchemaTree, build_tree
+from pyparq.schemas.types import Field, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Projection:
+    """The columns of a result: some from the files (``own``), some from the names of folders.
+
+    Raises :class:`ColumnNotFoundError` and :class:`FilterError` as a scan of one file does.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        columns: Iterable[Any] | str | None,
+        expression: Expression | None,
+        partitions: Sequence[Field],
+    ) -> None:
+        self.tree: SchemaTree = build_tree(elements_from_schema(schema))
+        """The dataset's schema as a tree, partition columns included."""
+        bind(expression, self.tree)
+        order = {field.name: k for k, field in enumerate(partitions)}
+        tops = {node: k for k, node in enumerate(self.tree.root.children)}
+        wanted = dict.fromkeys(self.tree.root.children) if columns is None else named(self.tree, columns)
+        self.own: list[Field] = []
+        self.places: list[int | None] = []
+        """For each column of the result the partition column that it is, ``None`` for one of the files."""
+        fields = []
+        for node, leaves in wanted.items():
+            field = schema.fields[tops[node]]
+            place = order.get(field.name)
+            if place is None:
+                field = field if leaves is None else _reduced(field, shape_of(node), leaves)
+                self.own.append(field)
+            self.places.append(place)
+            fields.append(field)
+        self.schema = Schema(tuple(fields), schema.metadata)
+
+
+def _reduced(field: Field, shape: Shape, leaves: set[int]) -> Field:
+    """The field with only those leaves; maps whole."""
+    below = {leaf.node.column for leaf in shape.leaves()}
+    if below <= leaves or shape.kind in ("leaf", "map"):
+        return field
+    pairs = zip(field.type.children, shape.children, strict=True)
+    kept = [
+        _reduced(child, inner, leaves)
+        for child, inner in pairs
+        if {leaf.node.column for leaf in inner.leaves()} & leaves
+    ]
+    return replace(field, type=replace(field.type, children=tuple(kept)))

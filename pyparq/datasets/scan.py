@@ -1,0 +1,247 @@
+"""A scan over the files of a dataset: files left out by their partitions, then one scan per file."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyparq.datasets.adapt import Adapter
+from pyparq.datasets.evolution import marked
+from pyparq.datasets.explain import DatasetExplanation, explain_files
+from pyparq.datasets.filter import FilterParts
+from pyparq.datasets.project import Projection
+from pyparq.errors import OptionError, ParquetError
+from pyparq.filters.dnf import parse_filters
+from pyparq.filters.expression import Expression, Known
+from pyparq.kernels import arrow_stream
+from pyparq.printing import printable
+from pyparq.read.open import OpenFile
+from pyparq.read.scan import BATCH_ROWS, Scan
+from pyparq.read.stream import ScanStream
+from pyparq.schemas.types import Schema
+from pyparq.table import Batch, Column, Table, widen_columns
+from pyparq.threads import map_tasks
+
+if TYPE_CHECKING:
+    from pyparq.arguments import Filters, Names
+    from pyparq.datasets.dataset import Dataset
+
+
+@dataclass(slots=True)
+class FileScan:
+    """The scan of one file, and how its columns become the dataset's."""
+
+    number: int
+    """Of the file in the dataset."""
+    scan: Scan
+    adapter: Adapter
+    combination: int
+    """Of partition values."""
+
+
+class DatasetScan:
+    """A lazy read of a dataset: some ``columns`` of the rows where ``filters`` is true.
+
+    :meth:`Dataset.scan` makes it. Making it reads no rows: it rules out files by their partitions, and reads the
+    footers of the others. Like :class:`pyparq.Scan` it is an Arrow stream.
+    """
+
+    def __init__(self, dataset: Dataset, columns: Names | None, filters: Filters | None, limit: int | None) -> None:
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+            raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
+        self._dataset = dataset
+        self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
+        self.filters = filters
+        self.limit = limit
+        expression = parse_filters(filters)
+        self._parts = FilterParts(expression, dataset._partitions)
+        self._numbers = self._parts.files_left()
+        self._projection = self._project(expression)
+        self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
+        """By the identity of a file's schema tree; the file keeps the tree alive."""
+        self.rows_returned: int | None = None
+        self._ran: list[FileScan] = []
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<DatasetScan of {self._dataset._found.root}: {', '.join(self.schema.names)} where {self.filters!r}>"
+
+    @property
+    def schema(self) -> Schema:
+        """Schema of the result: see :attr:`Dataset.schema`."""
+        return self._projection.schema
+
+    # ---- what a user calls
+
+    def to_table(self) -> Table:
+        """All matching rows as a table, in the order of the files. Files are read in parallel."""
+        if self.limit is not None:
+            batches = list(self.batches(None))
+        else:
+            read = map_tasks(self._read, self._file_scans(), self._dataset._options.use_threads)
+            batches = [batch for part in read for batch in part]
+        self.rows_returned = sum(batch.num_rows for batch in batches)
+        return Table(*widen_columns(self.schema, batches))
+
+    def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
+        """Matching rows as :class:`pyparq.Batch` values of at most ``batch_size`` rows (``None``: a whole row group).
+
+        A batch holds rows of one row group of one file. Only one row group is in memory at a time, plus the batches
+        that the caller keeps. With ``on_error="skip"`` a file that turns out damaged ends early: rows of its row groups
+        before the damage have been returned.
+        """
+        if batch_size is not None and batch_size < 1:
+            raise OptionError(f"batch_size must be at least 1, not {batch_size}")
+        self.rows_returned, left, self._ran = 0, self.limit, []
+        for number in self._numbers:
+            if left == 0:
+                return
+            file_scan = self._file_scan(number, left)
+            if file_scan is None:
+                continue
+            for batch in self._batches_of(file_scan, batch_size):
+                self.rows_returned += batch.num_rows
+                left = None if left is None else left - batch.num_rows
+                yield batch
+            self._done(number)
+
+    def count(self) -> int:
+        """Number of rows that match. Reads no column where footers and indexes give the answer."""
+        counts = map_tasks(self._count, self._file_scans(), self._dataset._options.use_threads)
+        return sum(counts) if self.limit is None else min(sum(counts), self.limit)
+
+    def explain(self, *, execute: bool = True) -> DatasetExplanation:
+        """What was left out by partitions, what each index removed in all files, and the bytes and requests it took.
+
+        Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
+        """
+        if execute and self.rows_returned is None:
+            self.to_table()
+        ran = self._ran or self._file_scans()
+        for file_scan in ran:
+            file_scan.scan._prune()
+        return explain_files(self, ran)
+
+    def __arrow_c_schema__(self) -> object:
+        return ScanStream(self._again()).get_schema()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`batches`."""
+        return arrow_stream(ScanStream(self._again()))
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        stream = ScanStream(self._again())
+        return stream.schema, stream
+
+    def _again(self) -> DatasetScan:
+        return DatasetScan(self._dataset, self.columns, self.filters, self.limit)
+
+    @property
+    def num_files(self) -> int:
+        """Files of the dataset."""
+        return len(self._dataset._found.files)
+
+    @property
+    def opened(self) -> list[int]:
+        """Numbers of the files that are not ruled out by their partitions."""
+        return self._numbers
+
+    @property
+    def file(self) -> DatasetScan:
+        """What a stream asks for a name, and whether it is open."""
+        return self
+
+    @property
+    def name(self) -> str:
+        """What messages call the source."""
+        return self._dataset._found.root
+
+    def check_open(self) -> None:
+        """A dataset has nothing to close."""
+
+    # ---- file by file
+
+    def _project(self, expression: Expression | None) -> Projection:
+        """What to return. A column that only files have which are left out by their partitions is found there."""
+        partitions = self._dataset._partitions.fields
+        schema = self._dataset.schema_of(self._numbers)
+        if self.columns is not None or expression is not None:
+            try:
+                return Projection(schema, self.columns, expression, partitions)
+            except ParquetError:
+                if len(self._numbers) == len(self._dataset._found.files):
+                    raise
+            schema = self._dataset.schema
+        return Projection(schema, self.columns, expression, partitions)
+
+    def _file_scans(self) -> list[FileScan]:
+        self._dataset.open_all(self._numbers)
+        found = [self._file_scan(number, self.limit) for number in self._numbers]
+        self._ran = [file_scan for file_scan in found if file_scan is not None]
+        return self._ran
+
+    def _file_scan(self, number: int, limit: int | None) -> FileScan | None:
+        """``None`` where the file has no row that matches, or is left out."""
+        file = self._dataset.open(number)
+        if file is None:
+            return None
+        combination = int(self._dataset._partitions.of_file[number])
+        adapter = self._adapter(file)
+        filters = self._parts.for_file(combination, self._projection, file, self._dataset._by)
+        if isinstance(filters, Known) and filters.value is not True:
+            return None
+        question = None if isinstance(filters, Known) else filters
+        scan = Scan(file.fork(), adapter.columns, question, limit=limit)
+        return FileScan(number, scan, adapter, combination)
+
+    def _adapter(self, file: OpenFile) -> Adapter:
+        """The same for all files of a schema."""
+        found = self._adapters.get(id(file.tree))
+        if found is None:
+            schema = marked(file.fields.schema, file.tree)
+            adapter = Adapter(file.tree, schema, self._projection.own, self._dataset._by)
+            found = self._adapters[id(file.tree)] = file, adapter
+        return found[1]
+
+    def _read(self, file_scan: FileScan) -> list[Batch]:
+        try:
+            table = file_scan.scan.to_table()
+            made = [self._adapted(file_scan, batch.columns, batch.num_rows) for batch in table.batches]
+        except (ParquetError, OSError) as error:
+            self._dataset.leave_out(file_scan.number, error)
+            return []
+        self._done(file_scan.number)
+        return made
+
+    def _batches_of(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:
+        self._ran.append(replace(file_scan))
+        try:
+            for batch in file_scan.scan.batches(batch_size):
+                made = self._adapted(file_scan, batch.columns, batch.num_rows)
+                made.schema = self.schema
+                yield made
+        except (ParquetError, OSError) as error:
+            self._dataset.leave_out(file_scan.number, error)
+
+    def _count(self, file_scan: FileScan) -> int:
+        try:
+            counted = file_scan.scan.count()
+        except (ParquetError, OSError) as error:
+            self._dataset.leave_out(file_scan.number, error)
+            return 0
+        self._done(file_scan.number)
+        return counted
+
+    def _adapted(self, file_scan: FileScan, columns: Sequence[Column], num_rows: int) -> Batch:
+        own = iter(file_scan.adapter.adapt(columns, num_rows))
+        partitions = self._dataset._partitions
+        made = [
+            next(own) if k is None else partitions.values(k, file_scan.combination, num_rows)
+            for k in self._projection.places
+        ]
+        return Batch(made, num_rows)
+
+    def _done(self, number: int) -> None:
+        if self._dataset._progress is not None:
+            self._dataset._progress(self._numbers.index(number) + 1, len(self._numbers))
