@@ -47,21 +47,11 @@ SECTIONS: list[tuple[str, list[str]]] = [
 ]  # fmt: skip
 """Each public name except ``__version__`` is in one section."""
 
-TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "ReadOptions", "read_metadata": "ReadOptions",
-         "ParquetFile": "ReadOptions", "write_table": "WriteOptions", "ParquetWriter": "WriteOptions"}  # fmt: skip
-GIVEN = {
-    "Dataset",
-    "DatasetScan",
-    "DatasetExplanation",
-    "Scan",
-    "ScanPlan",
-    "Explanation",
-    "FileMetaData",
-    "Expression",
-    "Table",
-    "Batch",
-    "ChunkedArray",
-}
+TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "ReadOptions",
+         "read_metadata": "ReadOptions", "ParquetFile": "ReadOptions", "write_table": "WriteOptions",
+         "ParquetWriter": "WriteOptions"}  # fmt: skip
+GIVEN = {"Dataset", "DatasetScan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation", "FileMetaData",
+         "Expression", "Table", "Batch", "ChunkedArray"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "options", "SortKey": "options",
            "Limits": "limits"}  # fmt: skip

@@ -294,6 +294,6 @@ def test_messages_say_what_to_write(tmp_path: Path) -> None:
     for call, told in calls:
         with pytest.raises(ParquetError, match=told):
             call()
-    with pytest.raises(IsADirectoryError, match="use pyparq.dataset"):
+    with pytest.raises(IsADirectoryError, match=r"use pyparq\.dataset"):
         pyparq.ParquetFile(tmp_path)
     assert pyparq.read_table(path).to_pydict() == {"a": [1]}
