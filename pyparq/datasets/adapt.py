@@ -117,14 +117,15 @@ def conform(column: Column, source: Field, wanted: Field, by: str = "name") -> C
         column = _decoded(column)
     if IS_INT96 in source.metadata and type_.kind == "timestamp":
         column = _retyped(column, DataType(f"{column.type.format[:4]}{type_.timezone}"))
-    if column.type.kind == "decimal" and type_.kind == "decimal":
+    if column.type.kind == type_.kind == "decimal":
         scaled = _rescaled(column, type_)
         if scaled is not None:
             return scaled
-    try:
-        return restore(column, type_, _LARGEST)
-    except HintMismatch:
-        pass
+    if column.type.kind != "decimal" or type_.kind != "decimal" or column.type.decimal[1] == type_.decimal[1]:
+        try:
+            return restore(column, type_, _LARGEST)  # another layout of the same values
+        except HintMismatch:
+            pass
     try:
         return cast(column, type_, wanted.name)
     except DataError as error:

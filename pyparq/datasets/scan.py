@@ -11,7 +11,7 @@ from pyparq.datasets.evolution import marked
 from pyparq.datasets.explain import DatasetExplanation, explain_files
 from pyparq.datasets.filter import FilterParts
 from pyparq.datasets.project import Projection
-from pyparq.errors import OptionError, ParquetError
+from pyparq.errors import OptionError, ParquetError, located
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression, Known
 from pyparq.kernels import arrow_stream
@@ -234,7 +234,8 @@ class DatasetScan:
         return counted
 
     def _adapted(self, file_scan: FileScan, columns: Sequence[Column], num_rows: int) -> Batch:
-        own = iter(file_scan.adapter.adapt(columns, num_rows))
+        with located(file=file_scan.scan.file.name):
+            own = iter(file_scan.adapter.adapt(columns, num_rows))
         partitions = self._dataset._partitions
         made = [
             next(own) if k is None else partitions.values(k, file_scan.combination, num_rows)

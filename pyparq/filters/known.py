@@ -18,6 +18,8 @@ def simplified(expression: Expression, look: Callable[[Expression], Expression],
     """
     if depth == 0:
         raise FilterError(f"the filter nests more than {_MAX_DEPTH} levels deep")
+    if isinstance(expression, Known):
+        return expression
     if isinstance(expression, Not):
         child = simplified(expression.child, look, depth - 1)
         if isinstance(child, Known):
