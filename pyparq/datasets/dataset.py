@@ -19,7 +19,9 @@ from pyparq.options import ReadOptions
 from pyparq.printing import printable
 from pyparq.read.open import OpenFile
 from pyparq.read.scan import BATCH_ROWS
+from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.parse import schema as parse_schema
+from pyparq.schemas.tree import SchemaTree, build_tree
 from pyparq.schemas.types import Field, Schema
 from pyparq.table import Batch, Table
 from pyparq.threads import map_tasks
@@ -85,6 +87,11 @@ class Dataset:
         return [file.name for file in self._found.files]
 
     @property
+    def root(self) -> str:
+        """What the source is called."""
+        return self._found.root
+
+    @property
     def partitions(self) -> Schema:
         """The partition columns, and the ``filename`` column if it was asked for."""
         return Schema(self._partitions.fields)
@@ -99,6 +106,11 @@ class Dataset:
         Raises :class:`pyparq.SchemaError` where the files have types without a common one.
         """
         return self.schema_of(range(len(self._found.files)))
+
+    @property
+    def tree(self) -> SchemaTree:
+        """:attr:`schema` as the tree of Parquet columns, as filters see it."""
+        return build_tree(elements_from_schema(self.schema))
 
     @property
     def skipped(self) -> list[tuple[str, Exception]]:

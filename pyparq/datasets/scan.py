@@ -61,6 +61,8 @@ class DatasetScan:
         self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
         """By the identity of a file's schema tree; the file keeps the tree alive."""
         self.rows_returned: int | None = None
+        self.share_done = 0.0
+        """How much of the files :meth:`batches` has gone through, 0 to 1."""
         self._ran: list[FileScan] = []
 
     @printable
@@ -94,7 +96,7 @@ class DatasetScan:
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned, left, self._ran = 0, self.limit, []
-        for number in self._numbers:
+        for at, number in enumerate(self._numbers):
             if left == 0:
                 return
             file_scan = self._file_scan(number, left)
@@ -103,8 +105,10 @@ class DatasetScan:
             for batch in self._batches_of(file_scan, batch_size):
                 self.rows_returned += batch.num_rows
                 left = None if left is None else left - batch.num_rows
+                self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
                 yield batch
             self._done(number)
+        self.share_done = 1.0
 
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
