@@ -11,7 +11,7 @@ from pyparq.datasets.discovery import DataFile, Found, discover
 from pyparq.datasets.evolution import marked, unify
 from pyparq.datasets.explain import DatasetExplanation
 from pyparq.datasets.filenames import with_filenames
-from pyparq.datasets.open_files import open_listed
+from pyparq.datasets.footers import Footers
 from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.plan import DatasetPlan, planned_partitions
 from pyparq.datasets.scan import DatasetScan
@@ -90,6 +90,7 @@ class Dataset:
         self._by = by
         self._on_error = on_error
         self._progress = progress
+        self._footers = Footers(self._found.files, self._options, self._found.storage_options)
         self._opened: dict[int, OpenFile] = {}
         self._skipped: dict[int, ParquetError | OSError] = {}
 
@@ -198,8 +199,7 @@ class Dataset:
         opened = self._opened.get(k)
         if opened is None and k not in self._skipped:
             try:
-                opened = open_listed(self._found.files[k], self._options, self._found.storage_options)
-                self._opened[k] = opened
+                opened = self._opened[k] = self._footers.open(k)
             except (ParquetError, OSError) as error:
                 self.leave_out(k, error)
         return opened
@@ -208,8 +208,33 @@ class Dataset:
         """The files with these numbers, their footers read in parallel, without those that are left out."""
         wanted = list(numbers)
         missing = [k for k in wanted if k not in self._opened and k not in self._skipped]
-        map_tasks(self.open, missing, self._options.use_threads)
+        map_tasks(self.open, self._footers.read(missing), self._options.use_threads)
+        for k in missing:
+            self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
+
+    def _one_of_each(self, numbers: Iterable[int]) -> Iterator[OpenFile]:
+        """The first of all files whose footers are alike in all but rows and row groups, and all other files, their
+        footers read in parallel."""
+        wanted = [k for k in numbers if k not in self._skipped]
+        map_tasks(self.open, self._footers.read(wanted), self._options.use_threads)
+        seen: set[int] = set()
+        for k in wanted:
+            frame = self._footers.frame(k)
+            if frame is None or frame not in seen:
+                file = self.open(k)
+                if file is not None:
+                    yield file
+                    if frame is not None:
+                        seen.add(frame)
+
+    def _num_rows(self, k: int) -> int:
+        """Rows of file ``k``; 0 for one that is left out."""
+        known = None if k in self._skipped else self._footers.num_rows(k)
+        if known is not None:
+            return known
+        file = self.open(k)
+        return 0 if file is None else sum(file.num_rows_of(group) for group in range(file.num_row_groups))
 
     def leave_out(self, k: int, error: ParquetError | OSError) -> None:
         """File ``k`` cannot be read: raise ``error``, or leave the file out of everything that comes."""
@@ -227,11 +252,11 @@ class Dataset:
         return Schema((*kept, *self._partitions.fields), own.metadata)
 
     def _unified(self, numbers: Iterable[int]) -> Schema:
-        distinct: dict[int, tuple[str, Schema, int]] = {}
-        for _, file in self.open_all(numbers):
-            name, schema, count = distinct.get(id(file.tree)) or (file.name, marked(file.fields.schema, file.tree), 0)
-            distinct[id(file.tree)] = name, schema, count + 1
-        return unify([(name, schema) for name, schema, _ in distinct.values()], self._by)
+        distinct: dict[int, tuple[str, Schema]] = {}
+        for file in self._one_of_each(numbers):
+            if id(file.tree) not in distinct:
+                distinct[id(file.tree)] = file.name, marked(file.fields.schema, file.tree)
+        return unify(distinct.values(), self._by)
 
 
 def scan_of_plan(

@@ -122,8 +122,12 @@ class DatasetScan:
 
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
-        counts = map_tasks(self._count, self._file_scans(), self._dataset._options.use_threads)
-        return sum(counts) if self.limit is None else min(sum(counts), self.limit)
+        whole, undecided = self._decided()
+        total = sum(map(self._rows_of, whole))
+        if undecided:
+            counts = map_tasks(self._count, self._file_scans(undecided), self._dataset._options.use_threads)
+            total += sum(counts)
+        return total if self.limit is None else min(total, self.limit)
 
     def plan(self) -> DatasetPlan:
         """What the scan will read, as a value that can be pickled and split: see :class:`pyparq.DatasetPlan`.
@@ -220,9 +224,27 @@ class DatasetScan:
             schema = self._dataset.schema
         return Projection(schema, self.columns, expression, partitions)
 
-    def _file_scans(self) -> list[FileScan]:
-        self._dataset.open_all(self._numbers)
-        found = [self._file_scan(number, self.limit) for number in self._numbers]
+    def _decided(self) -> tuple[list[int], list[int]]:
+        """The files all of whose rows match, as their partitions tell, and those whose columns have a say in it."""
+        split: tuple[list[int], list[int]] = [], []
+        for number in self._numbers:
+            combination = int(self._dataset._partitions.of_file[number])
+            split[not isinstance(self._parts.rest(combination), Known)].append(number)
+        return split
+
+    def _rows_of(self, number: int) -> int:
+        try:
+            rows = self._dataset._num_rows(number)
+        except (ParquetError, OSError) as error:
+            self._dataset.leave_out(number, error)
+            return 0
+        self._done(number)
+        return rows
+
+    def _file_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan]:
+        wanted = self._numbers if numbers is None else numbers
+        self._dataset.open_all(wanted)
+        found = [self._file_scan(number, self.limit) for number in wanted]
         self._ran = [file_scan for file_scan in found if file_scan is not None]
         return self._ran
 
