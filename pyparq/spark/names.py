@@ -8,7 +8,7 @@ from typing import Any
 from pyparq.datasets.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError
 from pyparq.filters.dnf import parse_filters
-from pyparq.filters.expression import AllOf, AnyOf, Expression, Not
+from pyparq.filters.expression import AllOf, AnyOf, Expression, IsNan, IsNull, Not
 from pyparq.schemas.tree import SchemaTree
 
 
@@ -27,22 +27,26 @@ class Names:
         return [self._spelled(name) for name in ([given] if isinstance(given, str) else given)]
 
     def filters(self, given: Any) -> Expression | None:
-        """The filter with the names that the dataset has."""
+        """The filter as Spark means it, with the names that the dataset has."""
         expression = parse_filters(given)
-        return expression if expression is None or self._exact else self._renamed(expression)
+        return None if expression is None else self._changed(expression)
 
-    def _renamed(self, expression: Expression) -> Expression:
+    def _changed(self, expression: Expression) -> Expression:
         changed = copy(expression)
         if isinstance(expression, (AllOf, AnyOf)):
-            changed.children = tuple(map(self._renamed, expression.children))  # type: ignore[attr-defined]
+            changed.children = tuple(map(self._changed, expression.children))  # type: ignore[attr-defined]
         elif isinstance(expression, Not):
-            changed.child = self._renamed(expression.child)  # type: ignore[attr-defined]
+            changed.child = self._changed(expression.child)  # type: ignore[attr-defined]
         elif hasattr(expression, "path"):
             changed.path = self._spelled(expression.path)  # type: ignore[attr-defined]
+        if isinstance(changed, IsNan):
+            return AllOf((changed, Not(IsNull(changed.path))))  # isnan(null) is false in Spark, elsewhere unknown
         return changed
 
     def _spelled(self, name: Any) -> Any:
         """The column called ``name``; where none is, the only one whose name differs by case alone."""
+        if self._exact:
+            return name
         if self._made is None:
             self._made = self._dataset.tree
         try:

@@ -136,7 +136,8 @@ def _answer(plan: DatasetPlan, types: SparkTypes, question: Question) -> bytes |
 
     if plan.num_bytes > question.small:
         return None
-    batches, size = [], 0
+    # createDataFrame fails on a table without any batch: the first one may have no rows.
+    batches, size = [pa.RecordBatch.from_pylist([], types.arrow)], 0
     for batch in types.cast(_run(plan, question)):
         size += batch.nbytes
         if size > DECODED * question.small:

@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
     Not,
     StringStartsWith,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from pyparq.errors import OptionError
 from pyparq.filters.dnf import parse_filters
@@ -48,6 +48,10 @@ PARTITION_BYTES = 128 << 20
 _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
           "storage_options", "case_sensitive")  # fmt: skip
 
+
+_MARK = "pyparq.options"
+"""Metadata of the first column of a table in Spark's catalog: the options that the table was made with. Spark 4.3 hands
+them to the source when the table is made, and not when it is read."""
 
 _OF_TABLES = ("comment", "external", "is_managed_location", "location", "owner", "provider", "serialization.format")
 """Properties that Spark adds to the options of a table in its catalog."""
@@ -69,12 +73,12 @@ class PyparqDataSource(DataSource):  # type: ignore[misc]
     def schema(self) -> StructType:
         asked = _question(self.options, None)
         found: StructType = SparkTypes(schema_of(asked), truncate=asked.truncate).spark
-        return found
+        return _with_options(found, self.options) if "provider" in self.options else found
 
     def reader(self, schema: StructType) -> DataSourceReader:
         # Spark refuses any query over a reader that has pushFilters while the session has not switched it on.
         kind = PushdownReader if _flag(self.options, "pushdown") else Reader
-        return kind(dict(self.options), schema)
+        return kind(dict(self.options) or _options_of(schema), schema)
 
 
 class Part(InputPartition):  # type: ignore[misc]
@@ -169,7 +173,7 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
     known = {f: f for f in (*_NAMES, "partitioning", "filename", "by", *ReadOptions.__dataclass_fields__)}
     others = {}
     for name, value in given.items():
-        if name in ("path", "paths", *_NAMES, *_OF_TABLES):
+        if name in ("path", "paths", *_NAMES, *_OF_TABLES) or name.startswith("option."):
             continue
         if name not in known:
             ReadOptions.check_known({name: value}, (*_NAMES, "partitioning", "filename", "by"))
@@ -184,13 +188,32 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
     )  # fmt: skip
 
 
+def _with_options(schema: StructType, options: Mapping[str, Any]) -> StructType:
+    """The schema of a table for Spark's catalog."""
+    kept = {name: text for name, text in options.items() if not name.startswith("option.") and name not in _OF_TABLES}
+    if "storage_options" in kept:
+        raise OptionError(
+            "storage_options would stand in the catalog: configure the file system on the workers instead"
+        )
+    first, *others = schema.fields
+    metadata = {**first.metadata, _MARK: json.dumps(kept)}
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
+
+
+def _options_of(schema: StructType) -> dict[str, Any]:
+    """The options that :func:`_with_options` put into the schema of a table."""
+    found = next((field.metadata[_MARK] for field in schema.fields if _MARK in field.metadata), "{}")
+    return dict(json.loads(found))
+
+
 def _source(given: Mapping[str, Any]) -> Any:
     """``load(path)`` or ``load([paths])``."""
     if "paths" in given:
         return [local(path) for path in json.loads(given["paths"])]
-    if "path" not in given:
+    path = given.get("path")
+    if path is None:
         raise OptionError('give a path: spark.read.format("pyparq").load("folder")')
-    return local(given["path"])
+    return local(path)
 
 
 def _value(text: Any) -> Any:
