@@ -24,6 +24,9 @@ JOINED = 1 << 20
 MAX_MERGED = 32 << 20
 """Merging stops here, so that one request never holds back many readers."""
 
+NOWHERE = 1 << 63
+"""Where the tail begins before there is one: behind all files."""
+
 
 @dataclass(slots=True)
 class IOCounts:
@@ -42,7 +45,7 @@ class Fetcher:
         self.gap = gap_of(source, gap)
         self.counts = IOCounts()
         self._tail = memoryview(b"")
-        self._tail_start = source.size
+        self._tail_start = NOWHERE
         self._after_fork()
         forks.watch(self)
 
@@ -58,11 +61,27 @@ class Fetcher:
 
     def read_tail(self, length: int) -> memoryview:
         """The last ``length`` bytes (all when the file is shorter); kept, and later ranges inside are free."""
+        if self._tail_start == NOWHERE:
+            self._tail = self._read_end(length)
+            self._tail_start = self.source.size - len(self._tail)
         start = max(self.source.size - length, 0)
         if start < self._tail_start:
-            self._tail = self._request([(start, self.source.size - start)], 1)[0]
-            self._tail_start = start
+            more = self._request([(start, self._tail_start - start)], 1)[0]
+            self._tail, self._tail_start = memoryview(b"".join((more, self._tail))), start
         return self._tail[start - self._tail_start :]
+
+    def _read_end(self, length: int) -> memoryview:
+        """The first request: a remote file's size is not known before."""
+        read_end = getattr(self.source, "read_end", None)
+        if read_end is None:
+            start = max(self.source.size - length, 0)
+            return self._request([(start, self.source.size - start)], 1)[0]
+        tail: memoryview = read_end(length)
+        with self._lock:
+            self.counts.requests += 1
+            self.counts.bytes += len(tail)
+            self.counts.ranges += 1
+        return tail
 
     def fetch(self, ranges: Sequence[Range]) -> list[memoryview]:
         """The bytes of every range, in the order given.
