@@ -97,8 +97,7 @@ def check_stopped() -> None:
 class Task(Generic[R]):
     """One call, made by a thread of the pool or by the one that wants its result, whichever comes first.
 
-    So tasks may wait for tasks: where all threads of the pool wait, each makes the calls that it waits for. Only the
-    thread that made a task may ask for its result or stop it.
+    So tasks may wait for tasks: where all threads of the pool wait, each makes the calls that it waits for.
     """
 
     def __init__(self, function: Callable[..., R], *arguments: Any) -> None:
@@ -134,7 +133,8 @@ class Task(Generic[R]):
         """What the call gives; raises what it raises."""
         self._run()
         while not self._finished:
-            self._unfinished.acquire(timeout=_POLL)
+            if self._unfinished.acquire(timeout=_POLL):
+                self._unfinished.release()  # others may wait too
         if self._error is not None:
             raise self._error
         return self._results[0]

@@ -20,6 +20,7 @@ from slow_store import AsyncStore, LoopingStore, Request
 import pyparq
 from pyparq import ParquetFile, col
 from pyparq.errors import CorruptFileError
+from pyparq.read import together
 
 require("fsspec")
 
@@ -176,6 +177,122 @@ def test_a_forked_child_makes_threads_of_its_own() -> None:
             finally:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+# ---- a lookup takes four steps
+
+
+def by_pyarrow(indexed: bool) -> bytes:
+    sink = io.BytesIO()
+    extra: Any = {"write_page_index": True, "bloom_filter_options": {"id": {"ndv": 10_000}}} if indexed else {}
+    pq.write_table(table(), sink, row_group_size=10_000, data_page_size=8 << 10, write_batch_size=1000, **extra)
+    return sink.getvalue()
+
+
+def by_us(layout: Any) -> bytes:
+    sink = io.BytesIO()
+    pyparq.write_table(
+        table(), sink, row_group_size=10_000, max_rows_per_page=1000, bloom_filters=["id", "text"],
+        bloom_filter_layout=layout,
+    )  # fmt: skip
+    return sink.getvalue()
+
+
+FILES = {
+    "ours, filters in the footer": lambda: by_us("footer"),
+    "ours, filters by row group": lambda: by_us("row_group"),
+    "pyarrow's": lambda: by_pyarrow(True),
+    "without indexes": lambda: by_pyarrow(False),
+}
+
+
+@lru_cache
+def file_bytes(name: str) -> bytes:
+    return FILES[name]()
+
+
+LOOKUPS: list[Any] = [
+    col("id") == 41_000,
+    col("id").isin([3, 59_000]),
+    col("id") == -1,
+    col("word") == "word 77",
+    col("text") == "absent",
+    (col("word") == "word 78") & (col("id") > 50_000),
+    (col("id") == 7) | (col("x") < 1e-5),
+    col("x") < 1e-4,
+]
+
+
+def footer_size(whole: bytes) -> int:
+    return int.from_bytes(whole[-8:-4], "little") + 8
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("options", [{}, {"coalesce_gap": 0}], ids=str)
+def test_a_lookup_takes_four_round_trips_at_most(name: str, options: dict[str, Any]) -> None:
+    """From a closed file, whose first request holds no index and no data."""
+    whole = file_bytes(name)
+    for question in LOOKUPS:
+        slow = AsyncStore({"t": whole}, delay=0.01)
+        found = pyparq.read_table(slow.of("t"), filters=question, tail_size=footer_size(whole), **options)
+        assert slow.log.depth <= 4, question
+        assert found.to_arrow() == pyparq.read_table(whole, filters=question).to_arrow(), question
+
+
+def test_a_plan_takes_three() -> None:
+    """The end of the file, the filter columns, the others: it asks no index."""
+    whole = file_bytes("ours, filters in the footer")
+    plan = ParquetFile(whole).scan(filters=col("id") == 41_000).plan()
+    slow = AsyncStore({"t": whole}, delay=0.01)
+    with ParquetFile(slow.of("t"), tail_size=footer_size(whole)) as file:
+        assert file.execute(plan).num_rows == 1
+    assert slow.log.depth == 3
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_explain_counts_what_is_asked_together(name: str) -> None:
+    whole = file_bytes(name)
+    for question in LOOKUPS:
+        slow = AsyncStore({"t": whole})
+        with ParquetFile(slow.of("t"), tail_size=footer_size(whole)) as file:
+            told = file.scan(filters=question).explain()
+        assert told.requests == len(slow.log.of("bytes"))
+        assert told.bytes_fetched == slow.log.num_bytes
+        assert sum(stage.bytes for stage in told.stages) <= told.bytes_fetched
+
+
+@pytest.mark.parametrize("question", [None, col("x") >= 0, col("id") >= 0, col("word") != "absent"], ids=str)
+def test_indexes_that_cannot_help_are_not_asked_for(question: Any) -> None:
+    whole = file_bytes("ours, filters by row group")
+    costs = []
+    for switches in ({}, {"use_page_index": False, "use_bloom_filters": False, "use_dictionaries": False}):
+        slow = AsyncStore({"t": whole})
+        pyparq.read_table(slow.of("t"), filters=question, tail_size=footer_size(whole), **switches)
+        costs.append((len(slow.log.of("bytes")), slow.log.num_bytes))
+    assert costs[0] == costs[1]
+
+
+@pytest.mark.parametrize("most", [0, 3000])
+def test_what_is_too_much_is_asked_for_when_it_is_needed(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(together, "MOST", most)
+    whole = file_bytes("ours, filters in the footer")
+    for question in LOOKUPS:
+        slow = AsyncStore({"t": whole})
+        found = pyparq.read_table(slow.of("t"), filters=question, tail_size=footer_size(whole))
+        assert found.to_arrow() == pyparq.read_table(whole, filters=question).to_arrow()
+
+
+def test_nothing_that_was_asked_for_ahead_stays() -> None:
+    slow = AsyncStore({"t": data()})
+    with ParquetFile(slow.of("t"), tail_size=footer_size(data())) as file:
+        for run in ("to_table", "count", "plan"):
+            scan = file.scan(filters=col("word") == "word 77")
+            getattr(scan, run)()
+            assert not scan.file.fetcher._ahead
+        batches = (scan := file.scan(filters=col("word") == "word 77")).batches()
+        next(batches)
+        batches.close()
+        assert not scan.file.fetcher._ahead
 
 
 # ---- what goes wrong
