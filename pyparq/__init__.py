@@ -24,6 +24,7 @@ from pyparq.errors import (
     MissingKeyError,
     OptionError,
     ParquetError,
+    PlanError,
     SchemaError,
     SkippedFileWarning,
     UnsupportedError,
@@ -44,6 +45,7 @@ from pyparq.table import Batch, Table
 if TYPE_CHECKING:
     from pyparq.datasets.dataset import Dataset, dataset
     from pyparq.datasets.explain import DatasetExplanation
+    from pyparq.datasets.plan import DatasetPlan
     from pyparq.datasets.scan import DatasetScan
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.write.file import ParquetWriter, write_table
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 _LATER = {
     "Dataset": "pyparq.datasets.dataset",
     "DatasetExplanation": "pyparq.datasets.explain",
+    "DatasetPlan": "pyparq.datasets.plan",
     "DatasetScan": "pyparq.datasets.scan",
     "dataset": "pyparq.datasets.dataset",
     "DecryptionProperties": "pyparq.encryption.properties",
@@ -73,6 +76,7 @@ __all__ = [
     "DataType",
     "Dataset",
     "DatasetExplanation",
+    "DatasetPlan",
     "DatasetScan",
     "DecryptionProperties",
     "EncryptionError",
@@ -91,6 +95,7 @@ __all__ = [
     "ParquetError",
     "ParquetFile",
     "ParquetWriter",
+    "PlanError",
     "ReadOptions",
     "Scan",
     "ScanPlan",

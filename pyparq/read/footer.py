@@ -28,9 +28,16 @@ def read_footer(fetcher: Fetcher, options: ReadOptions) -> tuple[LazyFileMetaDat
     Raises :class:`EncryptionError` for an encrypted footer without its key, one that fails its authentication or its
     signature, and for a file that is not encrypted when keys are given, unless they allow it.
     """
-    properties = _properties(options, fetcher.source)
     magic, stored = _stored(fetcher, options)
-    if magic == ENCRYPTED_MAGIC:
+    return open_footer(magic == ENCRYPTED_MAGIC, stored, fetcher.source, options)
+
+
+def open_footer(
+    encrypted: bool, stored: memoryview, source: Source, options: ReadOptions
+) -> tuple[LazyFileMetaData, FileDecryption]:
+    """As :func:`read_footer`, of a footer whose bytes are known: ``stored`` is what its length counts."""
+    properties = _properties(options, source)
+    if encrypted:
         crypto, end = deserialize(tt.FileCryptoMetaData, stored)
         file = EncryptedFile(properties, crypto.encryption_algorithm, crypto.key_metadata, plaintext_footer=False)
         return _decoded(file.open_footer(stored[end:])), file
