@@ -140,8 +140,10 @@ class Committer:
 
         All of the new files become visible, or none (see the module's text). ``fsync``: flush the folders to disk, so
         that the commit is still there after a power cut. ``summaries`` is told the paths of the files that stay, and
-        makes more files: no other write changes the folder meanwhile. Raises :class:`TargetExistsError` where a file has a new
-        one's name or, for mode ``"error"``, where the folder has been filled meanwhile.
+        makes more files: no other write changes the folder meanwhile.
+
+        Raises :class:`TargetExistsError` where a file has a new one's name or, for mode ``"error"``, where the folder
+        has been filled meanwhile.
         """
         staging = self.staging
         reached("staged")

@@ -124,6 +124,8 @@ def _about(folder: str) -> dict[str, Any]:
 class _Held:
     """A descriptor with a lock, which is free when it is released or the process ends, however it ends."""
 
+    _fd = -1
+
     def __init__(self, fd: int) -> None:
         self._fd = fd
         forks.watch(self)
@@ -132,6 +134,9 @@ class _Held:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+    def __del__(self) -> None:
+        self.release()
 
     def _after_fork(self) -> None:
         """A child that kept its copy would hold the lock when its parent is long gone."""
