@@ -24,6 +24,7 @@ from pyparq.errors import (
     MissingKeyError,
     OptionError,
     ParquetError,
+    PlanError,
     SchemaError,
     SkippedFileWarning,
     TargetExistsError,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pyparq.datasets.commit import recover_dataset
     from pyparq.datasets.dataset import Dataset, dataset
     from pyparq.datasets.explain import DatasetExplanation
+    from pyparq.datasets.plan import DatasetPlan
     from pyparq.datasets.report import WriteReport, WrittenFile
     from pyparq.datasets.scan import DatasetScan
     from pyparq.datasets.write import write_dataset
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 _LATER = {
     "Dataset": "pyparq.datasets.dataset",
     "DatasetExplanation": "pyparq.datasets.explain",
+    "DatasetPlan": "pyparq.datasets.plan",
     "DatasetScan": "pyparq.datasets.scan",
     "dataset": "pyparq.datasets.dataset",
     "DecryptionProperties": "pyparq.encryption.properties",
@@ -82,6 +85,7 @@ __all__ = [
     "DataType",
     "Dataset",
     "DatasetExplanation",
+    "DatasetPlan",
     "DatasetScan",
     "DecryptionProperties",
     "EncryptionError",
@@ -100,6 +104,7 @@ __all__ = [
     "ParquetError",
     "ParquetFile",
     "ParquetWriter",
+    "PlanError",
     "ReadOptions",
     "Scan",
     "ScanPlan",
