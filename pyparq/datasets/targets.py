@@ -14,8 +14,9 @@ from pyparq.datasets.commit import NOT_EMPTY, Committer, StagedFile, plain_names
 from pyparq.datasets.discovery import SUMMARIES, is_hidden
 from pyparq.datasets.old_files import data_files, partition_of
 from pyparq.errors import TargetExistsError
+from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, LocalSink, Sink
-from pyparq.io.source import FsspecFile, LocalFile, Source
+from pyparq.io.source import LocalFile, Source
 from pyparq.io.url import file_system, plain_errors, shown
 
 Kept = Sequence[tuple[str, Callable[[], Source]]]
