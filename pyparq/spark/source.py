@@ -188,8 +188,8 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
         columns = [(name,) for name in schema.names]
     return Question(
         source, columns, as_filters(given.get("filters")), as_value(given.get("schema")), as_whole(given, "partitions"),
-        as_whole(given, "small") or 0, given.get("decryption"), given.get("on_error", "raise"), as_flag(given, "truncate"),
-        as_value(given.get("storage_options")), as_flag(given, "case_sensitive"), others,
+        as_whole(given, "small") or 0, given.get("decryption"), given.get("on_error", "raise"),
+        as_flag(given, "truncate"), as_value(given.get("storage_options")), as_flag(given, "case_sensitive"), others,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The writing side of the data source: ``df.write.format("pyparq")``. Spark gives it two modes, append and overwrite."""
+"""The writing side of the data source: ``df.write.format("pyparq")``. Spark has two modes for it: append, overwrite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyparq.errors import OptionError
 from pyparq.spark.keys import check_factory
 from pyparq.spark.option_text import as_list, as_value, source_of
-from pyparq.spark.writing import TaskReply, WriteJob, abort, commit, nullable_schema, start, write_task
+from pyparq.spark.writing import (
+    TaskReply,
+    WriteJob,
+    abort,
+    commit,
+    nullable_schema,
+    start,
+    with_row_metadata,
+    write_task,
+)
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
@@ -34,7 +43,7 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         check_factory(encryption, "encryption")
         names = tuple(as_list(given.pop("partition_cols", None)) or ())
         arrow = nullable_schema(schema)
-        settings = {name: as_value(text) for name, text in given.items()}
+        settings = with_row_metadata({name: as_value(text) for name, text in given.items()}, schema, names)
         staging = start(target, "overwrite" if overwrite else "append", arrow, names, settings)
         assert staging is not None  # for mode "ignore" alone
         self.job = WriteJob(staging, arrow, names, encryption, settings)

@@ -11,18 +11,22 @@ from typing import Any
 from pyparq.datasets.commit import Committer
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.staging import Staging
+from pyparq.datasets.targets import StagedFiles
 from pyparq.datasets.write import StagedPart, check_write, write_staged
 from pyparq.errors import DataError, OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import is_url
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.session import check_session, is_connect
-from pyparq.spark.types import SparkTypes
+from pyparq.spark.types import SparkTypes, in_microseconds
 from pyparq.spark.work import over_batches, over_payloads
 
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
          "overwrite_partitions": "overwrite_partitions"}  # fmt: skip
 """Spark's modes, and what Spark calls dynamic partition overwrite."""
+
+
+ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
 
 
 @dataclass(frozen=True)
@@ -63,15 +67,15 @@ def write(
 
     ``path``: the folder, the same for every worker. ``mode``: ``"error"``, ``"append"``, ``"overwrite"`` and
     ``"ignore"`` as in Spark, and ``"overwrite_partitions"``, which replaces only the partitions that the data has.
-    ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of a
-    function that makes the properties on each worker (``"module:function"``). ``options``: those of
+    ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of
+    a function that makes the properties on each worker (``"module:function"``). ``options``: those of
     :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by`` (within each file) and the others, and
     ``max_rows_per_file`` and ``max_bytes_per_file`` of :func:`pyparq.write_dataset`. Each partition of the DataFrame
     makes a file for each folder that it has rows for: ``df.repartition`` decides how many; after
-    ``df.repartitionByRange`` the files together are in order.
+    ``df.repartitionByRange`` the files together are in order, by their names too.
 
-    Tasks that fail, are repeated or run twice leave nothing visible. An error leaves what was there. The path may be one
-    that the DataFrame reads (docs/spark.md says what holds for concurrent readers). Raises
+    Tasks that fail, are repeated or run twice leave nothing visible. An error leaves what was there. The path may be
+    one that the DataFrame reads (docs/spark.md says what holds for concurrent readers). Raises
     :class:`pyparq.TargetExistsError` in mode ``"error"`` where the folder is not empty.
     """
     spark = df.sparkSession
@@ -87,6 +91,7 @@ def write(
             f"or to a mounted folder, not to {target}"
         )
     schema, names = arrow_schema(df), [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
+    options = with_row_metadata(options, df.schema, names)
     check_factory(encryption, "encryption")
     commits = _Far(spark) if is_connect(spark) else _Here()
     staging = commits.start(target, MODES[mode], schema, tuple(names), options)
@@ -111,6 +116,7 @@ def arrow_schema(df: Any) -> Any:
 
 def nullable_schema(schema: Any) -> Any:
     """A Spark schema as pyarrow has it, every column nullable: see :func:`arrow_schema`."""
+    import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
@@ -124,23 +130,36 @@ def nullable_schema(schema: Any) -> Any:
                 f"Spark hands over no values of type {field.dataType.simpleString()}: leave the column out or cast it",
                 column=field.name,
             ) from error
-    return SparkTypes(parse_schema(to_arrow_schema(schema, timezone="UTC"))).arrow
+    arrow = SparkTypes(parse_schema(to_arrow_schema(schema, timezone="UTC"))).arrow
+    return pa.schema([field.with_type(in_microseconds(field.type)) for field in arrow])
 
 
-# ---- where the files are: here, or where a task of a Connect session runs -----------------------------------------------
+def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequence[str]) -> dict[str, Any]:
+    """The options, with Spark's schema among the key-value metadata: from there Spark knows intervals, for which
+    Parquet has no type, and the metadata of columns."""
+    from pyspark.sql.types import StructType
+
+    own = StructType([field for field in schema.fields if field.name not in partition_cols])
+    return {**options, "key_value_metadata": {ROW_METADATA: own.json(), **dict(options.get("key_value_metadata", {}))}}
+
+
+# ---- where the files are: here, or where a task of a Connect session runs -----------------------------------------
 
 
 class _Here:
-    """The committer in this process."""
+    """The committer in this process, whose lock says until the end that somebody works on the write."""
 
-    def start(self, *arguments: Any) -> Staging | None:
-        return start(*arguments)
+    def start(self, target: str, mode: str, *about: Any) -> Staging | None:
+        self._committer = started(target, mode, *about, detached=False)
+        return None if self._committer is None else self._committer.staging
 
     def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
-        return commit(job, replies)
+        assert self._committer is not None  # start() gave its staging
+        return committed(self._committer, job, replies)
 
     def abort(self, staging: Staging) -> None:
-        abort(staging)
+        assert self._committer is not None
+        self._committer.abort()
 
 
 class _Far:
@@ -166,32 +185,42 @@ class _Far:
         return pickle.loads(bytes(rows[0][0]))
 
 
-def start(
-    target: str, mode: str, schema: Any, partition_cols: tuple[str, ...], options: dict[str, Any]
-) -> Staging | None:
-    """Begin a write, after a look at its options; ``None`` for mode ``"ignore"`` where there is something already."""
+def started(
+    target: str, mode: str, schema: Any, partition_cols: tuple[str, ...], options: dict[str, Any], *, detached: bool
+) -> Committer | None:
+    """Begin a write, after a look at its options; ``None`` for mode ``"ignore"`` where there is something already.
+    ``detached``: it ends in another process."""
     check_write(schema, partition_cols, "error" if mode == "ignore" else mode, options)
     try:
-        started = Committer.start(target, "error" if mode == "ignore" else mode, detached=True)
+        return Committer.start(target, "error" if mode == "ignore" else mode, detached=detached)
     except TargetExistsError:
         if mode == "ignore":
             return None
         raise
-    return started.staging
+
+
+def start(target: str, mode: str, *about: Any) -> Staging | None:
+    """Begin a write that another process commits: see :func:`started`."""
+    begun = started(target, mode, *about, detached=True)
+    return None if begun is None else begun.staging
 
 
 def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
+    """Make the files of all tasks of a write visible that another process has begun: see :func:`committed`."""
+    return committed(Committer.resume(job.staging), job, replies)
+
+
+def committed(committer: Committer, job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
     """Make the files of all tasks visible.
 
     Raises :class:`DataError` for a partition that is missing or came twice: then some rows would be lost or doubled.
     """
-    committer = Committer.resume(job.staging)
     try:
         parts = _all_parts(replies)
-        if not parts and job.staging.mode in ("error", "overwrite"):
+        if not parts and (job.staging.mode == "overwrite" or not StagedFiles(job.staging, "").has_data()):
             parts = write_staged(
                 [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
-                options=job.write_options(),
+                prefix="part-00000", options=job.write_options(),
             )  # fmt: skip
         replaced = committer.commit([part.file for part in parts], fsync=bool(job.options.get("fsync")))
     except BaseException:
@@ -230,7 +259,7 @@ def write_task(batches: Any, job: WriteJob, partition: int, attempt: str) -> Tas
     reader = pa.RecordBatchReader.from_batches(job.schema, (_as(job.schema, batch) for batch in batches))
     parts = write_staged(
         reader, job.staging, attempt, partition_cols=job.partition_cols, schema=job.schema, even_empty=False,
-        options=job.write_options(),
+        prefix=f"part-{partition:05d}", options=job.write_options(),
     )  # fmt: skip
     return TaskReply(partition, tuple(parts))
 
