@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from pyparq.datasets.explain import DatasetExplanation
     from pyparq.datasets.scan import DatasetScan
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
+    from pyparq.verification.findings import Finding
+    from pyparq.verification.report import VerificationReport
+    from pyparq.verification.run import verify
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
@@ -56,6 +59,9 @@ _LATER = {
     "DecryptionProperties": "pyparq.encryption.properties",
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
+    "Finding": "pyparq.verification.findings",
+    "VerificationReport": "pyparq.verification.report",
+    "verify": "pyparq.verification.run",
     "ParquetWriter": "pyparq.write.file",
     "write_table": "pyparq.write.file",
 }
@@ -83,6 +89,7 @@ __all__ = [
     "Field",
     "FileMetaData",
     "FilterError",
+    "Finding",
     "LimitError",
     "Limits",
     "ManagedTableWarning",
@@ -101,6 +108,7 @@ __all__ = [
     "Table",
     "UnsupportedError",
     "UnverifiedFooterWarning",
+    "VerificationReport",
     "WriteOptions",
     "__version__",
     "col",
@@ -110,6 +118,7 @@ __all__ = [
     "read_table",
     "release_unused",
     "schema",
+    "verify",
     "write_table",
 ]
 

@@ -34,6 +34,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Reading", ["read_table", "read_schema", "read_metadata", "ParquetFile", "Scan", "ScanPlan", "Explanation",
                  "FileMetaData", "release_unused"]),
     ("Datasets", ["dataset", "Dataset", "DatasetScan", "DatasetExplanation"]),
+    ("Verifying", ["verify", "VerificationReport", "Finding"]),
     ("Options for reading", ["ReadOptions", "Limits"]),
     ("Filters", ["col", "Expression"]),
     ("Writing", ["write_table", "ParquetWriter"]),
@@ -51,7 +52,7 @@ TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "
          "read_metadata": "ReadOptions", "ParquetFile": "ReadOptions", "write_table": "WriteOptions",
          "ParquetWriter": "WriteOptions"}  # fmt: skip
 GIVEN = {"Dataset", "DatasetScan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation", "FileMetaData",
-         "Expression", "Table", "Batch", "ChunkedArray"}  # fmt: skip
+         "Expression", "Table", "Batch", "ChunkedArray", "VerificationReport", "Finding"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "options", "SortKey": "options",
            "Limits": "limits"}  # fmt: skip

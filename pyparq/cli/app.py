@@ -29,6 +29,7 @@ _COMMANDS = {
     "head": ("rows", "The first rows."),
     "query": ("rows", "The rows for which an SQL condition is true."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
+    "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
 }
 
 

@@ -109,14 +109,14 @@ def opened(file: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL."""
     from pyparq.read.file import ParquetFile
 
-    with _plain_errors_of(file):
+    with plain_errors_of(file):
         parquet = ParquetFile(file, decryption=decryption())
     with parquet:
         yield parquet
 
 
 @contextmanager
-def _plain_errors_of(file: str) -> Iterator[None]:
+def plain_errors_of(file: str) -> Iterator[None]:
     """Say in one line what the file system behind a URL raises: an unknown protocol, a missing package."""
     from pyparq.errors import ParquetError
 
@@ -141,7 +141,7 @@ def opened_any(file: str) -> Iterator[Any]:
         return
     from pyparq.datasets.dataset import Dataset
 
-    with _plain_errors_of(file):
+    with plain_errors_of(file):
         dataset = Dataset(file, decryption=decryption())
     if not dataset.files:
         raise click.ClickException(f"the folder has no data files: {file}")

@@ -351,6 +351,7 @@ void bind_gather_short(nb::module_& m);
 void bind_dictionary(nb::module_& m);
 void bind_minmax(nb::module_& m);
 void bind_hash(nb::module_& m);
+void bind_codes(nb::module_& m);
 void bind_delta(nb::module_& m);
 void bind_split(nb::module_& m);
 void bind_levels(nb::module_& m);

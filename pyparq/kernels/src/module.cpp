@@ -63,6 +63,7 @@ NB_MODULE(_native, m) {
     bind_fixed(m);
     bind_binary(m);
     bind_gather_short(m);
+    bind_codes(m);
     bind_dictionary(m);
     bind_minmax(m);
     bind_hash(m);
