@@ -65,6 +65,8 @@ def opened_pages(
             return
         if page.ordinal == "dictionary":
             entries = decode_entries(page, chunk, options, share)
+            if isinstance(entries, np.ndarray):  # where nothing is compressed, they stand in the file's bytes
+                entries = np.require(entries, requirements="A")
             continue
         with located(page=page.ordinal):
             share.make_room(room_of(page, chunk.node))

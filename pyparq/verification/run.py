@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.discovery import DataFile, discover
 from pyparq.datasets.open_files import open_listed
-from pyparq.errors import EncryptionError, ParquetError, UnverifiedFooterWarning
+from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.options import ReadOptions
 from pyparq.read.open import OpenFile
 from pyparq.schemas.tree import Node
@@ -88,6 +88,8 @@ class _Run:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnverifiedFooterWarning)  # the report says it
                 file = open_listed(listed, self._options, storage_options)
+        except OptionError:
+            raise
         except ParquetError as error:
             kind = "signature" if isinstance(error, EncryptionError) and "signature" in error.message else "file"
             findings.add_error(kind, "FileMetaData", error)
