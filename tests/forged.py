@@ -23,7 +23,7 @@ COLUMNS = ["n", "s", "t", "p", "f", "d", "l", "x"]
 
 
 def table() -> pa.Table:
-    """``n`` is sorted; ``s`` has a dictionary, ``t`` and ``x`` have none; ``x`` is not always UTF-8; ``l`` is a list."""
+    """``n`` is sorted; ``s`` has a dictionary, ``t`` and ``x`` have none; a value of ``x`` is not UTF-8."""
     return pa.table(
         {
             "n": pa.array(np.arange(ROWS) * 3),
@@ -360,7 +360,8 @@ FORGERIES = [
     Forgery("an empty filter", _clear_filter, "bloom filter", "BloomFilter", ("t", 1, 0, 0)),
     Forgery("one bit of a filter", _clear_a_bit, "bloom filter", "BloomFilter", None),
     Forgery("garbage for a filter", _spoil_filter, "bloom filter", "BloomFilter", ("s", 0, None, None)),
-    Forgery("length of a filter", _meta("n", "bloom_filter_length", _more), "size", "BloomFilter", ("n", 0, None, None)),
+    Forgery("length of a filter", _meta("n", "bloom_filter_length", _more), "size", "BloomFilter",
+            ("n", 0, None, None)),
     Forgery("a filter outside", _meta("n", "bloom_filter_offset", 1 << 40), "layout", "BloomFilter",
             ("n", 0, None, None)),
     # pages

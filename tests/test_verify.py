@@ -1,4 +1,4 @@
-"""``pyparq.verify``: each kind of false statement is found and named, and sound files of all writers give no finding."""
+"""``pyparq.verify``: each kind of false statement is found and named, and files beside a bad one are checked."""
 
 from __future__ import annotations
 

@@ -34,9 +34,8 @@ def test_findings_and_their_exit_code(forged: Path) -> None:
     assert result.exit_code == 1
     lines = result.output.splitlines()
     assert lines[0].endswith("1 finding")
-    assert lines[-1].split() == [
-        "1", "t", "-", "-", "count", *["Statistics:", "null_count", "is", "4,", "but", "the", "chunk", "holds", "0", "nulls"],
-    ]  # fmt: skip
+    assert lines[-1].split()[:5] == ["1", "t", "-", "-", "count"]
+    assert lines[-1].endswith("Statistics: null_count is 4, but the chunk holds 0 nulls")
 
 
 def test_json(forged: Path, tmp_path: Path) -> None:

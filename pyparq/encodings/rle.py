@@ -28,8 +28,8 @@ def encode_levels(levels: npt.NDArray[np.uint8], maximum: int) -> Any:
 def decode_indices(
     data: Any, count: int, limit: int, out: npt.NDArray[np.int32] | None = None
 ) -> npt.NDArray[np.int32]:
-    """Dictionary indices: a byte with the bit width, then runs; each index below ``limit``. They go to ``out``, where it
-    is given: an array of ``count``."""
+    """Dictionary indices: a byte with the bit width, then runs; each index below ``limit``. They go to ``out``, an
+    array of ``count``, where it is given."""
     indices = np.empty(count, np.int32) if out is None else out
     if count == 0:
         return indices

@@ -6,7 +6,6 @@ Pages are opened and decoded by what reading uses; here they are only kept apart
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,6 +86,8 @@ class ChunkValues:
         """Entries of the dictionary."""
         self.rep_levels: list[Levels | None] = []
         self.def_levels: list[Levels | None] = []
+        self._tallied: tuple[Int64Array, Int64Array, Int64Array] | None = None
+        self._histograms: dict[str, Int64Array] = {}
         self._share = share
         self._options = options
         self._num_levels: list[int] = []
@@ -204,10 +205,15 @@ class ChunkValues:
 
     # ---- what all pages say
 
-    @cached_property
+    @property
     def _tally(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Of pages of codes: the codes that each page uses, where each page's begin, and what all of its values weigh:
         bytes for byte arrays, NaN for floats."""
+        if self._tallied is None:
+            self._tallied = self._count_codes()
+        return self._tallied
+
+    def _count_codes(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         if self.entries is None:
             nothing = np.empty(0, np.int64)
             return nothing, np.zeros(1, np.int64), nothing
@@ -220,7 +226,7 @@ class ChunkValues:
             weights[:] = np.isnan(self.entries.reshape(-1).view(dtype))
         return kernels.tally_codes(self.codes, self.code_edges, weights)
 
-    @cached_property
+    @property
     def used_codes(self) -> Int64Array:
         """Codes that occur, ascending."""
         seen = np.zeros(0 if self.entries is None else count_of(self.entries), bool)
@@ -252,7 +258,7 @@ class ChunkValues:
             found.nan_counts = weights
         return found
 
-    @cached_property
+    @property
     def byte_counts(self) -> Int64Array:
         """Bytes of each page's values, for a leaf of byte arrays."""
         found = np.zeros(self.num_pages, np.int64)
@@ -262,18 +268,20 @@ class ChunkValues:
             found[self.coded_pages] = self._tally[2]
         return found
 
-    @cached_property
+    @property
     def def_histograms(self) -> Int64Array:
         """How often each definition level occurs in each page."""
-        return self._histograms(self.def_levels, self.chunk.node.max_def)
+        return self._histogram("definition", self.def_levels, self.chunk.node.max_def)
 
-    @cached_property
+    @property
     def rep_histograms(self) -> Int64Array:
         """How often each repetition level occurs in each page."""
-        return self._histograms(self.rep_levels, self.chunk.node.max_rep)
+        return self._histogram("repetition", self.rep_levels, self.chunk.node.max_rep)
 
-    def _histograms(self, levels: list[Levels | None], maximum: int) -> Int64Array:
-        counts = np.zeros((self.num_pages, maximum + 1), np.int64)
+    def _histogram(self, kind: str, levels: list[Levels | None], maximum: int) -> Int64Array:
+        if kind in self._histograms:
+            return self._histograms[kind]
+        counts = self._histograms[kind] = np.zeros((self.num_pages, maximum + 1), np.int64)
         for page, (found, count) in enumerate(zip(levels, self._num_levels, strict=True)):
             if found is None:
                 counts[page, maximum] = count

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyparq import forks
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.discovery import DataFile, discover
 from pyparq.datasets.open_files import open_listed
@@ -79,6 +80,10 @@ class _Run:
         self._alone = len(files) == 1
         self._unknown: ParquetError | None = None
         self._any_found = False
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
         self._lock = threading.Lock()
 
     def file(self, listed: DataFile, storage_options: Mapping[str, Any] | None) -> FileReport:
