@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ class FilterParts:
         self._tree = build_tree(elements_from_schema(Schema(partitions.fields))) if partitions.fields else None
         self._answers: dict[int, tuple[Expression, Mask, Mask]] = {}
         self._rest: dict[int, Expression] = {}
+        self._asks_partitions = bool(self._names) and expression is not None and self._mentions(expression)
 
     def files_left(self) -> list[int]:
         """Numbers of the files that the partitions do not rule out."""
@@ -51,6 +53,8 @@ class FilterParts:
         if found is None:
             if self.expression is None:
                 found = Known(True)
+            elif not self._asks_partitions:
+                found = self.expression
             else:
                 found = simplified(self.expression, lambda test: self._look(test, combination))
             self._rest[combination] = found
@@ -63,10 +67,18 @@ class FilterParts:
             return rest
         return simplified(rest, lambda test: _in_file(test, projection, file.tree, by))
 
-    def _look(self, test: Expression, combination: int) -> Expression:
+    def _mentions(self, expression: Expression) -> bool:
+        """Whether any test is one of a partition column."""
+        found = []
+        simplified(expression, lambda test: found.append(self._name(test) in self._names) or test)  # type: ignore[func-returns-value]
+        return any(found)
+
+    def _name(self, test: Expression) -> Any:
         path = getattr(test, "path", None)
-        name = path[0] if isinstance(path, tuple) and len(path) == 1 else path
-        if self._tree is None or name not in self._names:
+        return path[0] if isinstance(path, tuple) and len(path) == 1 else path
+
+    def _look(self, test: Expression, combination: int) -> Expression:
+        if self._tree is None or self._name(test) not in self._names:
             return test
         _, true, false = self._answered(test, self._tree)
         return Known(True if true[combination] else False if false[combination] else None)

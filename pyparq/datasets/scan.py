@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from pyparq.datasets.explain import DatasetExplanation, explain_files
 from pyparq.datasets.filter import FilterParts
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
 from pyparq.datasets.project import Projection
+from pyparq.datasets.together import Together
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression, Known
@@ -74,6 +76,8 @@ class DatasetScan:
         self.share_done = 0.0
         """How much of the files :meth:`batches` has gone through, 0 to 1."""
         self._ran: list[FileScan] = []
+        self._together = False
+        """Many files were asked at once, so that their own scans cannot tell what was removed."""
 
     @printable
     def __repr__(self) -> str:
@@ -88,10 +92,13 @@ class DatasetScan:
 
     def to_table(self) -> Table:
         """All matching rows as a table, in the order of the files. Files are read in parallel."""
+        return self._to_table()
+
+    def _to_table(self, *, together: bool = True) -> Table:
         if self.limit is not None:
             batches = list(self.batches(None))
         else:
-            read = map_tasks(self._read, self._file_scans(), self._dataset._options.use_threads)
+            read = map_tasks(self._read, self._file_scans(together=together), self._dataset._options.use_threads)
             batches = [batch for part in read for batch in part]
         self.rows_returned = sum(batch.num_rows for batch in batches)
         return Table(*widen_columns(self.schema, batches))
@@ -165,9 +172,11 @@ class DatasetScan:
 
         Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
         """
+        if self._together:  # the files' own scans have not seen what was removed before
+            self._ran, self.rows_returned = [], None
         if execute and self.rows_returned is None:
-            self.to_table()
-        ran = self._ran or self._file_scans()
+            self._to_table(together=False)
+        ran = self._ran or self._file_scans(together=False)
         for file_scan in ran:
             file_scan.scan._prune()
         return explain_files(self, ran)
@@ -241,15 +250,50 @@ class DatasetScan:
         self._done(number)
         return rows
 
-    def _file_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan]:
-        wanted = self._numbers if numbers is None else numbers
-        self._dataset.open_all(wanted)
-        found = [self._file_scan(number, self.limit) for number in wanted]
-        self._ran = [file_scan for file_scan in found if file_scan is not None]
-        return self._ran
+    def _file_scans(self, numbers: Sequence[int] | None = None, *, together: bool = True) -> list[FileScan]:
+        """The scans of the files in which a row may match. ``together``: many files are asked at once; otherwise each
+        file is, and its scan reports what its indexes removed."""
+        wanted = list(self._numbers if numbers is None else numbers)
+        groups = self._row_groups(wanted) if together else {}
+        self._together = bool(groups)
+        self._dataset.open_all(number for number in wanted if groups.get(number) != [])
+        found = []
+        for number in wanted:
+            file_scan = None if groups.get(number) == [] else self._file_scan(number, self.limit, groups.get(number))
+            if file_scan is not None:
+                found.append(file_scan)
+            elif groups:
+                self._done(number)
+        self._ran = found
+        return found
 
-    def _file_scan(self, number: int, limit: int | None) -> FileScan | None:
-        """``None`` where the file has no row that matches, or is left out."""
+    def _row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """The row groups that can match, of files that can be asked together."""
+        if self._parts.expression is None or self._plan is not None or len(numbers) < 2:
+            return {}
+        footers = self._dataset._footers
+        footers.read(numbers)
+        alike: dict[tuple[int, int], list[int]] = {}
+        for number in numbers:
+            frame = footers.frame(number)
+            if frame is not None and number not in self._dataset._skipped:
+                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
+                if not isinstance(rest, Known):
+                    alike.setdefault((frame, id(rest)), []).append(number)
+        found: dict[int, list[int]] = {}
+        for part in alike.values():
+            model = self._file_scan(part[0], None)
+            if model is None and part[0] not in self._dataset._skipped:
+                found |= {number: [] for number in part}  # the filter is never true for such a file
+            elif model is not None:
+                paths = [self._dataset._found.files[number].where for number in part]
+                stored = [footers.stored(number) for number in part]
+                asked = Together(model.scan.file, model.scan.predicate, paths, stored).row_groups()
+                found |= {number: groups for number, groups in zip(part, asked, strict=True) if groups is not None}
+        return found
+
+    def _file_scan(self, number: int, limit: int | None, row_groups: Sequence[int] | None = None) -> FileScan | None:
+        """``None`` where the file has no row that matches, or is left out. ``row_groups``: those that can match."""
         file = self._dataset.open(number)
         if file is None:
             return None
@@ -260,7 +304,7 @@ class DatasetScan:
             return None
         question = None if isinstance(filters, Known) else filters
         if self._plan is None:
-            scan = Scan(file.fork(), adapter.columns, question, limit=limit)
+            scan = Scan(file.fork(), adapter.columns, question, row_groups, limit=limit)
         else:
             header = self._plan.header
             planned = self._plan.files[number].scan_plan(adapter.columns, question, header.options, limit)
@@ -321,4 +365,4 @@ class DatasetScan:
 
     def _done(self, number: int) -> None:
         if self._dataset._progress is not None:
-            self._dataset._progress(self._numbers.index(number) + 1, len(self._numbers))
+            self._dataset._progress(bisect_left(self._numbers, number) + 1, len(self._numbers))
