@@ -14,7 +14,6 @@ from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression, IsIn, IsNull, Known, Not
 from pyparq.filters.known import simplified
 from pyparq.filters.rows import evaluate_rows
-from pyparq.read.open import OpenFile
 from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree, build_tree
@@ -60,12 +59,10 @@ class FilterParts:
             self._rest[combination] = found
         return found
 
-    def for_file(self, combination: int, projection: Projection, file: OpenFile, by: str) -> Expression:
-        """The filter with the names that the columns have in ``file``; columns that it does not have are null."""
-        rest = self.rest(combination)
-        if isinstance(rest, Known):
-            return rest
-        return simplified(rest, lambda test: _in_file(test, projection, file.tree, by))
+    def for_file(self, rest: Expression, projection: Projection, tree: SchemaTree, by: str) -> Expression:
+        """What is left of the filter, with the names that the columns have in a file's ``tree``; columns that it does
+        not have are null."""
+        return rest if isinstance(rest, Known) else simplified(rest, lambda test: _in_file(test, projection, tree, by))
 
     def _mentions(self, expression: Expression) -> bool:
         """Whether any test is one of a partition column."""

@@ -11,6 +11,7 @@ from pyparq.datasets.adapt import Adapter
 from pyparq.datasets.evolution import marked
 from pyparq.datasets.explain import DatasetExplanation, explain_files
 from pyparq.datasets.filter import FilterParts
+from pyparq.datasets.footers import AT_A_TIME
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
 from pyparq.datasets.project import Projection
 from pyparq.datasets.together import Together
@@ -72,6 +73,8 @@ class DatasetScan:
         self._projection = self._project(expression)
         self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
         """By the identity of a file's schema tree; the file keeps the tree alive."""
+        self._models: dict[tuple[int, int], tuple[OpenFile, Expression, Scan | None]] = {}
+        """By the identity of that and of what partitions leave of the filter."""
         self.rows_returned: int | None = None
         self.share_done = 0.0
         """How much of the files :meth:`batches` has gone through, 0 to 1."""
@@ -113,17 +116,16 @@ class DatasetScan:
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned, left, self._ran = 0, self.limit, []
-        for at, number in enumerate(self._numbers):
+        for at, number, row_groups in self._in_order():
             if left == 0:
                 return
-            file_scan = self._file_scan(number, left)
-            if file_scan is None:
-                continue
-            for batch in self._batches_of(file_scan, batch_size):
-                self.rows_returned += batch.num_rows
-                left = None if left is None else left - batch.num_rows
-                self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
-                yield batch
+            file_scan = None if row_groups == [] else self._file_scan(number, left, row_groups)
+            if file_scan is not None:
+                for batch in self._batches_of(file_scan, batch_size):
+                    self.rows_returned += batch.num_rows
+                    left = None if left is None else left - batch.num_rows
+                    self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
+                    yield batch
             self._done(number)
         self.share_done = 1.0
 
@@ -267,6 +269,16 @@ class DatasetScan:
         self._ran = found
         return found
 
+    def _in_order(self) -> Iterator[tuple[int, int, list[int] | None]]:
+        """The place of each file, its number, and the row groups that can match where that is known; some files are
+        asked together, before the first of them is read."""
+        for first in range(0, len(self._numbers), AT_A_TIME):
+            numbers = self._numbers[first : first + AT_A_TIME]
+            groups = self._row_groups(numbers)
+            self._together = self._together or bool(groups)
+            for at, number in enumerate(numbers, first):
+                yield at, number, groups.get(number)
+
     def _row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
         """The row groups that can match, of files that can be asked together."""
         if self._parts.expression is None or self._plan is not None or len(numbers) < 2:
@@ -299,21 +311,38 @@ class DatasetScan:
             return None
         combination = int(self._dataset._partitions.of_file[number])
         adapter = self._adapter(file)
-        filters = self._parts.for_file(combination, self._projection, file, self._dataset._by)
-        if isinstance(filters, Known) and filters.value is not True:
-            return None
-        question = None if isinstance(filters, Known) else filters
+        rest = self._parts.rest(combination)
         if self._plan is None:
-            scan = Scan(file.fork(), adapter.columns, question, row_groups, limit=limit)
+            model = self._model(file, rest, adapter)
+            if model is None:
+                return None
+            scan = model._of_another(file.fork(), row_groups, limit, ask_filters=row_groups is None)
         else:
             header = self._plan.header
-            planned = self._plan.files[number].scan_plan(adapter.columns, question, header.options, limit)
+            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
+            if isinstance(question, Known) and question.value is not True:
+                return None
+            planned = self._plan.files[number].scan_plan(
+                adapter.columns, None if isinstance(question, Known) else question, header.options, limit
+            )
             try:
                 scan = Scan.of_plan(file.fork(), planned)
             except ParquetError as error:  # the file has changed
                 self._dataset.leave_out(number, error)
                 return None
         return FileScan(number, scan, adapter, combination)
+
+    def _model(self, file: OpenFile, rest: Expression, adapter: Adapter) -> Scan | None:
+        """A scan with the question that all files with this schema tree are asked, where their partitions leave
+        ``rest`` of the filter; ``None``: no row of them can match."""
+        key = id(file.tree), id(rest)
+        if key not in self._models:
+            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
+            known = isinstance(question, Known)
+            none = isinstance(question, Known) and question.value is not True
+            scan = None if none else Scan(file.fork(), adapter.columns, None if known else question)
+            self._models[key] = file, rest, scan
+        return self._models[key][2]
 
     def _adapter(self, file: OpenFile) -> Adapter:
         """The same for all files of a schema."""

@@ -26,6 +26,9 @@ from pyparq.read.open import OpenFile
 from pyparq.schemas.tree import Node
 from pyparq.threads import map_tasks
 
+ABSENT, UNUSABLE = 0, 2
+"""Answers of :func:`pyparq.kernels.probe_filters`."""
+
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
 
@@ -110,7 +113,8 @@ class Together:
         return np.asarray(join.reduce(children), bool)
 
     def _ask_filters(self, test: Test, usual: Mask) -> None:
-        """Take away the row groups whose Bloom filters hold none of the literals."""
+        """Take away the row groups whose Bloom filters hold none of the literals. A file with a filter that cannot be
+        used is not ``usual``."""
         chunks = self._leaves[test.node]
         files = np.repeat(np.arange(len(self._data)), np.diff(chunks.first))
         wanted = self._combined(self._predicate) & self._maybe[test] & (chunks.filter_offsets > 0) & usual[files]
@@ -122,7 +126,9 @@ class Together:
         parts = [asked[k : k + AT_A_TIME] for k in range(0, len(asked), AT_A_TIME)]
         answers = map_tasks(lambda part: self._probe(chunks, files[part], part, flat), parts, self._options.use_threads)
         self._maybe[test] = self._maybe[test].copy()
-        self._maybe[test][asked] = np.concatenate(answers) != 0
+        answer = np.concatenate(answers)
+        self._maybe[test][asked] = answer != ABSENT
+        usual[files[asked[answer == UNUSABLE]]] = False
 
     def _probe(
         self, chunks: LeafChunks, files: Int64Array, part: Int64Array, hashes: npt.NDArray[np.uint64]

@@ -81,11 +81,14 @@ class Pruner:
         row_groups: Sequence[int],
         within: Mapping[int, RowRanges] | None = None,
         account: Account | None = None,
+        *,
+        ask_filters: bool = True,
     ) -> None:
         """``within``: the rows of a row group that are asked for at all, where these are not all. ``account``
-        counts the dictionaries that are decoded."""
+        counts the dictionaries that are decoded. ``ask_filters``: whether to ask Bloom filters."""
         self.file = file
         self.options = file.options
+        self._ask_filters = ask_filters and file.options.use_bloom_filters
         self._account = Account(file.options.limits) if account is None else account
         self.predicate = predicate
         self.tests = list(dict.fromkeys(predicate.tests()))
@@ -113,7 +116,7 @@ class Pruner:
         options = self.options
         if options.use_statistics:
             self._stage("statistics", self._by_statistics)
-        if options.use_bloom_filters:
+        if self._ask_filters:
             self._stage("bloom filter", self._by_bloom)
         if options.use_dictionaries:
             self._stage("dictionary", lambda: self._by_dictionary(before_index=True))
