@@ -51,8 +51,8 @@ def test_keys_from_a_file(folder: Path, tmp_path: Path) -> None:
 
 def test_mistakes(folder: Path, tmp_path: Path) -> None:
     assert "give at least one key" in refused(2, "lookup", folder, "id")
-    assert "'ten' is not a value of type int64" in refused(1, "lookup", folder, "id", "ten")
-    assert "nothing" in refused(1, "lookup", folder, "nothing", "1")
+    assert "'ten' is not a value of type int64" in refused(2, "lookup", folder, "id", "ten")
+    assert "nothing" in refused(2, "lookup", folder, "nothing", "1")
     assert "only one of" in refused(2, "lookup", folder, "id", "1", "--json", "--csv")
     (tmp_path / "empty").mkdir()
     assert "no data files" in refused(1, "lookup", tmp_path / "empty", "id", "1")
