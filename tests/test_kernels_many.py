@@ -8,39 +8,49 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-import pyparq
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
+from pyparq.format.codec import serialize
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.bloom import BloomFilter, serialize_filter
 from pyparq.kernels import KernelError
+from pyparq.write.file import write_table
 
-TABLE = pa.table(
-    {
-        "id": pa.array([5, 9, None, 7], pa.int32()),
-        "x": [1.5, float("nan"), -2.0, None],
-        "s": ["b", "a" * 100, "", None],
-        "st": [{"k": 1, "v": ["a"]}, {"k": 2, "v": []}, None, {"k": None, "v": None}],
-    }
-)
+SCHEMA = {"id": "int32?", "x": "double?", "s": "string?", "st": "struct<k: int64?, v: list<string>?>?"}
+TABLE = {
+    "id": [5, 9, None, 7],
+    "x": [1.5, float("nan"), -2.0, None],
+    "s": ["b", "a" * 100, "", None],
+    "st": [{"k": 1, "v": ["a"]}, {"k": 2, "v": []}, None, {"k": None, "v": None}],
+}
 
 
-def file_of(writer: Any, **options: Any) -> tuple[bytes, int]:
+def file_of(**options: Any) -> tuple[bytes, int]:
+    """Footer and size of a file."""
     sink = io.BytesIO()
-    writer(TABLE, sink, **options)
+    write_table(TABLE, sink, schema=SCHEMA, **options)
     data = sink.getvalue()
     return data[-8 - int.from_bytes(data[-8:-4], "little") : -8], len(data)
 
 
+def with_old_bounds(footer: bytes, size: int) -> tuple[bytes, int]:
+    """The bounds where writers before 2017 put them."""
+    meta = LazyFileMetaData(footer).full()
+    for group in meta.row_groups:
+        for chunk in group.columns:
+            found = chunk.meta_data.statistics
+            found.min, found.max, found.min_value, found.max_value = found.min_value, found.max_value, None, None
+    return serialize(meta), size
+
+
 FILES = [
-    file_of(pq.write_table, row_group_size=3, bloom_filter_options={"id": {"ndv": 9, "fpp": 0.1}}),
-    file_of(pq.write_table, use_dictionary=False, write_statistics=False),
-    file_of(pyparq.write_table, bloom_filters=["id", "s"], row_group_size=2),
-    file_of(pyparq.write_table),
+    file_of(row_group_size=3, bloom_filters=["id"]),
+    file_of(use_dictionary=False, write_statistics=False),
+    file_of(bloom_filters=["id", "s"], row_group_size=2),
+    file_of(),
+    with_old_bounds(*file_of(row_group_size=3)),
 ]
 LEAVES = [(0, ["id"], 1), (1, ["x"], 5), (2, ["s"], 6), (3, ["st", "k"], 2), (4, ["st", "v", "list", "element"], 6)]
 

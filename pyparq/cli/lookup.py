@@ -10,10 +10,10 @@ import click
 
 from pyparq.cli.common import COLUMNS, SOURCE, dataset_of
 from pyparq.cli.export import csv_lines, json_lines
-from pyparq.cli.literals import probe_value
 from pyparq.cli.progress import Busy
 from pyparq.cli.rows import AS_CSV, AS_JSON
 from pyparq.cli.text import count
+from pyparq.sql.literals import probe_value
 
 FILENAME = "filename"
 

@@ -69,9 +69,9 @@ def _properties(options: ReadOptions, source: Source) -> DecryptionProperties | 
 def _stored(fetcher: Fetcher, options: ReadOptions) -> tuple[bytes, memoryview]:
     """The magic at the end, and the bytes that the length before it counts."""
     source: Source = fetcher.source
+    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else REMOTE_TAIL))
     if source.size < 12:
         raise CorruptFileError(f"not a Parquet file: it has only {source.size} bytes")
-    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else REMOTE_TAIL))
     magic = bytes(tail[-4:])
     if magic not in (MAGIC, ENCRYPTED_MAGIC):
         raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}")
