@@ -24,10 +24,13 @@ from pyparq.errors import (
     MissingKeyError,
     OptionError,
     ParquetError,
+    PlanError,
     SchemaError,
     SkippedFileWarning,
+    TargetExistsError,
     UnsupportedError,
     UnverifiedFooterWarning,
+    WriteConflictError,
 )
 from pyparq.filters.expression import Expression, col
 from pyparq.later import load
@@ -42,9 +45,13 @@ from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Table
 
 if TYPE_CHECKING:
+    from pyparq.datasets.commit import recover_dataset
     from pyparq.datasets.dataset import Dataset, dataset
     from pyparq.datasets.explain import DatasetExplanation
+    from pyparq.datasets.plan import DatasetPlan
+    from pyparq.datasets.report import WriteReport, WrittenFile
     from pyparq.datasets.scan import DatasetScan
+    from pyparq.datasets.write import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.verification.findings import Finding
     from pyparq.verification.report import VerificationReport
@@ -54,6 +61,7 @@ if TYPE_CHECKING:
 _LATER = {
     "Dataset": "pyparq.datasets.dataset",
     "DatasetExplanation": "pyparq.datasets.explain",
+    "DatasetPlan": "pyparq.datasets.plan",
     "DatasetScan": "pyparq.datasets.scan",
     "dataset": "pyparq.datasets.dataset",
     "DecryptionProperties": "pyparq.encryption.properties",
@@ -63,6 +71,10 @@ _LATER = {
     "VerificationReport": "pyparq.verification.report",
     "verify": "pyparq.verification.run",
     "ParquetWriter": "pyparq.write.file",
+    "WriteReport": "pyparq.datasets.report",
+    "WrittenFile": "pyparq.datasets.report",
+    "recover_dataset": "pyparq.datasets.commit",
+    "write_dataset": "pyparq.datasets.write",
     "write_table": "pyparq.write.file",
 }
 
@@ -79,6 +91,7 @@ __all__ = [
     "DataType",
     "Dataset",
     "DatasetExplanation",
+    "DatasetPlan",
     "DatasetScan",
     "DecryptionProperties",
     "EncryptionError",
@@ -98,6 +111,7 @@ __all__ = [
     "ParquetError",
     "ParquetFile",
     "ParquetWriter",
+    "PlanError",
     "ReadOptions",
     "Scan",
     "ScanPlan",
@@ -106,19 +120,25 @@ __all__ = [
     "SkippedFileWarning",
     "SortKey",
     "Table",
+    "TargetExistsError",
     "UnsupportedError",
     "UnverifiedFooterWarning",
     "VerificationReport",
+    "WriteConflictError",
     "WriteOptions",
+    "WriteReport",
+    "WrittenFile",
     "__version__",
     "col",
     "dataset",
     "read_metadata",
     "read_schema",
     "read_table",
+    "recover_dataset",
     "release_unused",
     "schema",
     "verify",
+    "write_dataset",
     "write_table",
 ]
 

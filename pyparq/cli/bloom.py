@@ -10,12 +10,12 @@ import numpy as np
 
 from pyparq.cli import chunks
 from pyparq.cli.common import ALL, FILE, JSON, ROW_GROUP, chosen_row_groups, opened, print_json
-from pyparq.cli.literals import probe_value
 from pyparq.cli.names import one_name
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 from pyparq.cli.text import count
 from pyparq.errors import FilterError, ParquetError
+from pyparq.sql.literals import probe_value
 
 SHOWN = 100
 """Filters on a terminal before the rest needs ``--all``."""
@@ -212,7 +212,7 @@ def _hashes(node: Any, text: str) -> list[int]:
 
 
 def _ask(parquet: Any, node: Any, alternatives: list[int], groups: Sequence[int]) -> list[str]:
-    from pyparq.read.bloom_probe import Probe, run_probes
+    from pyparq.read.bloom_probe import Probe, Probing
 
     file = parquet._file
     probes: dict[int, Probe] = {}
@@ -221,7 +221,7 @@ def _ask(parquet: Any, node: Any, alternatives: list[int], groups: Sequence[int]
         if chunk.meta.bloom_filter_offset:
             probes[k] = Probe(chunk, [alternatives])
     if alternatives:
-        run_probes(list(probes.values()), file.fetcher, file.options.limits)
+        Probing(list(probes.values()), file.fetcher, file.options.limits).run()
     answers = []
     for k in groups:
         # A value that the type cannot hold is absent, filter or not.

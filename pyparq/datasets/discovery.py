@@ -45,6 +45,7 @@ class DataFile:
     size: int | None = None
     """Bytes, where the listing says so."""
     mtime_ns: int | None = None
+    inode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def _walk(folder: str, folders: tuple[str, ...], above: frozenset[tuple[int, int
                 continue
             raise
         if stat.S_ISREG(status.st_mode):
-            yield DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns)
+            yield DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def is_hidden(name: str) -> bool:
@@ -187,7 +188,7 @@ def _local_glob(pattern: str) -> Found:
             continue
         status = os.stat(path)
         if not is_hidden(os.path.basename(path)):
-            files.append(DataFile(path, path, folders, status.st_size, status.st_mtime_ns))
+            files.append(DataFile(path, path, folders, status.st_size, status.st_mtime_ns, status.st_ino))
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
     return Found(pattern, tuple(files))

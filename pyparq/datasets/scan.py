@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,17 @@ from pyparq.datasets.adapt import Adapter
 from pyparq.datasets.evolution import marked
 from pyparq.datasets.explain import DatasetExplanation, explain_files
 from pyparq.datasets.filter import FilterParts
+from pyparq.datasets.footers import AT_A_TIME
+from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
 from pyparq.datasets.project import Projection
+from pyparq.datasets.together import Together
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression, Known
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
 from pyparq.read.open import OpenFile
+from pyparq.read.plan import plan_options
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.read.stream import ScanStream
 from pyparq.schemas.types import Schema
@@ -47,23 +52,35 @@ class DatasetScan:
     footers of the others. Like :class:`pyparq.Scan` it is an Arrow stream.
     """
 
-    def __init__(self, dataset: Dataset, columns: Names | None, filters: Filters | None, limit: int | None) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        columns: Names | None,
+        filters: Filters | None,
+        limit: int | None,
+        plan: DatasetPlan | None = None,
+    ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         self._dataset = dataset
+        self._plan = plan
         self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
         self.filters = filters
         self.limit = limit
         expression = parse_filters(filters)
         self._parts = FilterParts(expression, dataset._partitions)
-        self._numbers = self._parts.files_left()
+        self._numbers = self._parts.files_left() if plan is None else list(range(len(plan.files)))
         self._projection = self._project(expression)
         self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
         """By the identity of a file's schema tree; the file keeps the tree alive."""
+        self._models: dict[tuple[int, int], tuple[OpenFile, Expression, Scan | None]] = {}
+        """By the identity of that and of what partitions leave of the filter."""
         self.rows_returned: int | None = None
         self.share_done = 0.0
         """How much of the files :meth:`batches` has gone through, 0 to 1."""
         self._ran: list[FileScan] = []
+        self._together = False
+        """Many files were asked at once, so that their own scans cannot tell what was removed."""
 
     @printable
     def __repr__(self) -> str:
@@ -78,10 +95,13 @@ class DatasetScan:
 
     def to_table(self) -> Table:
         """All matching rows as a table, in the order of the files. Files are read in parallel."""
+        return self._to_table()
+
+    def _to_table(self, *, together: bool = True) -> Table:
         if self.limit is not None:
             batches = list(self.batches(None))
         else:
-            read = map_tasks(self._read, self._file_scans(), self._dataset._options.use_threads)
+            read = map_tasks(self._read, self._file_scans(together=together), self._dataset._options.use_threads)
             batches = [batch for part in read for batch in part]
         self.rows_returned = sum(batch.num_rows for batch in batches)
         return Table(*widen_columns(self.schema, batches))
@@ -96,33 +116,69 @@ class DatasetScan:
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned, left, self._ran = 0, self.limit, []
-        for at, number in enumerate(self._numbers):
+        for at, number, row_groups in self._in_order():
             if left == 0:
                 return
-            file_scan = self._file_scan(number, left)
-            if file_scan is None:
-                continue
-            for batch in self._batches_of(file_scan, batch_size):
-                self.rows_returned += batch.num_rows
-                left = None if left is None else left - batch.num_rows
-                self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
-                yield batch
+            file_scan = None if row_groups == [] else self._file_scan(number, left, row_groups)
+            if file_scan is not None:
+                for batch in self._batches_of(file_scan, batch_size):
+                    self.rows_returned += batch.num_rows
+                    left = None if left is None else left - batch.num_rows
+                    self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
+                    yield batch
             self._done(number)
         self.share_done = 1.0
 
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
-        counts = map_tasks(self._count, self._file_scans(), self._dataset._options.use_threads)
-        return sum(counts) if self.limit is None else min(sum(counts), self.limit)
+        whole, undecided = self._decided()
+        total = sum(map(self._rows_of, whole))
+        if undecided:
+            counts = map_tasks(self._count, self._file_scans(undecided), self._dataset._options.use_threads)
+            total += sum(counts)
+        return total if self.limit is None else min(total, self.limit)
+
+    def plan(self) -> DatasetPlan:
+        """What the scan will read, as a value that can be pickled and split: see :class:`pyparq.DatasetPlan`.
+
+        Prunes with the indexes of all files, but reads no data. With a ``limit``, files behind enough rows that surely
+        match are not opened. Raises :class:`pyparq.PlanError` for files that have neither path nor URL.
+        """
+        dataset = self._dataset
+        if self.limit is None:
+            plans: Iterable[FilePlan | None] = map_tasks(
+                self._plan_file, self._file_scans(), dataset._options.use_threads
+            )
+        else:
+            scans = (self._file_scan(number, self.limit) for number in self._numbers)
+            plans = (self._plan_file(file_scan) for file_scan in scans if file_scan is not None)
+        kept = within_limit((plan for plan in plans if plan is not None), self.limit)
+        header = DatasetPlanHeader(
+            dataset.root, self.columns, self.filters, self._projection.base, dataset._partitions.fields, dataset._by,
+            dataset._on_error, plan_options(dataset._options), self.limit, self.schema,
+        )  # fmt: skip
+        return header.plan(dataset._partitions.columns, kept).trimmed()
+
+    def _plan_file(self, file_scan: FileScan) -> FilePlan | None:
+        file = self._dataset._found.files[file_scan.number]
+        try:
+            plan = file_scan.scan.plan()
+        except (ParquetError, OSError) as error:
+            self._dataset.leave_out(file_scan.number, error)
+            return None
+        self._done(file_scan.number)
+        return file_plan(file, file_scan.combination, plan)
 
     def explain(self, *, execute: bool = True) -> DatasetExplanation:
         """What was left out by partitions, what each index removed in all files, and the bytes and requests it took.
 
         Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
         """
+        if self._together:  # the files' own scans have not seen what was removed before
+            self._ran, self.rows_returned = [], None
         if execute and self.rows_returned is None:
-            self.to_table()
-        ran = self._ran or self._file_scans()
+            self._to_table(together=False)
+        ran = self._ran or self._file_scans(together=False)
         for file_scan in ran:
             file_scan.scan._prune()
         return explain_files(self, ran)
@@ -139,7 +195,7 @@ class DatasetScan:
         return stream.schema, stream
 
     def _again(self) -> DatasetScan:
-        return DatasetScan(self._dataset, self.columns, self.filters, self.limit)
+        return DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
 
     @property
     def num_files(self) -> int:
@@ -179,25 +235,114 @@ class DatasetScan:
             schema = self._dataset.schema
         return Projection(schema, self.columns, expression, partitions)
 
-    def _file_scans(self) -> list[FileScan]:
-        self._dataset.open_all(self._numbers)
-        found = [self._file_scan(number, self.limit) for number in self._numbers]
-        self._ran = [file_scan for file_scan in found if file_scan is not None]
-        return self._ran
+    def _decided(self) -> tuple[list[int], list[int]]:
+        """The files all of whose rows match, as their partitions tell, and those whose columns have a say in it."""
+        split: tuple[list[int], list[int]] = [], []
+        for number in self._numbers:
+            combination = int(self._dataset._partitions.of_file[number])
+            split[not isinstance(self._parts.rest(combination), Known)].append(number)
+        return split
 
-    def _file_scan(self, number: int, limit: int | None) -> FileScan | None:
-        """``None`` where the file has no row that matches, or is left out."""
+    def _rows_of(self, number: int) -> int:
+        try:
+            rows = self._dataset._num_rows(number)
+        except (ParquetError, OSError) as error:
+            self._dataset.leave_out(number, error)
+            return 0
+        self._done(number)
+        return rows
+
+    def _file_scans(self, numbers: Sequence[int] | None = None, *, together: bool = True) -> list[FileScan]:
+        """The scans of the files in which a row may match. ``together``: many files are asked at once; otherwise each
+        file is, and its scan reports what its indexes removed."""
+        wanted = list(self._numbers if numbers is None else numbers)
+        groups = self._row_groups(wanted) if together else {}
+        self._together = bool(groups)
+        self._dataset.open_all(number for number in wanted if groups.get(number) != [])
+        found = []
+        for number in wanted:
+            file_scan = None if groups.get(number) == [] else self._file_scan(number, self.limit, groups.get(number))
+            if file_scan is not None:
+                found.append(file_scan)
+            elif groups:
+                self._done(number)
+        self._ran = found
+        return found
+
+    def _in_order(self) -> Iterator[tuple[int, int, list[int] | None]]:
+        """The place of each file, its number, and the row groups that can match where that is known; some files are
+        asked together, before the first of them is read."""
+        for first in range(0, len(self._numbers), AT_A_TIME):
+            numbers = self._numbers[first : first + AT_A_TIME]
+            groups = self._row_groups(numbers)
+            self._together = self._together or bool(groups)
+            for at, number in enumerate(numbers, first):
+                yield at, number, groups.get(number)
+
+    def _row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """The row groups that can match, of files that can be asked together."""
+        if self._parts.expression is None or self._plan is not None or len(numbers) < 2:
+            return {}
+        footers = self._dataset._footers
+        footers.read(numbers)
+        alike: dict[tuple[int, int], list[int]] = {}
+        for number in numbers:
+            frame = footers.frame(number)
+            if frame is not None and number not in self._dataset._skipped:
+                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
+                if not isinstance(rest, Known):
+                    alike.setdefault((frame, id(rest)), []).append(number)
+        found: dict[int, list[int]] = {}
+        for part in alike.values():
+            model = self._file_scan(part[0], None)
+            if model is None and part[0] not in self._dataset._skipped:
+                found |= {number: [] for number in part}  # the filter is never true for such a file
+            elif model is not None:
+                paths = [self._dataset._found.files[number].where for number in part]
+                stored = [footers.stored(number) for number in part]
+                asked = Together(model.scan.file, model.scan.predicate, paths, stored).row_groups()
+                found |= {number: groups for number, groups in zip(part, asked, strict=True) if groups is not None}
+        return found
+
+    def _file_scan(self, number: int, limit: int | None, row_groups: Sequence[int] | None = None) -> FileScan | None:
+        """``None`` where the file has no row that matches, or is left out. ``row_groups``: those that can match."""
         file = self._dataset.open(number)
         if file is None:
             return None
         combination = int(self._dataset._partitions.of_file[number])
         adapter = self._adapter(file)
-        filters = self._parts.for_file(combination, self._projection, file, self._dataset._by)
-        if isinstance(filters, Known) and filters.value is not True:
-            return None
-        question = None if isinstance(filters, Known) else filters
-        scan = Scan(file.fork(), adapter.columns, question, limit=limit)
+        rest = self._parts.rest(combination)
+        if self._plan is None:
+            model = self._model(file, rest, adapter)
+            if model is None:
+                return None
+            scan = model._of_another(file.fork(), row_groups, limit, ask_filters=row_groups is None)
+        else:
+            header = self._plan.header
+            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
+            if isinstance(question, Known) and question.value is not True:
+                return None
+            planned = self._plan.files[number].scan_plan(
+                adapter.columns, None if isinstance(question, Known) else question, header.options, limit
+            )
+            try:
+                scan = Scan.of_plan(file.fork(), planned)
+            except ParquetError as error:  # the file has changed
+                self._dataset.leave_out(number, error)
+                return None
         return FileScan(number, scan, adapter, combination)
+
+    def _model(self, file: OpenFile, rest: Expression, adapter: Adapter) -> Scan | None:
+        """A scan with the question that all files with this schema tree are asked, where their partitions leave
+        ``rest`` of the filter; ``None``: no row of them can match."""
+        key = id(file.tree), id(rest)
+        if key not in self._models:
+            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
+            known = isinstance(question, Known)
+            none = isinstance(question, Known) and question.value is not True
+            scan = None if none else Scan(file.fork(), adapter.columns, None if known else question)
+            self._models[key] = file, rest, scan
+        return self._models[key][2]
 
     def _adapter(self, file: OpenFile) -> Adapter:
         """The same for all files of a schema."""
@@ -249,4 +394,4 @@ class DatasetScan:
 
     def _done(self, number: int) -> None:
         if self._dataset._progress is not None:
-            self._dataset._progress(self._numbers.index(number) + 1, len(self._numbers))
+            self._dataset._progress(bisect_left(self._numbers, number) + 1, len(self._numbers))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.errors import EncryptionError, LimitError, ParquetError
+from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, Sink, open_sink
-from pyparq.io.source import FsspecFile, Source, open_source
+from pyparq.io.source import Source, open_source
 
 MAX_SIBLING = 64 << 20
 """Bytes of a sibling that are read; a key's material takes some 400."""
@@ -48,6 +49,11 @@ def sibling_of(file: Source | Sink, sibling: str) -> Sibling:
     Raises :class:`EncryptionError` for what has no folder (bytes, file objects without a name).
     """
     name, fs = file.name, getattr(file, "fs", None)
+    if getattr(file, "in_staging", False):
+        raise EncryptionError(
+            "the files of a dataset cannot have key material in files of its own. Use internal_key_material=True",
+            file=name,
+        )
     if name.startswith("<"):
         raise EncryptionError(
             f"{sibling!r} must be in the same directory as the file: give the file's path or URL, not {name}"

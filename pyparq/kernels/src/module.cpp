@@ -65,6 +65,9 @@ NB_MODULE(_native, m) {
     bind_gather_short(m);
     bind_codes(m);
     bind_dictionary(m);
+    bind_leaf_chunks(m);
+    bind_many_filters(m);
+    bind_many_footers(m);
     bind_minmax(m);
     bind_hash(m);
     bind_delta(m);
