@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from pyparq.datasets.explain import DatasetExplanation
     from pyparq.datasets.scan import DatasetScan
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
+    from pyparq.rewriting.indexing import add_indexes
+    from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
@@ -56,7 +58,11 @@ _LATER = {
     "DecryptionProperties": "pyparq.encryption.properties",
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
+    "IndexReport": "pyparq.rewriting.report",
+    "IndexedColumn": "pyparq.rewriting.report",
+    "IndexedFile": "pyparq.rewriting.report",
     "ParquetWriter": "pyparq.write.file",
+    "add_indexes": "pyparq.rewriting.indexing",
     "write_table": "pyparq.write.file",
 }
 
@@ -83,6 +89,9 @@ __all__ = [
     "Field",
     "FileMetaData",
     "FilterError",
+    "IndexReport",
+    "IndexedColumn",
+    "IndexedFile",
     "LimitError",
     "Limits",
     "ManagedTableWarning",
@@ -103,6 +112,7 @@ __all__ = [
     "UnverifiedFooterWarning",
     "WriteOptions",
     "__version__",
+    "add_indexes",
     "col",
     "dataset",
     "read_metadata",
