@@ -8,6 +8,7 @@ choose the shortest form. Nothing has a meaning here but the wire (Thrift compac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Union
 
 from pyparq.format.codec import ThriftDecodeError, ThriftTruncatedError
@@ -193,7 +194,7 @@ class ThriftList:
         except KernelError as error:
             raise ThriftDecodeError(str(error)) from None
         places = found.tolist()
-        new = cls(wire, [view[a:b] for a, b in zip(places[:-1], places[1:], strict=True)])
+        new = cls(wire, [view[a:b] for a, b in pairwise(places)])
         new._head, new._count = view[: places[0]], len(new.elements)
         return new
 

@@ -11,10 +11,10 @@ from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, UnsupportedError
 from pyparq.format.codec import serialize
 from pyparq.index.bloom import serialize_filter
-from pyparq.index.page_index import ColumnIndexBuilder, PageLocations
+from pyparq.index.page_index import ColumnIndexBuilder
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.read.account import Account
-from pyparq.read.indexes import has_column_index, has_offset_index, read_locations
+from pyparq.read.indexes import has_column_index, has_offset_index, sound_locations
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.rewriting.orders import contradiction
 from pyparq.rewriting.report import ADDED, KEPT, LEFT, REMOVED, REPLACED
@@ -71,7 +71,8 @@ def change_chunk(
                 change.leave(kind, error.message, False)
         return change
     present = _present(chunk, orders_missing)
-    build = _to_build(file, change, request, present, orders_missing)
+    damaged = _damaged(file, chunk, request, present)
+    build = _to_build(file, change, request, present, damaged, orders_missing)
     bounds = COLUMN_INDEX in build or (orders_missing and _has_bounds(chunk) and _any_bounds(request))
     wanted = Wanted(bounds=bounds and has_order(node.type), hashes=BLOOM in build)
     if not build and not wanted.values:
@@ -102,8 +103,21 @@ def _present(chunk: Chunk, orders_missing: bool) -> dict[str, bool]:
     }
 
 
+def _damaged(file: OpenFile, chunk: Chunk, request: Request, present: dict[str, bool]) -> bool:
+    """Whether the page index that is there is one that readers pass over, as its parts contradict each other or the
+    pages. Such a one is built anew."""
+    if not request.asked[OFFSET_INDEX][chunk.node.column] or not present[OFFSET_INDEX]:
+        return False
+    return sound_locations(file, chunk) is None
+
+
 def _to_build(
-    file: OpenFile, change: ChunkChange, request: Request, present: dict[str, bool], orders_missing: bool
+    file: OpenFile,
+    change: ChunkChange,
+    request: Request,
+    present: dict[str, bool],
+    damaged: bool,
+    orders_missing: bool,
 ) -> list[str]:
     """The kinds to build; what is decided about others is noted in ``change``."""
     build = []
@@ -112,7 +126,7 @@ def _to_build(
         if request.removed[kind][column]:
             if present[kind]:
                 change.outcome[kind] = REMOVED
-        elif present[kind] and not (request.replace and request.asked[kind][column]):
+        elif present[kind] and not ((request.replace or (damaged and kind != BLOOM)) and request.asked[kind][column]):
             change.outcome[kind] = KEPT
         elif request.asked[kind][column]:
             reason = "the row group has no rows" if change.chunk is None or change.chunk.num_rows == 0 else ""
@@ -210,8 +224,7 @@ def _build_column_index(change: ChunkChange, survey: Survey, order: Order, trunc
 def _fits(file: OpenFile, change: ChunkChange, survey: Survey) -> bool:
     """Whether the OffsetIndex in the file lists the pages that are there."""
     assert change.chunk is not None
-    key = change.row_group, change.node.column
-    found: PageLocations | None = read_locations(file, [change.chunk]).get(key)
+    found = sound_locations(file, change.chunk)
     if found is None:
         return False
     there = np.array([(page.offset, page.size, page.first_row) for page in survey.pages], np.int64).reshape(-1, 3)

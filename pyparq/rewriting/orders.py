@@ -1,7 +1,7 @@
 """Column orders for a file that has none: may they be added?
 
-Without them, ``min_value`` and ``max_value`` of chunk statistics mean nothing (parquet.thrift, ColumnOrder): readers pass
-over them. With them, readers believe them. So they are added only when they are true, which the pages tell.
+Without them, ``min_value`` and ``max_value`` of chunk statistics mean nothing (parquet.thrift, ColumnOrder): readers
+pass over them. With them, readers believe them. So they are added only when they are true, which the pages tell.
 """
 
 from __future__ import annotations

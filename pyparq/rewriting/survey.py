@@ -239,7 +239,10 @@ class _Surveyor:
                 return delta_byte_array.decode(parts.data, parts.num_values, self._leaf, most=most)
             except KernelError as error:
                 raise CorruptFileError(f"bad {encoding_name(parts.encoding)} data: {error}") from error
-        return encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf)
+        values = encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf)
+        if isinstance(values, BinaryValues) or values.flags.aligned:
+            return values
+        return values.copy()  # plain values may lie anywhere in their page
 
     def _take_indices(self, parts: PageParts, facts: PageFacts) -> None:
         if self._entries is None or self._used is None:
