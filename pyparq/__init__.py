@@ -24,6 +24,7 @@ from pyparq.errors import (
     MissingKeyError,
     OptionError,
     ParquetError,
+    PlanError,
     SchemaError,
     SkippedFileWarning,
     UnsupportedError,
@@ -44,6 +45,7 @@ from pyparq.table import Batch, Table
 if TYPE_CHECKING:
     from pyparq.datasets.dataset import Dataset, dataset
     from pyparq.datasets.explain import DatasetExplanation
+    from pyparq.datasets.plan import DatasetPlan
     from pyparq.datasets.scan import DatasetScan
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.rewriting.indexing import add_indexes
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 _LATER = {
     "Dataset": "pyparq.datasets.dataset",
     "DatasetExplanation": "pyparq.datasets.explain",
+    "DatasetPlan": "pyparq.datasets.plan",
     "DatasetScan": "pyparq.datasets.scan",
     "dataset": "pyparq.datasets.dataset",
     "DecryptionProperties": "pyparq.encryption.properties",
@@ -79,6 +82,7 @@ __all__ = [
     "DataType",
     "Dataset",
     "DatasetExplanation",
+    "DatasetPlan",
     "DatasetScan",
     "DecryptionProperties",
     "EncryptionError",
@@ -100,6 +104,7 @@ __all__ = [
     "ParquetError",
     "ParquetFile",
     "ParquetWriter",
+    "PlanError",
     "ReadOptions",
     "Scan",
     "ScanPlan",

@@ -1,4 +1,5 @@
-"""One pool of threads for column chunks, sized to the machine. Kernels and codecs release the GIL.
+"""Two pools of threads: one for column chunks, sized to the machine, as kernels and codecs release the GIL; and one for
+requests to servers, which wait most of the time.
 
 A :class:`Task` that nobody waits for any more ends at its next :func:`check_stopped`, which stands between two pages:
 so Ctrl-C waits for one page of each thread, and nothing goes on with memory that the caller frees then.
@@ -19,7 +20,11 @@ from pyparq import forks
 T = TypeVar("T")
 R = TypeVar("R")
 
+REQUESTS = 16
+"""Requests to servers that threads of ours wait for at a time."""
+
 _pool: ThreadPoolExecutor | None = None
+_request_pool: ThreadPoolExecutor | None = None
 _lock = threading.Lock()
 
 
@@ -40,21 +45,31 @@ def pool() -> ThreadPoolExecutor:
         return _pool
 
 
+def request_pool() -> ThreadPoolExecutor:
+    """The pool for requests, made on first use."""
+    global _request_pool
+    with _lock:
+        if _request_pool is None:
+            _request_pool = ThreadPoolExecutor(REQUESTS, thread_name_prefix="pyparq-request")
+        return _request_pool
+
+
 @forks.in_child
-def _forget_pool() -> None:
+def _forget_pools() -> None:
     """A forked child has none of its parent's threads."""
-    global _pool, _lock
-    _pool = None
+    global _pool, _request_pool, _lock
+    _pool = _request_pool = None
     _lock = threading.Lock()
 
 
-def _give_up_pool() -> None:
-    """End the pool's threads when they have done what they were given; the next task gets a new pool."""
-    global _pool
+def _give_up_pools() -> None:
+    """End the pools' threads when they have done what they were given; the next task gets a new pool."""
+    global _pool, _request_pool
     with _lock:
-        given_up, _pool = _pool, None
-    if given_up is not None:
-        given_up.shutdown(wait=False)
+        given_up, _pool, _request_pool = (_pool, _request_pool), None, None
+    for executor in given_up:
+        if executor is not None:
+            executor.shutdown(wait=False)
 
 
 # ---- one task ------------------------------------------------------------------------------------------------------
@@ -82,8 +97,7 @@ def check_stopped() -> None:
 class Task(Generic[R]):
     """One call, made by a thread of the pool or by the one that wants its result, whichever comes first.
 
-    So tasks may wait for tasks: where all threads of the pool wait, each makes the calls that it waits for. Only the
-    thread that made a task may ask for its result or stop it.
+    So tasks may wait for tasks: where all threads of the pool wait, each makes the calls that it waits for.
     """
 
     def __init__(self, function: Callable[..., R], *arguments: Any) -> None:
@@ -99,22 +113,28 @@ class Task(Generic[R]):
         self._results: list[R] = []
         self._error: BaseException | None = None
 
-    def start(self) -> None:
-        """Give it to the pool. Where no thread can be had (while Python shuts down, say), whoever wants the result
+    def start(self, where: Callable[[], ThreadPoolExecutor] = pool) -> None:
+        """Give it to a pool. Where no thread can be had (while Python shuts down, say), whoever wants the result
         makes the call."""
         try:
-            pool().submit(self._run)
+            where().submit(self._run)
         except RuntimeError:
             return
         except BaseException:  # interrupted while a thread was starting: the pool may not know of it
-            _give_up_pool()
+            _give_up_pools()
             raise
+
+    @property
+    def begun(self) -> bool:
+        """Whether a thread makes the call, or has made it."""
+        return bool(self._owner)
 
     def result(self) -> R:
         """What the call gives; raises what it raises."""
         self._run()
         while not self._finished:
-            self._unfinished.acquire(timeout=_POLL)
+            if self._unfinished.acquire(timeout=_POLL):
+                self._unfinished.release()  # others may wait too
         if self._error is not None:
             raise self._error
         return self._results[0]
@@ -161,7 +181,7 @@ def stop_all(tasks: Iterable[Task[Any]]) -> None:
 # ---- a call for each item ------------------------------------------------------------------------------------------
 
 
-def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool) -> list[R]:
+def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool, in_order: bool = False) -> list[R]:
     """``[function(item) for item in items]``, on the pool when that can help. The first error is raised, after all
     tasks that had begun are done.
 
@@ -170,12 +190,13 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool)
 
     Give the largest items first: half of the workers take from the front, half from the end. Small items are mostly
     Python, which only one thread can run at a time; large ones are mostly kernels and codecs, which run beside it.
+    With ``in_order`` all take from the front: what the items need is then fetched ahead in that order.
     """
     workers = min(cpu_count(), len(items))
     if not use_threads or workers < 2:
         return [function(item) for item in items]
     shared = _Shared(function, items)
-    helpers = [Task(shared.work, k % 2 == 1) for k in range(1, workers)]
+    helpers = [Task(shared.work, k % 2 == 1 and not in_order) for k in range(1, workers)]
     try:
         for helper in helpers:
             helper.start()
@@ -185,6 +206,26 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool)
     except BaseException:  # the caller was interrupted: items keep their own errors
         stop_all(helpers)
         raise
+    return shared.results()
+
+
+def map_requests(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """``[function(item) for item in items]`` for functions that wait for a server: up to :data:`REQUESTS` at a time.
+
+    The first error is raised. After Ctrl-C nobody waits for requests that are under way; no others are begun.
+    """
+    shared = _Shared(function, items)
+    helpers = [Task(shared.work, False) for _ in range(min(REQUESTS, len(items)) - 1)]
+    try:
+        for helper in helpers:
+            helper.start(request_pool)
+        shared.work(from_the_end=False)
+        for helper in helpers:
+            if helper.begun:  # others have nothing left to do
+                helper.result()
+    finally:
+        for helper in helpers:
+            helper.stopped = True
     return shared.results()
 
 

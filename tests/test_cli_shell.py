@@ -42,7 +42,7 @@ def test_errors_are_one_line_and_a_code(file: Path, tmp_path: Path) -> None:
     cut_off = tmp_path / "cut.parquet"
     cut_off.write_bytes(file.read_bytes()[:5000])
     assert "No such file" in refused(1, "meta", tmp_path / "nowhere.parquet")
-    assert "directory" in refused(1, "meta", tmp_path)
+    assert "directory" in refused(1, "pages", tmp_path)
     assert "not a Parquet file" in refused(1, "meta", tmp_path / "text.parquet")
     assert "not a Parquet file" in refused(1, "head", cut_off)
     assert "No such file" in refused(1, "head", "memory://nowhere/x.parquet")

@@ -320,7 +320,7 @@ def test_missing_and_unreadable(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         pyparq.read_table(tmp_path / "nowhere.parquet")
     with pytest.raises(IsADirectoryError, match=tmp_path.name):
-        pyparq.read_table(tmp_path)
+        pyparq.ParquetFile(tmp_path)
     with pytest.raises(OptionError, match="cannot read from int"):
         pyparq.read_table(42)
 

@@ -342,3 +342,45 @@ def test_interrupted(what: str, use_threads: bool, interrupts: int, tmp_path: Pa
         assert float(told["out"]) - asked < 1.0, errors
         assert float(told["later"]) < 0.1, "something still works"
     assert os.listdir(tmp_path) == ([] if what == "write" else ["t.parquet"])
+
+
+# ---- requests
+
+
+def test_requests_wait_beside_each_other() -> None:
+    """More of them than the machine has processors."""
+    meeting = threading.Barrier(threads.REQUESTS)
+    assert sorted(threads.map_requests(lambda n: meeting.wait(20) * 0 + n, range(threads.REQUESTS))) == list(
+        range(threads.REQUESTS)
+    )
+
+
+def test_the_first_request_that_fails_is_told() -> None:
+    def ask(n: int) -> int:
+        if n % 3 == 2:
+            raise ValueError(n)
+        return n
+
+    with pytest.raises(ValueError, match="2"):
+        threads.map_requests(ask, range(3))
+
+
+def test_nobody_waits_for_requests_after_an_interrupt() -> None:
+    """The caller's own request is interrupted while the others do not end."""
+    answer, asked = threading.Event(), threading.Barrier(3)
+
+    def ask(n: int) -> int:
+        asked.wait(20)
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        answer.wait(20)
+        done.append(n)
+        return n
+
+    done: list[int] = []
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            threads.map_requests(ask, range(3))
+        assert not done
+    finally:
+        answer.set()

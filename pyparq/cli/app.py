@@ -131,7 +131,7 @@ def _report(error: BaseException) -> int:
         click.echo(error.format_message(), err=True)
         return MISUSED
     if isinstance(error, click.UsageError):
-        return _complain(f"{error.format_message().rstrip('.')}{_hint(error)}", MISUSED)
+        return _complain(f"{_what(error)}{_hint(error)}", MISUSED)
     if isinstance(error, click.ClickException):
         return _complain(error.format_message(), error.exit_code)
     if isinstance(error, ParquetError):
@@ -154,6 +154,13 @@ def _os_error(error: OSError) -> int:
         return _complain(f"No such file: {error}", FAILED)
     reason = error.strerror or str(error) or type(error).__name__
     return _complain(f"{reason}: {error.filename}" if error.filename else reason, FAILED)
+
+
+def _what(error: click.UsageError) -> str:
+    said = error.format_message().rstrip(".")
+    if said.startswith("Got unexpected extra argument") and ".parquet" in said:
+        return "this command takes one SOURCE. Put a pattern such as 'logs/*.parquet' in quotes"
+    return said
 
 
 def _hint(error: click.UsageError) -> str:

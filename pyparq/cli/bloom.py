@@ -212,7 +212,7 @@ def _hashes(node: Any, text: str) -> list[int]:
 
 
 def _ask(parquet: Any, node: Any, alternatives: list[int], groups: Sequence[int]) -> list[str]:
-    from pyparq.read.bloom_probe import Probe, run_probes
+    from pyparq.read.bloom_probe import Probe, Probing
 
     file = parquet._file
     probes: dict[int, Probe] = {}
@@ -221,7 +221,7 @@ def _ask(parquet: Any, node: Any, alternatives: list[int], groups: Sequence[int]
         if chunk.meta.bloom_filter_offset:
             probes[k] = Probe(chunk, [alternatives])
     if alternatives:
-        run_probes(list(probes.values()), file.fetcher, file.options.limits)
+        Probing(list(probes.values()), file.fetcher, file.options.limits).run()
     answers = []
     for k in groups:
         # A value that the type cannot hold is absent, filter or not.

@@ -24,6 +24,15 @@ KEYS = "PYPARQ_KEYS"
 
 def FILE(command: F) -> F:
     """The file to look into, and how to decrypt it. Keys never stand on the command line, where others see them."""
+    return click.argument("file", metavar="FILE")(_keys(command))
+
+
+def SOURCE(command: F) -> F:
+    """A file, a folder or a glob in quotes, and how to decrypt its files."""
+    return click.argument("file", metavar="SOURCE")(_keys(command))
+
+
+def _keys(command: F) -> F:
     command = click.option(
         "--keys", metavar="PATH", expose_value=False, callback=_remember("keys"),
         help="JSON file with the keys of an encrypted file (see docs/encryption.md). "
@@ -33,7 +42,7 @@ def FILE(command: F) -> F:
         "--aad-prefix", metavar="TEXT", expose_value=False, callback=_remember("aad_prefix"),
         help="The AAD prefix that the encrypted file must have.",
     )(command)  # fmt: skip
-    return click.argument("file", metavar="FILE")(command)
+    return command
 
 
 def _remember(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
@@ -98,20 +107,52 @@ WHERE = click.option("--where", "-w", metavar="SQL", help="Only rows for which t
 @contextmanager
 def opened(file: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL."""
-    from pyparq.errors import ParquetError
     from pyparq.read.file import ParquetFile
 
-    try:
+    with _plain_errors_of(file):
         parquet = ParquetFile(file, decryption=decryption())
+    with parquet:
+        yield parquet
+
+
+@contextmanager
+def _plain_errors_of(file: str) -> Iterator[None]:
+    """Say in one line what the file system behind a URL raises: an unknown protocol, a missing package."""
+    from pyparq.errors import ParquetError
+
+    try:
+        yield
     except (ParquetError, OSError):
         raise
     except Exception as error:
         if "://" not in file:
             raise
-        # Whatever the file system behind the URL raises: an unknown protocol, a missing package, a refused request.
         raise click.ClickException(f"cannot open {file}: {error or type(error).__name__}") from error
-    with parquet:
-        yield parquet
+
+
+@contextmanager
+def opened_any(file: str) -> Iterator[Any]:
+    """The :class:`pyparq.ParquetFile` at a path or URL, or the :class:`pyparq.Dataset` of a folder or glob."""
+    from pyparq.datasets.discovery import names_many
+
+    if not names_many(file):
+        with opened(file) as parquet:
+            yield parquet
+        return
+    from pyparq.datasets.dataset import Dataset
+
+    with _plain_errors_of(file):
+        dataset = Dataset(file, decryption=decryption())
+    if not dataset.files:
+        raise click.ClickException(f"the folder has no data files: {file}")
+    yield dataset
+
+
+def is_dataset(parquet: Any) -> bool:
+    """Whether :func:`opened_any` gave a dataset."""
+    from pyparq.datasets.dataset import Dataset
+
+    return isinstance(parquet, Dataset)
 
 
 def chosen_row_groups(file: Any, wanted: Sequence[int]) -> list[int]:

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from pyparq.cli.common import COLUMNS, FILE, JSON, ROW_GROUP, WHERE, chosen_row_groups, opened, print_json
+from pyparq.cli.common import COLUMNS, JSON, ROW_GROUP, SOURCE, WHERE, is_dataset, opened_any, print_json
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, folded, headings, on_terminal, show, terminal_width, title
 from pyparq.cli.text import cut, visible
@@ -17,7 +17,7 @@ LINE = 200
 
 
 @click.command("explain")
-@FILE
+@SOURCE
 @WHERE
 @COLUMNS
 @ROW_GROUP
@@ -37,10 +37,12 @@ def explain_command(
 
     The query runs (unless --no-run is given), but its rows are not shown. --where takes SQL as in 'pyparq query'.
     """
-    from pyparq.cli.rows import make_scan
+    from pyparq.cli.rows import chosen_groups, make_scan
 
-    with opened(file) as parquet:
-        groups = chosen_row_groups(parquet, row_groups)
+    with opened_any(file) as parquet:
+        if with_plan and is_dataset(parquet):
+            raise click.UsageError("--plan is for a single file", ctx=click.get_current_context())
+        groups = chosen_groups(parquet, row_groups)
         scan = make_scan(parquet, where, columns, groups)
         with Busy("reading"):
             explanation = scan.explain(execute=not no_run)

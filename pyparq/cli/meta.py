@@ -11,17 +11,19 @@ from pyparq.cli import chunks
 from pyparq.cli.common import (
     ALL,
     COLUMNS,
-    FILE,
     JSON,
     ROW_GROUP,
+    SOURCE,
     chosen_leaves,
     chosen_row_groups,
     facts,
+    is_dataset,
     number,
-    opened,
+    opened_any,
     print_json,
     ratio,
 )
+from pyparq.cli.files import show_files
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 from pyparq.cli.text import count, cut, visible
@@ -32,13 +34,14 @@ SHOWN = 100
 
 
 @click.command("meta")
-@FILE
+@SOURCE
 @COLUMNS
 @ROW_GROUP
 @ALL
 @JSON
 def meta_command(file: str, columns: list[str], row_groups: tuple[int, ...], everything: bool, as_json: bool) -> None:
-    """The footer of FILE: sizes, codecs, encodings, statistics, indexes, Bloom filters.
+    """The footer of a file: sizes, codecs, encodings, statistics, indexes, Bloom filters. For a folder or a glob: the
+    files with their rows, row groups and sizes.
 
     Each column has one line for all row groups. With --row-group or --columns, each column chunk has a line.
     Under "page index", "bounds" means ColumnIndex and OffsetIndex, and "places" means OffsetIndex alone.
@@ -46,7 +49,10 @@ def meta_command(file: str, columns: list[str], row_groups: tuple[int, ...], eve
     Minima and maxima are shown only if they can be trusted. Those of known faulty writers, or in an undefined sort
     order, are not shown.
     """
-    with opened(file) as parquet:
+    with opened_any(file) as parquet:
+        if is_dataset(parquet):
+            show_files(parquet, columns, row_groups, as_json, SHOWN if on_terminal() and not everything else 1 << 60)
+            return
         groups, leaves = chosen_row_groups(parquet, row_groups), chosen_leaves(parquet, columns)
         if as_json:
             document = _document(parquet, groups, leaves)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pyparq.cli.common import COLUMNS, FILE, ROW_GROUP, WHERE, chosen_row_groups, opened
+from pyparq.cli.common import COLUMNS, ROW_GROUP, SOURCE, WHERE, chosen_row_groups, is_dataset, opened_any
 from pyparq.cli.export import csv_lines, json_lines, save
 from pyparq.cli.progress import Busy
 from pyparq.cli.text import count, visible
@@ -21,19 +21,20 @@ AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a he
 
 
 @click.command("head")
-@FILE
+@SOURCE
 @click.option("--rows", "-n", default=10, show_default=True, type=click.IntRange(min=0), help="Number of rows.")
 @COLUMNS
 @AS_JSON
 @AS_CSV
 def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv: bool) -> None:
-    """The first rows of FILE. If it has page indexes, only the first pages are read."""
-    with opened(file) as parquet:
+    """The first rows of a file, a folder or a glob. If the files have page indexes, only the first pages are read."""
+    with opened_any(file) as parquet:
         scan = parquet.scan(columns or None, limit=rows)
         if as_json or as_csv:
             _stream(scan.schema, scan.batches(), as_json)
             return
-        _print(scan.schema, list(scan.batches()), parquet.metadata.num_rows, "-n N shows more")
+        total = parquet.count() if is_dataset(parquet) else parquet.metadata.num_rows
+        _print(scan.schema, list(scan.batches()), total, "-n N shows more")
 
 
 _WHERE_HELP = """
@@ -53,7 +54,7 @@ exception: for a FLOAT column, 0.1 means the float that is printed as 0.1 (the s
 
 
 @click.command("query", epilog=_WHERE_HELP)
-@FILE
+@SOURCE
 @WHERE
 @COLUMNS
 @ROW_GROUP
@@ -80,7 +81,8 @@ def query_command(
     as_csv: bool,
     output: str | None,
 ) -> None:
-    """Rows of FILE where a condition is true. Indexes are used wherever they help.
+    """Rows of SOURCE (a file, a folder, or a glob in quotes) where a condition is true. Indexes are used wherever they
+    help. A condition on partition columns (year=2024/) rules out whole files.
 
     \b
     pyparq query flights.parquet --where "tailnum = 'N14228' AND dep_delay > 60"
@@ -88,8 +90,8 @@ def query_command(
     """
     if as_json + as_csv + (output is not None) > 1:
         raise click.UsageError("use only one of --json, --csv and --output", ctx=click.get_current_context())
-    with opened(file) as parquet:
-        groups = chosen_row_groups(parquet, row_groups)
+    with opened_any(file) as parquet:
+        groups = chosen_groups(parquet, row_groups)
         if limit is None and not (as_json or as_csv or output):
             limit = LIMIT
         scan = make_scan(parquet, where, columns, groups, limit)
@@ -107,15 +109,28 @@ def query_command(
             print_explanation(scan.explain(execute=False), sys.stderr if aside else sys.stdout, apart=True)
 
 
+def chosen_groups(parquet: Any, wanted: Sequence[int]) -> list[int] | None:
+    """The row groups asked for; ``None`` for a dataset, where they count within each file."""
+    if not is_dataset(parquet):
+        return chosen_row_groups(parquet, wanted)
+    if wanted:
+        raise click.UsageError("--row-group is for a single file", ctx=click.get_current_context())
+    return None
+
+
 def make_scan(
-    parquet: Any, where: str | None, columns: Sequence[str], groups: Sequence[int], limit: int | None = None
+    parquet: Any, where: str | None, columns: Sequence[str], groups: Sequence[int] | None, limit: int | None = None
 ) -> Any:
     """A scan for what the command line asked; without a condition one of the first ``limit`` rows only."""
-    if where is None:
-        return parquet.scan(columns or None, None, groups, limit=limit or None)
-    from pyparq.cli.where import parse_where
+    predicate = None
+    if where is not None:
+        from pyparq.cli.where import parse_where
 
-    return parquet.scan(columns or None, parse_where(where, parquet.schema), groups)
+        predicate = parse_where(where, parquet.tree if is_dataset(parquet) else parquet.schema)
+    first = limit or None if where is None else None
+    if is_dataset(parquet):
+        return parquet.scan(columns or None, predicate, limit=first)
+    return parquet.scan(columns or None, predicate, groups, limit=first)
 
 
 def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
@@ -131,7 +146,7 @@ def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
             busy.show(max(scan.share_done, rows / limit if limit else 0.0), rows)
 
 
-def _total(parquet: Any, where: str | None, groups: Sequence[int], batches: list[Any], limit: int | None) -> int:
+def _total(parquet: Any, where: str | None, groups: Sequence[int] | None, batches: list[Any], limit: int | None) -> int:
     """How many rows match in all. Counted only if the limit was reached: the filter columns alone are read for it."""
     shown = sum(int(batch.num_rows) for batch in batches)
     if not limit or shown < limit:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pyparq.cli.common import ALL, COLUMNS, FILE, JSON, opened, print_json
+from pyparq.cli.common import ALL, COLUMNS, JSON, SOURCE, is_dataset, opened_any, print_json
 from pyparq.cli.text import count, cut
 from pyparq.errors import SchemaError
 
@@ -19,14 +19,17 @@ _REPETITIONS = ("required", "optional", "repeated")
 
 
 @click.command("schema")
-@FILE
+@SOURCE
 @COLUMNS
 @ALL
 @JSON
 def schema_command(file: str, columns: list[str], everything: bool, as_json: bool) -> None:
-    """The columns of FILE: Parquet types, annotations and levels, and the Arrow type that each column is read as."""
-    with opened(file) as parquet:
-        tree = parquet.schema
+    """The columns of a file: Parquet types, annotations and levels, and the Arrow type that each column is read as.
+
+    For a folder or a glob: the columns of the table that all files make together, partition columns last.
+    """
+    with opened_any(file) as parquet:
+        tree = parquet.tree if is_dataset(parquet) else parquet.schema
         nodes = [tree.find(name) for name in columns] if columns else list(tree.root.children)
         if as_json:
             print_json({"file": file, "columns": [_document(node) for node in nodes]})

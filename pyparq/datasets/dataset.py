@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from pyparq.datasets.discovery import Found, discover
+from pyparq.datasets.discovery import DataFile, Found, discover
 from pyparq.datasets.evolution import marked, unify
 from pyparq.datasets.explain import DatasetExplanation
 from pyparq.datasets.filenames import with_filenames
-from pyparq.datasets.open_files import open_listed
+from pyparq.datasets.footers import Footers
 from pyparq.datasets.partitions import Partitions, partitions_of
+from pyparq.datasets.plan import DatasetPlan, planned_partitions
 from pyparq.datasets.scan import DatasetScan
 from pyparq.errors import OptionError, ParquetError, SkippedFileWarning
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
 from pyparq.read.open import OpenFile
+from pyparq.read.plan import NOT_PLANNED
 from pyparq.read.scan import BATCH_ROWS
+from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.parse import schema as parse_schema
+from pyparq.schemas.tree import SchemaTree, build_tree
 from pyparq.schemas.types import Field, Schema
 from pyparq.table import Batch, Table
 from pyparq.threads import map_tasks
@@ -60,16 +65,32 @@ class Dataset:
     ) -> None:
         ReadOptions.check_known(options, ("source", *_OWN))
         _check_choices(by, on_error)
-        self._options = ReadOptions.make(options)
-        self._found: Found = discover(source, storage_options)
-        self._partitions: Partitions = partitions_of(self._found.files, partitioning)
+        made = ReadOptions.make(options)
+        found = discover(source, storage_options)
+        partitions = partitions_of(found.files, partitioning)
         if filename:
-            name = filename if isinstance(filename, str) else "filename"
-            self._partitions = with_filenames(self._partitions, self._found.files, name)
-        self._declared: Schema | None = None if schema is None else parse_schema(schema)
+            partitions = with_filenames(partitions, found.files, filename if isinstance(filename, str) else "filename")
+        declared = None if schema is None else parse_schema(schema)
+        self._set(found, partitions, declared, made, by, on_error, progress)
+
+    def _set(
+        self,
+        found: Found,
+        partitions: Partitions,
+        declared: Schema | None,
+        options: ReadOptions,
+        by: str,
+        on_error: str,
+        progress: Progress | None,
+    ) -> None:
+        self._found = found
+        self._partitions = partitions
+        self._declared = declared
+        self._options = options
         self._by = by
         self._on_error = on_error
         self._progress = progress
+        self._footers = Footers(self._found.files, self._options, self._found.storage_options)
         self._opened: dict[int, OpenFile] = {}
         self._skipped: dict[int, ParquetError | OSError] = {}
 
@@ -83,6 +104,11 @@ class Dataset:
     def files(self) -> list[str]:
         """Names of the files, in the order in which their rows come."""
         return [file.name for file in self._found.files]
+
+    @property
+    def root(self) -> str:
+        """What the source is called."""
+        return self._found.root
 
     @property
     def partitions(self) -> Schema:
@@ -99,6 +125,11 @@ class Dataset:
         Raises :class:`pyparq.SchemaError` where the files have types without a common one.
         """
         return self.schema_of(range(len(self._found.files)))
+
+    @property
+    def tree(self) -> SchemaTree:
+        """:attr:`schema` as the tree of Parquet columns, as filters see it."""
+        return build_tree(elements_from_schema(self.schema))
 
     @property
     def skipped(self) -> list[tuple[str, Exception]]:
@@ -145,6 +176,12 @@ class Dataset:
         """What the indexes of all files remove, and what a scan reads: see :meth:`DatasetScan.explain`."""
         return self.scan(columns, filters).explain(execute=execute)
 
+    def plan(
+        self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None
+    ) -> DatasetPlan:
+        """What a scan would read, as a value for other processes: see :meth:`DatasetScan.plan`."""
+        return self.scan(columns, filters, limit=limit).plan()
+
     def __arrow_c_schema__(self) -> object:
         return self.scan().__arrow_c_schema__()
 
@@ -162,8 +199,7 @@ class Dataset:
         opened = self._opened.get(k)
         if opened is None and k not in self._skipped:
             try:
-                opened = open_listed(self._found.files[k], self._options, self._found.storage_options)
-                self._opened[k] = opened
+                opened = self._opened[k] = self._footers.open(k)
             except (ParquetError, OSError) as error:
                 self.leave_out(k, error)
         return opened
@@ -172,8 +208,33 @@ class Dataset:
         """The files with these numbers, their footers read in parallel, without those that are left out."""
         wanted = list(numbers)
         missing = [k for k in wanted if k not in self._opened and k not in self._skipped]
-        map_tasks(self.open, missing, self._options.use_threads)
+        map_tasks(self.open, self._footers.read(missing), self._options.use_threads)
+        for k in missing:
+            self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
+
+    def _one_of_each(self, numbers: Iterable[int]) -> Iterator[OpenFile]:
+        """The first of all files whose footers are alike in all but rows and row groups, and all other files, their
+        footers read in parallel."""
+        wanted = [k for k in numbers if k not in self._skipped]
+        map_tasks(self.open, self._footers.read(wanted), self._options.use_threads)
+        seen: set[int] = set()
+        for k in wanted:
+            frame = self._footers.frame(k)
+            if frame is None or frame not in seen:
+                file = self.open(k)
+                if file is not None:
+                    yield file
+                    if frame is not None:
+                        seen.add(frame)
+
+    def _num_rows(self, k: int) -> int:
+        """Rows of file ``k``; 0 for one that is left out."""
+        known = None if k in self._skipped else self._footers.num_rows(k)
+        if known is not None:
+            return known
+        file = self.open(k)
+        return 0 if file is None else sum(file.num_rows_of(group) for group in range(file.num_row_groups))
 
     def leave_out(self, k: int, error: ParquetError | OSError) -> None:
         """File ``k`` cannot be read: raise ``error``, or leave the file out of everything that comes."""
@@ -187,15 +248,41 @@ class Dataset:
         """The schema of the table that these files make."""
         names = {field.name for field in self._partitions.fields}
         own = self._declared if self._declared is not None else self._unified(numbers)
-        fields: tuple[Field, ...] = tuple(field for field in own.fields if field.name not in names)
-        return Schema((*fields, *self._partitions.fields), own.metadata)
+        kept: tuple[Field, ...] = tuple(field for field in own.fields if field.name not in names)
+        return Schema((*kept, *self._partitions.fields), own.metadata)
 
     def _unified(self, numbers: Iterable[int]) -> Schema:
-        distinct: dict[int, tuple[str, Schema, int]] = {}
-        for _, file in self.open_all(numbers):
-            name, schema, count = distinct.get(id(file.tree)) or (file.name, marked(file.fields.schema, file.tree), 0)
-            distinct[id(file.tree)] = name, schema, count + 1
-        return unify([(name, schema) for name, schema, _ in distinct.values()], self._by)
+        distinct: dict[int, tuple[str, Schema]] = {}
+        for file in self._one_of_each(numbers):
+            if id(file.tree) not in distinct:
+                distinct[id(file.tree)] = file.name, marked(file.fields.schema, file.tree)
+        return unify(distinct.values(), self._by)
+
+
+def scan_of_plan(
+    plan: DatasetPlan,
+    *,
+    progress: Progress | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> DatasetScan:
+    """The scan that ``plan`` describes: see :meth:`DatasetPlan.scan`."""
+    unknown = [name for name in options if name not in NOT_PLANNED]
+    if unknown:
+        raise OptionError(
+            f"{', '.join(unknown)}: not an option for running a plan, which has the options that it was made with. "
+            f"Options here: storage_options, progress, {', '.join(NOT_PLANNED)}"
+        )
+    header = plan.header
+    own = {name: value for name, value in options.items() if value is not None}
+    files = tuple(DataFile(file.name, file.where, (), file.size) for file in plan.files)
+    dataset = object.__new__(Dataset)
+    dataset._set(
+        Found(plan.source, files, False, storage_options), planned_partitions(plan), header.schema,
+        ReadOptions.make({**{f.name: getattr(header.options, f.name) for f in fields(ReadOptions)}, **own}),
+        header.by, header.on_error, progress,
+    )  # fmt: skip
+    return DatasetScan(dataset, header.columns, header.filters, header.limit, plan)
 
 
 def _check_choices(by: str, on_error: str) -> None:

@@ -45,6 +45,7 @@ class DataFile:
     size: int | None = None
     """Bytes, where the listing says so."""
     mtime_ns: int | None = None
+    inode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,9 @@ def _one(source: Any, storage_options: Mapping[str, Any] | None) -> Found:
     path = os.fsdecode(path) if isinstance(path, bytes) else path
     if not path:
         raise FileNotFoundError(errno.ENOENT, "the path is empty", path)
+    check_storage_options(path, storage_options)
     if is_url(path):
         return _remote(path, storage_options)
-    check_storage_options(source, storage_options)
     return _local(local_path(path) or path)
 
 
@@ -163,7 +164,7 @@ def _walk(folder: str, folders: tuple[str, ...], above: frozenset[tuple[int, int
                 continue
             raise
         if stat.S_ISREG(status.st_mode):
-            yield DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns)
+            yield DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def is_hidden(name: str) -> bool:
@@ -187,7 +188,7 @@ def _local_glob(pattern: str) -> Found:
             continue
         status = os.stat(path)
         if not is_hidden(os.path.basename(path)):
-            files.append(DataFile(path, path, folders, status.st_size, status.st_mtime_ns))
+            files.append(DataFile(path, path, folders, status.st_size, status.st_mtime_ns, status.st_ino))
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
     return Found(pattern, tuple(files))

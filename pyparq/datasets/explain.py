@@ -19,7 +19,7 @@ class DatasetExplanation:
 
     source: str
     columns: list[str]
-    filter: str
+    predicate: str
     files: int
     """Files of the dataset."""
     files_opened: int
@@ -47,7 +47,7 @@ class DatasetExplanation:
         share = f" ({100 * self.bytes_fetched / self.file_bytes:.2f} %)" if self.file_bytes else ""
         lines = [
             f"{self.source}",
-            f"  filter   {self.filter}",
+            f"  filter   {self.predicate}",
             f"  columns  {', '.join(self.columns) or '(none)'}",
             f"  files    {self.files:,}, of which partitions rule out {self.files - self.files_opened:,}",
             "",
@@ -72,7 +72,7 @@ def explain_files(scan: DatasetScan, ran: Sequence[FileScan]) -> DatasetExplanat
     return DatasetExplanation(
         source=scan.name,
         columns=scan.schema.names,
-        filter="true" if scan.filters is None else repr(scan.filters),
+        predicate="true" if scan.filters is None else repr(scan.filters),
         files=scan.num_files,
         files_opened=len(numbers),
         file_bytes=sum(part.file_bytes for part in parts),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyparq.datasets.discovery import DataFile
 from pyparq.errors import ChangedFileError, located
@@ -16,6 +16,18 @@ from pyparq.read.footer import read_footer
 from pyparq.read.open import OpenFile
 
 
+class FileStatus(NamedTuple):
+    """What tells whether a file has changed."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+def status_of(status: os.stat_result) -> FileStatus:
+    return FileStatus(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
 class ListedFile:
     """A local file that is open only while bytes are read. A dataset may have more files than a process may open.
 
@@ -25,23 +37,22 @@ class ListedFile:
 
     is_local = True
 
-    def __init__(self, file: DataFile) -> None:
+    def __init__(self, file: DataFile, status: FileStatus | None = None) -> None:
+        """``status``: what the file was when its footer was read, if it has been."""
         self.name = file.name
         self._path = str(file.where)
-        status = os.stat(self._path)
-        self._state = status.st_size, status.st_mtime_ns, status.st_ino
+        self._status = status_of(os.stat(self._path)) if status is None else status
         listed = file.size, file.mtime_ns
-        if file.size is not None and listed != self._state[:2]:
+        if file.size is not None and listed != self._status[:2]:
             raise ChangedFileError(
                 "the file has changed since the dataset was listed: make the dataset again", file=self.name
             )
-        self.size = status.st_size
+        self.size = self._status.size
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         opened = LocalFile(self._path)
         try:
-            status = os.fstat(opened.fileno())
-            if (status.st_size, status.st_mtime_ns, status.st_ino) != self._state:
+            if status_of(os.fstat(opened.fileno())) != self._status:
                 raise ChangedFileError("the file has changed while it was read: make the dataset again", file=self.name)
             return opened.read_ranges(ranges)
         finally:

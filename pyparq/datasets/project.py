@@ -11,7 +11,7 @@ from pyparq.filters.expression import Expression
 from pyparq.read.project import named
 from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import SchemaTree, build_tree
+from pyparq.schemas.tree import Node, SchemaTree, build_tree
 from pyparq.schemas.types import Field, Schema
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Projection:
     ) -> None:
         self.tree: SchemaTree = build_tree(elements_from_schema(schema))
         """The dataset's schema as a tree, partition columns included."""
-        bind(expression, self.tree)
+        bound = bind(expression, self.tree)
         order = {field.name: k for k, field in enumerate(partitions)}
         tops = {node: k for k, node in enumerate(self.tree.root.children)}
         wanted = dict.fromkeys(self.tree.root.children) if columns is None else named(self.tree, columns)
@@ -50,6 +50,17 @@ class Projection:
             self.places.append(place)
             fields.append(field)
         self.schema = Schema(tuple(fields), schema.metadata)
+        """Of the result."""
+        asked = {tops[node] for node in wanted} | {tops[_top(self.tree.leaves[k])] for k in bound.columns()}
+        self.base = Schema(tuple(schema.fields[k] for k in sorted(asked)), schema.metadata)
+        """The dataset's schema, but for columns that nothing asks for."""
+
+
+def _top(node: Node) -> Node:
+    """The top-level column that ``node`` belongs to."""
+    while node.parent is not None and node.parent.parent is not None:
+        node = node.parent
+    return node
 
 
 def _reduced(field: Field, shape: Shape, leaves: set[int]) -> Field:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from pyparq.datasets.adapt import Adapter
 from pyparq.datasets.evolution import marked
 from pyparq.datasets.explain import DatasetExplanation, explain_files
 from pyparq.datasets.filter import FilterParts
+from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
 from pyparq.datasets.project import Projection
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.filters.dnf import parse_filters
@@ -17,6 +18,7 @@ from pyparq.filters.expression import Expression, Known
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
 from pyparq.read.open import OpenFile
+from pyparq.read.plan import plan_options
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.read.stream import ScanStream
 from pyparq.schemas.types import Schema
@@ -47,20 +49,30 @@ class DatasetScan:
     footers of the others. Like :class:`pyparq.Scan` it is an Arrow stream.
     """
 
-    def __init__(self, dataset: Dataset, columns: Names | None, filters: Filters | None, limit: int | None) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        columns: Names | None,
+        filters: Filters | None,
+        limit: int | None,
+        plan: DatasetPlan | None = None,
+    ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         self._dataset = dataset
+        self._plan = plan
         self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
         self.filters = filters
         self.limit = limit
         expression = parse_filters(filters)
         self._parts = FilterParts(expression, dataset._partitions)
-        self._numbers = self._parts.files_left()
+        self._numbers = self._parts.files_left() if plan is None else list(range(len(plan.files)))
         self._projection = self._project(expression)
         self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
         """By the identity of a file's schema tree; the file keeps the tree alive."""
         self.rows_returned: int | None = None
+        self.share_done = 0.0
+        """How much of the files :meth:`batches` has gone through, 0 to 1."""
         self._ran: list[FileScan] = []
 
     @printable
@@ -94,7 +106,7 @@ class DatasetScan:
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned, left, self._ran = 0, self.limit, []
-        for number in self._numbers:
+        for at, number in enumerate(self._numbers):
             if left == 0:
                 return
             file_scan = self._file_scan(number, left)
@@ -103,13 +115,50 @@ class DatasetScan:
             for batch in self._batches_of(file_scan, batch_size):
                 self.rows_returned += batch.num_rows
                 left = None if left is None else left - batch.num_rows
+                self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
                 yield batch
             self._done(number)
+        self.share_done = 1.0
 
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
-        counts = map_tasks(self._count, self._file_scans(), self._dataset._options.use_threads)
-        return sum(counts) if self.limit is None else min(sum(counts), self.limit)
+        whole, undecided = self._decided()
+        total = sum(map(self._rows_of, whole))
+        if undecided:
+            counts = map_tasks(self._count, self._file_scans(undecided), self._dataset._options.use_threads)
+            total += sum(counts)
+        return total if self.limit is None else min(total, self.limit)
+
+    def plan(self) -> DatasetPlan:
+        """What the scan will read, as a value that can be pickled and split: see :class:`pyparq.DatasetPlan`.
+
+        Prunes with the indexes of all files, but reads no data. With a ``limit``, files behind enough rows that surely
+        match are not opened. Raises :class:`pyparq.PlanError` for files that have neither path nor URL.
+        """
+        dataset = self._dataset
+        if self.limit is None:
+            plans: Iterable[FilePlan | None] = map_tasks(
+                self._plan_file, self._file_scans(), dataset._options.use_threads
+            )
+        else:
+            scans = (self._file_scan(number, self.limit) for number in self._numbers)
+            plans = (self._plan_file(file_scan) for file_scan in scans if file_scan is not None)
+        kept = within_limit((plan for plan in plans if plan is not None), self.limit)
+        header = DatasetPlanHeader(
+            dataset.root, self.columns, self.filters, self._projection.base, dataset._partitions.fields, dataset._by,
+            dataset._on_error, plan_options(dataset._options), self.limit, self.schema,
+        )  # fmt: skip
+        return header.plan(dataset._partitions.columns, kept).trimmed()
+
+    def _plan_file(self, file_scan: FileScan) -> FilePlan | None:
+        file = self._dataset._found.files[file_scan.number]
+        try:
+            plan = file_scan.scan.plan()
+        except (ParquetError, OSError) as error:
+            self._dataset.leave_out(file_scan.number, error)
+            return None
+        self._done(file_scan.number)
+        return file_plan(file, file_scan.combination, plan)
 
     def explain(self, *, execute: bool = True) -> DatasetExplanation:
         """What was left out by partitions, what each index removed in all files, and the bytes and requests it took.
@@ -135,7 +184,7 @@ class DatasetScan:
         return stream.schema, stream
 
     def _again(self) -> DatasetScan:
-        return DatasetScan(self._dataset, self.columns, self.filters, self.limit)
+        return DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
 
     @property
     def num_files(self) -> int:
@@ -175,9 +224,27 @@ class DatasetScan:
             schema = self._dataset.schema
         return Projection(schema, self.columns, expression, partitions)
 
-    def _file_scans(self) -> list[FileScan]:
-        self._dataset.open_all(self._numbers)
-        found = [self._file_scan(number, self.limit) for number in self._numbers]
+    def _decided(self) -> tuple[list[int], list[int]]:
+        """The files all of whose rows match, as their partitions tell, and those whose columns have a say in it."""
+        split: tuple[list[int], list[int]] = [], []
+        for number in self._numbers:
+            combination = int(self._dataset._partitions.of_file[number])
+            split[not isinstance(self._parts.rest(combination), Known)].append(number)
+        return split
+
+    def _rows_of(self, number: int) -> int:
+        try:
+            rows = self._dataset._num_rows(number)
+        except (ParquetError, OSError) as error:
+            self._dataset.leave_out(number, error)
+            return 0
+        self._done(number)
+        return rows
+
+    def _file_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan]:
+        wanted = self._numbers if numbers is None else numbers
+        self._dataset.open_all(wanted)
+        found = [self._file_scan(number, self.limit) for number in wanted]
         self._ran = [file_scan for file_scan in found if file_scan is not None]
         return self._ran
 
@@ -192,7 +259,16 @@ class DatasetScan:
         if isinstance(filters, Known) and filters.value is not True:
             return None
         question = None if isinstance(filters, Known) else filters
-        scan = Scan(file.fork(), adapter.columns, question, limit=limit)
+        if self._plan is None:
+            scan = Scan(file.fork(), adapter.columns, question, limit=limit)
+        else:
+            header = self._plan.header
+            planned = self._plan.files[number].scan_plan(adapter.columns, question, header.options, limit)
+            try:
+                scan = Scan.of_plan(file.fork(), planned)
+            except ParquetError as error:  # the file has changed
+                self._dataset.leave_out(number, error)
+                return None
         return FileScan(number, scan, adapter, combination)
 
     def _adapter(self, file: OpenFile) -> Adapter:

@@ -12,6 +12,7 @@ which an empty list in place of a full one leaves as they are).
 from __future__ import annotations
 
 import zlib
+from copy import copy
 
 from pyparq.format.codec import Bytes, ThriftDecodeError, ThriftTruncatedError, deserialize
 from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement
@@ -52,7 +53,9 @@ class LazyFileMetaData:
     end: int
     """Position behind the struct in the bytes."""
 
-    def __init__(self, data: Bytes) -> None:
+    def __init__(self, data: Bytes, like: LazyFileMetaData | None = None) -> None:
+        """``like``: the footer of another file that is known to be the same in all but its rows and row groups. What
+        it has decoded is shared."""
         view = memoryview(data).cast("B")
         try:
             end, schema, row_groups, groups, first_chunk, chunk_starts = thrift_index_footer(view)
@@ -67,6 +70,10 @@ class LazyFileMetaData:
         self._chunk_starts = chunk_starts
         self._row_groups: dict[int, RowGroup] = {}
         self._chunks: dict[tuple[int, int], ColumnChunk] = {}
+        if like is not None:
+            self.schema_bytes, self.meta = like.schema_bytes, copy(like.meta)
+            self.meta.num_rows = sum(self._groups[4::5])
+            return
         self.schema_bytes = bytes(view[schema[0] : schema[1]])
         (first, behind), (second, rest) = sorted((schema, row_groups))
         pieces = view[:first], _EMPTY_LIST, view[behind:second], _EMPTY_LIST, view[rest:end]

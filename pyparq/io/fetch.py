@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pyparq import forks
 from pyparq.errors import CorruptFileError
+from pyparq.io.ahead import Ahead
 from pyparq.io.source import Range, Source
 
 LOCAL_GAP = 4 << 10
@@ -23,6 +24,9 @@ JOINED = 1 << 20
 """Ranges up to this size are copied together with their end in the tail, rather than have it read twice."""
 MAX_MERGED = 32 << 20
 """Merging stops here, so that one request never holds back many readers."""
+
+NOWHERE = 1 << 63
+"""Where the tail begins before there is one: behind all files."""
 
 
 @dataclass(slots=True)
@@ -42,12 +46,13 @@ class Fetcher:
         self.gap = gap_of(source, gap)
         self.counts = IOCounts()
         self._tail = memoryview(b"")
-        self._tail_start = source.size
+        self._tail_start = NOWHERE
         self._after_fork()
         forks.watch(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
+        self._ahead: list[Ahead] = []  # those of a parent process are on their way to the parent
 
     def fork(self, gap: int | None = None) -> Fetcher:
         """A fetcher of the same source, with the tail that is known, that counts for itself; with another gap if any is
@@ -58,11 +63,24 @@ class Fetcher:
 
     def read_tail(self, length: int) -> memoryview:
         """The last ``length`` bytes (all when the file is shorter); kept, and later ranges inside are free."""
+        if self._tail_start == NOWHERE:
+            self._tail = self._read_end(length)
+            self._tail_start = self.source.size - len(self._tail)
         start = max(self.source.size - length, 0)
         if start < self._tail_start:
-            self._tail = self._request([(start, self.source.size - start)], 1)[0]
-            self._tail_start = start
+            more = self._request([(start, self._tail_start - start)], 1)[0]
+            self._tail, self._tail_start = memoryview(b"".join((more, self._tail))), start
         return self._tail[start - self._tail_start :]
+
+    def _read_end(self, length: int) -> memoryview:
+        """The first request: a remote file's size is not known before."""
+        read_end = getattr(self.source, "read_end", None)
+        if read_end is None:
+            start = max(self.source.size - length, 0)
+            return self._request([(start, self.source.size - start)], 1)[0]
+        tail: memoryview = read_end(length)
+        self._count([(0, len(tail))], 1)
+        return tail
 
     def fetch(self, ranges: Sequence[Range]) -> list[memoryview]:
         """The bytes of every range, in the order given.
@@ -78,9 +96,10 @@ class Fetcher:
         requests that a full scan makes, nor be read on the way.
         """
         missing, merged = 0, []
+        ready = self._found_ahead(groups)
         for ranges in groups:
             self._check(ranges)
-            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0]
+            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
             missing += len(absent)
             merged.append(self._before_tail(merge(absent, self.gap), absent))
         wanted = [r for part in merged for r in part]
@@ -88,7 +107,60 @@ class Fetcher:
         found = []
         for ranges, part in zip(groups, merged, strict=True):
             starts, data = [start for start, _ in part], [next(fetched) for _ in part]
-            found.append([self._view(offset, length, starts, data) for offset, length in ranges])
+            found.append([self._view(r, starts, data, ready.get(r)) for r in ranges])
+        return found
+
+    # ---- ahead of need
+
+    def begin(self, ranges: Sequence[Range]) -> Ahead:
+        """Ask for ``ranges``, as far as they are neither there nor on their way, and do not wait for them: threads make
+        the requests. :meth:`fetch` finds them until they are given to :meth:`forget`."""
+        ahead = self._planned(ranges, self.gap)
+        self._count(ahead.parts, ahead.declared)
+        ahead.begin(lambda part: self.source.read_ranges([part])[0])
+        return ahead
+
+    def hold(self, ranges: Sequence[Range], gap: int) -> Ahead:
+        """As :meth:`begin`, but wait: all of it is one step. ``gap`` instead of that of other requests, if less."""
+        ahead = self._planned(ranges, min(gap, self.gap))
+        try:
+            ahead.at_once(lambda parts: self._request(parts, ahead.declared))
+        except BaseException:
+            self.forget(ahead)
+            raise
+        return ahead
+
+    def forget(self, ahead: Ahead) -> None:
+        """Its bytes are not needed any more."""
+        ahead.give_up()
+        with self._lock:
+            self._ahead = [other for other in self._ahead if other is not ahead]
+
+    def forget_all(self) -> None:
+        """Nothing that was asked for ahead is needed any more."""
+        for ahead in self._ahead:
+            self.forget(ahead)
+
+    def _planned(self, ranges: Sequence[Range], gap: int) -> Ahead:
+        self._check(ranges)
+        ready = self._found_ahead([ranges])
+        absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
+        ahead = Ahead(self._before_tail(merge(absent, gap), absent), len(absent))
+        with self._lock:
+            self._ahead = [*self._ahead, ahead]
+        return ahead
+
+    def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[Ahead, int]]:
+        """Those that were asked for before, each with its place."""
+        known, found = self._ahead, dict[Range, tuple[Ahead, int]]()
+        if not known:
+            return found
+        for offset, length in (r for ranges in groups for r in ranges):
+            end = min(offset + length, self._tail_start)
+            for ahead in known:
+                k = ahead.place(offset, end)
+                if k is not None:
+                    found[offset, length] = ahead, k
         return found
 
     def _before_tail(self, merged: list[Range], ranges: Sequence[Range]) -> list[Range]:
@@ -108,19 +180,28 @@ class Fetcher:
                 )
 
     def _request(self, ranges: Sequence[Range], declared: int) -> list[memoryview]:
+        self._count(ranges, declared)
+        return self.source.read_ranges(ranges)
+
+    def _count(self, ranges: Sequence[Range], declared: int) -> None:
         with self._lock:
             self.counts.requests += len(ranges)
             self.counts.bytes += sum(length for _, length in ranges)
             self.counts.ranges += declared
-        return self.source.read_ranges(ranges)
 
-    def _view(self, offset: int, length: int, starts: list[int], fetched: list[memoryview]) -> memoryview:
+    def _view(
+        self, wanted: Range, starts: list[int], fetched: list[memoryview], ready: tuple[Ahead, int] | None
+    ) -> memoryview:
+        offset, length = wanted
         if length == 0:
             return memoryview(b"")
         if offset >= self._tail_start:
             return self._tail[offset - self._tail_start :][:length]
-        k = bisect_right(starts, offset) - 1
-        found = fetched[k][offset - starts[k] : offset - starts[k] + length]
+        if ready is not None:
+            found = ready[0].take(ready[1], offset, length)
+        else:
+            k = bisect_right(starts, offset) - 1
+            found = fetched[k][offset - starts[k] : offset - starts[k] + length]
         if len(found) < length:  # it goes on in the tail
             found = memoryview(b"".join((found, self._tail[: length - len(found)])))
         return found

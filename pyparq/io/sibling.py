@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.errors import EncryptionError, LimitError, ParquetError
+from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, Sink, open_sink
-from pyparq.io.source import FsspecFile, Source, open_source
+from pyparq.io.source import Source, open_source
 
 MAX_SIBLING = 64 << 20
 """Bytes of a sibling that are read; a key's material takes some 400."""

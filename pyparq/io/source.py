@@ -13,8 +13,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from copy import copy
+from contextlib import contextmanager
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -23,6 +22,7 @@ from pyparq import forks, kernels
 from pyparq.buffers import SMALLEST, pool
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.opened import check_opened
+from pyparq.io.remote import FsspecFile
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -43,9 +43,12 @@ class Source(Protocol):
     """Random access to the bytes of one file."""
 
     name: str
-    size: int
     is_local: bool
     """Requests cost microseconds, not milliseconds."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file. A remote file may have to ask for it."""
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         """The bytes of each range; :class:`CorruptFileError` where the file ends before a range does."""
@@ -258,64 +261,6 @@ def _is_plain(file: Any) -> bool:
         return type(raw) is io.FileIO and stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
     except (OSError, ValueError):  # closed
         return False
-
-
-class FsspecFile:
-    """A file on an fsspec file system: ranges of one step go out as one ``cat_ranges``.
-
-    A server that knows no ranges, or not how large the file is, sends the whole file: it is then kept, and read once.
-    """
-
-    is_local = False
-
-    def __init__(self, fs: Any, path: str, name: str) -> None:
-        self.fs = fs
-        self.path = path
-        self.name = name
-        self._closed = False
-        self._whole: BytesSource | None = None
-        self._inherited = False
-        with self._plain_errors():
-            size = fs.size(path)
-            if size is None:
-                self._whole = BytesSource(fs.cat_file(path), name)
-        self.size = int(size) if self._whole is None else self._whole.size
-        forks.watch(self)
-
-    def _after_fork(self) -> None:
-        self._inherited = True
-
-    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        if self._closed:
-            raise _closed(self.name)
-        if self._inherited:  # its connections, and the thread that serves them, are the parent's
-            self.fs, self._inherited = copy(self.fs), False
-        if self._whole is None:
-            with self._plain_errors():
-                parts = self._requested(ranges)
-            whole = next((p for p, (_, n) in zip(parts, ranges, strict=True) if len(p) == self.size > n), None)
-            if whole is None:
-                return [_exactly(p, o, n, self.name) for p, (o, n) in zip(parts, ranges, strict=True)]
-            self._whole = BytesSource(whole, self.name)
-        return self._whole.read_ranges(ranges)
-
-    def _requested(self, ranges: Sequence[Range]) -> list[Any]:
-        if len(ranges) == 1:
-            (offset, length) = ranges[0]
-            return [self.fs.cat_file(self.path, start=offset, end=offset + length)]
-        starts = [offset for offset, _ in ranges]
-        ends = [offset + length for offset, length in ranges]
-        parts: list[Any] = self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="raise")
-        for part in parts:
-            if isinstance(part, BaseException):  # older versions of fsspec give errors as results
-                raise part
-        return parts
-
-    def _plain_errors(self) -> AbstractContextManager[None]:
-        return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
-
-    def close(self) -> None:
-        self._closed = True
 
 
 def _exactly(data: Any, offset: int, length: int, name: str) -> memoryview:

@@ -151,7 +151,7 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
     if status in (404, 410):
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if status is not None:
-        reason = f"the server answers {status} {getattr(cause, 'message', '') or ''}".rstrip()
+        reason = f"the server answers {status} {_message(cause)}".rstrip()
         refused = status in (401, 403, 407)
         return OSError(errno.EACCES if refused else errno.EIO, _without_secrets(reason, path, storage_options), name)
     if isinstance(cause, FileNotFoundError):
@@ -169,6 +169,14 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
     return OSError(errno.EIO, f"{type(cause).__name__}: {text}", name)
 
 
+def _message(error: BaseException) -> str:
+    """What the server says beside the status."""
+    answer = getattr(error, "response", None)
+    if isinstance(answer, dict):  # botocore
+        return str(answer.get("Error", {}).get("Message", ""))
+    return getattr(error, "message", "") or ""
+
+
 def _number(error: BaseException) -> int | None:
     """The system's error number; that of a name which is not found is none."""
     number = getattr(error, "errno", None)
@@ -180,7 +188,8 @@ def _cause(error: BaseException) -> tuple[BaseException, int | None]:
     found: BaseException | None = error
     while found is not None:
         answer = getattr(found, "response", None)
-        for number in (getattr(found, "status", None), getattr(answer, "status_code", None)):
+        of_s3 = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
+        for number in (getattr(found, "status", None), getattr(answer, "status_code", None), of_s3):
             if isinstance(number, int) and number >= 400:
                 return found, number
         if not isinstance(found, FileNotFoundError) or found.__cause__ is None:

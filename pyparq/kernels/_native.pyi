@@ -205,6 +205,17 @@ pread_ranges: Callable[[int, Buffer, Buffer, Buffer], int] | None
 """`(fd, offsets, lengths, out)`: read ranges (int64) of an open file one after another into `out`; returns the bytes
 that came before its end, raises OSError as the system does. None where the system has no positioned reads."""
 
+read_footers: Callable[[list[bytes], int, int], list[tuple[int, int, int, bool, bytes, int, int] | None]] | None
+"""`(paths, tail, most)`: the footers of local files, each opened, read and closed; `tail` bytes are read at first, a
+footer of more than `most` bytes is not read. Of each file its size, its time in nanoseconds, its inode, whether the
+footer is encrypted, the footer as stored, and how many reads of how many bytes it took; None where anything is unusual
+(reading that file by itself tells what). None where the system has no positioned reads."""
+
+def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each serialized FileMetaData: the place in the list of the first that is the same in all but its rows and row
+    groups, and its rows. -1 and -1 where that cannot be told: it is damaged, says that the file is encrypted, has row
+    groups without rows, or states rows that are not their sum."""
+
 # --- Snappy ---
 class Arena:
     """Gives out parts of one buffer. `more(size)` gives such a buffer, of at least so many bytes."""

@@ -28,6 +28,9 @@ BLOCK = 32
 HEADER = 64
 """Bytes read for a header whose length is not known; standard ones are under 32."""
 
+UNKNOWN = 256 << 10
+"""Bytes to read of a filter whose length is not known, to spare a request for its header."""
+
 WHOLE_FROM = 64
 """From this many blocks on, or when the blocks would be a large part of it, the bitset is read whole."""
 
@@ -42,22 +45,40 @@ class Probe:
     """``False``: certainly none of them."""
 
 
-def run_probes(probes: Sequence[Probe], fetcher: Fetcher, limits: Limits) -> None:
-    """Set ``answer`` of every probe. A damaged filter is ignored with a :class:`CorruptIndexWarning`; an encrypted one
-    that fails its authentication raises :class:`EncryptionError`.
+class Probing:
+    """All probes of a stage, run together. A damaged filter is ignored with a :class:`CorruptIndexWarning`."""
 
-    Headers of unknown length take a first round of requests; then all blocks of all row groups go out together.
-    """
-    places = [_place(p, fetcher.source.size, limits) for p in probes]
-    unknown = [p for p in places if p.usable and not p.located]
-    heads = [(p.offset, min(p.head, fetcher.source.size - p.offset)) for p in unknown]
-    for place, data in zip(unknown, _fetch(fetcher, heads), strict=True):
-        place.read(place.locate, data)
-    ready = [p for p in places if p.usable]
-    ranges = [r for place in ready for r in place.ranges()]
-    parts = iter(_fetch(fetcher, ranges))
-    for place in ready:
-        place.read(place.take, [next(parts) for _ in place.ranges()])
+    def __init__(self, probes: Sequence[Probe], fetcher: Fetcher, limits: Limits) -> None:
+        self._fetcher = fetcher
+        self._places = [_place(p, fetcher.source.size, limits) for p in probes]
+
+    def ranges(self, room: Callable[[Chunk, int], int]) -> list[Range]:
+        """What :meth:`run` is going to read, as far as it is known. ``room``: bytes from a place to the next that is
+        known in the file. A filter of unknown length is read with all that may be a part of it, if that is not much."""
+        found: list[Range] = []
+        for place in self._places:
+            if place.located:
+                found += place.ranges()
+            elif place.usable:
+                found.append((place.offset, min(room(place.probe.chunk, place.offset), UNKNOWN)))
+        return found
+
+    def run(self) -> None:
+        """Set ``answer`` of every probe. Raises :class:`EncryptionError` for an encrypted filter that fails its
+        authentication.
+
+        Headers of unknown length take a first round of requests; then all blocks of all row groups go out together.
+        """
+        size = self._fetcher.source.size
+        unknown = [p for p in self._places if p.usable and not p.located]
+        heads = [(p.offset, min(p.head, size - p.offset)) for p in unknown]
+        for place, data in zip(unknown, _fetch(self._fetcher, heads), strict=True):
+            place.read(place.locate, data)
+        ready = [p for p in self._places if p.usable]
+        ranges = [r for place in ready for r in place.ranges()]
+        parts = iter(_fetch(self._fetcher, ranges))
+        for place in ready:
+            place.read(place.take, [next(parts) for _ in place.ranges()])
 
 
 def _fetch(fetcher: Fetcher, ranges: list[Range]) -> list[memoryview]:

@@ -28,9 +28,16 @@ def read_footer(fetcher: Fetcher, options: ReadOptions) -> tuple[LazyFileMetaDat
     Raises :class:`EncryptionError` for an encrypted footer without its key, one that fails its authentication or its
     signature, and for a file that is not encrypted when keys are given, unless they allow it.
     """
-    properties = _properties(options, fetcher.source)
     magic, stored = _stored(fetcher, options)
-    if magic == ENCRYPTED_MAGIC:
+    return open_footer(magic == ENCRYPTED_MAGIC, stored, fetcher.source, options)
+
+
+def open_footer(
+    encrypted: bool, stored: memoryview, source: Source, options: ReadOptions
+) -> tuple[LazyFileMetaData, FileDecryption]:
+    """As :func:`read_footer`, of a footer whose bytes are known: ``stored`` is what its length counts."""
+    properties = _properties(options, source)
+    if encrypted:
         crypto, end = deserialize(tt.FileCryptoMetaData, stored)
         file = EncryptedFile(properties, crypto.encryption_algorithm, crypto.key_metadata, plaintext_footer=False)
         return _decoded(file.open_footer(stored[end:])), file
@@ -62,9 +69,9 @@ def _properties(options: ReadOptions, source: Source) -> DecryptionProperties | 
 def _stored(fetcher: Fetcher, options: ReadOptions) -> tuple[bytes, memoryview]:
     """The magic at the end, and the bytes that the length before it counts."""
     source: Source = fetcher.source
+    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else REMOTE_TAIL))
     if source.size < 12:
         raise CorruptFileError(f"not a Parquet file: it has only {source.size} bytes")
-    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else REMOTE_TAIL))
     magic = bytes(tail[-4:])
     if magic not in (MAGIC, ENCRYPTED_MAGIC):
         raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}")

@@ -35,13 +35,30 @@ def _column_range(chunk: Chunk) -> Range:
     return chunk.raw.column_index_offset, chunk.raw.column_index_length
 
 
+def offset_index_range(chunk: Chunk, file: OpenFile) -> list[Range]:
+    """Where the OffsetIndex of a chunk lies, if it has a usable one."""
+    return [_offset_range(chunk)] if has_offset_index(chunk) and _fits([_offset_range(chunk)], file) else []
+
+
+def page_index_ranges(chunk: Chunk, file: OpenFile) -> list[Range]:
+    """Where both indexes of a chunk lie, if it has usable ones."""
+    if not has_offset_index(chunk) or not has_column_index(chunk):
+        return []
+    ranges = [_column_range(chunk), _offset_range(chunk)]
+    return ranges if _fits(ranges, file) else []
+
+
 def _inside(ranges: list[Range], chunk: Chunk, file: OpenFile) -> bool:
-    size = file.fetcher.source.size
-    for offset, length in ranges:
-        if offset < 4 or length <= 0 or offset + length > size - 8 or length > file.options.limits.max_index:
-            warn_index(chunk, CorruptFileError(f"{length} bytes at offset {offset} are outside the file"))
+    for place in ranges:
+        if not _fits([place], file):
+            warn_index(chunk, CorruptFileError(f"{place[1]} bytes at offset {place[0]} are outside the file"))
             return False
     return True
+
+
+def _fits(ranges: list[Range], file: OpenFile) -> bool:
+    end, most = file.fetcher.source.size - 8, file.options.limits.max_index
+    return all(offset >= 4 and 0 < length <= most and offset + length <= end for offset, length in ranges)
 
 
 def warn_index(chunk: Chunk, error: ParquetError) -> None:

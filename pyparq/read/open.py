@@ -18,7 +18,7 @@ from pyparq.io.source import open_source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footer import MAGIC, read_footer
-from pyparq.read.schemas import schema_of
+from pyparq.read.schemas import FileSchema, schema_of
 from pyparq.schemas.order import Order, order_of
 from pyparq.schemas.tree import Node, SchemaTree
 
@@ -87,14 +87,20 @@ class OpenFile:
     """An open file: where bytes come from (``fetcher``), what they mean (``footer``, ``tree``)."""
 
     def __init__(
-        self, fetcher: Fetcher, footer: LazyFileMetaData, decryption: FileDecryption, options: ReadOptions
+        self,
+        fetcher: Fetcher,
+        footer: LazyFileMetaData,
+        decryption: FileDecryption,
+        options: ReadOptions,
+        shared: FileSchema | None = None,
     ) -> None:
+        """``shared``: what the schema means, where that is known."""
         self.fetcher = fetcher
         self.footer = footer
         self.decryption = decryption
         self.options = options
         self._closed = [False]  # one for all forks
-        shared = schema_of(footer, options)
+        shared = schema_of(footer, options) if shared is None else shared
         self.tree: SchemaTree = shared.tree
         self.key_values = dict(shared.key_values)
         """Key-value metadata of the file."""

@@ -164,25 +164,7 @@ class ScanPlan:
         results are requested. Raises :class:`DataError` if there are no results, or if their columns differ in name or
         type.
         """
-        schema, batches, left = None, list[Batch](), self.limit
-        for result in results:
-            table = result if isinstance(result, Table) else _as_table(result)
-            if left is not None:
-                table = table.slice(0, left)
-                left -= table.num_rows
-            schema = table.schema if schema is None else schema
-            if schema.names != table.schema.names:
-                raise DataError(f"a part has the columns {table.schema.names}, but the first part has {schema.names}")
-            batches += (Batch(list(b.columns), b.num_rows) for b in table.batches)
-            if left == 0:
-                break
-        if schema is None:
-            raise DataError("there are no results to join: a plan has at least one part")
-        schema, batches = widen_columns(schema, batches)
-        for field, found in ((f, b.columns[k].type) for b in batches for k, f in enumerate(schema.fields)):
-            if found != field.type:
-                raise DataError(f"the parts have different types: {field.type} and {found}", column=field.name)
-        return Table(schema, batches)
+        return join_results(results, self.limit)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _plan, (PLAN_VERSION, self.header, self.row_groups)
@@ -205,6 +187,29 @@ def plan_options(options: ReadOptions) -> ReadOptions:
     return replace(options, decryption=None, limits=DEFAULT_LIMITS, use_threads=True)
 
 
+def join_results(results: Iterable[Any], limit: int | None) -> Table:
+    """The rows of ``results`` in one table, at most ``limit`` of them: see :meth:`ScanPlan.join`."""
+    schema, batches, left = None, list[Batch](), limit
+    for result in results:
+        table = result if isinstance(result, Table) else _as_table(result)
+        if left is not None:
+            table = table.slice(0, left)
+            left -= table.num_rows
+        schema = table.schema if schema is None else schema
+        if schema.names != table.schema.names:
+            raise DataError(f"a part has the columns {table.schema.names}, but the first part has {schema.names}")
+        batches += (Batch(list(b.columns), b.num_rows) for b in table.batches)
+        if left == 0:
+            break
+    if schema is None:
+        raise DataError("there are no results to join: a plan has at least one part")
+    schema, batches = widen_columns(schema, batches)
+    for field, found in ((f, b.columns[k].type) for b in batches for k, f in enumerate(schema.fields)):
+        if found != field.type:
+            raise DataError(f"the parts have different types: {field.type} and {found}", column=field.name)
+    return Table(schema, batches)
+
+
 def _as_table(result: Any) -> Table:
     schema, batches = batches_from_arrow(result)
     return Table(schema, list(batches))
@@ -213,21 +218,22 @@ def _as_table(result: Any) -> Table:
 # ---- pickles: plain values under a version, which is looked at first ------------------------------------------------
 
 
-def _check_version(version: Any) -> None:
-    if version != PLAN_VERSION:
+def check_version(version: Any, ours: int = PLAN_VERSION) -> None:
+    """Raises :class:`PlanError` for a plan in the form of another version."""
+    if version != ours:
         raise PlanError(
-            f"another version of pyparq pickled this plan (plan version {version}, this pyparq reads version "
-            f"{PLAN_VERSION}): make the plan again"
+            f"another version of pyparq pickled this plan (plan version {version}, this pyparq reads version {ours}): "
+            "make the plan again"
         )
 
 
 def _plan(version: Any, header: PlanHeader, row_groups: tuple[RowGroupPlan, ...]) -> ScanPlan:
-    _check_version(version)
+    check_version(version)
     return ScanPlan(header, row_groups)
 
 
 def _header(version: Any, state: tuple[Any, ...]) -> PlanHeader:
-    _check_version(version)
+    check_version(version)
     source, columns, filters, options, limit, made_for = state
     question = None if filters is None else pickle.loads(filters)
     return PlanHeader(source, columns, question, ReadOptions.make(options), limit, FileState(*made_for))
@@ -244,7 +250,7 @@ def _read(row_group: int, state: tuple[Any, ...]) -> ColumnRead:
 
 
 def _row_group(version: Any, row_group: int, num_rows: int, sets: list[Any], reads: list[Any]) -> RowGroupPlan:
-    _check_version(version)
+    check_version(version)
     maybe, sure, within = (None if packed is None else unpack_ranges(packed, num_rows) for packed in sets)
     assert maybe is not None
     assert sure is not None

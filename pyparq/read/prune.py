@@ -7,13 +7,14 @@ A stage only asks for what can still change the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
-from pyparq.errors import CorruptFileError
+from pyparq.errors import CorruptFileError, ParquetError
 from pyparq.filters.bloom import probe_hashes
 from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.dictionary import evaluate_dictionary
@@ -23,16 +24,21 @@ from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks
+from pyparq.io.source import Range
 from pyparq.read.account import Account
-from pyparq.read.bloom_probe import Probe, run_probes
+from pyparq.read.bloom_probe import Probe, Probing
 from pyparq.read.decode import decode_dictionary
-from pyparq.read.indexes import read_page_indexes
+from pyparq.read.indexes import offset_index_range, page_index_ranges, read_locations, read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
-from pyparq.read.page_reads import ColumnRead
+from pyparq.read.page_reads import ColumnRead, plan_column
 from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.selectivity import USELESS, kept_share
+from pyparq.read.together import hold, pays
 from pyparq.schemas.tree import Node
 from pyparq.schemas.values import Values
+
+MOST_CHUNKS = 1000
+"""Column chunks whose page locations are asked for before it is known that they are needed."""
 
 
 @dataclass(slots=True)
@@ -48,10 +54,20 @@ class Selection:
     """Page locations by leaf column; ``None`` where there is no usable OffsetIndex."""
     planned: Mapping[int, ColumnRead] | None = None
     """What a plan says to read, by leaf column: no index is asked then."""
+    narrows: bool = False
+    """Whether few of the rows are expected to match, so that page locations are likely to be needed."""
 
     @property
     def num_rows(self) -> int:
         return self.maybe.num_rows
+
+
+@dataclass(slots=True)
+class Probes:
+    """The Bloom filters to ask, each for a test of a row group."""
+
+    asked: list[tuple[Test, Selection, Probe]]
+    all: Probing
 
 
 @dataclass(slots=True)
@@ -81,9 +97,10 @@ class Pruner:
         row_groups: Sequence[int],
         within: Mapping[int, RowRanges] | None = None,
         account: Account | None = None,
+        outputs: Sequence[Node] = (),
     ) -> None:
         """``within``: the rows of a row group that are asked for at all, where these are not all. ``account``
-        counts the dictionaries that are decoded."""
+        counts the dictionaries that are decoded. ``outputs``: columns that will be read of the rows that are left."""
         self.file = file
         self.options = file.options
         self._account = Account(file.options.limits) if account is None else account
@@ -97,6 +114,10 @@ class Pruner:
         self._asked: set[tuple[int, int]] = set()
         self.dictionaries_decoded = 0
         self._within = within or {}
+        self._outputs = outputs
+        self._probes: Probes | None = None
+        self._not_reported = 0, 0
+        """Requests and bytes that belong to the stages to come."""
         for row_group in row_groups:
             rows = RowRanges.all(file.num_rows_of(row_group))
             none = RowRanges.none(rows.num_rows)
@@ -113,15 +134,63 @@ class Pruner:
         options = self.options
         if options.use_statistics:
             self._stage("statistics", self._by_statistics)
-        if options.use_bloom_filters:
-            self._stage("bloom filter", self._by_bloom)
-        if options.use_dictionaries:
-            self._stage("dictionary", lambda: self._by_dictionary(before_index=True))
-        if options.use_page_index:
-            self._stage("column index", self._by_column_index)
+        with self._asked_together():
+            if options.use_bloom_filters:
+                self._stage("bloom filter", self._by_bloom)
+            if options.use_dictionaries:
+                self._stage("dictionary", lambda: self._by_dictionary(before_index=True))
+            if options.use_page_index:
+                self._stage("column index", self._by_column_index)
         if options.use_dictionaries:
             self._stage("dictionary", lambda: self._by_dictionary(before_index=False))
         return self.selections
+
+    @contextmanager
+    def _asked_together(self) -> Iterator[None]:
+        """Within it, stages find most of what they ask for in the answers of one step, where requests take long."""
+        if not pays(self.file.fetcher):
+            yield
+            return
+        counts = self.file.fetcher.counts
+        requests, size = counts.requests, counts.bytes
+        output_chunks = self._note_narrowing()
+        ahead = hold(self.file.fetcher, self._kinds_of_ranges(output_chunks))
+        self._not_reported = counts.requests - requests, counts.bytes - size
+        try:
+            yield
+            self._locate(output_chunks)
+        finally:
+            self.file.fetcher.forget(ahead)
+
+    def _note_narrowing(self) -> list[Chunk]:
+        """Mark the row groups that few rows are expected of; the chunks that will be read of these, if not many."""
+        narrowed = {selection.row_group for _, selection, _ in self._open_questions()}
+        for selection in self.selections:
+            selection.narrows = selection.row_group in narrowed
+        if not self.options.use_page_index or len(narrowed) * len(self._outputs) > MOST_CHUNKS:
+            return []
+        return chunks_to_locate(self.file, [s for s in self.selections if s.narrows], self._outputs)
+
+    def _kinds_of_ranges(self, output_chunks: Sequence[Chunk]) -> Iterator[list[Range]]:
+        """What the stages are going to ask for, the most useful first."""
+        chunks = [chunk for _, _, chunk in self._open_questions()]
+        if self.options.use_page_index:
+            yield list(dict.fromkeys(r for chunk in chunks for r in page_index_ranges(chunk, self.file)))
+        if self.options.use_bloom_filters:
+            self._probes = self._bloom_probes()
+            yield self._probes.all.ranges(lambda chunk, place: self.file.room_at(chunk.row_group, place))
+        yield [r for chunk in output_chunks for r in offset_index_range(chunk, self.file)]
+        if self.options.use_dictionaries:
+            asked = self._dictionary_questions(before_index=True)
+            yield list(dict.fromkeys((chunk.start, dictionary_size(chunk)) for _, _, chunk in asked))
+
+    def _locate(self, chunks: Sequence[Chunk]) -> None:
+        """Keep the page locations of the chunks whose row groups are left: a part of each is likely to be read."""
+        parts = {s.row_group: s for s in self.selections}
+        wanted = [c for c in chunks if c.row_group in parts and c.node.column not in parts[c.row_group].locations]
+        found = read_locations(self.file, wanted)
+        for chunk in wanted:
+            parts[chunk.row_group].locations[chunk.node.column] = found.get((chunk.row_group, chunk.node.column))
 
     def _constant(self, value: bool) -> list[Selection]:
         for selection in self.selections:
@@ -146,10 +215,11 @@ class Pruner:
         pages = self._page_counts(asked) if name == "column index" else (0, 0)
         if self._asked:
             rows_left = sum(s.maybe.count for s in self.selections)
+            early, self._not_reported = self._not_reported, (0, 0)
             self.reports.append(
                 StageReport(
                     name, len(self._asked), groups, len(self.selections), rows, rows_left,
-                    *pages, counts.requests - requests, counts.bytes - size,
+                    *pages, counts.requests - requests + early[0], counts.bytes - size + early[1],
                 )
             )  # fmt: skip
 
@@ -232,7 +302,7 @@ class Pruner:
         order = self.file.column_order(node)
         return bounds_of_chunks(node.type, [c.meta for c in chunks], order, self.file.created_by)
 
-    def _by_bloom(self) -> None:
+    def _bloom_probes(self) -> Probes:
         asked: list[tuple[Test, Selection, Probe]] = []
         hashes_of: dict[Test, list[list[int]] | None] = {}
         for test, selection, chunk in self._open_questions():
@@ -243,13 +313,17 @@ class Pruner:
             hashes = hashes_of[test]
             if hashes is not None:
                 asked.append((test, selection, Probe(chunk, hashes)))
-        self._note([probe.chunk for _, _, probe in asked])
-        run_probes([probe for _, _, probe in asked], self.file.fetcher, self.options.limits)
-        for test, selection, probe in asked:
+        return Probes(asked, Probing([probe for _, _, probe in asked], self.file.fetcher, self.options.limits))
+
+    def _by_bloom(self) -> None:
+        probes = self._probes or self._bloom_probes()
+        self._note([probe.chunk for _, _, probe in probes.asked])
+        probes.all.run()
+        for test, selection, probe in probes.asked:
             if not probe.answer:
                 self._drop(test, selection)
 
-    def _by_dictionary(self, before_index: bool) -> None:
+    def _dictionary_questions(self, before_index: bool) -> list[tuple[Test, Selection, Chunk]]:
         asked = []
         for test, selection, chunk in self._open_questions():
             size = dictionary_size(chunk)
@@ -262,12 +336,31 @@ class Pruner:
             elif (test.node.column in selection.dictionaries) or chunk.size < 2 * size:
                 continue  # asked already, or nearly the whole chunk
             asked.append((test, selection, chunk))
+        return asked
+
+    def _by_dictionary(self, before_index: bool) -> None:
+        asked = self._dictionary_questions(before_index)
         self._note([chunk for _, _, chunk in asked])
+        if asked and not before_index and pays(self.file.fetcher):
+            # Held for as long as the scan runs: the pages are read next, unless the dictionaries rule them out.
+            dictionaries = list(dict.fromkeys((chunk.start, dictionary_size(chunk)) for _, _, chunk in asked))
+            hold(self.file.fetcher, [dictionaries, self._filter_pages([selection for _, selection, _ in asked])])
         self._read_dictionaries([(selection, chunk) for _, selection, chunk in asked])
         for test, selection, chunk in asked:
             values = selection.dictionaries.get(chunk.node.column)
             if values is not None and not evaluate_dictionary(test, values, test.leaf):
                 self._drop(test, selection)
+
+    def _filter_pages(self, selections: Sequence[Selection]) -> list[Range]:
+        """The pages of the predicate's columns in the rows that are left, where the pages are known."""
+        found: list[Range] = []
+        for selection in {s.row_group: s for s in selections}.values():
+            for column in sorted(self.predicate.columns()):
+                locations = selection.locations.get(column)
+                if locations is not None:
+                    chunk = self.file.chunk(selection.row_group, self.file.tree.leaves[column])
+                    found += plan_column(chunk, selection.maybe, locations)[0].ranges
+        return found
 
     def _read_dictionaries(self, asked: Sequence[tuple[Selection, Chunk]]) -> None:
         """Each dictionary once, however many tests ask for it."""
@@ -310,6 +403,17 @@ class Pruner:
             self._maybe[key] &= RowRanges.from_pages(first_rows, np.flatnonzero(some), selection.num_rows)
             if every.any():
                 self._sure[key] |= RowRanges.from_pages(first_rows, np.flatnonzero(every), selection.num_rows)
+
+
+def chunks_to_locate(file: OpenFile, selections: Sequence[Selection], nodes: Sequence[Node]) -> list[Chunk]:
+    """The chunks of leaves whose page locations are not known. One that cannot be read may not have to be."""
+    found: list[Chunk] = []
+    for selection in selections:
+        for node in nodes:
+            if selection.planned is None and node.column not in selection.locations:
+                with suppress(ParquetError):
+                    found.append(file.chunk(selection.row_group, node))
+    return found
 
 
 def is_fully_dictionary(meta: object) -> bool:

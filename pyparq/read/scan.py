@@ -20,6 +20,7 @@ from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
+from pyparq.io.ahead import Ahead
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
 from pyparq.read.assemble import assemble
@@ -27,15 +28,17 @@ from pyparq.read.columns import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
 from pyparq.read.fields import Output
 from pyparq.read.fit import Stream, restore_batches
+from pyparq.read.indexes import offset_index_range
 from pyparq.read.leaf import DecodedLeaf, slot_level
 from pyparq.read.open import OpenFile
 from pyparq.read.page_reads import with_pages
 from pyparq.read.plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
 from pyparq.read.plan_check import check_reads, check_row_groups, check_state
 from pyparq.read.project import project
-from pyparq.read.prune import Pruner, Selection, StageReport
+from pyparq.read.prune import MOST_CHUNKS, Pruner, Selection, StageReport, chunks_to_locate
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
 from pyparq.read.stream import ScanStream
+from pyparq.read.together import pays
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 from pyparq.threads import map_tasks
@@ -136,11 +139,12 @@ class Scan:
     def _all_batches(self) -> list[Batch]:
         selections = self._prune()
         self.reader.account.restart()
-        if self.limit is None or isinstance(self.predicate, Constant):
-            batches = [b for b in self._run(selections) if b.num_rows]
-        else:
-            batches = [b for part, _, _ in self._by_row_group(all_stay=True) for b in part]
-        return batches
+        if self.limit is not None and not isinstance(self.predicate, Constant):
+            return [b for part, _, _ in self._by_row_group(all_stay=True) for b in part]
+        try:
+            return [b for b in self._run(selections) if b.num_rows]
+        finally:
+            self.file.fetcher.forget_all()
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
@@ -184,20 +188,24 @@ class Scan:
         left, alive, seen = self.limit, 0, 0
         selections = self._prune()
         total = max(sum(selection.maybe.count for selection in selections), 1)
-        for selection in selections:
-            if left == 0:
-                return
-            self.reader.account.restart(alive)
-            # What pruning read is used again; what decoding this row group adds goes with it.
-            fresh = replace(selection, dictionaries=dict(selection.dictionaries), locations=dict(selection.locations))
-            batches = self._run([fresh], limit=left)
-            if left is not None:
-                left -= sum(batch.num_rows for batch in batches)
-            if all_stay:
-                alive += sum(bytes_held(column) for batch in batches for column in batch.columns)
-            begin, seen = seen / total, seen + selection.maybe.count
-            yield batches, begin, seen / total
-            del batches
+        try:
+            for selection in selections:
+                if left == 0:
+                    return
+                self.reader.account.restart(alive)
+                # What pruning read is used again; what decoding this row group adds goes with it.
+                dictionaries, locations = dict(selection.dictionaries), dict(selection.locations)
+                fresh = replace(selection, dictionaries=dictionaries, locations=locations)
+                batches = self._run([fresh], limit=left)
+                if left is not None:
+                    left -= sum(batch.num_rows for batch in batches)
+                if all_stay:
+                    alive += sum(bytes_held(column) for batch in batches for column in batch.columns)
+                begin, seen = seen / total, seen + selection.maybe.count
+                yield batches, begin, seen / total
+                del batches
+        finally:
+            self.file.fetcher.forget_all()
 
     def __arrow_c_schema__(self) -> object:
         return ScanStream(self._again()).get_schema()
@@ -227,15 +235,19 @@ class Scan:
 
     def count(self) -> int:
         """Number of rows that match. Reads no column where the indexes alone give the answer."""
+        selections = self._prune()
         if isinstance(self.predicate, Constant):
-            return sum(s.maybe.count for s in self._prune())
+            return sum(s.maybe.count for s in selections)
         total = 0
-        for selection in self._prune():
-            wanted = None if self.limit is None else self.limit - total
-            if wanted == 0:
-                break
-            self.reader.account.restart()
-            total += sum(b.num_rows for b in self._run([selection], outputs=[], limit=wanted))
+        try:
+            for selection in selections:
+                wanted = None if self.limit is None else self.limit - total
+                if wanted == 0:
+                    break
+                self.reader.account.restart()
+                total += sum(b.num_rows for b in self._run([selection], outputs=[], limit=wanted))
+        finally:
+            self.file.fetcher.forget_all()
         return total
 
     def plan(self) -> ScanPlan:
@@ -246,6 +258,7 @@ class Scan:
             # Filtering may narrow what is read whole as yet: that takes its pages.
             self.reader.locate([w for first, rest in parts for w in first + rest if first or not w.rows.is_all])
             groups = [self._plan_row_group(s, *part) for s, part in zip(self._prune(), parts, strict=True)]
+        self.file.fetcher.forget_all()
         file = self.file
         header = PlanHeader(
             file.name, self.columns, self.filters, plan_options(file.options), self.limit, file.identity
@@ -308,7 +321,8 @@ class Scan:
     def _prune(self) -> list[Selection]:
         if self._selections is None:
             with self._reading():
-                pruner = Pruner(self.file, self.predicate, self.row_groups, self._within, self.reader.account)
+                leaves = [leaf for output in self.outputs for leaf in output.leaves]
+                pruner = Pruner(self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves)
                 self._selections = pruner.run()
                 self.reader.account.keep()
                 self.reports = pruner.reports
@@ -380,6 +394,7 @@ class Scan:
 
     def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
         first = [w for s in selections for w in self._filter_columns(s)]
+        beside = self._locate_beside(selections, first, outputs) if first and pays(self.file.fetcher) else None
         decoded = _by_place(first, self.reader.read(first))
         kept = [self._survivors(s, decoded) for s in selections]
         if limit is not None:
@@ -393,12 +408,24 @@ class Scan:
             if (s.row_group, leaf.column) not in decoded
         ]
         decoded |= _by_place(rest, self.reader.read(rest))
+        if beside is not None:
+            self.file.fetcher.forget(beside)
         parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
         places = [(output, s, rows) for s, rows in parts for output in outputs]
         columns = iter(
             map_tasks(lambda place: self._assemble(*place, decoded), places, self._assembles_on_threads(kept))
         )
         return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
+
+    def _locate_beside(self, selections: list[Selection], first: list[Wanted], outputs: list[Output]) -> Ahead | None:
+        """Ask for the page locations of the other columns while the filter columns are read."""
+        read = {w.node.column for w in first}
+        nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
+        narrowed = [s for s in selections if s.narrows]
+        if not self.file.options.use_page_index or not 0 < len(nodes) * len(narrowed) <= MOST_CHUNKS:
+            return None
+        chunks = chunks_to_locate(self.file, narrowed, nodes)
+        return self.file.fetcher.begin([r for chunk in chunks for r in offset_index_range(chunk, self.file)])
 
     def _assembles_on_threads(self, kept: Sequence[RowRanges]) -> bool:
         """Flat columns are only handed on; what makes lists and structs of levels is worth it from some size on."""

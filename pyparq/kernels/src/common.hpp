@@ -349,6 +349,7 @@ void bind_fixed(nb::module_& m);
 void bind_binary(nb::module_& m);
 void bind_gather_short(nb::module_& m);
 void bind_dictionary(nb::module_& m);
+void bind_many_files(nb::module_& m);
 void bind_minmax(nb::module_& m);
 void bind_hash(nb::module_& m);
 void bind_delta(nb::module_& m);

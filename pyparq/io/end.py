@@ -1,0 +1,130 @@
+"""The end of a remote file and its size at once.
+
+A Parquet file is read from its end, and where the end lies is not known before the size is. Servers answer a range
+request for the last bytes (``Range: bytes=-N``, RFC 9110 section 14.1.2) with these bytes and, in ``Content-Range``,
+with the size. fsspec hands out the bytes alone, so the two file systems whose answers can be seen are asked directly.
+Others that run requests concurrently are asked for both at the same time. That is two requests, but one wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.io.systems import is_concurrent, loops, within
+from pyparq.threads import map_requests
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What a server said about the end of a file."""
+
+    data: Any
+    """The last bytes, ``None`` where it did not give them."""
+    size: int
+    """Of the file."""
+    whole: bool = False
+    """``data`` is the whole file: the server knows no ranges."""
+
+
+def read_end(fs: Any, path: str, length: int) -> End | None:
+    """The last ``length`` bytes of a file (all of a shorter one) and its size; ``None`` where the file system has no
+    way to ask for both at once, or the server did not answer as it should: then ask for one after the other.
+
+    Raises what the file system raises where the file is not there, or access to it is refused.
+    """
+    if not is_concurrent(fs):
+        return _on_threads(fs, path, length) if loops(fs) and _has_own_reads(fs) else None
+    from fsspec.asyn import sync
+
+    ask: Callable[[Any, str, int], Awaitable[End | None]]
+    if hasattr(fs, "_call_s3") and hasattr(fs, "split_path"):
+        ask = _from_s3
+    elif hasattr(fs, "set_session") and hasattr(fs, "encode_url"):
+        ask = _from_http
+    else:
+        ask = _from_any
+    found: End | None = sync(fs.loop, ask, fs, path, length)
+    return found
+
+
+async def _from_s3(fs: Any, path: str, length: int) -> End | None:
+    bucket, key, version = fs.split_path(path)
+    which = {"Bucket": bucket, "Key": key} | ({"VersionId": version} if version else {})
+    try:
+        answer = await fs._call_s3("get_object", **which, Range=f"bytes=-{length}")
+        async with answer["Body"] as body:
+            data = await body.read()
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception:  # an empty object has no last bytes; a connection may break, and the next way tries again
+        return None
+    return _end(data, answer.get("ContentRange"))
+
+
+async def _from_http(fs: Any, url: str, length: int) -> End | None:
+    options = dict(fs.kwargs)
+    options["headers"] = {**options.get("headers", {}), "Range": f"bytes=-{length}"}
+    session = await fs.set_session()
+    try:
+        async with session.get(fs.encode_url(url), **options) as answer:
+            if answer.status == 206:
+                return _end(await answer.read(), answer.headers.get("Content-Range"))
+            if answer.status != 200:
+                return None
+            size = answer.headers.get("Content-Length", "")
+            if "bytes" in answer.headers.get("Accept-Ranges", ""):  # it knows ranges, but not this kind
+                return End(None, int(size)) if size.isdigit() and "Content-Encoding" not in answer.headers else None
+            data = await answer.read()
+            return End(data, len(data), whole=True)
+    except Exception:  # the next way tries again, and says what is wrong
+        return None
+
+
+async def _from_any(fs: Any, path: str, length: int) -> End | None:
+    asked = fs._info(path), fs._cat_file(path, start=-length)
+    info, data = list[Any](await asyncio.gather(*asked, return_exceptions=True))
+    if isinstance(info, BaseException):
+        raise info
+    return _both(info.get("size"), data, length)
+
+
+def _has_own_reads(fs: Any) -> bool:
+    """fsspec's own ``cat_file`` opens the file, which asks for the size by itself."""
+    from fsspec.spec import AbstractFileSystem
+
+    return getattr(within(fs).cat_file, "__func__", None) is not AbstractFileSystem.cat_file
+
+
+def _on_threads(fs: Any, path: str, length: int) -> End | None:
+    def last_bytes() -> Any:
+        try:
+            return fs.cat_file(path, start=-length)
+        except Exception as error:  # of a file that is not there, say: its size is asked for too
+            return error
+
+    size, data = map_requests(lambda ask: ask(), [lambda: fs.size(path), last_bytes])
+    return _both(size, data, length)
+
+
+def _both(size: int | None, data: Any, length: int) -> End | None:
+    if size is None:
+        return None
+    size = int(size)
+    if isinstance(data, BaseException) or len(data) not in (min(length, size), size):
+        return End(None, size)
+    return End(data[-length:], size)
+
+
+def _end(data: bytes, content_range: str | None) -> End | None:
+    """``None`` unless the answer places its bytes at the end of the file."""
+    found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", content_range or "")
+    if found is None:
+        return None
+    first, last, size = map(int, found.groups())
+    if last != size - 1 or last - first + 1 != len(data):
+        return None
+    return End(data, size)

@@ -1,0 +1,142 @@
+"""Files behind URLs, on file systems of fsspec."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from pyparq import forks
+from pyparq.errors import CorruptFileError, OptionError
+from pyparq.io.end import read_end
+from pyparq.io.systems import loops, shares_one_reader
+from pyparq.io.url import plain_errors
+from pyparq.threads import map_requests
+
+if TYPE_CHECKING:
+    from pyparq.io.source import Range
+
+_one_at_a_time = threading.Lock()
+"""Held while a file system is read that allows one reader."""
+
+
+@forks.in_child
+def _new_lock() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
+
+
+class FsspecFile:
+    """A file on an fsspec file system: ranges of one step go out together.
+
+    Making one asks nothing of the server. The first request, :meth:`read_end`, also tells the size where the file
+    system can do both at once. A server that knows no ranges, or not how large the file is, sends the whole file: it is
+    then kept, and read once.
+    """
+
+    is_local = False
+
+    def __init__(self, fs: Any, path: str, name: str) -> None:
+        self.fs = fs
+        self.path = path
+        self.name = name
+        self._size: int | None = None
+        self._closed = False
+        self._whole: memoryview | None = None
+        self._inherited = False
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        self._inherited = True
+
+    @property
+    def size(self) -> int:
+        """Bytes. Asks the server, unless it has said so before."""
+        if self._size is None:
+            self._check_usable()
+            with self._plain_errors():
+                with self._alone():
+                    size = self.fs.size(self.path)
+                if size is None:
+                    self._keep(self.fs.cat_file(self.path))
+                else:
+                    self._size = int(size)
+        assert self._size is not None
+        return self._size
+
+    def read_end(self, length: int) -> memoryview:
+        """The last ``length`` bytes, all of a shorter file; and the size with them, where that is one request."""
+        self._check_usable()
+        if self._size is None:
+            with self._plain_errors():
+                end = read_end(self.fs, self.path, length)
+            if end is not None:
+                self._size = end.size
+                if end.whole:
+                    self._keep(end.data)
+                elif end.data is not None:
+                    return memoryview(end.data)
+        start = max(self.size - length, 0)
+        if start == self.size:
+            return memoryview(b"")
+        return self.read_ranges([(start, self.size - start)])[0]
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        self._check_usable()
+        if self._whole is None:
+            with self._plain_errors():
+                parts = self._requested(ranges)
+            sizes = [n for _, n in ranges]
+            whole = next((p for p, n in zip(parts, sizes, strict=True) if len(p) > n and len(p) == self.size), None)
+            if whole is None:
+                return [_exactly(p, o, n, self.name) for p, (o, n) in zip(parts, ranges, strict=True)]
+            self._keep(whole)
+        assert self._whole is not None
+        return [_exactly(self._whole[o : o + n], o, n, self.name) for o, n in ranges]
+
+    def _keep(self, whole: Any) -> None:
+        self._whole = memoryview(whole)
+        self._size = len(self._whole)
+
+    def _requested(self, ranges: Sequence[Range]) -> list[Any]:
+        if len(ranges) > 1 and loops(self.fs):
+            return map_requests(self._cat, ranges)
+        if len(ranges) == 1 or shares_one_reader(self.fs):
+            return [self._cat(r) for r in ranges]
+        starts = [offset for offset, _ in ranges]
+        ends = [offset + length for offset, length in ranges]
+        parts: list[Any] = self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="raise")
+        for part in parts:
+            if isinstance(part, BaseException):  # older versions of fsspec give errors as results
+                raise part
+        return parts
+
+    def _cat(self, part: Range) -> Any:
+        offset, length = part
+        with self._alone():
+            return self.fs.cat_file(self.path, start=offset, end=offset + length)
+
+    def _alone(self) -> AbstractContextManager[Any]:
+        """With no other thread, where the file system needs that."""
+        return _one_at_a_time if shares_one_reader(self.fs) else nullcontext()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise OptionError("the file is closed", file=self.name)
+        if self._inherited:  # its connections, and the thread that serves them, are the parent's
+            self.fs, self._inherited = copy(self.fs), False
+
+    def _plain_errors(self) -> AbstractContextManager[None]:
+        return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
+
+    def close(self) -> None:
+        self._closed = True
+        self._whole = None
+
+
+def _exactly(data: Any, offset: int, length: int, name: str) -> memoryview:
+    if len(data) != length:
+        raise CorruptFileError(f"the file ends within the range of {length} bytes at offset {offset}", file=name)
+    return memoryview(data)

@@ -1,0 +1,253 @@
+// The ends of many local files, read in one call each for some dozens of them: a file is opened, looked at, read and
+// closed without the interpreter. And what many footers have in common, told without decoding each.
+#include "thrift_wire.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <unordered_map>
+
+#if defined(__unix__) || defined(__APPLE__)
+#define PYPARQ_PREAD 1
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace pyparq {
+namespace {
+
+// The bytes objects of a Python list, looked at without the GIL while the list is held.
+struct BytesList {
+    std::vector<std::string_view> items;
+    explicit BytesList(const nb::list& list) {
+        items.reserve(nb::len(list));
+        for (nb::handle item : list) {
+            if (!PyBytes_Check(item.ptr())) fail("a list of bytes was expected");
+            char* data;
+            Py_ssize_t size;
+            if (PyBytes_AsStringAndSize(item.ptr(), &data, &size) != 0) throw nb::python_error();
+            items.emplace_back(data, static_cast<size_t>(size));
+        }
+    }
+};
+
+#ifdef PYPARQ_PREAD
+
+constexpr uint32_t kPlain = 0x31524150, kEncrypted = 0x45524150;  // PAR1, PARE
+constexpr size_t kTrailer = 8;
+
+struct End {
+    int64_t size = -1, mtime_ns = 0, inode = 0, requests = 0, bytes = 0;
+    bool encrypted = false, good = false;
+    std::string footer;
+};
+
+// Closes on every way out.
+struct Descriptor {
+    int number;
+    explicit Descriptor(const char* path) {
+        do {
+            number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        } while (number < 0 && errno == EINTR);
+    }
+    ~Descriptor() {
+        if (number >= 0) close(number);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+};
+
+bool read_exactly(int fd, char* out, size_t size, int64_t at) {
+    while (size > 0) {
+        const ssize_t got = pread(fd, out, size, static_cast<off_t>(at));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        out += got, size -= static_cast<size_t>(got), at += got;
+    }
+    return true;
+}
+
+void read_end(const char* path, size_t tail, size_t most, std::string& room, End& out) {
+    const Descriptor file(path);
+    struct stat status;
+    if (file.number < 0 || fstat(file.number, &status) != 0 || !S_ISREG(status.st_mode)) return;
+    out.size = status.st_size, out.inode = static_cast<int64_t>(status.st_ino);
+#ifdef __APPLE__
+    out.mtime_ns = int64_t{status.st_mtimespec.tv_sec} * 1000000000 + status.st_mtimespec.tv_nsec;
+#else
+    out.mtime_ns = int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
+#endif
+    const auto size = static_cast<size_t>(status.st_size);
+    if (size < 12) return;
+    size_t have = std::min(tail, size);
+    if (!read_exactly(file.number, room.data(), have, status.st_size - static_cast<int64_t>(have))) return;
+    out.requests = 1, out.bytes = static_cast<int64_t>(have);
+    const auto magic = load<uint32_t>(room.data() + have - 4);
+    const size_t footer = load<uint32_t>(room.data() + have - 8);
+    if ((magic != kPlain && magic != kEncrypted) || footer == 0 || footer > size - 12 || footer > most) return;
+    out.encrypted = magic == kEncrypted;
+    if (footer + kTrailer <= have) {
+        out.footer.assign(room, have - kTrailer - footer, footer);
+    } else {
+        out.footer.resize(footer);
+        if (!read_exactly(file.number, out.footer.data(), footer, status.st_size - static_cast<int64_t>(footer + kTrailer)))
+            return;
+        out.requests = 2, out.bytes += static_cast<int64_t>(footer + kTrailer);
+    }
+    out.good = true;
+}
+
+nb::list read_footers(const nb::list& paths, size_t tail, size_t most) {
+    if (tail < kTrailer || tail > size_t{1} << 30) fail("a tail of " + str(uint64_t{tail}) + " bytes");
+    const BytesList given(paths);
+    std::vector<End> ends(given.items.size());
+    {
+        NoGil nogil(size_t{1} << 20);
+        std::string room(tail, '\0');
+        for (size_t k = 0; k < ends.size(); ++k) {
+            // Bytes objects end in a NUL of their own; a path with one inside is nobody's.
+            if (given.items[k].find('\0') == std::string_view::npos)
+                read_end(given.items[k].data(), tail, most, room, ends[k]);
+        }
+    }
+    nb::list found;
+    for (const End& end : ends) {
+        if (!end.good) {
+            found.append(nb::none());
+            continue;
+        }
+        found.append(nb::make_tuple(end.size, end.mtime_ns, end.inode, end.encrypted,
+                                    nb::bytes(end.footer.data(), end.footer.size()), end.requests, end.bytes));
+    }
+    return found;
+}
+
+#endif
+
+// ---- what footers have in common ------------------------------------------------------------------------
+
+constexpr int32_t kNumRows = 3, kRowGroups = 4, kEncryption = 8, kGroupRows = 3, kGroupColumns = 1;
+
+// A FileMetaData without what differs from file to file of a dataset: its rows and its row groups.
+struct Frame {
+    size_t cut[2][2] = {{0, 0}, {0, 0}};  // [start, end) of num_rows and of the list of row groups, in order
+    size_t end = 0;
+    int64_t stated = 0, rows = 0;  // in all, and summed over the row groups
+    bool good = false;
+};
+
+// The rows of a row group; -1 where there is more to say than a number.
+int64_t group_rows(Cursor& c) {
+    int64_t rows = -1;
+    int counted = 0, columns = 0;
+    int32_t id = 0;
+    uint8_t type;
+    while (c.field(type, id)) {
+        if (id == kGroupRows && type == kI64) {
+            ++counted, rows = c.number(64);
+        } else if (id == kGroupColumns && type == kList) {
+            uint8_t element;
+            const size_t count = c.list(element);
+            if (count > 0 && element != kStruct) return -1;
+            ++columns;
+            for (size_t n = count; n > 0; --n) skip_struct(c, 3);
+        } else {
+            skip_field(c, type, 2);
+        }
+    }
+    return counted == 1 && columns == 1 && rows > 0 ? rows : -1;
+}
+
+Frame frame_of(std::string_view footer) {
+    const auto* data = reinterpret_cast<const uint8_t*>(footer.data());
+    Cursor c{data, data, data + footer.size()};
+    Frame out;
+    int found = 0, lists = 0;
+    bool usual = true;
+    int32_t id = 0;
+    uint8_t type;
+    while (c.field(type, id)) {
+        const auto start = static_cast<size_t>(c.at());
+        if (id == kNumRows && type == kI64) {
+            out.stated = c.number(64);
+        } else if (id == kRowGroups && type == kList) {
+            uint8_t element;
+            ++lists;
+            const size_t count = c.list(element);
+            if (count > 0 && element != kStruct) return out;
+            for (size_t n = count; n > 0; --n) {
+                const int64_t rows = group_rows(c);
+                if (rows < 0 || rows > std::numeric_limits<int64_t>::max() - out.rows) return out;
+                out.rows += rows;
+            }
+        } else {
+            usual &= id != kEncryption;
+            skip_field(c, type, 1);
+            continue;
+        }
+        if (found == 2) return out;
+        out.cut[found][0] = start, out.cut[found][1] = static_cast<size_t>(c.at()), ++found;
+    }
+    out.end = static_cast<size_t>(c.at());
+    out.good = usual && found == 2 && lists == 1 && out.stated == out.rows;
+    return out;
+}
+
+std::string kept(std::string_view footer, const Frame& frame) {
+    const size_t sizes[2] = {frame.cut[0][0], frame.cut[1][0] - frame.cut[0][1]};
+    std::string text(reinterpret_cast<const char*>(sizes), sizeof sizes);
+    text += footer.substr(0, sizes[0]);
+    text += footer.substr(frame.cut[0][1], sizes[1]);
+    text += footer.substr(frame.cut[1][1], frame.end - frame.cut[1][1]);
+    return text;
+}
+
+// Whether two footers are the same in all but rows and row groups, told without copies.
+bool alike(std::string_view a, const Frame& x, std::string_view b, const Frame& y) {
+    if (x.cut[0][0] != y.cut[0][0] || x.cut[1][0] - x.cut[0][1] != y.cut[1][0] - y.cut[0][1] ||
+        x.end - x.cut[1][1] != y.end - y.cut[1][1])
+        return false;
+    const auto same = [&](size_t p, size_t q, size_t n) { return std::memcmp(a.data() + p, b.data() + q, n) == 0; };
+    return same(0, 0, x.cut[0][0]) && same(x.cut[0][1], y.cut[0][1], x.cut[1][0] - x.cut[0][1]) &&
+           same(x.cut[1][1], y.cut[1][1], x.end - x.cut[1][1]);
+}
+
+nb::tuple footer_frames(const nb::list& footers) {
+    const BytesList given(footers);
+    const size_t n = given.items.size();
+    Fresh<int64_t> frames(n), rows(n);
+    {
+        NoGil nogil(n << 10);
+        std::vector<Frame> found(n);
+        std::unordered_map<std::string, size_t> known;
+        size_t last = n;
+        for (size_t k = 0; k < n; ++k) {
+            frames.data[k] = rows.data[k] = -1;
+            try {
+                found[k] = frame_of(given.items[k]);
+            } catch (const KernelError&) {
+                continue;  // whoever decodes it says what is wrong
+            }
+            if (!found[k].good) continue;
+            rows.data[k] = found[k].rows;
+            if (last == n || !alike(given.items[last], found[last], given.items[k], found[k]))
+                last = known.try_emplace(kept(given.items[k], found[k]), k).first->second;
+            frames.data[k] = static_cast<int64_t>(last);
+        }
+    }
+    return nb::make_tuple(frames.object, rows.object);
+}
+
+}  // namespace
+}  // namespace pyparq
+
+void bind_many_files(nb::module_& m) {
+    using namespace nb::literals;
+#ifdef PYPARQ_PREAD
+    m.def("read_footers", &pyparq::read_footers, "paths"_a, "tail"_a, "most"_a);
+#else
+    m.attr("read_footers") = nb::none();
+#endif
+    m.def("footer_frames", &pyparq::footer_frames, "footers"_a);
+}

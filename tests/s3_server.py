@@ -1,0 +1,71 @@
+"""A local S3 server (moto) that notes the requests which it answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from conftest import require
+
+BUCKET = "bucket"
+
+
+@dataclass
+class S3:
+    """A running server with an empty bucket."""
+
+    url: str
+    asked: list[tuple[str, str, str | None]] = field(default_factory=list)
+    """Method, path and query, range of each request."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """``storage_options`` for it."""
+        return {
+            "key": "some-key", "secret": "some-secret", "endpoint_url": self.url, "skip_instance_cache": True,
+        }  # fmt: skip
+
+    def fs(self) -> Any:
+        """An s3fs file system that knows nothing of the bucket yet."""
+        s3fs: Any = require("s3fs")
+        return s3fs.S3FileSystem(**self.options)
+
+
+@contextmanager
+def serve() -> Iterator[S3]:
+    """Run a server on localhost."""
+    require("s3fs")
+    require("moto")
+    server_module: Any = require("moto.server")
+    serving: Any = require("werkzeug.serving")
+    found = S3("")
+    application = server_module.DomainDispatcherApplication(server_module.create_backend_app)
+
+    def noting(environ: dict[str, Any], start_response: Any) -> Any:
+        query = environ.get("QUERY_STRING", "")
+        path = environ["PATH_INFO"] + (f"?{query}" if query else "")
+        found.asked.append((environ["REQUEST_METHOD"], path, environ.get("HTTP_RANGE")))
+        return application(environ, start_response)
+
+    class Quiet(serving.WSGIRequestHandler):  # type: ignore[misc]
+        protocol_version = "HTTP/1.1"
+
+        def log(self, type: str, message: str, *args: Any) -> None:
+            return None
+
+    running = serving.make_server("127.0.0.1", 0, noting, threaded=True, request_handler=Quiet)
+    running.daemon_threads = True
+    found.url = f"http://127.0.0.1:{running.server_port}"
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        found.fs().mkdir(BUCKET)
+        found.asked.clear()
+        yield found
+    finally:
+        running.shutdown()
+        thread.join()
+        running.server_close()
