@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pyparq.datasets.plan import DatasetPlan
     from pyparq.datasets.scan import DatasetScan
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
+    from pyparq.rewriting.editing import edit_metadata
     from pyparq.rewriting.indexing import add_indexes
     from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
     from pyparq.write.file import ParquetWriter, write_table
@@ -66,6 +67,7 @@ _LATER = {
     "IndexedFile": "pyparq.rewriting.report",
     "ParquetWriter": "pyparq.write.file",
     "add_indexes": "pyparq.rewriting.indexing",
+    "edit_metadata": "pyparq.rewriting.editing",
     "write_table": "pyparq.write.file",
 }
 
@@ -120,6 +122,7 @@ __all__ = [
     "add_indexes",
     "col",
     "dataset",
+    "edit_metadata",
     "read_metadata",
     "read_schema",
     "read_table",

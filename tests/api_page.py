@@ -37,6 +37,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Options for reading", ["ReadOptions", "Limits"]),
     ("Filters", ["col", "Expression"]),
     ("Writing", ["write_table", "ParquetWriter"]),
+    ("Changing files that exist", ["add_indexes", "edit_metadata", "IndexReport", "IndexedFile", "IndexedColumn"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
@@ -50,7 +51,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
 TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "ReadOptions",
          "read_metadata": "ReadOptions", "ParquetFile": "ReadOptions", "write_table": "WriteOptions",
          "ParquetWriter": "WriteOptions"}  # fmt: skip
-GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
+GIVEN = {"IndexReport", "IndexedFile", "IndexedColumn", "Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
          "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "options", "SortKey": "options",

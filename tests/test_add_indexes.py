@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from rewritten import (
     page_hashes,
     without_indexes,
 )
-
 from test_corpus_flat import assert_identical
 
 import pyparq
@@ -139,9 +139,7 @@ BOTH = ("pyarrow v1 snappy", "pyarrow nested v1", "duckdb", "polars")
 """Those whose row groups are also parted by filters."""
 
 
-@pytest.mark.parametrize(
-    ("writer", "layout"), [*((w, "footer") for w in WRITERS), *((w, "row_group") for w in BOTH)]
-)
+@pytest.mark.parametrize(("writer", "layout"), [*((w, "footer") for w in WRITERS), *((w, "row_group") for w in BOTH)])
 def test_pages_stay_and_indexes_are_true(writer: str, layout: Any, tmp_path: Path) -> None:
     path = tmp_path / "theirs.parquet"
     table = WRITERS[writer](path)
@@ -194,7 +192,7 @@ def check_indexes(path: Path, table: pa.Table) -> None:
                     (p.offset, p.size) for p in data_pages(data, k, leaf.column)
                 ]
                 bounds = file.column_index(k, leaf.column)
-                assert bounds is not None or "x" == leaf.dotted
+                assert bounds is not None or leaf.dotted == "x"
                 if leaf.max_rep == 0 and len(leaf.path) == 1 and bounds is not None:
                     starts = [p.first_row_index for p in found.page_locations] + [group.num_rows]
                     check_bounds(bounds, rows[leaf.dotted], starts)
@@ -204,7 +202,7 @@ def check_indexes(path: Path, table: pa.Table) -> None:
 
 def check_bounds(bounds: Any, values: pa.ChunkedArray, starts: list[int]) -> None:
     assert bounds.has_bounds.any() or values.null_count == len(values)
-    for page, (start, stop) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+    for page, (start, stop) in enumerate(pairwise(starts)):
         part = values.slice(start, stop - start).combine_chunks()
         assert bounds.null_counts[page] == part.null_count
         assert bounds.all_null[page] == (part.null_count == len(part))

@@ -19,6 +19,7 @@ DATA = CORPUS / "data"
 
 pytestmark = pytest.mark.usefixtures("corpus")
 
+
 @pytest.mark.parametrize("layout", ["footer", "row_group"])
 @pytest.mark.parametrize("name", [*READ, *OTHERWISE])
 def test_every_file(name: str, layout: Any, tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_every_file(name: str, layout: Any, tmp_path: Path) -> None:
     assert kept == {k: v for k, v in key_values(before).items() if k != "pyparq.indexes"}
     ours = pyparq.read_table(target).to_arrow()
     assert_identical(ours, pyparq.read_table(source).to_arrow())
-    if layout == "footer" and "geo" not in name:
+    if layout == "footer" and "geo" not in name and name != "int96_from_spark":
         check_filters(source, target, ours)
     again = pyparq.add_indexes(target, bloom_filters=True, bloom_filter_layout=layout)
     assert again.files_written == 0

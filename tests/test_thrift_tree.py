@@ -160,7 +160,9 @@ def exercise(data: bytes) -> None:
 
 
 def some_footer() -> bytes:
-    return footer_bytes(written({"a": [1, 2, 3], "b": ["x", None, "z"]}, row_group_size=1, key_value_metadata={"k": "v"}))
+    return footer_bytes(
+        written({"a": [1, 2, 3], "b": ["x", None, "z"]}, row_group_size=1, key_value_metadata={"k": "v"})
+    )
 
 
 def test_damaged_footers() -> None:

@@ -29,6 +29,8 @@ _COMMANDS = {
     "head": ("rows", "The first rows."),
     "query": ("rows", "The rows for which an SQL condition is true."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
+    "add-index": ("rewriting", "Add Bloom filters and page indexes to files that exist."),
+    "edit-metadata": ("rewriting", "Change the key-value metadata of files."),
 }
 
 
@@ -42,7 +44,7 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"pyparq.cli.{_COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

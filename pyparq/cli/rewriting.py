@@ -7,14 +7,12 @@ from typing import Any
 
 import click
 
-from pyparq.cli.common import JSON, decryption, keys_options, print_json
+from pyparq.cli.common import JSON, SOURCES, decryption, print_json
 from pyparq.cli.progress import Busy
-from pyparq.cli.table import emit, headings, on_terminal, show, title
-from pyparq.cli.table import Grid
+from pyparq.cli.table import Grid, emit, headings, show, title
 from pyparq.cli.text import count
 from pyparq.errors import OptionError
 
-FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 OUTPUT = click.option(
     "--output", "-o", metavar="PATH", help="Write here (for several files: a folder) instead of in place."
 )
@@ -22,32 +20,38 @@ FORCE = click.option("--force", is_flag=True, help="Replace files of a Delta Lak
 
 
 @click.command("add-index")
-@FILES
-@keys_options
+@SOURCES
 @OUTPUT
 @click.option(
-    "--bloom", "blooms", multiple=True, metavar="COLUMN[=RATE]",
+    "--bloom",
+    "blooms",
+    multiple=True,
+    metavar="COLUMN[=RATE]",
     help="Add Bloom filters for this column, with this rate of false positives (0.01). May be repeated.",
 )
 @click.option("--all-blooms", is_flag=True, help="Add Bloom filters for every column that can use one.")
 @click.option(
-    "--layout", type=click.Choice(["footer", "row_group"]), default="footer",
+    "--layout",
+    type=click.Choice(["footer", "row_group"]),
+    default="footer",
     help="Put the filters after all row groups, or each row group's right after it.",
 )
 @click.option("--no-page-index", is_flag=True, help="Add no ColumnIndexes and OffsetIndexes.")
 @click.option("--replace", is_flag=True, help="Build indexes anew that are there already.")
 @click.option(
-    "--remove", multiple=True, type=click.Choice(["bloom_filters", "column_indexes", "page_indexes"]),
+    "--remove",
+    multiple=True,
+    type=click.Choice(["bloom_filters", "column_indexes", "page_indexes"]),
     help="Remove indexes of this kind. May be repeated.",
 )
 @FORCE
 @click.option("--skip-errors", is_flag=True, help="Go on with the other files where one fails.")
 @JSON
 def add_index_command(
-    files: tuple[str, ...], output: str | None, blooms: tuple[str, ...], all_blooms: bool, layout: Any,
+    sources: tuple[str, ...], output: str | None, blooms: tuple[str, ...], all_blooms: bool, layout: Any,
     no_page_index: bool, replace: bool, remove: tuple[str, ...], force: bool, skip_errors: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Add Bloom filters and page indexes to each FILE, in place. A FILE may be a folder or a glob.
+    """Add Bloom filters and page indexes to files, in place. A SOURCE is a file, a folder or a glob.
 
     No page is written anew: only the indexes, and the footer that points to them. Indexes that are there are kept.
     """
@@ -55,7 +59,7 @@ def add_index_command(
 
     with Busy("adding indexes") as busy:
         report = add_indexes(
-            files[0] if len(files) == 1 else list(files), output,
+            sources[0] if len(sources) == 1 else list(sources), output,
             bloom_filters=True if all_blooms else _rates(blooms),
             bloom_filter_layout=layout, page_index=not no_page_index and "page_indexes" not in remove,
             replace=replace, remove=list(remove), force=force, on_error="skip" if skip_errors else "raise",
@@ -105,8 +109,6 @@ def _print(file: Any) -> None:
             emit(f"{column.name}: {reason}")
     for note in file.notes:
         emit(note)
-    if on_terminal():
-        emit("")
 
 
 def _said(counts: dict[str, int]) -> str:
@@ -116,16 +118,15 @@ def _said(counts: dict[str, int]) -> str:
 
 
 @click.command("edit-metadata")
-@FILES
-@keys_options
+@SOURCES
 @OUTPUT
 @click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a key. May be repeated.")
 @click.option("--remove", multiple=True, metavar="KEY", help="Remove a key. May be repeated.")
 @FORCE
 def edit_metadata_command(
-    files: tuple[str, ...], output: str | None, pairs: tuple[str, ...], remove: tuple[str, ...], force: bool
+    sources: tuple[str, ...], output: str | None, pairs: tuple[str, ...], remove: tuple[str, ...], force: bool
 ) -> None:
-    """Change the key-value metadata of each FILE, in place. Only the footer is written anew."""
+    """Change the key-value metadata of files, in place. Only the footer is written anew."""
     from pyparq.rewriting.editing import edit_metadata
 
     update = {}
@@ -136,7 +137,7 @@ def edit_metadata_command(
         update[key] = value
     with Busy("writing footers") as busy:
         written = edit_metadata(
-            files[0] if len(files) == 1 else list(files), output, update=update, remove=remove, force=force,
+            sources[0] if len(sources) == 1 else list(sources), output, update=update, remove=remove, force=force,
             progress=lambda done, total: busy.step(), decryption=decryption(),
         )  # fmt: skip
     emit(f"{count(written, 'file')} written" if written else "nothing to do")

@@ -86,8 +86,7 @@ def sound_locations(file: OpenFile, chunk: Chunk) -> PageLocations | None:
     """The page locations of a chunk whose OffsetIndex, and ColumnIndex if there is one, are undamaged; ``None``
     otherwise, without a warning. Raises :class:`EncryptionError` where one fails its authentication."""
     ranges = [_offset_range(chunk), *([_column_range(chunk)] if has_column_index(chunk) else [])]
-    size = file.fetcher.source.size
-    if any(offset < 4 or length <= 0 or offset + length > size - 8 for offset, length in ranges):
+    if not _fits(ranges, file):
         return None
     parts = file.fetcher.fetch(ranges)
     placed = chunk.crypto.open(Module.OFFSET_INDEX, parts[0])

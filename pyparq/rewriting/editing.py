@@ -30,7 +30,7 @@ def edit_metadata(
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     decryption: DecryptionProperties | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     fsync: bool = False,
 ) -> int:
     """Change the key-value metadata of files. Only the footer is written anew; everything before it is copied byte for
@@ -55,7 +55,7 @@ def edit_metadata(
     for key in gone:
         if key in changed:
             raise OptionError(f"the key {key!r} is both set and removed")
-    options = ReadOptions(decryption=decryption, limits=limits)
+    options = ReadOptions(decryption=decryption, limits=limits or DEFAULT_LIMITS)
 
     def prepare(file: OpenFile) -> _NewFooter | None:
         footer = FooterTree(file)

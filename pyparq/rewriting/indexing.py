@@ -37,7 +37,7 @@ def add_indexes(
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     decryption: DecryptionProperties | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     verify_checksums: bool = True,
     use_threads: bool = True,
     fsync: bool = False,
@@ -65,7 +65,7 @@ def add_indexes(
     Returns an :class:`pyparq.IndexReport`: per column, what was added, kept and left out, and why.
 
     Raises :class:`pyparq.OptionError`, :class:`pyparq.ColumnNotFoundError`, :class:`pyparq.CorruptFileError` for damage
-    in a page that had to be read, and ``OSError``. The file at ``source`` is then unchanged. Sources:
+    in a page that had to be read, and ``OSError``. The file at ``source`` is then unchanged. See
     docs/add-indexes.md.
     """
     options = IndexOptions(
@@ -80,7 +80,10 @@ def add_indexes(
     if on_error not in ("raise", "skip"):
         raise OptionError(f'on_error must be "raise" or "skip", not {on_error!r}')
     reading = ReadOptions(
-        decryption=decryption, limits=limits, verify_checksums=verify_checksums, use_threads=use_threads
+        decryption=decryption,
+        limits=limits or DEFAULT_LIMITS,
+        verify_checksums=verify_checksums,
+        use_threads=use_threads,
     )
     jobs = jobs_of(source, target, reading, storage_options, force, fsync)
     files = []
