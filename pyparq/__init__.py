@@ -27,8 +27,10 @@ from pyparq.errors import (
     PlanError,
     SchemaError,
     SkippedFileWarning,
+    TargetExistsError,
     UnsupportedError,
     UnverifiedFooterWarning,
+    WriteConflictError,
 )
 from pyparq.filters.expression import Expression, col
 from pyparq.later import load
@@ -43,10 +45,13 @@ from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Table
 
 if TYPE_CHECKING:
+    from pyparq.datasets.commit import recover_dataset
     from pyparq.datasets.dataset import Dataset, dataset
     from pyparq.datasets.explain import DatasetExplanation
     from pyparq.datasets.plan import DatasetPlan
+    from pyparq.datasets.report import WriteReport, WrittenFile
     from pyparq.datasets.scan import DatasetScan
+    from pyparq.datasets.write import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.rewriting.editing import edit_metadata
     from pyparq.rewriting.indexing import add_indexes
@@ -68,6 +73,10 @@ _LATER = {
     "ParquetWriter": "pyparq.write.file",
     "add_indexes": "pyparq.rewriting.indexing",
     "edit_metadata": "pyparq.rewriting.editing",
+    "WriteReport": "pyparq.datasets.report",
+    "WrittenFile": "pyparq.datasets.report",
+    "recover_dataset": "pyparq.datasets.commit",
+    "write_dataset": "pyparq.datasets.write",
     "write_table": "pyparq.write.file",
 }
 
@@ -115,9 +124,13 @@ __all__ = [
     "SkippedFileWarning",
     "SortKey",
     "Table",
+    "TargetExistsError",
     "UnsupportedError",
     "UnverifiedFooterWarning",
+    "WriteConflictError",
     "WriteOptions",
+    "WriteReport",
+    "WrittenFile",
     "__version__",
     "add_indexes",
     "col",
@@ -126,8 +139,10 @@ __all__ = [
     "read_metadata",
     "read_schema",
     "read_table",
+    "recover_dataset",
     "release_unused",
     "schema",
+    "write_dataset",
     "write_table",
 ]
 

@@ -37,7 +37,7 @@ class ThriftField:
 
 
 class ThriftStruct:
-    """A struct. ``number`` is a field's id everywhere. Fields that occur twice: the last counts, as for other readers."""
+    """A struct. ``number`` is a field's id everywhere. Of fields that occur twice, the last counts."""
 
     __slots__ = ("fields",)
 
