@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from pyparq.verification.findings import Finding
     from pyparq.verification.report import VerificationReport
     from pyparq.verification.run import verify
+    from pyparq.rewriting.editing import edit_metadata
+    from pyparq.rewriting.indexing import add_indexes
+    from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
@@ -70,7 +73,12 @@ _LATER = {
     "Finding": "pyparq.verification.findings",
     "VerificationReport": "pyparq.verification.report",
     "verify": "pyparq.verification.run",
+    "IndexReport": "pyparq.rewriting.report",
+    "IndexedColumn": "pyparq.rewriting.report",
+    "IndexedFile": "pyparq.rewriting.report",
     "ParquetWriter": "pyparq.write.file",
+    "add_indexes": "pyparq.rewriting.indexing",
+    "edit_metadata": "pyparq.rewriting.editing",
     "WriteReport": "pyparq.datasets.report",
     "WrittenFile": "pyparq.datasets.report",
     "recover_dataset": "pyparq.datasets.commit",
@@ -103,6 +111,9 @@ __all__ = [
     "FileMetaData",
     "FilterError",
     "Finding",
+    "IndexReport",
+    "IndexedColumn",
+    "IndexedFile",
     "LimitError",
     "Limits",
     "ManagedTableWarning",
@@ -129,8 +140,10 @@ __all__ = [
     "WriteReport",
     "WrittenFile",
     "__version__",
+    "add_indexes",
     "col",
     "dataset",
+    "edit_metadata",
     "read_metadata",
     "read_schema",
     "read_table",
