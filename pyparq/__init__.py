@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from pyparq.datasets.scan import DatasetScan
     from pyparq.datasets.write import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
-    from pyparq.verification.findings import Finding
-    from pyparq.verification.report import VerificationReport
-    from pyparq.verification.run import verify
     from pyparq.rewriting.editing import edit_metadata
     from pyparq.rewriting.indexing import add_indexes
     from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
+    from pyparq.verification.findings import Finding
+    from pyparq.verification.report import VerificationReport
+    from pyparq.verification.run import verify
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
