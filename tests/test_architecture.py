@@ -35,7 +35,7 @@ LAYERS = [
     ["columns", "io"],
     ["decimals"],
     ["filters", "ingest"],
-    ["arguments", "convert", "equality"],
+    ["arguments", "convert", "equality", "sql"],
     ["frame_types"],
     ["cells", "frame"],
     ["preview"],
@@ -44,6 +44,7 @@ LAYERS = [
     ["rewriting", "verification"],
     ["api"],
     ["polars"],
+    ["spark"],
     ["cli"],
     ["__main__"],
 ]

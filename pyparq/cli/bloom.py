@@ -10,12 +10,12 @@ import numpy as np
 
 from pyparq.cli import chunks
 from pyparq.cli.common import ALL, FILE, JSON, ROW_GROUP, chosen_row_groups, opened, print_json
-from pyparq.cli.literals import probe_value
 from pyparq.cli.names import one_name
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 from pyparq.cli.text import count
 from pyparq.errors import FilterError, ParquetError
+from pyparq.sql.literals import probe_value
 
 SHOWN = 100
 """Filters on a terminal before the rest needs ``--all``."""

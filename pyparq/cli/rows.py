@@ -124,7 +124,7 @@ def make_scan(
     """A scan for what the command line asked; without a condition one of the first ``limit`` rows only."""
     predicate = None
     if where is not None:
-        from pyparq.cli.where import parse_where
+        from pyparq.sql.where import parse_where
 
         predicate = parse_where(where, parquet.tree if is_dataset(parquet) else parquet.schema)
     first = limit or None if where is None else None

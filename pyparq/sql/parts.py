@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sqlglot import expressions as sql
 
-from pyparq.cli.literals import number, temporal
 from pyparq.errors import FilterError
 from pyparq.schemas.tree import Node
+from pyparq.sql.literals import number, temporal
 
 DIALECT = "postgres"
 """The dialect whose literals and quoting are the standard's, X'00ff' included."""

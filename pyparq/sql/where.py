@@ -15,7 +15,11 @@ import sqlglot
 from sqlglot import expressions as sql
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from pyparq.cli.sqlparts import (
+from pyparq.errors import ColumnNotFoundError, FilterError
+from pyparq.filters.bind import items_leaf
+from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not, StartsWith
+from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.sql.parts import (
     DIALECT,
     bare,
     is_column,
@@ -27,10 +31,6 @@ from pyparq.cli.sqlparts import (
     unsupported,
     value_of,
 )
-from pyparq.errors import ColumnNotFoundError, FilterError
-from pyparq.filters.bind import items_leaf
-from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not, StartsWith
-from pyparq.schemas.tree import Node, SchemaTree
 
 _COMPARISONS: dict[type, str] = {
     sql.EQ: "==", sql.NEQ: "!=", sql.LT: "<", sql.LTE: "<=", sql.GT: ">", sql.GTE: ">=",

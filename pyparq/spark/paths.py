@@ -1,0 +1,31 @@
+"""Paths as Spark writes them, and paths that mean the same in another process."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from pyparq.errors import OptionError
+
+
+def absolute(source: Any, far: bool) -> Any:
+    """``source`` with absolute paths. ``far``: the files need not be seen here, so nothing is added to a path.
+
+    Raises :class:`OptionError` for what another process cannot open.
+    """
+    if isinstance(source, (list, tuple)):
+        return [absolute(item, far) for item in source]
+    if isinstance(source, os.PathLike):
+        source = os.fspath(source)
+    if not isinstance(source, str):
+        raise OptionError(f"Spark needs paths or URLs, which its workers can open too, not {type(source).__name__}")
+    source = local(source)
+    return source if far or "://" in source else os.path.abspath(source)
+
+
+def local(path: str) -> str:
+    """A path or URL that fsspec understands for one of Hadoop: ``file:/data`` and ``s3a://bucket``."""
+    if re.match("file:/(?!/)", path):
+        return path[5:]
+    return re.sub("^s3[an]://", "s3://", path)

@@ -1,0 +1,81 @@
+"""What pyparq needs of a Spark session: the right version, its parallelism, and whether the files are at hand."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyparq.errors import OptionError, UnsupportedError
+
+OLDEST = (4, 3)
+"""The first pyspark whose public API has what is used here."""
+
+_parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+
+def check_session(spark: Any) -> None:
+    """Raise :class:`UnsupportedError` without a usable pyspark, :class:`OptionError` for what is no session."""
+    try:
+        import pyspark
+    except ModuleNotFoundError as error:
+        raise UnsupportedError('Spark needs the extra "spark": pip install "pyparq[spark]"') from error
+    version = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    if version < OLDEST:
+        raise UnsupportedError(
+            f"pyspark {pyspark.__version__} is too old: pyparq needs {'.'.join(map(str, OLDEST))} or newer "
+            '(pip install --upgrade "pyparq[spark]")'
+        )
+    if not hasattr(spark, "createDataFrame"):
+        raise OptionError(f"the first argument must be a SparkSession, not {type(spark).__name__}")
+
+
+def session(name: str = "pyparq", master: str | None = None) -> Any:
+    """The running Spark session, or a new local one.
+
+    Raises :class:`UnsupportedError`, with what to do, without pyspark, without Java or with a Java that is too old.
+    """
+    try:
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise UnsupportedError('Spark needs the extra "spark": pip install "pyparq[spark]"') from error
+    builder = SparkSession.builder.appName(name)
+    if master is not None or SparkSession.getActiveSession() is None:
+        builder = builder.master(master or "local[*]").config("spark.ui.showConsoleProgress", "false")
+    try:
+        return builder.getOrCreate()
+    except (PySparkRuntimeError, FileNotFoundError) as error:
+        raise UnsupportedError(
+            "Spark did not start. It needs Java 17 or newer: install it, and set JAVA_HOME to its folder if "
+            f"'java -version' shows an older one ({_first_line(error)})"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def is_connect(spark: Any) -> bool:
+    """Whether the session is a Spark Connect client: it may not see the files that the workers see."""
+    return ".connect." in type(spark).__module__
+
+
+def parallelism(spark: Any) -> int:
+    """How many tasks the session runs at a time, as far as its public API tells: the partitions of a plain range.
+
+    Asked once per session.
+    """
+    found = _parallelism.get(spark)
+    if found is None:
+        from pyspark.sql import functions
+
+        numbers = spark.range(1 << 12).select(functions.spark_partition_id().alias("k"))
+        last = numbers.agg(functions.max("k")).first()[0]
+        found = _parallelism[spark] = int(last) + 1
+    return found
+
+
+def is_case_sensitive(spark: Any) -> bool:
+    """Whether names of columns are told apart by case (``spark.sql.caseSensitive``)."""
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"

@@ -1,0 +1,268 @@
+"""pyparq as a data source of Spark: ``spark.read.format("pyparq")`` and SQL's ``USING pyparq``.
+
+Its API has no column pruning and no partitioning report, and its filter pushdown gives wrong rows in Spark 4.3: say in
+options what to read, or use :func:`pyparq.spark.read`, which is faster too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringStartsWith,
+)
+from pyspark.sql.types import StructField, StructType
+
+from pyparq.errors import OptionError
+from pyparq.filters.dnf import parse_filters
+from pyparq.filters.expression import Expression, col
+from pyparq.options import ReadOptions
+from pyparq.spark import tasks
+from pyparq.spark.keys import check_factory
+from pyparq.spark.paths import local
+from pyparq.spark.question import Question, pickled, planned, schema_of
+from pyparq.spark.session import check_session
+from pyparq.spark.types import SparkTypes
+
+PARTITION_BYTES = 128 << 20
+"""Bytes of pages in a partition, at most: what ``spark.sql.files.maxPartitionBytes`` is by default."""
+
+_NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
+          "storage_options", "case_sensitive")  # fmt: skip
+
+
+_MARK = "pyparq.options"
+"""Metadata of the first column of a table in Spark's catalog: the options that the table was made with. Spark 4.3 hands
+them to the source when the table is made, and not when it is read."""
+
+_OF_TABLES = ("comment", "external", "is_managed_location", "location", "owner", "provider", "serialization.format")
+"""Properties that Spark adds to the options of a table in its catalog."""
+
+
+def register(spark: Any) -> None:
+    """Make ``spark.read.format("pyparq")`` and ``CREATE TABLE … USING pyparq`` known to a session (docs/spark.md)."""
+    check_session(spark)
+    spark.dataSource.register(PyparqDataSource)
+
+
+class PyparqDataSource(DataSource):  # type: ignore[misc]
+    """Parquet files read by pyparq. Options are those of :func:`pyparq.spark.read`, as text."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pyparq"
+
+    def schema(self) -> StructType:
+        asked = _question(self.options, None)
+        found: StructType = SparkTypes(schema_of(asked), truncate=asked.truncate).spark
+        return _with_options(found, self.options) if "provider" in self.options else found
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        # Spark refuses any query over a reader that has pushFilters while the session has not switched it on.
+        kind = PushdownReader if _flag(self.options, "pushdown") else Reader
+        return kind(dict(self.options) or _options_of(schema), schema)
+
+
+class Part(InputPartition):  # type: ignore[misc]
+    """A part of a plan. ``None``: nothing is to be read."""
+
+    def __init__(self, payload: bytes | None) -> None:
+        super().__init__(payload)
+
+
+class Reader(DataSourceReader):  # type: ignore[misc]
+    """Plans once per loaded DataFrame, then reads the planned pages."""
+
+    def __init__(self, options: dict[str, Any], schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        asked = _question(self._options, self._schema)
+        plan = planned(asked, self._pushed())
+        if not plan.files:
+            return [Part(None)]
+        by_bytes = -(-plan.num_bytes // PARTITION_BYTES)
+        count = asked.parts or (1 if plan.num_bytes <= asked.small else max(os.cpu_count() or 1, by_bytes))
+        return [Part(payload) for payload in pickled(plan.split(count))]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if partition is None or partition.value is None:
+            return
+        asked = _question(self._options, self._schema)
+        yield from tasks.run("read", partition.value, asked.settings())
+
+    def _pushed(self) -> Expression | None:
+        return None
+
+
+class PushdownReader(Reader):
+    """Also takes filters that Spark pushes down. Spark 4.3 then gives wrong rows where one DataFrame is used with
+    several filters (docs/spark.md)."""
+
+    def __init__(self, options: dict[str, Any], schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._taken: list[Expression] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        for given in filters:
+            made = _expression(given)
+            if made is not None:
+                self._taken.append(made)
+            yield given  # Spark applies it again: what is pushed only has to lose no row
+
+    def _pushed(self) -> Expression | None:
+        return reduce(lambda a, b: a & b, self._taken) if self._taken else None
+
+
+def _expression(given: Filter) -> Expression | None:
+    """A filter of Spark as one of ours; ``None`` where we have none."""
+    if isinstance(given, Not):
+        inner = _expression(given.child)
+        return None if inner is None else ~inner
+    if not hasattr(given, "attribute"):
+        return None
+    column = col(*given.attribute)
+    if isinstance(given, IsNull):
+        return column.is_null()
+    if isinstance(given, IsNotNull):
+        return ~column.is_null()
+    value: Any = getattr(given, "value", None)
+    if isinstance(given, EqualNullSafe):
+        return column.is_null() if value is None else column == value
+    if isinstance(given, In):
+        return column.isin(list(value))
+    if value is None:
+        return None
+    if isinstance(given, StringStartsWith):
+        return column.starts_with(value)
+    makers = {
+        EqualTo: column.__eq__, LessThan: column.__lt__, LessThanOrEqual: column.__le__,
+        GreaterThan: column.__gt__, GreaterThanOrEqual: column.__ge__,
+    }  # fmt: skip
+    make = makers.get(type(given))
+    return None if make is None else make(value)
+
+
+# ---- options: text, as Spark hands it on -----------------------------------------------------------------------------
+
+
+def _question(options: Mapping[str, Any], schema: StructType | None) -> Question:
+    """What the options and a declared schema ask."""
+    given = {name.lower(): value for name, value in options.items()}
+    source = _source(given)
+    check_factory(given.get("decryption"))
+    known = {f: f for f in (*_NAMES, "partitioning", "filename", "by", *ReadOptions.__dataclass_fields__)}
+    others = {}
+    for name, value in given.items():
+        if name in ("path", "paths", *_NAMES, *_OF_TABLES) or name.startswith("option."):
+            continue
+        if name not in known:
+            ReadOptions.check_known({name: value}, (*_NAMES, "partitioning", "filename", "by"))
+        others[name] = _value(value)
+    columns = _list(given.get("columns"))
+    if columns is None and schema is not None:
+        columns = [(name,) for name in schema.names]
+    return Question(
+        source, columns, _filters(given.get("filters")), _value(given.get("schema")), _whole(given, "partitions"),
+        _whole(given, "small") or 0, given.get("decryption"), given.get("on_error", "raise"), _flag(given, "truncate"),
+        _value(given.get("storage_options")), _flag(given, "case_sensitive"), others,
+    )  # fmt: skip
+
+
+def _with_options(schema: StructType, options: Mapping[str, Any]) -> StructType:
+    """The schema of a table for Spark's catalog."""
+    kept = {name: text for name, text in options.items() if not name.startswith("option.") and name not in _OF_TABLES}
+    if "storage_options" in kept:
+        raise OptionError(
+            "storage_options would stand in the catalog: configure the file system on the workers instead"
+        )
+    first, *others = schema.fields
+    metadata = {**first.metadata, _MARK: json.dumps(kept)}
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
+
+
+def _options_of(schema: StructType) -> dict[str, Any]:
+    """The options that :func:`_with_options` put into the schema of a table."""
+    found = next((field.metadata[_MARK] for field in schema.fields if _MARK in field.metadata), "{}")
+    return dict(json.loads(found))
+
+
+def _source(given: Mapping[str, Any]) -> Any:
+    """``load(path)`` or ``load([paths])``."""
+    if "paths" in given:
+        return [local(path) for path in json.loads(given["paths"])]
+    path = given.get("path")
+    if path is None:
+        raise OptionError('give a path: spark.read.format("pyparq").load("folder")')
+    return local(path)
+
+
+def _value(text: Any) -> Any:
+    """A value as JSON writes it; other text as it is."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _list(text: Any) -> list[Any] | None:
+    """``'["a", "b.c"]'`` or ``'a, b.c'``."""
+    if text is None:
+        return None
+    value = _value(text)
+    return value if isinstance(value, list) else [name.strip() for name in str(text).split(",")]
+
+
+def _filters(text: Any) -> Any:
+    """``'[["x", ">", 1]]'`` as pyarrow's lists, anything else as a condition in SQL."""
+    if text is None:
+        return None
+    value = _value(text)
+    if isinstance(value, list):
+        return parse_filters(_tuples(value))
+    return str(text)
+
+
+def _tuples(value: list[Any]) -> list[Any]:
+    """JSON has lists where filters have tuples: ``[column, operator, value]`` is one."""
+    if len(value) == 3 and all(isinstance(part, str) for part in value[:2]):
+        return tuple(value)  # type: ignore[return-value]
+    return [_tuples(part) if isinstance(part, list) else part for part in value]
+
+
+def _flag(given: Mapping[str, Any], name: str) -> bool:
+    text = str(given.get(name, "false")).lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"the option {name} must be true or false, not {text!r}")
+    return text == "true"
+
+
+def _whole(given: Mapping[str, Any], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(f"the option {name} must be a whole number, not {text!r}") from None

@@ -1,0 +1,152 @@
+"""Which type Spark has for each column, and the cast to it that loses nothing.
+
+Spark takes Arrow batches whose types are exactly its own. Types that it does not have are cast to one that holds all
+their values. Where there is none, planning fails and names the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyparq.errors import DataError, UnsupportedError
+from pyparq.schemas.types import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class SparkTypes:
+    """The types that the columns of ``schema`` have in Spark.
+
+    ``truncate``: cut nanoseconds to microseconds, and allow it for times of day and durations too. Raises
+    :class:`UnsupportedError`, which names the column, for a type that Spark has nothing for.
+    """
+
+    def __init__(self, schema: Schema, *, truncate: bool = False) -> None:
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+        self._truncate = truncate
+        ours = pa.schema(schema)
+        aimed = pa.schema([pa.field(field.name, _target(field.type, field.name)) for field in ours])
+        self.spark: Any = from_arrow_schema(aimed)
+        """Spark's schema (a ``StructType``): every field nullable, as with Spark's own reader."""
+        self.arrow: pa.Schema = to_arrow_schema(self.spark, timezone="UTC")
+        """The same as Spark expects it of Arrow batches."""
+        for field, name in zip(self.arrow, ours.names, strict=True):
+            _check_castable(ours.field(name), field)
+
+    def cast(self, data: Any) -> Iterator[pa.RecordBatch]:
+        """The batches of a table, batch or scan in Spark's types.
+
+        Raises :class:`DataError`, which names the column, for a value that would be changed.
+        """
+        import pyarrow as pa
+
+        for batch in pa.RecordBatchReader.from_stream(data):
+            columns = [
+                _cast(column, field, self._truncate) for column, field in zip(batch.columns, self.arrow, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+
+    def table(self, data: Any) -> pa.Table:
+        """All batches as one pyarrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.cast(data), self.arrow)
+
+
+def _target(type_: pa.DataType, name: str) -> pa.DataType:
+    """The type that a column is cast to; it is one that ``from_arrow_schema`` knows."""
+    import pyarrow as pa
+
+    is_ = pa.types
+    if isinstance(type_, pa.BaseExtensionType):
+        return _target(type_.storage_type, name)
+    if is_.is_dictionary(type_):
+        return _target(type_.value_type, name)
+    if is_.is_struct(type_):
+        return pa.struct([pa.field(f.name, _target(f.type, f"{name}.{f.name}")) for f in type_])
+    if is_.is_map(type_):
+        value = pa.field("value", _target(type_.item_type, f"{name}.value"))
+        return pa.map_(_target(type_.key_type, f"{name}.key"), value)
+    if hasattr(type_, "value_type"):  # all kinds of lists
+        return pa.list_(_target(type_.value_type, f"{name}.element"))
+    if is_.is_decimal(type_):
+        if type_.precision > 38:
+            raise _no_type(name, f"{type_}: Spark's decimals have at most 38 digits")
+        return pa.decimal128(type_.precision, type_.scale)
+    if is_.is_timestamp(type_):
+        return pa.timestamp("us", "UTC" if type_.tz is not None else None)
+    found = _plain(type_)
+    if found is None:
+        raise _no_type(name, str(type_))
+    return found
+
+
+def _plain(type_: pa.DataType) -> pa.DataType | None:
+    """The type for one without parameters; ``None`` where Spark has none."""
+    import pyarrow as pa
+
+    is_ = pa.types
+    widened = {
+        pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0),
+        pa.float16(): pa.float32(), pa.date64(): pa.date32(),
+    }  # fmt: skip
+    if type_ in widened:
+        return widened[type_]
+    if is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_):
+        return pa.string()
+    if is_.is_binary(type_) or is_.is_large_binary(type_) or is_.is_binary_view(type_):
+        return pa.binary()
+    if is_.is_fixed_size_binary(type_):
+        return pa.binary()
+    if is_.is_time(type_):
+        return pa.time64("ns")
+    if is_.is_duration(type_):
+        return pa.duration("us")
+    same = is_.is_signed_integer(type_) or is_.is_floating(type_) or is_.is_boolean(type_) or is_.is_null(type_)
+    return type_ if same or is_.is_date32(type_) else None
+
+
+def _no_type(name: str, what: str) -> UnsupportedError:
+    return UnsupportedError(f"Spark has no type for {what}. Leave the column out with columns=", column=name)
+
+
+def _check_castable(have: pa.Field, want: pa.Field) -> None:
+    """Say before a job starts what no value could be cast to."""
+    import pyarrow as pa
+
+    try:
+        pa.array([], have.type).cast(want.type)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise _no_type(have.name, str(have.type)) from error
+
+
+def _microseconds(type_: pa.DataType) -> pa.DataType:
+    """The type with microseconds for nanoseconds in times of day, at any depth."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(_microseconds(f.type)) for f in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(_microseconds(type_.key_type), type_.item_field.with_type(_microseconds(type_.item_type)))
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_microseconds(type_.value_type)))
+    return pa.time64("us") if type_ == pa.time64("ns") else type_
+
+
+def _cast(column: pa.Array, field: pa.Field, truncate: bool) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        if str(column.type).find("time64[ns]") >= 0:  # Spark's times have microseconds, in an Arrow type with more
+            column = column.cast(_microseconds(column.type), safe=not truncate)
+        return column if column.type == field.type else column.cast(field.type, safe=not truncate)
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"a value would change in Spark's type for the column, {field.type} ({error}). To cut it off, give "
+            "truncate=True",
+            column=field.name,
+        ) from None

@@ -1,0 +1,43 @@
+"""Tasks of pyparq as Spark jobs: one payload per partition, sent as rows and not in a closure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+
+def over_payloads(
+    spark: Any, task: str, payloads: Sequence[bytes], schema: Any, settings: Mapping[str, Any] | None = None
+) -> Any:
+    """A DataFrame of what the function ``task`` of :mod:`pyparq.spark.tasks` gives for each payload.
+
+    Each payload is one partition and one task, in this order. ``schema``: Spark's, of the result. ``settings`` go to
+    every task, and do not show in the UI or in logs.
+    """
+    import pyarrow as pa
+
+    table = pa.table({"bin": pa.array(range(len(payloads)), pa.int32()), "payload": pa.array(payloads, pa.binary())})
+    rows = spark.createDataFrame(table, schema="bin int, payload binary")
+    run = _runner(task, dict(settings or {}))
+    return rows.repartitionById(max(len(payloads), 1), "bin").mapInArrow(run, schema)
+
+
+def _runner(task: str, settings: dict[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    # A worker unpickles this function before it can say what it lacks: nothing of pyparq may be named in it but the
+    # import inside.
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import sys
+
+        try:
+            from pyparq.spark import tasks
+        except ModuleNotFoundError as error:
+            raise RuntimeError(
+                f"the Python of Spark's workers ({sys.executable}) has no module {error.name!r}. Install "
+                '"pyparq[spark]" for it on every worker, or set PYSPARK_PYTHON (or spark.pyspark.python) to a Python '
+                "that has it, before the session starts"
+            ) from error
+        for batch in batches:
+            for payload in batch.column(1).to_pylist():
+                yield from tasks.run(task, payload, settings)
+
+    return run
