@@ -27,8 +27,10 @@ from pyparq.errors import (
     PlanError,
     SchemaError,
     SkippedFileWarning,
+    TargetExistsError,
     UnsupportedError,
     UnverifiedFooterWarning,
+    WriteConflictError,
 )
 from pyparq.filters.expression import Expression, col
 from pyparq.later import load
@@ -43,10 +45,13 @@ from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.table import Batch, Table
 
 if TYPE_CHECKING:
+    from pyparq.datasets.commit import recover_dataset
     from pyparq.datasets.dataset import Dataset, dataset
     from pyparq.datasets.explain import DatasetExplanation
     from pyparq.datasets.plan import DatasetPlan
+    from pyparq.datasets.report import WriteReport, WrittenFile
     from pyparq.datasets.scan import DatasetScan
+    from pyparq.datasets.write import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.write.file import ParquetWriter, write_table
 
@@ -60,6 +65,10 @@ _LATER = {
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
     "ParquetWriter": "pyparq.write.file",
+    "WriteReport": "pyparq.datasets.report",
+    "WrittenFile": "pyparq.datasets.report",
+    "recover_dataset": "pyparq.datasets.commit",
+    "write_dataset": "pyparq.datasets.write",
     "write_table": "pyparq.write.file",
 }
 
@@ -104,17 +113,23 @@ __all__ = [
     "SkippedFileWarning",
     "SortKey",
     "Table",
+    "TargetExistsError",
     "UnsupportedError",
     "UnverifiedFooterWarning",
+    "WriteConflictError",
     "WriteOptions",
+    "WriteReport",
+    "WrittenFile",
     "__version__",
     "col",
     "dataset",
     "read_metadata",
     "read_schema",
     "read_table",
+    "recover_dataset",
     "release_unused",
     "schema",
+    "write_dataset",
     "write_table",
 ]
 

@@ -128,6 +128,14 @@ class ChangedFileError(ParquetError):
     """A file of a dataset is no longer what it was when the dataset was made. Make the dataset again."""
 
 
+class TargetExistsError(ParquetError, FileExistsError):
+    """The folder to write to has something in it already, or a file there has the name of a new one."""
+
+
+class WriteConflictError(ParquetError):
+    """Another write to the same folder is under way, or this one was given up by somebody else."""
+
+
 class CorruptIndexWarning(UserWarning):
     """An index in the file is damaged. pyparq ignores it and reads the data without it."""
 

@@ -243,8 +243,7 @@ _READ_FLAGS = (
     "use_arrow_schema",
 )  # fmt: skip
 _NO_DATASETS = (
-    "pyparq does not write folders of many files yet. Split the rows and call write_table for each part, with a path "
-    "such as 'city=Lima/part-0.parquet'"
+    "this writes a single file. Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files"
 )
 _NOT_FOR_WRITING = {
     "allow_truncated_timestamps": "pyparq never truncates timestamps, so leave it out",

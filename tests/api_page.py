@@ -36,22 +36,22 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Datasets", ["dataset", "Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation"]),
     ("Options for reading", ["ReadOptions", "Limits"]),
     ("Filters", ["col", "Expression"]),
-    ("Writing", ["write_table", "ParquetWriter"]),
+    ("Writing", ["write_table", "ParquetWriter", "write_dataset", "WriteReport", "WrittenFile", "recover_dataset"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
     ("Errors", ["ParquetError", "CorruptFileError", "ChecksumError", "LimitError", "UnsupportedError", "SchemaError",
                 "ColumnNotFoundError", "FilterError", "DataError", "OptionError", "EncryptionError", "MissingKeyError",
-                "ChangedFileError", "PlanError", "CorruptIndexWarning", "ManagedTableWarning", "SkippedFileWarning",
-                "UnverifiedFooterWarning"]),
+                "ChangedFileError", "PlanError", "TargetExistsError", "WriteConflictError", "CorruptIndexWarning",
+                "ManagedTableWarning", "SkippedFileWarning", "UnverifiedFooterWarning"]),
 ]  # fmt: skip
 """Each public name except ``__version__`` is in one section."""
 
 TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "ReadOptions",
          "read_metadata": "ReadOptions", "ParquetFile": "ReadOptions", "write_table": "WriteOptions",
-         "ParquetWriter": "WriteOptions"}  # fmt: skip
+         "write_dataset": "WriteOptions", "ParquetWriter": "WriteOptions"}  # fmt: skip
 GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
-         "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray"}  # fmt: skip
+         "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "options", "SortKey": "options",
            "Limits": "limits"}  # fmt: skip

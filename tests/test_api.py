@@ -137,8 +137,14 @@ UNKNOWN: list[tuple[Any, str]] = [
     (lambda: pyparq.read_table(b"", memory_mapp=True), "did you mean 'memory_map'.*leave it out"),
     (lambda: pyparq.write_table({"a": [1]}, "f", compresion="zstd"), "did you mean 'compression'"),
     (lambda: pyparq.write_table({"a": [1]}, "f", schem=None), "did you mean 'schema'"),
-    (lambda: pyparq.write_table({"a": [1]}, "f", partition_cols=["a"]), "Split the rows and call write_table for each"),
-    (lambda: pyparq.ParquetWriter("f", None, partition_by=["a"]), "Split the rows and call write_table for each"),
+    (
+        lambda: pyparq.write_table({"a": [1]}, "f", partition_cols=["a"]),
+        r"Use pyparq.write_dataset\(data, folder, partition_cols",
+    ),
+    (
+        lambda: pyparq.ParquetWriter("f", None, partition_by=["a"]),
+        r"Use pyparq.write_dataset\(data, folder, partition_cols",
+    ),
 ]
 
 

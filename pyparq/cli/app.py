@@ -28,6 +28,7 @@ _COMMANDS = {
     "bloom": ("bloom", "Bloom filters: list them, or look up values in them."),
     "head": ("rows", "The first rows."),
     "query": ("rows", "The rows for which an SQL condition is true."),
+    "lookup": ("lookup", "The rows with certain keys, out of many files."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
 }
 

@@ -139,6 +139,13 @@ def opened_any(file: str) -> Iterator[Any]:
         with opened(file) as parquet:
             yield parquet
         return
+    with dataset_of(file) as dataset:
+        yield dataset
+
+
+@contextmanager
+def dataset_of(file: str) -> Iterator[Any]:
+    """The :class:`pyparq.Dataset` of a folder, a glob or a file."""
     from pyparq.datasets.dataset import Dataset
 
     with _plain_errors_of(file):

@@ -111,7 +111,7 @@ class _Replacement:
             self.discard()
             raise
         if fsync:
-            _sync_folder(os.path.dirname(self._target))
+            sync_folder(os.path.dirname(self._target))
 
     def discard(self) -> None:
         with suppress(OSError):
@@ -236,7 +236,8 @@ def _beside(target: str) -> str:
     return os.path.join(folder, hidden_name(name))
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
+    """Flush the names in a folder to disk."""
     if os.name != "posix":
         return
     fd = os.open(path, os.O_RDONLY)

@@ -49,6 +49,11 @@ def sibling_of(file: Source | Sink, sibling: str) -> Sibling:
     Raises :class:`EncryptionError` for what has no folder (bytes, file objects without a name).
     """
     name, fs = file.name, getattr(file, "fs", None)
+    if getattr(file, "in_staging", False):
+        raise EncryptionError(
+            "the files of a dataset cannot have key material in files of its own. Use internal_key_material=True",
+            file=name,
+        )
     if name.startswith("<"):
         raise EncryptionError(
             f"{sibling!r} must be in the same directory as the file: give the file's path or URL, not {name}"

@@ -76,7 +76,6 @@ class Scan:
     ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
-        self.file = file
         if columns is not None and not isinstance(columns, (str, Expression)):
             columns = list(columns)
         self.outputs: list[Output] = project(file.tree, columns, file.fields)
@@ -84,6 +83,12 @@ class Scan:
         self.filters = filters
         self.predicate = bind(filters, file.tree)
         self.limit = limit
+        self._ask_filters = True
+        self._begin(file, row_groups, rows)
+
+    def _begin(self, file: OpenFile, row_groups: Sequence[int] | None, rows: Any = None) -> None:
+        """What is known before anything is read."""
+        self.file = file
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
         self._within: dict[int, RowRanges] = {}
         self._choose_rows(rows)
@@ -93,6 +98,17 @@ class Scan:
         self.share_done = 0.0
         """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
         self._selections: list[Selection] | None = None
+
+    def _of_another(
+        self, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
+    ) -> Scan:
+        """The same question to a file that shares this one's schema tree. ``ask_filters``: its Bloom filters have not
+        been asked yet."""
+        other = copy(self)
+        other.limit = limit
+        other._ask_filters = ask_filters
+        other._begin(file, row_groups)
+        return other
 
     @classmethod
     def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
@@ -339,7 +355,10 @@ class Scan:
         if self._selections is None:
             with self._reading():
                 leaves = [leaf for output in self.outputs for leaf in output.leaves]
-                pruner = Pruner(self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves)
+                pruner = Pruner(
+                    self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
+                    ask_filters=self._ask_filters,
+                )  # fmt: skip
                 self._selections = pruner.run()
                 self.reader.account.keep()
                 self.reports = pruner.reports

@@ -62,7 +62,7 @@ class RowBuffer:
         self._max_bytes = max_bytes
         self._waiting: deque[_Waiting] = deque()
         self.num_rows = 0
-        self._num_bytes = 0
+        self.num_bytes = 0
 
     def add(self, batch: Batch) -> None:
         if batch.num_rows:
@@ -71,17 +71,17 @@ class RowBuffer:
 
     def _count(self, item: _Waiting, sign: int) -> None:
         self.num_rows += sign * item.batch.num_rows
-        self._num_bytes += sign * item.size
+        self.num_bytes += sign * item.size
 
     @property
     def has_full_group(self) -> bool:
-        return self.num_rows >= self.max_rows or self._num_bytes >= self._max_bytes
+        return self.num_rows >= self.max_rows or self.num_bytes >= self._max_bytes
 
     def take_all(self) -> list[Batch]:
         """Everything, whatever the limits say."""
         taken = [item.batch for item in self._waiting]
         self._waiting.clear()
-        self.num_rows = self._num_bytes = 0
+        self.num_rows = self.num_bytes = 0
         return taken
 
     def take_group(self) -> list[Batch]:

@@ -64,7 +64,9 @@ NB_MODULE(_native, m) {
     bind_binary(m);
     bind_gather_short(m);
     bind_dictionary(m);
-    bind_many_files(m);
+    bind_leaf_chunks(m);
+    bind_many_filters(m);
+    bind_many_footers(m);
     bind_minmax(m);
     bind_hash(m);
     bind_delta(m);

@@ -1,0 +1,365 @@
+"""The committer: puts the files of a write into a folder all together, and takes those away that they replace.
+
+A local file system renames one file at a time. So what is going to happen is written down first, in the commit record
+``commit.json`` of the staging folder (:mod:`pyparq.datasets.staging`), and a commit that a crash interrupts is
+completed later by the same record:
+
+- A crash before the record: nothing has changed for readers. The staging folder is garbage, and the next write to the
+  target removes it.
+- A crash after the record: readers may see some of the old and some of the new files. The next write to the target, or
+  :func:`recover_dataset`, completes the commit.
+- An error (a full disk, Ctrl-C) undoes what was done. If even that fails, the record stays, as after a crash.
+
+Each step is a rename that is done or not done, which is seen from where the file is. So all of it can be repeated.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pyparq.datasets.discovery import is_hidden
+from pyparq.datasets.old_files import companions, data_files, is_empty, partition_of
+from pyparq.datasets.staging import (
+    RECORD,
+    Staging,
+    StagingLock,
+    folder_lock,
+    is_abandoned,
+    make_staging,
+    mode_of,
+    new_name,
+    remove_staging,
+    staging_folders,
+)
+from pyparq.errors import CorruptFileError, DataError, TargetExistsError, WriteConflictError
+from pyparq.io.replace import sync_folder
+
+NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
+MODES = ("error", "append", "overwrite", "overwrite_partitions")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A complete file in staging: what a task hands to the committer. It can be pickled."""
+
+    staged: str
+    """Its path there (:meth:`Staging.place`)."""
+    path: str
+    """Where it belongs, relative to the target folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What a commit does: names in the staging folder, and paths relative to the target."""
+
+    old: tuple[tuple[str, str], ...]
+    """Path, and name in ``old/``."""
+    new: tuple[tuple[str, str], ...]
+    """Name in ``new/``, and path."""
+
+
+Summaries = Callable[[list[str]], list[StagedFile]]
+
+
+def reached(step: str) -> None:
+    """Called after each step of a commit with its name. Does nothing; tests end the process here."""
+
+
+class Committer:
+    """One write to a local folder: :meth:`start`, then :meth:`commit` or :meth:`abort`.
+
+    Tasks, in this process or in others, get :attr:`staging`, write files where it says, and return a
+    :class:`StagedFile` for each. Only the committer makes and removes the staging folder.
+    """
+
+    def __init__(self, staging: Staging, lock: StagingLock | None) -> None:
+        self.staging = staging
+        self._lock = lock
+
+    @classmethod
+    def start(cls, path: str, mode: str, *, detached: bool = False) -> Self:
+        """Begin a write to the folder ``path``, which is made if it does not exist. Completes or removes what writes
+        left behind that crashed.
+
+        ``detached``: another process will :meth:`resume` and commit. Raises :class:`TargetExistsError` for mode
+        ``"error"`` where the folder is not empty, :class:`WriteConflictError` where another write replaces files
+        there, and ``OSError`` as the operating system does.
+        """
+        target = os.path.realpath(path)
+        while True:
+            made = _made_folders(target)
+            try:
+                with folder_lock(target) as is_there:
+                    if is_there:
+                        return cls._started(target, mode, made, detached)
+            except FileNotFoundError:
+                if os.path.isdir(target):
+                    raise
+            except BaseException:
+                _remove_empty(made)
+                raise
+            # Another write that was given up has removed the folder it made: once more.
+
+    @classmethod
+    def _started(cls, target: str, mode: str, made: tuple[str, ...], detached: bool) -> Self:
+        for folder in _recovered(target):
+            other = mode_of(folder)
+            if mode.startswith("overwrite") and other.startswith("overwrite"):
+                raise WriteConflictError(f'another write with mode="{other}" is under way in {folder}', file=target)
+        if mode == "error" and not is_empty(target):
+            raise TargetExistsError(NOT_EMPTY, file=target)
+        staging = Staging(target, os.path.join(target, new_name()), mode, made, detached)
+        make_staging(staging)
+        try:
+            return cls(staging, None if detached else StagingLock(staging.folder))
+        except BaseException:
+            remove_staging(staging.folder)
+            raise
+
+    @classmethod
+    def resume(cls, staging: Staging) -> Self:
+        """The committer of a write that another process has started ``detached``.
+
+        Raises :class:`WriteConflictError` where it has been given up, or another process commits it.
+        """
+        try:
+            return cls(staging, StagingLock(staging.folder))
+        except FileNotFoundError:
+            raise staging.gone() from None
+
+    def commit(
+        self, files: Sequence[StagedFile], *, fsync: bool = False, summaries: Summaries | None = None
+    ) -> list[str]:
+        """Put the files into their places, and take away those that they replace, whose paths are returned.
+
+        All of the new files become visible, or none (see the module's text). ``fsync``: flush the folders to disk, so
+        that the commit is still there after a power cut. ``summaries`` is told the paths of the files that stay, and
+        makes more files: no other write changes the folder meanwhile.
+
+        Raises :class:`TargetExistsError` where a file has a new one's name or, for mode ``"error"``, where the folder
+        has been filled meanwhile.
+        """
+        staging = self.staging
+        reached("staged")
+        with folder_lock(staging.target):
+            if not os.path.isdir(os.path.join(staging.folder, "new")):
+                raise staging.gone()
+            record = self._planned(files, summaries)
+            try:
+                _write_record(staging.folder, record)
+                reached("recorded")
+                _move(staging.target, staging.folder, record)
+                if fsync:
+                    _sync_folders(staging.target, record)
+            except BaseException:
+                _move_back(staging.target, staging.folder, record)
+                raise
+            _end(staging.target, staging.folder, record)
+            self._release()
+        return [path for path, _ in record.old if not is_hidden(os.path.basename(path))]
+
+    def abort(self) -> None:
+        """Give the write up: its files go, and nothing else has changed. After a commit, and again, it does nothing."""
+        staging = self.staging
+        self._release()
+        if not os.path.isdir(staging.folder) or os.path.exists(os.path.join(staging.folder, RECORD)):
+            return
+        remove_staging(staging.folder)
+        with suppress(OSError), folder_lock(staging.target):
+            _remove_empty(staging.made)
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def _planned(self, files: Sequence[StagedFile], summaries: Summaries | None) -> _Record:
+        """What to do; nothing is done yet."""
+        target, mode = self.staging.target, self.staging.mode
+        if mode == "error" and not is_empty(target):
+            raise TargetExistsError("another program has written to the folder meanwhile", file=target)
+        old: list[str] = []
+        if mode == "overwrite":
+            old = data_files(target)
+        elif mode == "overwrite_partitions":
+            old = data_files(target, {partition_of(os.path.dirname(file.path).split(os.sep)) for file in files})
+        if summaries is not None:
+            files = [*files, *summaries([path for path in data_files(target) if path not in set(old)])]
+        if files or old:
+            old += companions(target, old)
+        replaced = set(old)
+        for file in files:
+            if file.path not in replaced and os.path.lexists(os.path.join(target, file.path)):
+                raise TargetExistsError("a file of this name is there already", file=os.path.join(target, file.path))
+        if len({file.path for file in files}) < len(files):
+            raise DataError("two new files have the same name", file=target)
+        return _Record(
+            tuple((path, str(k)) for k, path in enumerate(old)),
+            tuple((os.path.basename(file.staged), file.path) for file in files),
+        )
+
+
+def recover_dataset(path: Any) -> int:
+    """Clean up after writes to the folder ``path`` that crashed; returns how many there were.
+
+    A write that had reached its commit record is completed, any other is undone. Writes that are under way are left
+    alone. The next :func:`pyparq.write_dataset` to the folder does the same. Raises ``OSError`` as the operating
+    system does, and :class:`CorruptFileError` for a commit record that is damaged.
+    """
+    target = os.path.realpath(os.fsdecode(path))
+    with folder_lock(target):
+        return len(staging_folders(target)) - len(_recovered(target))
+
+
+def _recovered(target: str) -> list[str]:
+    """Complete or remove what was left behind; the staging folders of writes that are under way."""
+    alive = []
+    for folder in staging_folders(target):
+        if not is_abandoned(folder):
+            alive.append(folder)
+            continue
+        record = _read_record(folder)
+        if record is not None:
+            _move(target, folder, record)
+            _end(target, folder, record)
+        remove_staging(folder)
+    return alive
+
+
+# ---- the record ----------------------------------------------------------------------------------------------------
+
+
+def _write_record(folder: str, record: _Record) -> None:
+    path = os.path.join(folder, RECORD)
+    with open(path + ".new", "w", encoding="ascii") as file:
+        json.dump({"old": record.old, "new": record.new}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    reached("record written")
+    os.replace(path + ".new", path)
+    sync_folder(folder)
+
+
+def _read_record(folder: str) -> _Record | None:
+    path = os.path.join(folder, RECORD)
+    try:
+        with open(path, encoding="ascii") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise CorruptFileError("the commit record is damaged", file=path)
+    return _Record(_pairs(found.get("old"), path, 0), _pairs(found.get("new"), path, 1))
+
+
+def _pairs(given: Any, path: str, place: int) -> tuple[tuple[str, str], ...]:
+    """Pairs of a name and a path (at ``place`` the path, otherwise the name) that stay within their folders."""
+    pairs = [tuple(pair) for pair in given] if isinstance(given, list) else None
+    if pairs is None or not all(len(pair) == 2 and all(isinstance(name, str) for name in pair) for pair in pairs):
+        raise CorruptFileError("the commit record is damaged", file=path)
+    for pair in pairs:
+        inner, name = (pair[0], pair[1]) if place == 0 else (pair[1], pair[0])
+        if os.path.isabs(inner) or ".." in inner.split(os.sep) or os.path.basename(name) != name or name in ("", ".."):
+            raise CorruptFileError(f"the commit record names a file outside of the folder: {inner!r}", file=path)
+    return tuple((pair[0], pair[1]) for pair in pairs)
+
+
+# ---- moving files --------------------------------------------------------------------------------------------------
+
+
+def _steps(target: str, folder: str, record: _Record) -> Iterator[tuple[str, str, str]]:
+    """Each rename of a commit: its name, from where and to where."""
+    for path, name in record.old:
+        yield "moved aside", os.path.join(target, path), os.path.join(folder, "old", name)
+    for name, path in record.new:
+        yield "placed", os.path.join(folder, "new", name), os.path.join(target, path)
+
+
+def _move(target: str, folder: str, record: _Record) -> None:
+    """All renames that are not done yet."""
+    for step, source, place in _steps(target, folder, record):
+        if step == "moved aside" and os.path.lexists(place):
+            continue  # and what has its name now is new
+        if os.path.lexists(source):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.rename(source, place)
+        elif step == "placed" and not os.path.lexists(place):
+            raise WriteConflictError(
+                f"a new file has gone, so the commit cannot be completed. Remove {folder} to give it up", file=place
+            )
+        reached(step)
+
+
+def _move_back(target: str, folder: str, record: _Record) -> None:
+    """Undo the renames that are done, the last one first, and then the record."""
+    for step, source, place in reversed(list(_steps(target, folder, record))):
+        if os.path.lexists(place) and (step == "moved aside" or not os.path.lexists(source)):
+            os.rename(place, source)
+        reached("moved back")
+    _remove_emptied(target, [path for _, path in record.new])
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, RECORD))
+
+
+def _end(target: str, folder: str, record: _Record) -> None:
+    """All is in its place: first the record goes, then what it needed."""
+    os.unlink(os.path.join(folder, RECORD))
+    reached("record removed")
+    remove_staging(folder)
+    _remove_emptied(target, [path for path, _ in record.old])
+    reached("ended")
+
+
+def _remove_emptied(target: str, paths: Iterable[str]) -> None:
+    """Folders within ``target`` that have become empty."""
+    for folder in {os.path.dirname(path) for path in paths}:
+        inner = folder
+        with suppress(OSError):  # not empty
+            while inner:
+                os.rmdir(os.path.join(target, inner))
+                inner = os.path.dirname(inner)
+
+
+def _made_folders(target: str) -> tuple[str, ...]:
+    """Make ``target`` and what it lies in; those that were not there, innermost first."""
+    if os.path.lexists(target) and not os.path.isdir(target):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), target)
+    missing, folder = [], target
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    os.makedirs(target, exist_ok=True)
+    return tuple(missing)
+
+
+def _remove_empty(folders: Iterable[str]) -> None:
+    with suppress(OSError):
+        for folder in folders:
+            os.rmdir(folder)
+
+
+def _sync_folders(target: str, record: _Record) -> None:
+    for folder in sorted({os.path.dirname(path) for _, path in record.new}):
+        while folder:
+            sync_folder(os.path.join(target, folder))
+            folder = os.path.dirname(folder)
+    sync_folder(target)
+
+
+@contextmanager
+def plain_names(target: str) -> Iterator[None]:
+    """``OSError`` names the target folder, not the one for the time being."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error.filename, str) and "_pyparq_staging-" in error.filename:
+            error.filename = target
+            del error.filename2
+        raise

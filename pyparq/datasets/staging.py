@@ -1,0 +1,217 @@
+"""The staging folder of a write: where new files wait until the whole set is complete.
+
+It lies in the target folder and is called ``_pyparq_staging-<id>``, a name that readers of datasets pass over. Its
+files end in ``.inprogress``, so that globs for ``*.parquet`` do not take them for data either. Contents::
+
+    staging.json     what the write is (:class:`Staging`)
+    lock             locked (``flock``) as long as the writing process lives
+    new/             new files, complete or not
+    old/             replaced files, between the commit and its end
+    commit.json      the commit record: from here on the write counts (:mod:`pyparq.datasets.commit`)
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyparq import forks
+from pyparq.errors import WriteConflictError
+
+try:
+    import fcntl
+except ImportError:  # Windows: no locks
+    fcntl = None  # type: ignore[assignment]
+
+PREFIX = "_pyparq_staging-"
+SUFFIX = ".inprogress"
+RECORD = "commit.json"
+_ABOUT = "staging.json"
+_LOCK = "lock"
+_QUIET_SECONDS = 24 * 3600
+"""Where no lock can tell, a folder in which nothing changes for so long is abandoned."""
+_NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
+"""What file systems without ``flock`` say, or those that want a file opened for writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """A write that is under way. It can be pickled: tasks in other processes write their files by it."""
+
+    target: str
+    """The folder that is written to."""
+    folder: str
+    """The staging folder."""
+    mode: str
+    """``"error"``, ``"append"``, ``"overwrite"`` or ``"overwrite_partitions"``."""
+    made: tuple[str, ...] = ()
+    """Folders that did not exist before, innermost first. They go again when the write is given up."""
+    detached: bool = False
+    """No process holds the lock all the time (jobs that start and commit in different processes). The folder counts
+    as abandoned when nothing in it has changed for a day."""
+
+    def place(self, attempt: str, number: int) -> str:
+        """Where a task writes its file ``number``. ``attempt`` must differ between tasks and between their attempts.
+
+        Raises :class:`WriteConflictError` when the staging folder is gone: then the write was given up or has ended.
+        Tasks never make it themselves.
+        """
+        folder = os.path.join(self.folder, "new")
+        if not os.path.isdir(folder):
+            raise self.gone()
+        return os.path.join(folder, f"{attempt}-{number:05d}{SUFFIX}")
+
+    def gone(self) -> WriteConflictError:
+        return WriteConflictError(
+            "the staging folder of this write is gone: the write was given up, or somebody removed it", file=self.target
+        )
+
+
+def make_staging(staging: Staging) -> None:
+    """The folder with its description, all but the lock. Nothing is left behind when it fails."""
+    os.mkdir(staging.folder)
+    try:
+        for inner in ("new", "old"):
+            os.mkdir(os.path.join(staging.folder, inner))
+        about = {name: value for name, value in asdict(staging).items() if name != "folder"}
+        with open(os.path.join(staging.folder, _ABOUT), "w", encoding="ascii") as file:
+            json.dump(about, file)
+    except BaseException:
+        remove_staging(staging.folder)
+        raise
+
+
+def remove_staging(folder: str) -> None:
+    """The staging folder and all in it. What cannot be removed stays; the next write tries again."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_name() -> str:
+    return PREFIX + secrets.token_hex(8)
+
+
+def staging_folders(target: str) -> list[str]:
+    """Paths of all staging folders in ``target``."""
+    with os.scandir(target) as entries:
+        return sorted(e.path for e in entries if e.name.startswith(PREFIX) and e.is_dir(follow_symlinks=False))
+
+
+def mode_of(folder: str) -> str:
+    """The mode of the write that a staging folder belongs to; empty where it does not say."""
+    return str(_about(folder).get("mode", ""))
+
+
+def _about(folder: str) -> dict[str, Any]:
+    try:
+        with open(os.path.join(folder, _ABOUT), encoding="ascii") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# ---- locks ---------------------------------------------------------------------------------------------------------
+
+
+class _Held:
+    """A descriptor with a lock, which is free when it is released or the process ends, however it ends."""
+
+    _fd = -1
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        forks.watch(self)
+
+    def release(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.release()
+
+    def _after_fork(self) -> None:
+        """A child that kept its copy would hold the lock when its parent is long gone."""
+        self.release()
+
+
+class StagingLock(_Held):
+    """The lock of a staging folder. Raises :class:`WriteConflictError` where another process has it."""
+
+    def __init__(self, folder: str) -> None:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        super().__init__(os.open(os.path.join(folder, _LOCK), flags, 0o666))
+        self.means_something = False
+        """``False`` on systems without locks: nobody can tell then whether another process works on the folder."""
+        try:
+            self.means_something = _locked(self._fd, wait=False)
+        except BlockingIOError:
+            self.release()
+            raise WriteConflictError("another process works on this write", file=folder) from None
+
+
+def is_abandoned(folder: str) -> bool:
+    """Whether nobody works on the write that a staging folder belongs to."""
+    try:
+        lock = StagingLock(folder)
+    except (WriteConflictError, PermissionError):
+        return False
+    except FileNotFoundError:  # gone meanwhile
+        return True
+    lock.release()
+    if lock.means_something and not _about(folder).get("detached"):
+        return True
+    return time.time() - _last_change(folder) > _QUIET_SECONDS
+
+
+def _last_change(folder: str) -> float:
+    latest = 0.0
+    for path in (os.path.join(folder, _ABOUT), os.path.join(folder, "new")):
+        with suppress(OSError):
+            latest = max(latest, os.stat(path).st_mtime)
+    return latest
+
+
+@contextmanager
+def folder_lock(target: str) -> Iterator[bool]:
+    """One process at a time changes which files ``target`` has. Waits for the others, for as long as a commit takes.
+
+    Gives ``False`` where the folder has been removed, or replaced, in that time.
+    """
+    if fcntl is None:
+        yield os.path.isdir(target)
+        return
+    fd = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+    held = _Held(fd)
+    try:
+        _locked(fd, wait=True)
+        try:
+            is_there = os.path.samestat(os.stat(target), os.fstat(fd))
+        except FileNotFoundError:
+            is_there = False
+        yield is_there
+    finally:
+        held.release()
+
+
+def _locked(fd: int, wait: bool) -> bool:
+    """Take a lock; ``False`` where there are none. Raises ``BlockingIOError`` where another process has it."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        return False
+    return True

@@ -1,0 +1,165 @@
+"""Where the files of a write go: a local folder through the committer, or a folder on a remote file system."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol
+
+from pyparq.datasets.commit import NOT_EMPTY, Committer, StagedFile, plain_names
+from pyparq.datasets.discovery import SUMMARIES, is_hidden
+from pyparq.datasets.old_files import data_files, partition_of
+from pyparq.errors import TargetExistsError
+from pyparq.io.remote import FsspecFile
+from pyparq.io.sink import FsspecSink, LocalSink, Sink
+from pyparq.io.source import LocalFile, Source
+from pyparq.io.url import file_system, plain_errors, shown
+
+Kept = Sequence[tuple[str, Callable[[], Source]]]
+"""The files that stay: their paths, and what opens them."""
+Summary = Callable[[Kept], Mapping[str, bytes]]
+"""More files, by path."""
+
+
+class Target(Protocol):
+    """A folder that a write puts its files into."""
+
+    name: str
+
+    def sink(self, path: str, fsync: bool) -> Sink:
+        """A new file, which will be called ``path``, relative to the folder."""
+
+    def has_data(self) -> bool:
+        """Whether there are data files already."""
+
+    def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
+        """Make the files visible, and remove those that they replace; the paths of these."""
+
+    def abort(self) -> None:
+        """Remove what was written."""
+
+
+class _StagedSink(LocalSink):
+    """A file in the staging folder, under the name that it will have."""
+
+    in_staging = True
+
+
+class LocalTarget:
+    """A local folder."""
+
+    def __init__(self, path: str, mode: str) -> None:
+        self.name = path
+        with plain_names(path):
+            self._committer = Committer.start(path, mode)
+        self._attempt = secrets.token_hex(4)
+        self._count = 0
+        self._staged: dict[str, str] = {}
+
+    def sink(self, path: str, fsync: bool) -> Sink:
+        staged = self._committer.staging.place(self._attempt, self._count)
+        self._count += 1
+        with plain_names(self.name):
+            sink = _StagedSink(staged, fsync)
+        sink.name = os.path.join(self.name, path)
+        self._staged[path] = staged
+        return sink
+
+    def has_data(self) -> bool:
+        return bool(data_files(self._committer.staging.target))
+
+    def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
+        files = [StagedFile(self._staged[path], path) for path in paths]
+        with plain_names(self.name):
+            return self._committer.commit(
+                files, fsync=fsync, summaries=None if summary is None else lambda kept: self._summaries(kept, summary)
+            )
+
+    def _summaries(self, kept: list[str], summary: Summary) -> list[StagedFile]:
+        sources = [(path, partial(LocalFile, os.path.join(self.name, path))) for path in kept]
+        made = []
+        for path, data in summary(sources).items():
+            sink = self.sink(path, fsync=False)
+            sink.write([data])
+            sink.commit()
+            made.append(StagedFile(self._staged[path], path))
+        return made
+
+    def abort(self) -> None:
+        self._committer.abort()
+
+
+class RemoteTarget:
+    """A folder on a file system of fsspec's. Nothing can be renamed at once there: files appear one by one, as each is
+    complete, and those that they replace are removed at the end. A crash leaves some of both."""
+
+    def __init__(self, url: str, mode: str, storage_options: Mapping[str, Any] | None) -> None:
+        self.name = shown(url)
+        self._mode = mode
+        self._options = storage_options
+        self._fs, path = file_system(url, "writing", "write to", storage_options)
+        self._root = path.rstrip("/")
+        self._written: list[str] = []
+        self._old = self._listed()
+        if mode == "error" and self._old:
+            raise TargetExistsError(NOT_EMPTY, file=self.name)
+
+    def _listed(self) -> list[str]:
+        """Paths of all files below the folder, relative to it."""
+        with plain_errors(self.name, self._root, self._options):
+            self._fs.invalidate_cache()
+            try:
+                return sorted(path[len(self._root) :].lstrip("/") for path in self._fs.find(self._root))
+            except FileNotFoundError:
+                return []
+
+    def sink(self, path: str, fsync: bool) -> Sink:
+        full = posixpath.join(self._root, path)
+        if path in self._old and path not in SUMMARIES:
+            raise TargetExistsError("a file of this name is there already", file=posixpath.join(self.name, path))
+        self._written.append(path)
+        with plain_errors(self.name, full, self._options):
+            self._fs.makedirs(posixpath.dirname(full), exist_ok=True)
+        return FsspecSink(self._fs, full, posixpath.join(self.name, path))
+
+    def has_data(self) -> bool:
+        return bool(self._data())
+
+    def _data(self) -> list[str]:
+        return [path for path in self._old if not any(map(is_hidden, path.split("/")))]
+
+    def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
+        data = self._data()
+        replaced: list[str] = []
+        if self._mode == "overwrite":
+            replaced = data
+        elif self._mode == "overwrite_partitions":
+            wanted = {partition_of(path.split("/")[:-1]) for path in paths}
+            replaced = [path for path in data if partition_of(path.split("/")[:-1]) in wanted]
+        stale = [name for name in SUMMARIES if name in self._old] if paths or replaced else []
+        if summary is not None:
+            self._summarize([path for path in data if path not in replaced], summary)
+            stale = []
+        for path in [*stale, *replaced]:
+            with plain_errors(posixpath.join(self.name, path), path, self._options):
+                self._fs.rm_file(posixpath.join(self._root, path))
+        return replaced
+
+    def _summarize(self, kept: list[str], summary: Summary) -> None:
+        sources = [(path, partial(self._opened, path)) for path in kept]
+        for path, data in summary(sources).items():
+            sink = self.sink(path, False)
+            sink.write([data])
+            sink.commit()
+
+    def _opened(self, path: str) -> Source:
+        return FsspecFile(self._fs, posixpath.join(self._root, path), posixpath.join(self.name, path))
+
+    def abort(self) -> None:
+        for path in self._written:
+            with suppress(Exception):  # most were never complete
+                self._fs.rm_file(posixpath.join(self._root, path))
