@@ -32,6 +32,11 @@ def SOURCE(command: F) -> F:
     return click.argument("file", metavar="SOURCE")(_keys(command))
 
 
+def SOURCES(command: F) -> F:
+    """Files, folders and globs, and how to decrypt them."""
+    return click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)(_keys(command))
+
+
 def _keys(command: F) -> F:
     command = click.option(
         "--keys", metavar="PATH", expose_value=False, callback=_remember("keys"),

@@ -31,6 +31,10 @@ def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_val
 def rle_decode_i32(data: Buffer, bit_width: int, count: int, out: Buffer, limit: int) -> int:
     """As `rle_decode_u8`, 0..32 bits into int32 `out`; every value must be below `limit` (at most 2^31)."""
 
+def count_indices(data: Buffer, count: int, counts: Buffer) -> None:
+    """Add to each of the int64 `counts`, one per entry of a dictionary, how often it is among the first `count` indices
+    of a page, whose `data` start with the bit width."""
+
 def read_levels(data: Buffer, count: int, maximum: int, always: bool) -> tuple[NDArray[np.uint8] | None, int]:
     """`count` levels of at most `maximum` (1..255), and how many of them are `maximum`.
 
@@ -527,6 +531,14 @@ def thrift_index_footer(
     list, and num_rows; where each row group's chunks begin in the last array; starts of the chunks and, per row
     group, the end of the last one.
     """
+
+def thrift_split_struct(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]:
+    """The end of the struct that starts at ``offset``, and four numbers per field: its id, its type, where its header
+    starts and where its value does. A bool has no value beside its type."""
+
+def thrift_split_list(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]:
+    """The type of the elements of the list or set that starts at ``offset``, and where each of them starts, then the
+    end of the last."""
 
 class ThriftRules:
     """The structs' fields, as `pyparq.format.generated.rules` tells them, to check bytes before decoding."""

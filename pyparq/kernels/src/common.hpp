@@ -364,6 +364,8 @@ void bind_pread(nb::module_& m);
 void bind_seal(nb::module_& m);
 void bind_snappy_start(nb::module_& m);
 void bind_sparse(nb::module_& m);
+void bind_count_indices(nb::module_& m);
 void bind_thrift_footer(nb::module_& m);
 void bind_thrift_rules(nb::module_& m);
+void bind_thrift_split(nb::module_& m);
 void bind_views(nb::module_& m);

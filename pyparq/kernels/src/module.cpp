@@ -62,6 +62,7 @@ NB_MODULE(_native, m) {
     bind_rle(m);
     bind_fixed(m);
     bind_binary(m);
+    bind_count_indices(m);
     bind_gather_short(m);
     bind_dictionary(m);
     bind_leaf_chunks(m);
@@ -81,5 +82,6 @@ NB_MODULE(_native, m) {
     bind_sparse(m);
     bind_thrift_footer(m);
     bind_thrift_rules(m);
+    bind_thrift_split(m);
     bind_views(m);
 }
