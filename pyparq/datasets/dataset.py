@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from pyparq.datasets.evolution import marked, unify
 from pyparq.datasets.explain import DatasetExplanation
 from pyparq.datasets.filenames import with_filenames
 from pyparq.datasets.footers import Footers
+from pyparq.datasets.lookup import key_filter
 from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.plan import DatasetPlan, planned_partitions
 from pyparq.datasets.scan import DatasetScan
@@ -155,6 +157,35 @@ class Dataset:
         return self.scan(columns, filters).to_table()
 
     to_table = read
+
+    def lookup(
+        self,
+        column: str | tuple[str, ...],
+        keys: Any,
+        *,
+        columns: Names | None = None,
+        path: bool | str = False,
+    ) -> Table:
+        """The rows where ``column`` is one of ``keys``: a single key, or a list or array (numpy, Arrow) of keys.
+
+        The result is that of ``read(columns, col(column).isin(keys))``: every row that has one of the keys, once, in
+        the order of the files and of their rows, however often a key is named. Keys that no file has are missing, and
+        so are keys that are null. ``path``: add a column with the name of each row's file, called ``"filename"`` or as
+        given.
+
+        Statistics and Bloom filters of all files are asked at once (docs/lookup.md). Raises
+        :class:`pyparq.FilterError` for keys that the column cannot be compared with, and
+        :class:`pyparq.ColumnNotFoundError`.
+        """
+        expression = key_filter(column, keys)
+        if path is False:
+            return self.scan(columns, expression).to_table()
+        name = path if isinstance(path, str) else "filename"
+        if name in self.schema.names:
+            raise OptionError(f'there is already a column called {name!r}: give path="another name"')
+        named = copy(self)
+        named._partitions = with_filenames(self._partitions, self._found.files, name)
+        return named.scan(columns if columns is None else [*columns, name], expression).to_table()
 
     def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """The first (matching) rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression, IsIn, IsNull, Known, Not
 from pyparq.filters.known import simplified
 from pyparq.filters.rows import evaluate_rows
-from pyparq.read.open import OpenFile
 from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree, build_tree
@@ -32,6 +32,7 @@ class FilterParts:
         self._tree = build_tree(elements_from_schema(Schema(partitions.fields))) if partitions.fields else None
         self._answers: dict[int, tuple[Expression, Mask, Mask]] = {}
         self._rest: dict[int, Expression] = {}
+        self._asks_partitions = bool(self._names) and expression is not None and self._mentions(expression)
 
     def files_left(self) -> list[int]:
         """Numbers of the files that the partitions do not rule out."""
@@ -51,22 +52,30 @@ class FilterParts:
         if found is None:
             if self.expression is None:
                 found = Known(True)
+            elif not self._asks_partitions:
+                found = self.expression
             else:
                 found = simplified(self.expression, lambda test: self._look(test, combination))
             self._rest[combination] = found
         return found
 
-    def for_file(self, combination: int, projection: Projection, file: OpenFile, by: str) -> Expression:
-        """The filter with the names that the columns have in ``file``; columns that it does not have are null."""
-        rest = self.rest(combination)
-        if isinstance(rest, Known):
-            return rest
-        return simplified(rest, lambda test: _in_file(test, projection, file.tree, by))
+    def for_file(self, rest: Expression, projection: Projection, tree: SchemaTree, by: str) -> Expression:
+        """What is left of the filter, with the names that the columns have in a file's ``tree``; columns that it does
+        not have are null."""
+        return rest if isinstance(rest, Known) else simplified(rest, lambda test: _in_file(test, projection, tree, by))
+
+    def _mentions(self, expression: Expression) -> bool:
+        """Whether any test is one of a partition column."""
+        found = []
+        simplified(expression, lambda test: found.append(self._name(test) in self._names) or test)  # type: ignore[func-returns-value]
+        return any(found)
+
+    def _name(self, test: Expression) -> Any:
+        path = getattr(test, "path", None)
+        return path[0] if isinstance(path, tuple) and len(path) == 1 else path
 
     def _look(self, test: Expression, combination: int) -> Expression:
-        path = getattr(test, "path", None)
-        name = path[0] if isinstance(path, tuple) and len(path) == 1 else path
-        if self._tree is None or name not in self._names:
+        if self._tree is None or self._name(test) not in self._names:
             return test
         _, true, false = self._answered(test, self._tree)
         return Known(True if true[combination] else False if false[combination] else None)

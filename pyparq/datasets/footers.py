@@ -186,6 +186,10 @@ class Footers:
         known."""
         return self._frames.get(k)
 
+    def stored(self, k: int) -> StoredFooter:
+        """The footer of a file that has a :meth:`frame`."""
+        return self._stored[k]
+
     def open(self, k: int) -> OpenFile:
         """File ``k`` with its footer decoded.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -10,8 +11,10 @@ from pyparq.datasets.adapt import Adapter
 from pyparq.datasets.evolution import marked
 from pyparq.datasets.explain import DatasetExplanation, explain_files
 from pyparq.datasets.filter import FilterParts
+from pyparq.datasets.footers import AT_A_TIME
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
 from pyparq.datasets.project import Projection
+from pyparq.datasets.together import Together
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression, Known
@@ -70,10 +73,14 @@ class DatasetScan:
         self._projection = self._project(expression)
         self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
         """By the identity of a file's schema tree; the file keeps the tree alive."""
+        self._models: dict[tuple[int, int], tuple[OpenFile, Expression, Scan | None]] = {}
+        """By the identity of that and of what partitions leave of the filter."""
         self.rows_returned: int | None = None
         self.share_done = 0.0
         """How much of the files :meth:`batches` has gone through, 0 to 1."""
         self._ran: list[FileScan] = []
+        self._together = False
+        """Many files were asked at once, so that their own scans cannot tell what was removed."""
 
     @printable
     def __repr__(self) -> str:
@@ -88,10 +95,13 @@ class DatasetScan:
 
     def to_table(self) -> Table:
         """All matching rows as a table, in the order of the files. Files are read in parallel."""
+        return self._to_table()
+
+    def _to_table(self, *, together: bool = True) -> Table:
         if self.limit is not None:
             batches = list(self.batches(None))
         else:
-            read = map_tasks(self._read, self._file_scans(), self._dataset._options.use_threads)
+            read = map_tasks(self._read, self._file_scans(together=together), self._dataset._options.use_threads)
             batches = [batch for part in read for batch in part]
         self.rows_returned = sum(batch.num_rows for batch in batches)
         return Table(*widen_columns(self.schema, batches))
@@ -106,17 +116,16 @@ class DatasetScan:
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned, left, self._ran = 0, self.limit, []
-        for at, number in enumerate(self._numbers):
+        for at, number, row_groups in self._in_order():
             if left == 0:
                 return
-            file_scan = self._file_scan(number, left)
-            if file_scan is None:
-                continue
-            for batch in self._batches_of(file_scan, batch_size):
-                self.rows_returned += batch.num_rows
-                left = None if left is None else left - batch.num_rows
-                self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
-                yield batch
+            file_scan = None if row_groups == [] else self._file_scan(number, left, row_groups)
+            if file_scan is not None:
+                for batch in self._batches_of(file_scan, batch_size):
+                    self.rows_returned += batch.num_rows
+                    left = None if left is None else left - batch.num_rows
+                    self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
+                    yield batch
             self._done(number)
         self.share_done = 1.0
 
@@ -165,9 +174,11 @@ class DatasetScan:
 
         Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
         """
+        if self._together:  # the files' own scans have not seen what was removed before
+            self._ran, self.rows_returned = [], None
         if execute and self.rows_returned is None:
-            self.to_table()
-        ran = self._ran or self._file_scans()
+            self._to_table(together=False)
+        ran = self._ran or self._file_scans(together=False)
         for file_scan in ran:
             file_scan.scan._prune()
         return explain_files(self, ran)
@@ -241,35 +252,97 @@ class DatasetScan:
         self._done(number)
         return rows
 
-    def _file_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan]:
-        wanted = self._numbers if numbers is None else numbers
-        self._dataset.open_all(wanted)
-        found = [self._file_scan(number, self.limit) for number in wanted]
-        self._ran = [file_scan for file_scan in found if file_scan is not None]
-        return self._ran
+    def _file_scans(self, numbers: Sequence[int] | None = None, *, together: bool = True) -> list[FileScan]:
+        """The scans of the files in which a row may match. ``together``: many files are asked at once; otherwise each
+        file is, and its scan reports what its indexes removed."""
+        wanted = list(self._numbers if numbers is None else numbers)
+        groups = self._row_groups(wanted) if together else {}
+        self._together = bool(groups)
+        self._dataset.open_all(number for number in wanted if groups.get(number) != [])
+        found = []
+        for number in wanted:
+            file_scan = None if groups.get(number) == [] else self._file_scan(number, self.limit, groups.get(number))
+            if file_scan is not None:
+                found.append(file_scan)
+            elif groups:
+                self._done(number)
+        self._ran = found
+        return found
 
-    def _file_scan(self, number: int, limit: int | None) -> FileScan | None:
-        """``None`` where the file has no row that matches, or is left out."""
+    def _in_order(self) -> Iterator[tuple[int, int, list[int] | None]]:
+        """The place of each file, its number, and the row groups that can match where that is known; some files are
+        asked together, before the first of them is read."""
+        for first in range(0, len(self._numbers), AT_A_TIME):
+            numbers = self._numbers[first : first + AT_A_TIME]
+            groups = self._row_groups(numbers)
+            self._together = self._together or bool(groups)
+            for at, number in enumerate(numbers, first):
+                yield at, number, groups.get(number)
+
+    def _row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """The row groups that can match, of files that can be asked together."""
+        if self._parts.expression is None or self._plan is not None or len(numbers) < 2:
+            return {}
+        footers = self._dataset._footers
+        footers.read(numbers)
+        alike: dict[tuple[int, int], list[int]] = {}
+        for number in numbers:
+            frame = footers.frame(number)
+            if frame is not None and number not in self._dataset._skipped:
+                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
+                if not isinstance(rest, Known):
+                    alike.setdefault((frame, id(rest)), []).append(number)
+        found: dict[int, list[int]] = {}
+        for part in alike.values():
+            model = self._file_scan(part[0], None)
+            if model is None and part[0] not in self._dataset._skipped:
+                found |= {number: [] for number in part}  # the filter is never true for such a file
+            elif model is not None:
+                paths = [self._dataset._found.files[number].where for number in part]
+                stored = [footers.stored(number) for number in part]
+                asked = Together(model.scan.file, model.scan.predicate, paths, stored).row_groups()
+                found |= {number: groups for number, groups in zip(part, asked, strict=True) if groups is not None}
+        return found
+
+    def _file_scan(self, number: int, limit: int | None, row_groups: Sequence[int] | None = None) -> FileScan | None:
+        """``None`` where the file has no row that matches, or is left out. ``row_groups``: those that can match."""
         file = self._dataset.open(number)
         if file is None:
             return None
         combination = int(self._dataset._partitions.of_file[number])
         adapter = self._adapter(file)
-        filters = self._parts.for_file(combination, self._projection, file, self._dataset._by)
-        if isinstance(filters, Known) and filters.value is not True:
-            return None
-        question = None if isinstance(filters, Known) else filters
+        rest = self._parts.rest(combination)
         if self._plan is None:
-            scan = Scan(file.fork(), adapter.columns, question, limit=limit)
+            model = self._model(file, rest, adapter)
+            if model is None:
+                return None
+            scan = model._of_another(file.fork(), row_groups, limit, ask_filters=row_groups is None)
         else:
             header = self._plan.header
-            planned = self._plan.files[number].scan_plan(adapter.columns, question, header.options, limit)
+            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
+            if isinstance(question, Known) and question.value is not True:
+                return None
+            planned = self._plan.files[number].scan_plan(
+                adapter.columns, None if isinstance(question, Known) else question, header.options, limit
+            )
             try:
                 scan = Scan.of_plan(file.fork(), planned)
             except ParquetError as error:  # the file has changed
                 self._dataset.leave_out(number, error)
                 return None
         return FileScan(number, scan, adapter, combination)
+
+    def _model(self, file: OpenFile, rest: Expression, adapter: Adapter) -> Scan | None:
+        """A scan with the question that all files with this schema tree are asked, where their partitions leave
+        ``rest`` of the filter; ``None``: no row of them can match."""
+        key = id(file.tree), id(rest)
+        if key not in self._models:
+            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
+            known = isinstance(question, Known)
+            none = isinstance(question, Known) and question.value is not True
+            scan = None if none else Scan(file.fork(), adapter.columns, None if known else question)
+            self._models[key] = file, rest, scan
+        return self._models[key][2]
 
     def _adapter(self, file: OpenFile) -> Adapter:
         """The same for all files of a schema."""
@@ -321,4 +394,4 @@ class DatasetScan:
 
     def _done(self, number: int) -> None:
         if self._dataset._progress is not None:
-            self._dataset._progress(self._numbers.index(number) + 1, len(self._numbers))
+            self._dataset._progress(bisect_left(self._numbers, number) + 1, len(self._numbers))

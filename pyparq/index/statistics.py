@@ -105,22 +105,48 @@ def bounds_of_chunks(
     created_by: str | None = None,
 ) -> Bounds:
     """The :class:`Bounds` of the chunks of one leaf in several row groups, in one go."""
-    usable = has_order(leaf) and column_order != Order.UNKNOWN and writer_is_trusted(leaf, created_by)
-    floats = leaf.kind in FLOAT_KINDS
-    pairs: list[tuple[bytes | None, bytes | None]] = []
+    modern, old = believed_bounds(leaf, column_order, created_by)
+    mins: list[bytes | None] = []
+    maxs: list[bytes | None] = []
     nulls: list[int] = []
     nans: list[int] = []
     for meta in metas:
-        statistics = meta.statistics
-        pairs.append(_stored_pair(leaf, statistics, column_order) if usable and statistics else (None, None))
-        nulls.append(_count(statistics, "null_count", meta.num_values))
-        nans.append(_count(statistics, "nan_count", meta.num_values) if floats else 0)
-    mins, maxs, ok = decode_bound_pairs(leaf, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    counts = np.array([max(meta.num_values, -1) for meta in metas], np.int64)
-    null_counts = np.array(nulls, np.int64)
+        low, high = _stored_pair(meta.statistics, modern, old)
+        mins.append(low)
+        maxs.append(high)
+        nulls.append(_count(meta.statistics, "null_count"))
+        nans.append(_count(meta.statistics, "nan_count"))
+    counts = np.array([meta.num_values for meta in metas], np.int64)
+    bounds = bounds_of_stored(leaf, mins, maxs, np.array(nulls, np.int64), np.array(nans, np.int64), counts)
+    bounds.definition_histograms = _level_histograms(metas)
+    return bounds
+
+
+def believed_bounds(leaf: LeafType, column_order: int, created_by: str | None) -> tuple[bool, bool]:
+    """Whether ``min_value`` and ``max_value`` can be believed; whether the deprecated ``min`` and ``max`` can, where
+    neither of these is there."""
+    if not has_order(leaf) or column_order == Order.UNKNOWN or not writer_is_trusted(leaf, created_by):
+        return False, False
+    # The deprecated pair was always found by signed comparison.
+    return column_order in (Order.TYPE, Order.TOTAL, Order.INT96), domain(leaf) in ("int", "float")
+
+
+def bounds_of_stored(
+    leaf: LeafType,
+    mins: Sequence[bytes | None],
+    maxs: Sequence[bytes | None],
+    null_counts: npt.NDArray[np.int64],
+    nan_counts: npt.NDArray[np.int64],
+    num_values: npt.NDArray[np.int64],
+) -> Bounds:
+    """The :class:`Bounds` of chunks from what their footers store: bounds, ``None`` where there is none, and counts, -1
+    where there is none."""
+    lows, highs, usable = decode_bound_pairs(leaf, mins, maxs)
+    nulls, nans = (np.where(found <= num_values, found, -1) for found in (null_counts, nan_counts))
+    counts = np.maximum(num_values, -1)
     return Bounds(
-        leaf, mins, maxs, ok, null_counts, np.array(nans, np.int64), counts,
-        all_null=(counts >= 0) & (null_counts == counts), definition_histograms=_level_histograms(metas),
+        leaf, lows, highs, usable, nulls, nans if leaf.kind in FLOAT_KINDS else np.zeros_like(nans), counts,
+        all_null=(counts >= 0) & (nulls == counts),
     )  # fmt: skip
 
 
@@ -136,21 +162,18 @@ def _level_histograms(metas: Sequence[tt.ColumnMetaData]) -> npt.NDArray[np.int6
     return np.array(found, np.int64) if found else None
 
 
-def _stored_pair(leaf: LeafType, statistics: tt.Statistics, column_order: int) -> tuple[bytes | None, bytes | None]:
-    if column_order in (Order.TYPE, Order.TOTAL, Order.INT96) and (
-        statistics.min_value is not None or statistics.max_value is not None
-    ):
+def _stored_pair(statistics: tt.Statistics | None, modern: bool, old: bool) -> tuple[bytes | None, bytes | None]:
+    if statistics is None:
+        return None, None
+    if modern and (statistics.min_value is not None or statistics.max_value is not None):
         return statistics.min_value, statistics.max_value
-    # The deprecated pair was always found by signed comparison.
-    if domain(leaf) in ("int", "float"):
-        return statistics.min, statistics.max
-    return None, None
+    return (statistics.min, statistics.max) if old else (None, None)
 
 
-def _count(statistics: tt.Statistics | None, name: str, num_values: int) -> int:
-    """A count of a chunk, -1 when it is missing or impossible."""
+def _count(statistics: tt.Statistics | None, name: str) -> int:
+    """A count of a chunk, -1 when it is missing or negative."""
     stored = getattr(statistics, name, None)
-    return stored if stored is not None and 0 <= stored <= num_values else -1
+    return stored if stored is not None and stored >= 0 else -1
 
 
 def build_statistics(

@@ -98,11 +98,15 @@ class Pruner:
         within: Mapping[int, RowRanges] | None = None,
         account: Account | None = None,
         outputs: Sequence[Node] = (),
+        *,
+        ask_filters: bool = True,
     ) -> None:
         """``within``: the rows of a row group that are asked for at all, where these are not all. ``account``
-        counts the dictionaries that are decoded. ``outputs``: columns that will be read of the rows that are left."""
+        counts the dictionaries that are decoded. ``outputs``: columns that will be read of the rows that are left.
+        ``ask_filters``: whether to ask Bloom filters."""
         self.file = file
         self.options = file.options
+        self._ask_filters = ask_filters and file.options.use_bloom_filters
         self._account = Account(file.options.limits) if account is None else account
         self.predicate = predicate
         self.tests = list(dict.fromkeys(predicate.tests()))
@@ -135,7 +139,7 @@ class Pruner:
         if options.use_statistics:
             self._stage("statistics", self._by_statistics)
         with self._asked_together():
-            if options.use_bloom_filters:
+            if self._ask_filters:
                 self._stage("bloom filter", self._by_bloom)
             if options.use_dictionaries:
                 self._stage("dictionary", lambda: self._by_dictionary(before_index=True))
@@ -176,7 +180,7 @@ class Pruner:
         chunks = [chunk for _, _, chunk in self._open_questions()]
         if self.options.use_page_index:
             yield list(dict.fromkeys(r for chunk in chunks for r in page_index_ranges(chunk, self.file)))
-        if self.options.use_bloom_filters:
+        if self._ask_filters:
             self._probes = self._bloom_probes()
             yield self._probes.all.ranges(lambda chunk, place: self.file.room_at(chunk.row_group, place))
         yield [r for chunk in output_chunks for r in offset_index_range(chunk, self.file)]

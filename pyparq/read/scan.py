@@ -21,6 +21,7 @@ from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.ahead import Ahead
+from pyparq.io.source import Range
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
 from pyparq.read.assemble import assemble
@@ -75,7 +76,6 @@ class Scan:
     ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
-        self.file = file
         if columns is not None and not isinstance(columns, (str, Expression)):
             columns = list(columns)
         self.outputs: list[Output] = project(file.tree, columns, file.fields)
@@ -83,6 +83,12 @@ class Scan:
         self.filters = filters
         self.predicate = bind(filters, file.tree)
         self.limit = limit
+        self._ask_filters = True
+        self._begin(file, row_groups, rows)
+
+    def _begin(self, file: OpenFile, row_groups: Sequence[int] | None, rows: Any = None) -> None:
+        """What is known before anything is read."""
+        self.file = file
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
         self._within: dict[int, RowRanges] = {}
         self._choose_rows(rows)
@@ -92,6 +98,17 @@ class Scan:
         self.share_done = 0.0
         """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
         self._selections: list[Selection] | None = None
+
+    def _of_another(
+        self, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
+    ) -> Scan:
+        """The same question to a file that shares this one's schema tree. ``ask_filters``: its Bloom filters have not
+        been asked yet."""
+        other = copy(self)
+        other.limit = limit
+        other._ask_filters = ask_filters
+        other._begin(file, row_groups)
+        return other
 
     @classmethod
     def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
@@ -144,6 +161,8 @@ class Scan:
         try:
             return [b for b in self._run(selections) if b.num_rows]
         finally:
+            if self.reader.prefetch is not None:
+                self.reader.prefetch.stop()
             self.file.fetcher.forget_all()
 
     def _table(self, batches: list[Batch]) -> Table:
@@ -188,7 +207,10 @@ class Scan:
         left, alive, seen = self.limit, 0, 0
         selections = self._prune()
         total = max(sum(selection.maybe.count for selection in selections), 1)
+        prefetch = self.reader.prefetch
         try:
+            if prefetch is not None and (left is None or isinstance(self.predicate, Constant)):
+                prefetch.follow(self._reads_to_come(selections))
             for selection in selections:
                 if left == 0:
                     return
@@ -205,7 +227,18 @@ class Scan:
                 yield batches, begin, seen / total
                 del batches
         finally:
+            if prefetch is not None:
+                prefetch.stop()
             self.file.fetcher.forget_all()
+
+    def _reads_to_come(self, selections: list[Selection]) -> Iterator[list[Range]]:
+        """What is read first of one row group after the other, as far as that is known."""
+        for selection in selections:
+            first = self._filter_columns(selection)
+            leaves = [] if first else [leaf for output in self.outputs for leaf in output.leaves]
+            wanted = first or [Wanted(selection, leaf, selection.sure) for leaf in leaves]
+            if not self.reader.not_located([w for w in wanted if not w.rows.is_all]):
+                yield from self.reader.steps(wanted)
 
     def __arrow_c_schema__(self) -> object:
         return ScanStream(self._again()).get_schema()
@@ -322,7 +355,10 @@ class Scan:
         if self._selections is None:
             with self._reading():
                 leaves = [leaf for output in self.outputs for leaf in output.leaves]
-                pruner = Pruner(self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves)
+                pruner = Pruner(
+                    self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
+                    ask_filters=self._ask_filters,
+                )  # fmt: skip
                 self._selections = pruner.run()
                 self.reader.account.keep()
                 self.reports = pruner.reports

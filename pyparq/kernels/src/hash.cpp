@@ -1,4 +1,5 @@
 // XXH64 with seed 0 over whole columns, and split block Bloom filters (BloomFilter.md).
+#include "sbbf.hpp"
 #include "values.hpp"
 
 #ifdef PYPARQ_AVX2
@@ -76,19 +77,13 @@ nb::object xxh64_binary(const Offsets& offsets, const RawIn& data) {
 
 // ---- split block Bloom filter ---------------------------------------------------------------------------
 
-constexpr uint32_t kSalt[8] = {0x47b6137bu, 0x44974d91u, 0x8824ad5bu, 0xa2b7289du,
-                               0x705495c7u, 0x2df1424bu, 0x9efc4947u, 0x5c6bfb31u};
-constexpr size_t kBlock = 32, kAhead = 16;
+constexpr size_t kAhead = 16;
 
 uint64_t checked_blocks(size_t bytes) {
     if (bytes == 0 || bytes % kBlock != 0)
         fail("a Bloom filter bitset is a positive multiple of 32 bytes, not " + str(bytes));
     if (bytes / kBlock >= uint64_t{1} << 31) fail("a Bloom filter has fewer than 2^31 blocks");
     return bytes / kBlock;
-}
-
-inline size_t block_at(uint64_t hash, uint64_t blocks) {
-    return static_cast<size_t>((hash >> 32) * blocks >> 32) * kBlock;
 }
 
 inline void prefetch(const void* p) {
@@ -100,12 +95,6 @@ inline void prefetch(const void* p) {
 inline void insert_one(uint8_t* block, uint32_t x) {
     for (size_t i = 0; i < 8; ++i)
         store(block + 4 * i, load<uint32_t>(block + 4 * i) | 1u << (x * kSalt[i] >> 27));
-}
-
-inline bool check_one(const uint8_t* block, uint32_t x) {
-    uint32_t missing = 0;
-    for (size_t i = 0; i < 8; ++i) missing |= (1u << (x * kSalt[i] >> 27)) & ~load<uint32_t>(block + 4 * i);
-    return missing == 0;
 }
 
 #ifdef PYPARQ_AVX2

@@ -62,9 +62,13 @@ NB_MODULE(_native, m) {
     bind_rle(m);
     bind_fixed(m);
     bind_binary(m);
+    bind_count_indices(m);
     bind_gather_short(m);
+    bind_codes(m);
     bind_dictionary(m);
-    bind_many_files(m);
+    bind_leaf_chunks(m);
+    bind_many_filters(m);
+    bind_many_footers(m);
     bind_minmax(m);
     bind_hash(m);
     bind_delta(m);
@@ -79,5 +83,6 @@ NB_MODULE(_native, m) {
     bind_sparse(m);
     bind_thrift_footer(m);
     bind_thrift_rules(m);
+    bind_thrift_split(m);
     bind_views(m);
 }

@@ -1,36 +1,13 @@
-// The ends of many local files, read in one call each for some dozens of them: a file is opened, looked at, read and
-// closed without the interpreter. And what many footers have in common, told without decoding each.
+// Footers of many files in one call: read from local files, each opened, looked at and closed again without the
+// interpreter, and compared without decoding each.
+#include "files.hpp"
 #include "thrift_wire.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <string_view>
 #include <unordered_map>
-
-#if defined(__unix__) || defined(__APPLE__)
-#define PYPARQ_PREAD 1
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
 
 namespace pyparq {
 namespace {
-
-// The bytes objects of a Python list, looked at without the GIL while the list is held.
-struct BytesList {
-    std::vector<std::string_view> items;
-    explicit BytesList(const nb::list& list) {
-        items.reserve(nb::len(list));
-        for (nb::handle item : list) {
-            if (!PyBytes_Check(item.ptr())) fail("a list of bytes was expected");
-            char* data;
-            Py_ssize_t size;
-            if (PyBytes_AsStringAndSize(item.ptr(), &data, &size) != 0) throw nb::python_error();
-            items.emplace_back(data, static_cast<size_t>(size));
-        }
-    }
-};
 
 #ifdef PYPARQ_PREAD
 
@@ -38,50 +15,19 @@ constexpr uint32_t kPlain = 0x31524150, kEncrypted = 0x45524150;  // PAR1, PARE
 constexpr size_t kTrailer = 8;
 
 struct End {
-    int64_t size = -1, mtime_ns = 0, inode = 0, requests = 0, bytes = 0;
+    FileStatus status;
+    int64_t requests = 0, bytes = 0;
     bool encrypted = false, good = false;
     std::string footer;
 };
 
-// Closes on every way out.
-struct Descriptor {
-    int number;
-    explicit Descriptor(const char* path) {
-        do {
-            number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        } while (number < 0 && errno == EINTR);
-    }
-    ~Descriptor() {
-        if (number >= 0) close(number);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-};
-
-bool read_exactly(int fd, char* out, size_t size, int64_t at) {
-    while (size > 0) {
-        const ssize_t got = pread(fd, out, size, static_cast<off_t>(at));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
-        out += got, size -= static_cast<size_t>(got), at += got;
-    }
-    return true;
-}
-
-void read_end(const char* path, size_t tail, size_t most, std::string& room, End& out) {
+void read_end(std::string_view path, size_t tail, size_t most, std::string& room, End& out) {
     const Descriptor file(path);
-    struct stat status;
-    if (file.number < 0 || fstat(file.number, &status) != 0 || !S_ISREG(status.st_mode)) return;
-    out.size = status.st_size, out.inode = static_cast<int64_t>(status.st_ino);
-#ifdef __APPLE__
-    out.mtime_ns = int64_t{status.st_mtimespec.tv_sec} * 1000000000 + status.st_mtimespec.tv_nsec;
-#else
-    out.mtime_ns = int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
-#endif
-    const auto size = static_cast<size_t>(status.st_size);
+    if (file.number < 0 || !look(file.number, out.status)) return;
+    const auto size = static_cast<size_t>(out.status.size);
     if (size < 12) return;
     size_t have = std::min(tail, size);
-    if (!read_exactly(file.number, room.data(), have, status.st_size - static_cast<int64_t>(have))) return;
+    if (!read_exactly(file.number, room.data(), have, out.status.size - static_cast<int64_t>(have))) return;
     out.requests = 1, out.bytes = static_cast<int64_t>(have);
     const auto magic = load<uint32_t>(room.data() + have - 4);
     const size_t footer = load<uint32_t>(room.data() + have - 8);
@@ -91,8 +37,8 @@ void read_end(const char* path, size_t tail, size_t most, std::string& room, End
         out.footer.assign(room, have - kTrailer - footer, footer);
     } else {
         out.footer.resize(footer);
-        if (!read_exactly(file.number, out.footer.data(), footer, status.st_size - static_cast<int64_t>(footer + kTrailer)))
-            return;
+        const int64_t start = out.status.size - static_cast<int64_t>(footer + kTrailer);
+        if (!read_exactly(file.number, out.footer.data(), footer, start)) return;
         out.requests = 2, out.bytes += static_cast<int64_t>(footer + kTrailer);
     }
     out.good = true;
@@ -105,11 +51,7 @@ nb::list read_footers(const nb::list& paths, size_t tail, size_t most) {
     {
         NoGil nogil(size_t{1} << 20);
         std::string room(tail, '\0');
-        for (size_t k = 0; k < ends.size(); ++k) {
-            // Bytes objects end in a NUL of their own; a path with one inside is nobody's.
-            if (given.items[k].find('\0') == std::string_view::npos)
-                read_end(given.items[k].data(), tail, most, room, ends[k]);
-        }
+        for (size_t k = 0; k < ends.size(); ++k) read_end(given.items[k], tail, most, room, ends[k]);
     }
     nb::list found;
     for (const End& end : ends) {
@@ -117,7 +59,7 @@ nb::list read_footers(const nb::list& paths, size_t tail, size_t most) {
             found.append(nb::none());
             continue;
         }
-        found.append(nb::make_tuple(end.size, end.mtime_ns, end.inode, end.encrypted,
+        found.append(nb::make_tuple(end.status.size, end.status.mtime_ns, end.status.inode, end.encrypted,
                                     nb::bytes(end.footer.data(), end.footer.size()), end.requests, end.bytes));
     }
     return found;
@@ -242,7 +184,7 @@ nb::tuple footer_frames(const nb::list& footers) {
 }  // namespace
 }  // namespace pyparq
 
-void bind_many_files(nb::module_& m) {
+void bind_many_footers(nb::module_& m) {
     using namespace nb::literals;
 #ifdef PYPARQ_PREAD
     m.def("read_footers", &pyparq::read_footers, "paths"_a, "tail"_a, "most"_a);
