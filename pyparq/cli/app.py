@@ -32,6 +32,7 @@ _COMMANDS = {
     "explain": ("explain", "What each index rules out for a query, and what is read."),
     "add-index": ("rewriting", "Add Bloom filters and page indexes to files that exist."),
     "edit-metadata": ("rewriting", "Change the key-value metadata of files."),
+    "merge": ("joining", "Join files of one schema without decoding them."),
 }
 
 
