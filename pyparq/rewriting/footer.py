@@ -141,12 +141,12 @@ class FooterTree:
         for other in others:
             for k in range(other._file.num_row_groups):
                 groups.append(other.row_group(k))
-        for k in range(len(groups)):
-            group = groups.struct(k)
-            if k <= MAX_ORDINAL and group.field(GROUP_ORDINAL) is not None:
-                group.set_integer(GROUP_ORDINAL, I16, k)
-            elif k > MAX_ORDINAL:
-                group.remove(GROUP_ORDINAL)
+        numbered = any(groups.struct(k).field(GROUP_ORDINAL) is not None for k in range(len(groups)))
+        for k in range(len(groups) if numbered else 0):
+            if k <= MAX_ORDINAL:
+                groups.struct(k).set_integer(GROUP_ORDINAL, I16, k)
+            else:
+                groups.struct(k).remove(GROUP_ORDINAL)
         trees = [self._tree, *(other._tree for other in others)]
         for number, wire, most in ((FILE_NUM_ROWS, I64, sum), (FILE_VERSION, I32, max)):
             self._tree.set_integer(number, wire, most([tree.integer(number) or 0 for tree in trees]))
