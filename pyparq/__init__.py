@@ -55,7 +55,11 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.rewriting.editing import edit_metadata
     from pyparq.rewriting.indexing import add_indexes
+    from pyparq.rewriting.joining import MergeReport, merge
     from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
+    from pyparq.verification.findings import Finding
+    from pyparq.verification.report import VerificationReport
+    from pyparq.verification.run import verify
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
@@ -67,12 +71,17 @@ _LATER = {
     "DecryptionProperties": "pyparq.encryption.properties",
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
+    "Finding": "pyparq.verification.findings",
+    "VerificationReport": "pyparq.verification.report",
+    "verify": "pyparq.verification.run",
     "IndexReport": "pyparq.rewriting.report",
     "IndexedColumn": "pyparq.rewriting.report",
     "IndexedFile": "pyparq.rewriting.report",
     "ParquetWriter": "pyparq.write.file",
     "add_indexes": "pyparq.rewriting.indexing",
     "edit_metadata": "pyparq.rewriting.editing",
+    "MergeReport": "pyparq.rewriting.joining",
+    "merge": "pyparq.rewriting.joining",
     "WriteReport": "pyparq.datasets.report",
     "WrittenFile": "pyparq.datasets.report",
     "recover_dataset": "pyparq.datasets.commit",
@@ -104,12 +113,14 @@ __all__ = [
     "Field",
     "FileMetaData",
     "FilterError",
+    "Finding",
     "IndexReport",
     "IndexedColumn",
     "IndexedFile",
     "LimitError",
     "Limits",
     "ManagedTableWarning",
+    "MergeReport",
     "MissingKeyError",
     "OptionError",
     "ParquetError",
@@ -127,6 +138,7 @@ __all__ = [
     "TargetExistsError",
     "UnsupportedError",
     "UnverifiedFooterWarning",
+    "VerificationReport",
     "WriteConflictError",
     "WriteOptions",
     "WriteReport",
@@ -136,12 +148,14 @@ __all__ = [
     "col",
     "dataset",
     "edit_metadata",
+    "merge",
     "read_metadata",
     "read_schema",
     "read_table",
     "recover_dataset",
     "release_unused",
     "schema",
+    "verify",
     "write_dataset",
     "write_table",
 ]
