@@ -110,7 +110,7 @@ def _replace(job: Job, place: InPlace, prepare: Prepare) -> Outcome:
                 return Outcome(False, place.path)
             sink = LocalSink(place.real, job.fsync)
             try:
-                writer.write(sink)
+                _write(writer, sink)
                 return Outcome(True, place.path, tuple(place.commit(sink)))
             finally:
                 sink.abort()
@@ -132,7 +132,7 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                 writer = _Copy(file)
             sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
             try:
-                writer.write(sink)
+                _write(writer, sink)
                 if isinstance(source, LocalFile) and before is not None:
                     now = os.fstat(source.fileno())
                     if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
@@ -144,6 +144,16 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
     finally:
         if source is not job.source:
             source.close()
+
+
+def _write(writer: Writer, sink: Sink) -> None:
+    """Write; a full disk is named by the file that was to be written."""
+    try:
+        writer.write(sink)
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = sink.name
+        raise
 
 
 class _Copy:
