@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from pyparq.rewriting.editing import edit_metadata
     from pyparq.rewriting.indexing import add_indexes
     from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
+    from pyparq.verification.findings import Finding
+    from pyparq.verification.report import VerificationReport
+    from pyparq.verification.run import verify
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
@@ -67,6 +70,9 @@ _LATER = {
     "DecryptionProperties": "pyparq.encryption.properties",
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
+    "Finding": "pyparq.verification.findings",
+    "VerificationReport": "pyparq.verification.report",
+    "verify": "pyparq.verification.run",
     "IndexReport": "pyparq.rewriting.report",
     "IndexedColumn": "pyparq.rewriting.report",
     "IndexedFile": "pyparq.rewriting.report",
@@ -104,6 +110,7 @@ __all__ = [
     "Field",
     "FileMetaData",
     "FilterError",
+    "Finding",
     "IndexReport",
     "IndexedColumn",
     "IndexedFile",
@@ -127,6 +134,7 @@ __all__ = [
     "TargetExistsError",
     "UnsupportedError",
     "UnverifiedFooterWarning",
+    "VerificationReport",
     "WriteConflictError",
     "WriteOptions",
     "WriteReport",
@@ -142,6 +150,7 @@ __all__ = [
     "recover_dataset",
     "release_unused",
     "schema",
+    "verify",
     "write_dataset",
     "write_table",
 ]

@@ -34,6 +34,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Reading", ["read_table", "read_schema", "read_metadata", "ParquetFile", "Scan", "ScanPlan", "Explanation",
                  "FileMetaData", "release_unused"]),
     ("Datasets", ["dataset", "Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation"]),
+    ("Verifying", ["verify", "VerificationReport", "Finding"]),
     ("Options for reading", ["ReadOptions", "Limits"]),
     ("Filters", ["col", "Expression"]),
     ("Writing", ["write_table", "ParquetWriter", "write_dataset", "WriteReport", "WrittenFile", "recover_dataset"]),
@@ -53,6 +54,7 @@ TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "
          "write_dataset": "WriteOptions", "ParquetWriter": "WriteOptions"}  # fmt: skip
 GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
          "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile",
+         "VerificationReport", "Finding",
          "IndexReport", "IndexedFile", "IndexedColumn"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "options", "SortKey": "options",

@@ -354,6 +354,7 @@ void bind_many_filters(nb::module_& m);
 void bind_many_footers(nb::module_& m);
 void bind_minmax(nb::module_& m);
 void bind_hash(nb::module_& m);
+void bind_codes(nb::module_& m);
 void bind_delta(nb::module_& m);
 void bind_split(nb::module_& m);
 void bind_levels(nb::module_& m);

@@ -64,6 +64,7 @@ NB_MODULE(_native, m) {
     bind_binary(m);
     bind_count_indices(m);
     bind_gather_short(m);
+    bind_codes(m);
     bind_dictionary(m);
     bind_leaf_chunks(m);
     bind_many_filters(m);
