@@ -53,6 +53,12 @@ if TYPE_CHECKING:
     from pyparq.datasets.scan import DatasetScan
     from pyparq.datasets.write import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
+    from pyparq.rewriting.editing import edit_metadata
+    from pyparq.rewriting.indexing import add_indexes
+    from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
+    from pyparq.verification.findings import Finding
+    from pyparq.verification.report import VerificationReport
+    from pyparq.verification.run import verify
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
@@ -64,7 +70,15 @@ _LATER = {
     "DecryptionProperties": "pyparq.encryption.properties",
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
+    "Finding": "pyparq.verification.findings",
+    "VerificationReport": "pyparq.verification.report",
+    "verify": "pyparq.verification.run",
+    "IndexReport": "pyparq.rewriting.report",
+    "IndexedColumn": "pyparq.rewriting.report",
+    "IndexedFile": "pyparq.rewriting.report",
     "ParquetWriter": "pyparq.write.file",
+    "add_indexes": "pyparq.rewriting.indexing",
+    "edit_metadata": "pyparq.rewriting.editing",
     "WriteReport": "pyparq.datasets.report",
     "WrittenFile": "pyparq.datasets.report",
     "recover_dataset": "pyparq.datasets.commit",
@@ -96,6 +110,10 @@ __all__ = [
     "Field",
     "FileMetaData",
     "FilterError",
+    "Finding",
+    "IndexReport",
+    "IndexedColumn",
+    "IndexedFile",
     "LimitError",
     "Limits",
     "ManagedTableWarning",
@@ -116,19 +134,23 @@ __all__ = [
     "TargetExistsError",
     "UnsupportedError",
     "UnverifiedFooterWarning",
+    "VerificationReport",
     "WriteConflictError",
     "WriteOptions",
     "WriteReport",
     "WrittenFile",
     "__version__",
+    "add_indexes",
     "col",
     "dataset",
+    "edit_metadata",
     "read_metadata",
     "read_schema",
     "read_table",
     "recover_dataset",
     "release_unused",
     "schema",
+    "verify",
     "write_dataset",
     "write_table",
 ]

@@ -22,6 +22,9 @@ tail_size = None
 coalesce_gap = None
     Byte ranges with at most this many bytes between them are read in one request. None means 4 KiB
     for local files and 1 MiB for remote ones.
+prefetch_bytes = 67_108_864
+    Maximum number of bytes of a remote file that are requested before they are needed, while other
+    bytes are decoded. 0 requests them when they are needed. Local files are not prefetched.
 use_statistics = True
     Skip row groups in which the statistics of a column chunk rule out a match with the filter.
 use_bloom_filters = True

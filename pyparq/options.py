@@ -430,6 +430,9 @@ class ReadOptions:
     coalesce_gap: int | None = None
     """Byte ranges with at most this many bytes between them are read in one request. ``None`` means 4 KiB for local
     files and 1 MiB for remote ones."""
+    prefetch_bytes: int = 64 << 20
+    """Maximum number of bytes of a remote file that are requested before they are needed, while other bytes are
+    decoded. 0 requests them when they are needed. Local files are not prefetched."""
     use_statistics: bool = True
     """Skip row groups in which the statistics of a column chunk rule out a match with the filter."""
     use_bloom_filters: bool = True
@@ -461,6 +464,7 @@ class ReadOptions:
             _check_int("tail_size", self.tail_size, 8)
         if self.coalesce_gap is not None:
             _check_int("coalesce_gap", self.coalesce_gap, 0)
+        _check_int("prefetch_bytes", self.prefetch_bytes, 0)
         if self.coerce_int96_timestamp_unit not in ("s", "ms", "us", "ns"):
             raise OptionError(
                 f"coerce_int96_timestamp_unit must be s, ms, us or ns, not {self.coerce_int96_timestamp_unit!r}"

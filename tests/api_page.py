@@ -34,9 +34,11 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Reading", ["read_table", "read_schema", "read_metadata", "ParquetFile", "Scan", "ScanPlan", "Explanation",
                  "FileMetaData", "release_unused"]),
     ("Datasets", ["dataset", "Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation"]),
+    ("Verifying", ["verify", "VerificationReport", "Finding"]),
     ("Options for reading", ["ReadOptions", "Limits"]),
     ("Filters", ["col", "Expression"]),
     ("Writing", ["write_table", "ParquetWriter", "write_dataset", "WriteReport", "WrittenFile", "recover_dataset"]),
+    ("Changing files that exist", ["add_indexes", "edit_metadata", "IndexReport", "IndexedFile", "IndexedColumn"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
@@ -51,7 +53,9 @@ TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "
          "read_metadata": "ReadOptions", "ParquetFile": "ReadOptions", "write_table": "WriteOptions",
          "write_dataset": "WriteOptions", "ParquetWriter": "WriteOptions"}  # fmt: skip
 GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
-         "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile"}  # fmt: skip
+         "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile",
+         "VerificationReport", "Finding",
+         "IndexReport", "IndexedFile", "IndexedColumn"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "options", "SortKey": "options",
            "Limits": "limits"}  # fmt: skip

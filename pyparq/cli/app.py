@@ -30,6 +30,9 @@ _COMMANDS = {
     "query": ("rows", "The rows for which an SQL condition is true."),
     "lookup": ("lookup", "The rows with certain keys, out of many files."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
+    "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
+    "add-index": ("rewriting", "Add Bloom filters and page indexes to files that exist."),
+    "edit-metadata": ("rewriting", "Change the key-value metadata of files."),
 }
 
 
@@ -43,7 +46,7 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"pyparq.cli.{_COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

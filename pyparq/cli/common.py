@@ -32,6 +32,11 @@ def SOURCE(command: F) -> F:
     return click.argument("file", metavar="SOURCE")(_keys(command))
 
 
+def SOURCES(command: F) -> F:
+    """Files, folders and globs, and how to decrypt them."""
+    return click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)(_keys(command))
+
+
 def _keys(command: F) -> F:
     command = click.option(
         "--keys", metavar="PATH", expose_value=False, callback=_remember("keys"),
@@ -109,14 +114,14 @@ def opened(file: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL."""
     from pyparq.read.file import ParquetFile
 
-    with _plain_errors_of(file):
+    with plain_errors_of(file):
         parquet = ParquetFile(file, decryption=decryption())
     with parquet:
         yield parquet
 
 
 @contextmanager
-def _plain_errors_of(file: str) -> Iterator[None]:
+def plain_errors_of(file: str) -> Iterator[None]:
     """Say in one line what the file system behind a URL raises: an unknown protocol, a missing package."""
     from pyparq.errors import ParquetError
 
@@ -148,7 +153,7 @@ def dataset_of(file: str) -> Iterator[Any]:
     """The :class:`pyparq.Dataset` of a folder, a glob or a file."""
     from pyparq.datasets.dataset import Dataset
 
-    with _plain_errors_of(file):
+    with plain_errors_of(file):
         dataset = Dataset(file, decryption=decryption())
     if not dataset.files:
         raise click.ClickException(f"the folder has no data files: {file}")

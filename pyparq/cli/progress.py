@@ -17,12 +17,13 @@ DELAY = 1.0
 
 
 class Busy:
-    """``with Busy("reading", total) as busy: ... busy.step()``; without a total, a spinner. ``rows``: rows are
-    counted, and shown beside the percentage (:meth:`show`)."""
+    """``with Busy("reading", total) as busy: ... busy.step()``; without a total, a spinner. ``share``: a percentage
+    (:meth:`show`). ``rows``: rows are counted, and shown beside it."""
 
-    def __init__(self, text: str, total: int | None = None, *, rows: bool = False) -> None:
+    def __init__(self, text: str, total: int | None = None, *, rows: bool = False, share: bool = False) -> None:
         self._text = text
-        self._total: float | None = 1.0 if rows else total
+        self._total: float | None = 1.0 if rows or share else total
+        self._shows_share = share
         self._counts_rows = rows
         self._rows = 0
         self._done = 0.0
@@ -50,6 +51,8 @@ class Busy:
         columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
         if self._counts_rows:
             columns += [BarColumn(), TextColumn("{task.percentage:.0f} %, {task.fields[rows]:,} rows", markup=False)]
+        elif self._shows_share:
+            columns += [BarColumn(), TextColumn("{task.percentage:.0f} %", markup=False)]
         elif self._total is not None:
             columns += [BarColumn(), MofNCompleteColumn()]
         with self._lock:

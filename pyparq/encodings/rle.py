@@ -25,9 +25,12 @@ def encode_levels(levels: npt.NDArray[np.uint8], maximum: int) -> Any:
     return kernels.rle_encode_u8(levels, bit_width(maximum))
 
 
-def decode_indices(data: Any, count: int, limit: int) -> npt.NDArray[np.int32]:
-    """Dictionary indices: a byte with the bit width, then runs; each index below ``limit``."""
-    indices = np.empty(count, np.int32)
+def decode_indices(
+    data: Any, count: int, limit: int, out: npt.NDArray[np.int32] | None = None
+) -> npt.NDArray[np.int32]:
+    """Dictionary indices: a byte with the bit width, then runs; each index below ``limit``. They go to ``out``, an
+    array of ``count``, where it is given."""
+    indices = np.empty(count, np.int32) if out is None else out
     if count == 0:
         return indices
     if len(data) == 0:

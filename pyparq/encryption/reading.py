@@ -52,6 +52,10 @@ class ChunkDecryption(Protocol):
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
         """(levels, values) of a v2 data page with so many bytes of levels."""
 
+    def seal(self, module: Module, parts: list[Any]) -> list[Any]:
+        """The stored form of a module that is no page, under the same key: for a file with the same pages and more
+        indexes."""
+
 
 class _Clear:
     """A chunk in the clear."""
@@ -74,6 +78,9 @@ class _Clear:
 
     def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
         return stored[:levels], stored[levels:]
+
+    def seal(self, module: Module, parts: list[Any]) -> list[Any]:
+        return parts
 
 
 CLEAR = _Clear()
@@ -139,6 +146,9 @@ class _Encrypted:
             )
         return stored[:levels], self.open(Module.DATA_PAGE, stored[levels:], page, out)
 
+    def seal(self, module: Module, parts: list[Any]) -> list[Any]:
+        return [self._key.seal(parts, self._aad.of(module))]
+
 
 def _explained(error: EncryptionError, module: Module) -> EncryptionError:
     return EncryptionError(f"the {module.label} cannot be decrypted: {error.message}")
@@ -200,6 +210,12 @@ class FileDecryption(Protocol):
         Raises :class:`EncryptionError` when its key is missing or wrong.
         """
 
+    def seal_footer(self, footer: bytes) -> list[Any]:
+        """A changed FileMetaData as a file stores it: in the clear, signed, or as an encrypted module.
+
+        Raises :class:`MissingKeyError` without the footer key.
+        """
+
 
 class _ClearFile:
     """A file without encryption."""
@@ -210,6 +226,9 @@ class _ClearFile:
         if raw.crypto_metadata is not None:
             raise EncryptionError("the column is encrypted, but the footer does not name the encryption")
         return raw.meta_data, CLEAR
+
+    def seal_footer(self, footer: bytes) -> list[Any]:
+        return [footer]
 
 
 CLEAR_FILE = _ClearFile()
@@ -294,6 +313,17 @@ class EncryptedFile:
                 "the footer does not match its signature: the key or AAD is wrong, or the footer was changed"
             )
         self._verified = True
+
+    def seal_footer(self, footer: bytes) -> list[Any]:
+        if self._footer_key is None:
+            raise MissingKeyError(
+                f"the footer changes and has to be signed again, but its key is not known "
+                f"({describe(self.key_metadata)}). Give it as DecryptionProperties(footer_key=...)"
+            )
+        aad = footer_aad(self._file_aad)
+        if self.plaintext_footer:
+            return [footer, self._footer_key.sign(footer, aad)]
+        return [self._footer_key.seal([footer], aad)]
 
     # ---- columns
 

@@ -122,6 +122,11 @@ class LazyFileMetaData:
         return known
 
     @property
+    def stored(self) -> memoryview:
+        """The serialized struct."""
+        return self._data[: self.end]
+
+    @property
     def checksum(self) -> int:
         """CRC-32 of the serialized struct."""
         return zlib.crc32(self._data[: self.end])

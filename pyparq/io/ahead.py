@@ -11,25 +11,25 @@ Range = tuple[int, int]
 
 
 class Ahead:
-    """Requests for merged ranges of one file, made by threads or, with :meth:`at_once`, in one step."""
+    """Requests for merged ranges of one file, made in one step: by another thread or, with :meth:`at_once`, by this."""
 
     def __init__(self, parts: Sequence[Range], declared: int) -> None:
         """``parts``: sorted, and apart from each other. ``declared``: ranges that were merged into them."""
         self.parts = list(parts)
         self.declared = declared
         self._starts = [start for start, _ in parts]
-        self._tasks: list[Task[memoryview]] = []
+        self._task: Task[list[memoryview]] | None = None
         self._found: list[memoryview] = []
 
     @property
     def num_bytes(self) -> int:
         return sum(size for _, size in self.parts)
 
-    def begin(self, read: Callable[[Range], memoryview]) -> None:
-        """Have threads make the requests. An error is raised where its bytes are taken."""
-        self._tasks = [Task(_unless_stopped, read, part) for part in self.parts]
-        for task in self._tasks:
-            task.start(request_pool)
+    def begin(self, read: Callable[[Sequence[Range]], list[memoryview]]) -> None:
+        """Have a thread make them. An error is raised where the bytes are taken."""
+        if self.parts:
+            self._task = Task(_unless_stopped, read, self.parts)
+            self._task.start(request_pool)
 
     def at_once(self, read: Callable[[Sequence[Range]], list[memoryview]]) -> None:
         """Make them now."""
@@ -37,8 +37,8 @@ class Ahead:
 
     def give_up(self) -> None:
         """Nobody wants the bytes any more: what has not begun does not begin."""
-        for task in self._tasks:
-            task.stopped = True
+        if self._task is not None:
+            self._task.stopped = True
 
     def place(self, offset: int, end: int) -> int | None:
         """The number of the part that holds the bytes from ``offset`` to ``end``; ``None``: none does."""
@@ -47,10 +47,10 @@ class Ahead:
 
     def take(self, k: int, offset: int, length: int) -> memoryview:
         """Bytes of part ``k``, once they are there."""
-        whole = self._tasks[k].result() if self._tasks else self._found[k]
-        return whole[offset - self._starts[k] :][:length]
+        found = self._found if self._task is None else self._task.result()
+        return found[k][offset - self._starts[k] :][:length]
 
 
-def _unless_stopped(read: Callable[[Range], memoryview], part: Range) -> memoryview:
+def _unless_stopped(read: Callable[[Sequence[Range]], list[memoryview]], parts: list[Range]) -> list[memoryview]:
     check_stopped()
-    return read(part)
+    return read(parts)

@@ -113,11 +113,11 @@ class Fetcher:
     # ---- ahead of need
 
     def begin(self, ranges: Sequence[Range]) -> Ahead:
-        """Ask for ``ranges``, as far as they are neither there nor on their way, and do not wait for them: threads make
-        the requests. :meth:`fetch` finds them until they are given to :meth:`forget`."""
+        """Ask for ``ranges``, as far as they are neither there nor on their way, and do not wait: a thread makes the
+        requests. :meth:`fetch` finds the bytes until they are given to :meth:`forget`."""
         ahead = self._planned(ranges, self.gap)
         self._count(ahead.parts, ahead.declared)
-        ahead.begin(lambda part: self.source.read_ranges([part])[0])
+        ahead.begin(self.source.read_ranges)
         return ahead
 
     def hold(self, ranges: Sequence[Range], gap: int) -> Ahead:

@@ -12,6 +12,7 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -28,8 +29,9 @@ class Target(Protocol):
     fd: int
     """-1 once it is closed."""
 
-    def finish(self, fsync: bool) -> None:
-        """Close it, and put it into its place. Whatever this raises, nothing is left behind."""
+    def finish(self, fsync: bool, before: Callable[[], None] | None = None) -> None:
+        """Close it, and put it into its place. Whatever this raises, nothing is left behind. ``before`` is called when
+        all but the last step is done: what it raises stops that step."""
 
     def discard(self) -> None:
         """Close it, and leave nothing behind."""
@@ -64,8 +66,10 @@ class _InPlace:
     def __init__(self, path: str) -> None:
         self.fd = os.open(path, os.O_WRONLY | _FLAGS)
 
-    def finish(self, fsync: bool) -> None:
+    def finish(self, fsync: bool, before: Callable[[], None] | None = None) -> None:
         try:
+            if before is not None:
+                before()
             if fsync:
                 os.fsync(self.fd)
         finally:
@@ -96,7 +100,7 @@ class _Replacement:
             self.fd = os.open(name, _CREATE, mode)
             self._name = name
 
-    def finish(self, fsync: bool) -> None:
+    def finish(self, fsync: bool, before: Callable[[], None] | None = None) -> None:
         try:
             old = _stat(self._target) or self._old
             if old is not None:
@@ -106,6 +110,8 @@ class _Replacement:
             if fsync:
                 os.fsync(self.fd)
             self._close()  # network file systems say only here that the disk is full
+            if before is not None:
+                before()
             os.replace(self._name, self._target)
         except BaseException:
             self.discard()

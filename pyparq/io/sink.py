@@ -8,12 +8,13 @@ from __future__ import annotations
 import io
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
 from pyparq import forks
-from pyparq.errors import OptionError
+from pyparq.errors import CorruptFileError, OptionError
+from pyparq.io.clone import copy_range
 from pyparq.io.opened import check_opened
 from pyparq.io.owned import Owned
 from pyparq.io.replace import hidden_name, open_target
@@ -98,13 +99,25 @@ class LocalSink(Owned):
             if done:
                 views[0] = views[0][done:]
 
-    def commit(self) -> None:
+    def take_range(self, source: int, start: int, stop: int) -> None:
+        """Append bytes ``[start, stop)`` of the file behind the descriptor ``source``, without reading them where the
+        system can do that. Raises :class:`CorruptFileError` where that file ends before."""
+        self._check_process()
+        self._flush()
+        copied = copy_range(source, self._target.fd, start, stop)
+        self.position += copied
+        if copied < stop - start:
+            raise CorruptFileError(f"the file ends within the range of {stop - start} bytes at offset {start}")
+
+    def commit(self, before: Callable[[], None] | None = None) -> None:
+        """As :meth:`Sink.commit`. ``before`` is called when all but giving the file its name is done: what it raises
+        stops that."""
         self._check_process()
         if self._target.fd < 0:
             return
         try:
             self._flush()
-            self._target.finish(self._fsync)
+            self._target.finish(self._fsync, before)
         except OSError as error:
             self.abort()
             error.filename = self.name  # nobody knows the hidden one

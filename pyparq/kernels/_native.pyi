@@ -31,6 +31,10 @@ def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_val
 def rle_decode_i32(data: Buffer, bit_width: int, count: int, out: Buffer, limit: int) -> int:
     """As `rle_decode_u8`, 0..32 bits into int32 `out`; every value must be below `limit` (at most 2^31)."""
 
+def count_indices(data: Buffer, count: int, counts: Buffer) -> None:
+    """Add to each of the int64 `counts`, one per entry of a dictionary, how often it is among the first `count` indices
+    of a page, whose `data` start with the bit width."""
+
 def read_levels(data: Buffer, count: int, maximum: int, always: bool) -> tuple[NDArray[np.uint8] | None, int]:
     """`count` levels of at most `maximum` (1..255), and how many of them are `maximum`.
 
@@ -352,6 +356,13 @@ def isin_binary(offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Bu
 def count_distinct_u64(hashes: Buffer) -> int:
     """How many different uint64 there are, exactly."""
 
+def tally_codes(
+    codes: Buffer, edges: Buffer, weights: Buffer
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Of dictionary codes (int32) page by page, page k from `edges[k]` to `edges[k + 1]` (int64): the codes that each
+    page uses, each once, one page after another; where each page's begin, and the end; the sum of the `weights` (int32,
+    one for each entry) of its codes."""
+
 # --- order ---
 def minmax_numeric(values: Buffer, bounds: Buffer) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64] | None]:
     """Minimum, maximum and NaN count of each segment [bounds[k], bounds[k + 1]), int64 bounds.
@@ -527,6 +538,14 @@ def thrift_index_footer(
     list, and num_rows; where each row group's chunks begin in the last array; starts of the chunks and, per row
     group, the end of the last one.
     """
+
+def thrift_split_struct(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]:
+    """The end of the struct that starts at ``offset``, and four numbers per field: its id, its type, where its header
+    starts and where its value does. A bool has no value beside its type."""
+
+def thrift_split_list(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]:
+    """The type of the elements of the list or set that starts at ``offset``, and where each of them starts, then the
+    end of the last."""
 
 class ThriftRules:
     """The structs' fields, as `pyparq.format.generated.rules` tells them, to check bytes before decoding."""

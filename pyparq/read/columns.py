@@ -19,6 +19,7 @@ from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.page_reads import ColumnRead, Needed, PageRead, plan_column
 from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, PageWalk, StoredPage, read_header
+from pyparq.read.prefetch import Prefetch
 from pyparq.read.prune import Selection, is_fully_dictionary
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
@@ -30,6 +31,9 @@ TASK_FROM = 64 << 10
 """Chunks of fewer stored bytes do not count for that: they are mostly Python, which one thread runs at a time."""
 TOGETHER = 1 << 20
 """Column reads below this many bytes are fetched in one step with their neighbours and decoded without threads."""
+
+PREFETCHED = 8
+"""At most this part of the memory that a read may hold is taken by bytes that are requested before they are needed."""
 
 
 @dataclass(slots=True)
@@ -62,6 +66,11 @@ class ColumnReader:
         self._extents = Extents()
         self.options = file.options
         self.counts = ScanCounts()
+        self.prefetch: Prefetch | None = None
+        """What is to be read next, of a remote file."""
+        most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
+        if most > 0 and self.options.use_threads and not file.fetcher.source.is_local:
+            self.prefetch = Prefetch(file.fetcher, most)
         self._buffers: list[PageBuffers] = []
         """Those that no chunk needs now: the next finds them in the caches."""
         self._after_fork()
@@ -89,45 +98,69 @@ class ColumnReader:
 
     def locate(self, wanted: Sequence[Wanted]) -> None:
         """Fetch the OffsetIndexes of these columns, of those that are not known, in one step."""
-        missing = [w for w in wanted if w.selection.planned is None and w.node.column not in w.selection.locations]
-        if not missing or not self.options.use_page_index:
+        missing = self.not_located(wanted)
+        if not missing:
             return
         found = read_locations(self.file, [self.file.chunk(w.selection.row_group, w.node) for w in missing])
         for w in missing:
             w.selection.locations[w.node.column] = found.get((w.selection.row_group, w.node.column))
+
+    def not_located(self, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """Those whose OffsetIndex is not known, and would be of use."""
+        if not self.options.use_page_index:
+            return []
+        return [w for w in wanted if w.selection.planned is None and w.node.column not in w.selection.locations]
 
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
         """Decode all that is wanted, in order; large chunks on threads of their own."""
         reads = self.plan(wanted)
         sizes = [read.num_bytes for read in reads]
         threads = self.options.use_threads and sum(n for n in sizes if n >= TASK_FROM) >= THREADS_FROM
-        fetched = self._fetch_small(reads, sizes, threads)
+        small = self._small(reads, sizes, threads)
+        prefetch = self.prefetch
+        if prefetch is not None:
+            prefetch.expect(_steps(reads, small)[len(small) :])  # the small ones follow at once
+        fetched = self._fetch_small(reads, small)
 
         def run(k: int) -> DecodedLeaf:
             read, item = reads[k], wanted[k]
             with located(file=self.file.name, row_group=read.row_group, column=read.name):
-                data = fetched.get(k) or self.file.fetcher.fetch(read.ranges)
+                data = fetched.get(k) or self._fetch([read.ranges])[0]
                 return self._decode(item, read, data, alone)
 
         alone = threads and len(reads) == 1
-        # The largest first: a long task that starts last would leave the other threads idle.
-        order = sorted(range(len(reads)), key=lambda k: -sizes[k]) if threads else range(len(reads))
-        done = dict(zip(order, map_tasks(run, list(order), threads), strict=True))
+        # The largest first: a long task that starts last would leave the other threads idle. But remote ones in the
+        # order in which they are asked for.
+        order = list(range(len(reads)))
+        if threads and prefetch is None:
+            order.sort(key=lambda k: -sizes[k])
+        done = dict(zip(order, map_tasks(run, order, threads, in_order=prefetch is not None), strict=True))
         return [done[k] for k in range(len(reads))]
 
-    def _fetch_small(
-        self, reads: Sequence[ColumnRead], sizes: Sequence[int], threads: bool
-    ) -> dict[int, list[memoryview]]:
-        """The bytes of all small reads in one step, by their place in ``reads``; merged within row groups."""
+    def steps(self, wanted: Sequence[Wanted]) -> list[list[Range]]:
+        """The ranges that :meth:`read` is going to fetch, each list of them in one step."""
+        reads = self.plan(wanted)
+        return _steps(reads, self._small(reads, [read.num_bytes for read in reads], threads=True))
+
+    def _fetch(self, steps: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
+        return (self.file.fetcher.fetch_groups if self.prefetch is None else self.prefetch.fetch)(steps)
+
+    def _small(self, reads: Sequence[ColumnRead], sizes: Sequence[int], threads: bool) -> dict[int, list[int]]:
+        """The places in ``reads`` of small ones, by row group: these are fetched in one step, merged within their row
+        groups."""
         groups: dict[int, list[int]] = {}
         # Single pages of a local file hardly merge with other columns': each thread may as well read its own.
         apart = threads and self.file.fetcher.source.is_local
         for k, (read, size) in enumerate(zip(reads, sizes, strict=True)):
             if size < TOGETHER and not (apart and read.whole is None and size >= TASK_FROM):
                 groups.setdefault(read.row_group, []).append(k)
-        found = self.file.fetcher.fetch_groups([[r for k in part for r in reads[k].ranges] for part in groups.values()])
+        return groups
+
+    def _fetch_small(self, reads: Sequence[ColumnRead], small: dict[int, list[int]]) -> dict[int, list[memoryview]]:
+        """The bytes of the small reads by their place in ``reads``."""
+        found = self._fetch([[r for k in part for r in reads[k].ranges] for part in small.values()])
         fetched: dict[int, list[memoryview]] = {}
-        for part, data in zip(groups.values(), found, strict=True):
+        for part, data in zip(small.values(), found, strict=True):
             views = iter(data)
             fetched |= {k: [next(views) for _ in reads[k].ranges] for k in part}
         return fetched
@@ -222,6 +255,13 @@ class ColumnReader:
                 decoder.feed_page(StoredPage(header, body, page.ordinal), page.num_rows)
             k += 1
         return extent
+
+
+def _steps(reads: Sequence[ColumnRead], small: dict[int, list[int]]) -> list[list[Range]]:
+    """The ranges of ``reads`` as they are fetched: first the small ones of each row group, then the others."""
+    together = {k for part in small.values() for k in part}
+    steps = [[r for k in part for r in reads[k].ranges] for part in small.values()]
+    return steps + [read.ranges for k, read in enumerate(reads) if k not in together]
 
 
 def _slots_in(chunk: Chunk, num_rows: int) -> int:

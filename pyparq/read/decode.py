@@ -70,7 +70,16 @@ def dictionary_room(page: StoredPage) -> int:
 
 
 def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions, share: Share | Account) -> Values:
-    """The entries of a dictionary page, which ``share`` counts from then on."""
+    """The entries of a dictionary page, which ``share`` counts from then on. Text is UTF-8."""
+    values = decode_entries(page, chunk, options, share)
+    if chunk.node.type.is_text and isinstance(values, BinaryValues):
+        with located(row_group=chunk.row_group, column=chunk.name, page="dictionary"):
+            check_utf8(values)
+    return values
+
+
+def decode_entries(page: StoredPage, chunk: Chunk, options: ReadOptions, share: Share | Account) -> Values:
+    """As :func:`decode_dictionary`, without a look at what text holds."""
     with located(row_group=chunk.row_group, column=chunk.name, page="dictionary"):
         share.take(dictionary_room(page))
         data, count = open_dictionary(page, chunk, options)
@@ -78,12 +87,9 @@ def decode_dictionary(page: StoredPage, chunk: Chunk, options: ReadOptions, shar
         if count > 0 and not leaf.is_binary and leaf.width * count > len(data):
             raise CorruptFileError(f"the dictionary page declares {count} entries but has only {len(data)} bytes")
         try:
-            values = plain.decode(data, count, leaf)
+            return plain.decode(data, count, leaf)
         except KernelError as error:
             raise CorruptFileError(f"the dictionary page is invalid: {error}") from error
-        if leaf.is_text and isinstance(values, BinaryValues):
-            check_utf8(values)
-        return values
 
 
 class ChunkDecoder:

@@ -82,10 +82,32 @@ def read_locations(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, PageLoc
     return found
 
 
+def sound_locations(file: OpenFile, chunk: Chunk) -> PageLocations | None:
+    """The page locations of a chunk whose OffsetIndex, and ColumnIndex if there is one, are undamaged; ``None``
+    otherwise, without a warning. Raises :class:`EncryptionError` where one fails its authentication."""
+    ranges = [_offset_range(chunk), *([_column_range(chunk)] if has_column_index(chunk) else [])]
+    if not _fits(ranges, file):
+        return None
+    parts = file.fetcher.fetch(ranges)
+    placed = chunk.crypto.open(Module.OFFSET_INDEX, parts[0])
+    bounded = [chunk.crypto.open(Module.COLUMN_INDEX, part) for part in parts[1:]]
+    try:
+        locations = _parsed_locations(file, chunk, placed)
+        for data in bounded:
+            _parsed_bounds(file, chunk, data, locations)
+    except ParquetError:
+        return None
+    return locations
+
+
+def _parsed_locations(file: OpenFile, chunk: Chunk, data: memoryview) -> PageLocations:
+    return parse_offset_index(data, chunk.num_rows, chunk.start, chunk.end, file.options.limits)
+
+
 def _locations(file: OpenFile, chunk: Chunk, data: memoryview) -> PageLocations | None:
     data = chunk.crypto.open(Module.OFFSET_INDEX, data)
     try:
-        return parse_offset_index(data, chunk.num_rows, chunk.start, chunk.end, file.options.limits)
+        return _parsed_locations(file, chunk, data)
     except ParquetError as error:
         warn_index(chunk, error)
         return None
@@ -109,21 +131,25 @@ def read_page_indexes(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, tupl
 
 
 def _bounds(file: OpenFile, chunk: Chunk, data: memoryview, locations: PageLocations) -> Bounds | None:
-    node = chunk.node
-    counts = locations.row_counts(chunk.num_rows) if node.max_rep == 0 else None
     data = chunk.crypto.open(Module.COLUMN_INDEX, data)
     try:
-        return parse_column_index(
-            data,
-            node.type,
-            len(locations),
-            counts=None if counts is None else np.asarray(counts),
-            column_order=file.column_order(node),
-            created_by=file.created_by,
-            max_def=node.max_def,
-            max_rep=node.max_rep,
-            limits=file.options.limits,
-        )
+        return _parsed_bounds(file, chunk, data, locations)
     except ParquetError as error:
         warn_index(chunk, error)
         return None
+
+
+def _parsed_bounds(file: OpenFile, chunk: Chunk, data: memoryview, locations: PageLocations) -> Bounds:
+    node = chunk.node
+    counts = locations.row_counts(chunk.num_rows) if node.max_rep == 0 else None
+    return parse_column_index(
+        data,
+        node.type,
+        len(locations),
+        counts=None if counts is None else np.asarray(counts),
+        column_order=file.column_order(node),
+        created_by=file.created_by,
+        max_def=node.max_def,
+        max_rep=node.max_rep,
+        limits=file.options.limits,
+    )

@@ -144,6 +144,8 @@ class PageWalk:
         self.chunk = chunk
         self.at = 0
         """Where the next page starts."""
+        self.page_at = 0
+        """Where the page starts that came last."""
         self.ordinal = 0
         """Of the next data page."""
         self._options = options
@@ -171,6 +173,7 @@ class PageWalk:
                 )
             with located(page=self.ordinal):
                 number = self.ordinal if self.at else self.chunk.first_page
+                self.page_at = self.at
                 header, body, self.at = read_header(self.data, self.at, self.chunk, self._options, number)
                 if header.type == DICTIONARY_PAGE:
                     if self._seen or self._has_dictionary:

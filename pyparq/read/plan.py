@@ -12,7 +12,6 @@ from typing import Any
 
 from pyparq.errors import DataError, PlanError
 from pyparq.index.row_ranges import RowRanges
-from pyparq.limits import DEFAULT_LIMITS
 from pyparq.options import ColumnName, ReadOptions
 from pyparq.read.open import FileState
 from pyparq.read.pack import pack_ranges, unpack_ranges
@@ -22,7 +21,7 @@ from pyparq.table import Batch, Table, batches_from_arrow, widen_columns
 PLAN_VERSION = 1
 """Goes up with every change of what a pickled plan holds or means."""
 
-NOT_PLANNED = ("decryption", "limits", "use_threads")
+NOT_PLANNED = ("decryption", "limits", "prefetch_bytes", "use_threads")
 """Options that stay with the file that runs a plan: keys do not travel, and a plan does not decide what another machine
 can bear."""
 
@@ -64,7 +63,7 @@ class PlanHeader:
     columns: list[ColumnName] | None
     filters: Any
     options: ReadOptions
-    """But for ``decryption``, ``limits`` and ``use_threads``: those are the running file's."""
+    """But for those of :data:`NOT_PLANNED`: these are the running file's."""
     limit: int | None
     """Rows to return at most, of those that match; of the whole plan, not of each part."""
     made_for: FileState
@@ -184,7 +183,8 @@ class ScanPlan:
 
 def plan_options(options: ReadOptions) -> ReadOptions:
     """What of a reader's options is part of a plan."""
-    return replace(options, decryption=None, limits=DEFAULT_LIMITS, use_threads=True)
+    defaults = ReadOptions()
+    return replace(options, **{name: getattr(defaults, name) for name in NOT_PLANNED})
 
 
 def join_results(results: Iterable[Any], limit: int | None) -> Table:

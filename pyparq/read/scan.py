@@ -21,6 +21,7 @@ from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.ahead import Ahead
+from pyparq.io.source import Range
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
 from pyparq.read.assemble import assemble
@@ -160,6 +161,8 @@ class Scan:
         try:
             return [b for b in self._run(selections) if b.num_rows]
         finally:
+            if self.reader.prefetch is not None:
+                self.reader.prefetch.stop()
             self.file.fetcher.forget_all()
 
     def _table(self, batches: list[Batch]) -> Table:
@@ -204,7 +207,10 @@ class Scan:
         left, alive, seen = self.limit, 0, 0
         selections = self._prune()
         total = max(sum(selection.maybe.count for selection in selections), 1)
+        prefetch = self.reader.prefetch
         try:
+            if prefetch is not None and (left is None or isinstance(self.predicate, Constant)):
+                prefetch.follow(self._reads_to_come(selections))
             for selection in selections:
                 if left == 0:
                     return
@@ -221,7 +227,18 @@ class Scan:
                 yield batches, begin, seen / total
                 del batches
         finally:
+            if prefetch is not None:
+                prefetch.stop()
             self.file.fetcher.forget_all()
+
+    def _reads_to_come(self, selections: list[Selection]) -> Iterator[list[Range]]:
+        """What is read first of one row group after the other, as far as that is known."""
+        for selection in selections:
+            first = self._filter_columns(selection)
+            leaves = [] if first else [leaf for output in self.outputs for leaf in output.leaves]
+            wanted = first or [Wanted(selection, leaf, selection.sure) for leaf in leaves]
+            if not self.reader.not_located([w for w in wanted if not w.rows.is_all]):
+                yield from self.reader.steps(wanted)
 
     def __arrow_c_schema__(self) -> object:
         return ScanStream(self._again()).get_schema()

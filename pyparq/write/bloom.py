@@ -29,7 +29,11 @@ def build_filter(
         if options.auto:
             return None
         values = dictionary.entries
-    hashes = hash_values(values, leaf)
+    return filter_of(hash_values(values, leaf), options)
+
+
+def filter_of(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> npt.NDArray[np.uint8]:
+    """The bitset that holds these hashes, of the size that ``options`` ask for."""
     bloom = BloomFilter(np.zeros(_size(hashes, options), np.uint8))
     bloom.insert_hashes(hashes)
     return bloom.bitset

@@ -81,7 +81,7 @@ def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = Non
     """
     elements = elements_from_schema(schema)
     tree = build_tree(elements)
-    apply_storage(tree, options, _per_leaf)
+    apply_storage(tree, options, per_leaf)
     hint = hint_for(source or schema, tree, options.store_schema)
     columns = _columns(tree, options, dictionary_leaves(hint, tree))
     return WritePlan(options, schema, elements, tree, columns, _sort_plan(tree, options), hint)
@@ -112,13 +112,13 @@ def within_ordinals(options: WriteOptions) -> WriteOptions:
 
 
 def _columns(tree: SchemaTree, options: WriteOptions, were_dictionaries: Collection[int]) -> list[ColumnPlan]:
-    codecs = _per_leaf(tree, options.compression, "snappy")
-    levels = _per_leaf(tree, options.compression_level, None)
-    dictionaries = _per_leaf(tree, options.use_dictionary, True)
-    given_encodings = _per_leaf(tree, options.column_encoding, None)
-    statistics = _per_leaf(tree, options.write_statistics, True)
-    blooms = _blooms(tree, options)
-    orders = _per_leaf(tree, options.float_order, "TYPE_ORDER")
+    codecs = per_leaf(tree, options.compression, "snappy")
+    levels = per_leaf(tree, options.compression_level, None)
+    dictionaries = per_leaf(tree, options.use_dictionary, True)
+    given_encodings = per_leaf(tree, options.column_encoding, None)
+    statistics = per_leaf(tree, options.write_statistics, True)
+    blooms = bloom_plan(tree, options)
+    orders = per_leaf(tree, options.float_order, "TYPE_ORDER")
     key_values = _key_values(tree, options.column_key_value_metadata)
     plans = []
     for leaf, bloom in zip(tree.leaves, blooms, strict=True):
@@ -189,11 +189,11 @@ def _encoding_number(name: Any) -> int | None:
     raise OptionError(f"unknown encoding {name!r}. The encodings are auto, {names}")
 
 
-def _blooms(tree: SchemaTree, options: WriteOptions) -> list[BloomOptions | None]:
+def bloom_plan(tree: SchemaTree, options: WriteOptions) -> list[BloomOptions | None]:
     """Bloom filter options per leaf: the short form decides who has one, the long form says how."""
     short, long = options.bloom_filters, options.bloom_filter_options
-    asked = _per_leaf(tree, short, False)
-    details = _per_leaf(tree, long, None)
+    asked = per_leaf(tree, short, False)
+    details = per_leaf(tree, long, None)
     result: list[BloomOptions | None] = []
     for leaf in tree.leaves:
         k = leaf.column
@@ -241,7 +241,7 @@ def _sortable(leaf: LeafType) -> bool:
     return has_order(leaf) and leaf.kind != "int96" and not (leaf.kind == "decimal" and leaf.is_binary)
 
 
-def _per_leaf(tree: SchemaTree, option: Any, default: Any) -> list[Any]:
+def per_leaf(tree: SchemaTree, option: Any, default: Any) -> list[Any]:
     """The value of an option for each leaf: one for all, a list of names (True for those), or a mapping by name.
 
     A name is as :meth:`SchemaTree.find` has it; a group stands for all leaves below it, and a longer path wins over a

@@ -62,7 +62,9 @@ NB_MODULE(_native, m) {
     bind_rle(m);
     bind_fixed(m);
     bind_binary(m);
+    bind_count_indices(m);
     bind_gather_short(m);
+    bind_codes(m);
     bind_dictionary(m);
     bind_leaf_chunks(m);
     bind_many_filters(m);
@@ -81,5 +83,6 @@ NB_MODULE(_native, m) {
     bind_sparse(m);
     bind_thrift_footer(m);
     bind_thrift_rules(m);
+    bind_thrift_split(m);
     bind_views(m);
 }

@@ -1,0 +1,156 @@
+"""One file in, one file out: in its place, or at a target. What is done to it is given as a function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from pyparq.errors import ChangedFileError, OptionError, ParquetError, located
+from pyparq.io.sink import LocalSink, Sink, open_sink
+from pyparq.io.source import LocalFile, open_source
+from pyparq.io.url import is_url, local_path
+from pyparq.options import ReadOptions
+from pyparq.read.open import OpenFile, open_file
+from pyparq.rewriting.in_place import ChangedMeanwhile, InPlace, check_not_managed
+from pyparq.rewriting.output import copy_range
+
+ATTEMPTS = 20
+"""How often a file that changes all the time is begun anew."""
+
+R = TypeVar("R")
+
+
+class Writer(Protocol):
+    """Writes the new file to a sink, which the caller commits."""
+
+    def write(self, sink: Sink) -> None: ...
+
+
+Prepare = Callable[[OpenFile], Writer | None]
+"""Looks at a file; what it gives writes the new one, ``None`` where nothing is to be changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Where a file comes from and goes to."""
+
+    source: Any
+    target: Any
+    """``None``: its own place."""
+    options: ReadOptions
+    storage_options: Mapping[str, Any] | None = None
+    force: bool = False
+    fsync: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a job."""
+
+    written: bool
+    target: str
+    notes: tuple[str, ...] = ()
+
+
+def run(job: Job, prepare: Prepare) -> Outcome:
+    """Do a job. An in-place job begins anew when the file changed meanwhile, so ``prepare`` may be called again.
+
+    Raises :class:`OptionError` for a source that has no place of its own, and for files of a table format;
+    :class:`ChangedFileError` for a file that never keeps still.
+    """
+    path = _local(job.source)
+    if job.target is None or (path is not None and _same(path, job.target)):
+        if path is not None:
+            return _in_place(job, path, prepare)
+        if not is_url(job.source):
+            raise OptionError(
+                f"a {type(job.source).__name__} cannot be replaced in place: give a path, a URL or a target"
+            )
+        return _to_target(job, job.source, prepare, copies=False)
+    return _to_target(job, job.target, prepare, copies=True)
+
+
+def _local(source: Any) -> str | None:
+    """The path of a local file; ``None`` for anything else."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None
+    path = os.fsdecode(os.fspath(source))
+    return None if is_url(path) else local_path(path) or path
+
+
+def _same(path: str, target: Any) -> bool:
+    other = _local(target)
+    try:
+        return other is not None and os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def _in_place(job: Job, path: str, prepare: Prepare) -> Outcome:
+    check_not_managed(path, job.force)
+    for _ in range(ATTEMPTS):
+        place = InPlace(path)
+        try:
+            return _replace(job, place, prepare)
+        except ChangedMeanwhile:
+            continue
+        finally:
+            place.close()
+    raise ChangedFileError("the file changes all the time: other programs write to it", file=path)
+
+
+def _replace(job: Job, place: InPlace, prepare: Prepare) -> Outcome:
+    with located(file=place.path):
+        try:
+            file = open_file(place.source, job.options)
+            writer = prepare(file)
+            if writer is None:
+                return Outcome(False, place.path)
+            sink = LocalSink(place.real, job.fsync)
+            try:
+                writer.write(sink)
+                return Outcome(True, place.path, tuple(place.commit(sink)))
+            finally:
+                sink.abort()
+        except (ParquetError, OSError):
+            place.check()  # what failed may be that the file changed below it
+            raise
+
+
+def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome:
+    source = open_source(job.source, job.storage_options)
+    try:
+        with located(file=source.name):
+            before = os.fstat(source.fileno()) if isinstance(source, LocalFile) else None
+            file = open_file(source, job.options)
+            writer: Writer | None = prepare(file)
+            if writer is None:
+                if not copies:
+                    return Outcome(False, source.name)
+                writer = _Copy(file)
+            sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
+            try:
+                writer.write(sink)
+                if isinstance(source, LocalFile) and before is not None:
+                    now = os.fstat(source.fileno())
+                    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+                        raise ChangedFileError("the file was written to while it was read: try again")
+                sink.commit()
+            finally:
+                sink.abort()
+            return Outcome(True, sink.name)
+    finally:
+        if source is not job.source:
+            source.close()
+
+
+class _Copy:
+    """The file as it is."""
+
+    def __init__(self, file: OpenFile) -> None:
+        self._source = file.fetcher.source
+
+    def write(self, sink: Sink) -> None:
+        copy_range(sink, self._source, 0, self._source.size)

@@ -1,0 +1,63 @@
+"""From what a user names as source and target to files, each with its own."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from pyparq.datasets.dataset import Dataset
+from pyparq.datasets.discovery import DataFile, discover, names_many
+from pyparq.errors import OptionError
+from pyparq.io.url import is_url, local_path
+from pyparq.options import ReadOptions
+from pyparq.rewriting.run import Job
+
+
+def jobs_of(
+    source: Any,
+    target: Any,
+    options: ReadOptions,
+    storage_options: Mapping[str, Any] | None,
+    force: bool,
+    fsync: bool,
+) -> list[Job]:
+    """The files of a source, with their targets.
+
+    Raises ``FileNotFoundError`` where there is nothing, and :class:`OptionError` where two files would get one target.
+    """
+    if not isinstance(source, Dataset) and not names_many(source):
+        return [Job(source, target, options, storage_options, force, fsync)]
+    if isinstance(source, Dataset):
+        files, storage_options = source._found.files, source._found.storage_options or storage_options
+    else:
+        files = discover(source, storage_options).files
+    targets = [None] * len(files) if target is None else _targets(files, target)
+    return [
+        Job(file.where, place, options, storage_options, force, fsync)
+        for file, place in zip(files, targets, strict=True)
+    ]
+
+
+def _targets(files: tuple[DataFile, ...], target: Any) -> list[str]:
+    """Where each file goes in the folder ``target``: to the place that it has below its own root."""
+    if not isinstance(target, (str, os.PathLike)):
+        raise OptionError(f"the target of many files must be a folder, not {type(target).__name__}")
+    folder = os.fsdecode(os.fspath(target))
+    remote = is_url(folder)
+    folder = folder if remote else local_path(folder) or folder
+    if not remote and os.path.exists(folder) and not os.path.isdir(folder):
+        raise OptionError(f"the target of many files must be a folder, and {folder!r} is a file")
+    found: dict[str, str] = {}
+    for file in files:
+        inner = posixpath.join(*file.folders, posixpath.basename(file.name))
+        if inner in found:
+            raise OptionError(f"{found[inner]} and {file.name} would both be written to {inner!r} in the target folder")
+        found[inner] = file.name
+    if remote:
+        return [f"{folder.rstrip('/')}/{inner}" for inner in found]
+    places = [os.path.join(folder, inner) for inner in found]
+    for place in places:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+    return places

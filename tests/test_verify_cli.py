@@ -1,0 +1,70 @@
+"""``pyparq verify``: its tables, its JSON, its exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_files import as_json, ok, run, write_sample
+from encryption_tools import FOOTER, table, written
+from forged import Forged, sound
+
+from pyparq.encryption import EncryptionProperties
+
+
+@pytest.fixture
+def forged(tmp_path: Path) -> Path:
+    file = Forged(sound())
+    file.of("t", 1).statistics.null_count = 4
+    path = tmp_path / "forged.parquet"
+    path.write_bytes(file.data())
+    return path
+
+
+def test_a_sound_file(tmp_path: Path) -> None:
+    lines = ok("verify", write_sample(tmp_path / "sample.parquet")).splitlines()
+    assert lines[0].endswith("sample.parquet: 3 row groups, 4,000 rows: no findings")
+    assert lines[1].split()[:3] == ["column", "chunks", "pages"]
+    assert lines[3].split()[:4] == ["id", "3", "21", "4,000"]
+    assert len(lines) == 3 + 13
+
+
+def test_findings_and_their_exit_code(forged: Path) -> None:
+    result = run("verify", forged)
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert lines[0].endswith("1 finding")
+    assert lines[-1].split()[:5] == ["1", "t", "-", "-", "count"]
+    assert lines[-1].endswith("Statistics: null_count is 4, but the chunk holds 0 nulls")
+
+
+def test_json(forged: Path, tmp_path: Path) -> None:
+    (tmp_path / "sound.parquet").write_bytes(sound())
+    result = run("verify", tmp_path, "--json")
+    assert result.exit_code == 1
+    document = as_json("verify", tmp_path / "sound.parquet", "--json")
+    assert document["ok"] is True
+    assert document["files"][0]["columns"][0]["column"] == ["n"]
+
+
+def test_some_columns(forged: Path) -> None:
+    assert "no findings" in ok("verify", forged, "-c", "n,p")
+    assert run("verify", forged, "-c", "t").exit_code == 1
+    assert run("verify", forged, "-c", "nothing").exit_code == 2
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    result = run("verify", tmp_path / "nothing.parquet")
+    assert result.exit_code == 1
+    assert "No such file" in result.stderr
+    result = run("verify", tmp_path)
+    assert result.exit_code == 1
+    assert "no data files" in result.stderr
+
+
+def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "encrypted.parquet"
+    path.write_bytes(written(table(), EncryptionProperties(FOOTER)))
+    assert run("verify", path).exit_code == 1
+    monkeypatch.setenv("PYPARQ_KEYS", f'{{"footer_key": "text:{FOOTER.decode()}"}}')
+    assert "no findings" in ok("verify", path)
