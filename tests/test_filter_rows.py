@@ -262,7 +262,8 @@ def test_many_numbers_far_apart(type_: str, count: int) -> None:
     rng = np.random.default_rng(count)
     bounds = np.iinfo(type_)
     values = rng.integers(bounds.min, bounds.max, 20_000, type_, endpoint=True)
-    literals = np.unique(np.concatenate([values[::97][:count], [bounds.min, bounds.max]]).astype(type_))
+    ends = np.array([bounds.min, bounds.max], type_)
+    literals = np.unique(np.concatenate([values[::97][:count], ends]))
     for part in (values, values[:10], values[:0], np.repeat(literals, 50)):
         for op in ("in", "not in"):
             found = match_numbers(op, literals.tolist(), part)
