@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.rewriting.editing import edit_metadata
     from pyparq.rewriting.indexing import add_indexes
+    from pyparq.rewriting.joining import MergeReport, merge
     from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
     from pyparq.verification.findings import Finding
     from pyparq.verification.report import VerificationReport
@@ -79,6 +80,8 @@ _LATER = {
     "ParquetWriter": "pyparq.write.file",
     "add_indexes": "pyparq.rewriting.indexing",
     "edit_metadata": "pyparq.rewriting.editing",
+    "MergeReport": "pyparq.rewriting.joining",
+    "merge": "pyparq.rewriting.joining",
     "WriteReport": "pyparq.datasets.report",
     "WrittenFile": "pyparq.datasets.report",
     "recover_dataset": "pyparq.datasets.commit",
@@ -117,6 +120,7 @@ __all__ = [
     "LimitError",
     "Limits",
     "ManagedTableWarning",
+    "MergeReport",
     "MissingKeyError",
     "OptionError",
     "ParquetError",
@@ -144,6 +148,7 @@ __all__ = [
     "col",
     "dataset",
     "edit_metadata",
+    "merge",
     "read_metadata",
     "read_schema",
     "read_table",
@@ -158,6 +163,8 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name for one that loads later
 
     def __getattr__(name: str) -> Any:
+        if name == "polars":
+            return load("pyparq.polars")
         if name not in _LATER:
             from pyparq.errors import near
 

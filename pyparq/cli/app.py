@@ -33,6 +33,7 @@ _COMMANDS = {
     "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
     "add-index": ("rewriting", "Add Bloom filters and page indexes to files that exist."),
     "edit-metadata": ("rewriting", "Change the key-value metadata of files."),
+    "merge": ("joining", "Join files of one schema without decoding them."),
 }
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.datasets.discovery import DataFile, Found, discover
 from pyparq.datasets.evolution import marked, unify
@@ -19,6 +19,7 @@ from pyparq.datasets.plan import DatasetPlan, planned_partitions
 from pyparq.datasets.scan import DatasetScan
 from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
+from pyparq.io.url import is_url
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
@@ -30,12 +31,15 @@ from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.tree import SchemaTree, build_tree
 from pyparq.schemas.types import Field, Schema
 from pyparq.table import Batch, Table
-from pyparq.threads import map_tasks
+from pyparq.threads import REQUESTS, cpu_count, map_requests, map_tasks
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from pyparq.arguments import Filters, Names, ReadArguments
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 Progress = Callable[[int, int], Any]
 """Called with the number of files that are done and the number of files."""
@@ -245,16 +249,34 @@ class Dataset:
         """The files with these numbers, their footers read in parallel, without those that are left out."""
         wanted = list(numbers)
         missing = [k for k in wanted if k not in self._opened and k not in self._skipped]
-        map_tasks(self.open, self._footers.read(missing), self._options.use_threads)
+        self.map_files(self.open, self._footers.read(missing))
         for k in missing:
             self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
+
+    def map_files(self, function: Callable[[T], R], items: Sequence[T], at_a_time: int = REQUESTS) -> list[R]:
+        """``function`` of each item in parallel: on the processors, or, where files are remote, on threads that wait
+        for up to ``at_a_time`` of them."""
+        if self.is_remote and self._options.use_threads:
+            return map_requests(function, items, at_a_time)
+        return map_tasks(function, items, self._options.use_threads)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether requests of the first file, and so most likely of all, take milliseconds."""
+        return bool(self._found.files) and (self._found.files[0].fs is not None or is_url(self._found.files[0].where))
+
+    def at_a_time(self) -> int:
+        """Remote files to read at a time: as many as fit into ``prefetch_bytes``, but one for each processor."""
+        sizes = [file.size for file in self._found.files if file.size]
+        mean = sum(sizes) // len(sizes) if sizes else 64 << 20
+        return max(cpu_count(), min(REQUESTS, self._options.prefetch_bytes // max(mean, 1)))
 
     def _one_of_each(self, numbers: Iterable[int]) -> Iterator[OpenFile]:
         """The first of all files whose footers are alike in all but rows and row groups, and all other files, their
         footers read in parallel."""
         wanted = [k for k in numbers if k not in self._skipped]
-        map_tasks(self.open, self._footers.read(wanted), self._options.use_threads)
+        self.map_files(self.open, self._footers.read(wanted))
         seen: set[int] = set()
         for k in wanted:
             frame = self._footers.frame(k)

@@ -47,6 +47,11 @@ class DataFile:
     """Bytes, where the listing says so."""
     mtime_ns: int | None = None
     inode: int | None = None
+    fs: Any = field(default=None, compare=False, repr=False)
+    """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +225,12 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Found:
             return _remote_glob(fs, path, name, storage_options)
         if posixpath.splitext(path)[1] and not url.endswith("/"):
             return one  # a request less, where the name says that it is a file
-        if not fs.isdir(path):
+        listed = fs.find(path, detail=True)  # the one request for a folder
+        if not listed or (list(listed) == [path] and not url.endswith("/")):
             return one
-        listed = fs.find(path, detail=True)
     files = _listed(fs, path, listed)
     summaries = tuple(
-        DataFile(shown(url), url, (), _size(info), _time(info))
+        DataFile(shown(url), url, (), _size(info), _time(info), fs=fs)
         for found, info in listed.items()
         if posixpath.dirname(found) == path.rstrip("/") and _is_summary(found)
         for url in (fs.unstrip_protocol(found),)
@@ -257,7 +262,7 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list
         if info.get("type") == "directory" or any(map(is_hidden, (*folders, posixpath.basename(path)))):
             continue
         url = fs.unstrip_protocol(path)
-        files.append(DataFile(shown(url), url, folders, _size(info), _time(info)))
+        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs))
     return files
 
 

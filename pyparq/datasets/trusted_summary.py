@@ -20,10 +20,10 @@ from typing import Any
 
 from pyparq.datasets.discovery import Found
 from pyparq.datasets.evolution import marked
+from pyparq.datasets.open_files import source_of
 from pyparq.errors import ParquetError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import open_source
 from pyparq.options import ReadOptions
 from pyparq.read.footer import read_footer
 from pyparq.read.schemas import schema_of
@@ -53,7 +53,7 @@ def trusted_summary(found: Found, options: ReadOptions) -> TrustedSummary | None
     if any(time is None or time >= summary.mtime_ns for time in times):
         return None
     paths = {posixpath.join(*file.folders, posixpath.basename(str(file.where))): file for file in found.files}
-    source = open_source(summary.where, found.storage_options)
+    source = source_of(summary, found.storage_options)
     try:
         footer, _ = read_footer(Fetcher(source, options.coalesce_gap), options)
         shared = schema_of(footer, options)

@@ -14,7 +14,7 @@ from typing import Union
 from pyparq.format.codec import ThriftDecodeError, ThriftTruncatedError
 from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_split_list, thrift_split_struct
 
-__all__ = ["BINARY", "I32", "I64", "LIST", "STRUCT", "ThriftList", "ThriftStruct"]
+__all__ = ["BINARY", "I16", "I32", "I64", "LIST", "STRUCT", "ThriftList", "ThriftStruct"]
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(1, 14)
 _INTEGERS = (I16, I32, I64)
@@ -141,7 +141,7 @@ class ThriftStruct:
     # ---- changing
 
     def set_integer(self, number: int, wire: int, value: int) -> None:
-        """Set a field of wire type ``I32`` or ``I64``."""
+        """Set a field of wire type ``I16``, ``I32`` or ``I64``."""
         self._set(number, wire, _varint(_zigzag(value)))
 
     def set_binary(self, number: int, value: bytes) -> None:

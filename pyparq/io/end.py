@@ -40,15 +40,22 @@ def read_end(fs: Any, path: str, length: int) -> End | None:
         return _on_threads(fs, path, length) if loops(fs) and _has_own_reads(fs) else None
     from fsspec.asyn import sync
 
-    ask: Callable[[Any, str, int], Awaitable[End | None]]
-    if hasattr(fs, "_call_s3") and hasattr(fs, "split_path"):
-        ask = _from_s3
-    elif hasattr(fs, "set_session") and hasattr(fs, "encode_url"):
-        ask = _from_http
-    else:
-        ask = _from_any
-    found: End | None = sync(fs.loop, ask, fs, path, length)
+    found: End | None = sync(fs.loop, _direct(fs) or _from_any, fs, path, length)
     return found
+
+
+def tells_size(fs: Any) -> bool:
+    """Does one request give both the end and the size?"""
+    return is_concurrent(fs) and _direct(fs) is not None
+
+
+def _direct(fs: Any) -> Callable[[Any, str, int], Awaitable[End | None]] | None:
+    """How to ask for the end where the whole answer can be seen."""
+    if hasattr(fs, "_call_s3") and hasattr(fs, "split_path"):
+        return _from_s3
+    if hasattr(fs, "set_session") and hasattr(fs, "encode_url"):
+        return _from_http
+    return None
 
 
 async def _from_s3(fs: Any, path: str, length: int) -> End | None:

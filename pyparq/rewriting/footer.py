@@ -5,25 +5,27 @@ Field numbers are those of parquet.thrift. The generated structs would drop fiel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.encryption.aad import Module
+from pyparq.encryption.aad import MAX_ORDINAL, Module
 from pyparq.errors import CorruptFileError, DataError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import ThriftDecodeError, deserialize
-from pyparq.format.tree import I32, I64, STRUCT, ThriftList, ThriftStruct
+from pyparq.format.tree import I16, I32, I64, STRUCT, ThriftList, ThriftStruct
 from pyparq.read.footer import ENCRYPTED_MAGIC, MAGIC
 from pyparq.read.open import Chunk, OpenFile
 
-FILE_ROW_GROUPS, FILE_KEY_VALUES, FILE_COLUMN_ORDERS = 4, 5, 7
-GROUP_COLUMNS, GROUP_FILE_OFFSET = 1, 5
+FILE_VERSION, FILE_NUM_ROWS, FILE_ROW_GROUPS, FILE_KEY_VALUES, FILE_CREATED_BY, FILE_COLUMN_ORDERS = 1, 3, 4, 5, 6, 7
+_LAST_KNOWN_OF_FILE = 9
+GROUP_COLUMNS, GROUP_FILE_OFFSET, GROUP_ORDINAL = 1, 5, 7
 CHUNK_FILE_OFFSET, CHUNK_META = 2, 3
 OFFSET_INDEX_OFFSET, OFFSET_INDEX_LENGTH, COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH = 4, 5, 6, 7
 CHUNK_SEALED_META = 9
 META_PAGES = (9, 10, 11)
 """Offsets of the first data page, index page and dictionary page."""
+META_STATISTICS = 12
 BLOOM_OFFSET, BLOOM_LENGTH = 14, 15
 _KEY, _VALUE = 1, 2
 _TYPE_ORDER = 1
@@ -121,6 +123,39 @@ class FooterTree:
         pairs = self._tree.list(FILE_KEY_VALUES)
         return [] if pairs is None else [pairs.struct(k) for k in range(len(pairs))]
 
+    def set_created_by(self, name: str) -> None:
+        self._tree.set_binary(FILE_CREATED_BY, name.encode())
+
+    def copy_column_orders(self, other: FooterTree) -> None:
+        """Take over the column orders of another file of the same schema."""
+        orders = other._tree.list(FILE_COLUMN_ORDERS)
+        if orders is not None:
+            self._tree.set_list(FILE_COLUMN_ORDERS, orders)
+
+    # ---- several files as one
+
+    def join(self, others: Sequence[FooterTree]) -> bool:
+        """Append the row groups of other files of the schema, whose offsets have been rebuilt. A field of the file that
+        is not known stays where all have it alike; returns whether one had to go."""
+        groups = self._required(self._tree.list(FILE_ROW_GROUPS))
+        for other in others:
+            for k in range(other._file.num_row_groups):
+                groups.append(other.row_group(k))
+        numbered = any(groups.struct(k).field(GROUP_ORDINAL) is not None for k in range(len(groups)))
+        for k in range(len(groups) if numbered else 0):
+            if k <= MAX_ORDINAL:
+                groups.struct(k).set_integer(GROUP_ORDINAL, I16, k)
+            else:
+                groups.struct(k).remove(GROUP_ORDINAL)
+        trees = [self._tree, *(other._tree for other in others)]
+        for number, wire, most in ((FILE_NUM_ROWS, I64, sum), (FILE_VERSION, I32, max)):
+            self._tree.set_integer(number, wire, most([tree.integer(number) or 0 for tree in trees]))
+        unknown = {field.number for tree in trees for field in tree.fields if field.number > _LAST_KNOWN_OF_FILE}
+        gone = [n for n in unknown if len({_stored(tree, n) for tree in trees}) > 1]
+        for number in gone:
+            self._tree.remove(number)
+        return bool(gone)
+
     # ---- offsets
 
     def move(self, moved: Moved, chunk_of: Callable[[int, int], Chunk | None]) -> None:
@@ -162,6 +197,15 @@ class FooterTree:
         return [*parts, size.to_bytes(4, "little"), ENCRYPTED_MAGIC if self._front else MAGIC]
 
 
+def _stored(tree: ThriftStruct, number: int) -> bytes | None:
+    """The bytes of a field that nobody has opened."""
+    field = tree.field(number)
+    if field is None:
+        return None
+    assert isinstance(field.value, (bytes, memoryview))
+    return bytes((field.wire,)) + bytes(field.value)
+
+
 def _pair(key: bytes, value: bytes | None) -> ThriftStruct:
     pair = ThriftStruct()
     pair.set_binary(_KEY, key)
@@ -198,6 +242,14 @@ class ChunkTree:
         else:
             self.tree.set_integer(offset_field, I64, place[0])
             self.tree.set_integer(length_field, I32, place[1])
+
+    def drop_bounds(self, numbers: Iterable[int]) -> None:
+        """Remove fields of the statistics of a chunk that is not encrypted."""
+        meta = self.tree.struct(CHUNK_META)
+        statistics = None if meta is None else meta.struct(META_STATISTICS)
+        for number in numbers if statistics is not None else ():
+            assert statistics is not None
+            statistics.remove(number)
 
     def place_bloom(self, chunk: Chunk, place: Place | None) -> None:
         """Where the Bloom filter lies; ``None``: there is none."""

@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from pyparq.spark.reading import count, read
 from pyparq.spark.source import register
+from pyparq.spark.writing import write
 
-__all__ = ["count", "read", "register"]
+__all__ = ["count", "read", "register", "write"]

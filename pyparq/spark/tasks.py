@@ -59,4 +59,32 @@ def _count_plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     yield pa.RecordBatch.from_pydict({"reply": pa.array([pickle.dumps(found)], pa.binary())})
 
 
-_TASKS = {"read": _read, "count": _count, "plan": _plan, "count_plan": _count_plan}
+def run_batches(task: str, batches: Iterator[Any], job: bytes) -> Iterator[Any]:
+    """The batches of the task with this name over the batches of a partition."""
+    return _BATCH_TASKS[task](batches, pickle.loads(job))
+
+
+def _write(batches: Iterator[Any], job: Any) -> Iterator[Any]:
+    """Write a partition into staging."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    from pyparq.spark.writing import write_task
+
+    context = TaskContext.get()
+    reply = write_task(batches, job, context.partitionId(), f"task-{context.taskAttemptId()}")
+    yield pa.RecordBatch.from_pydict({"reply": pa.array([pickle.dumps(reply)], pa.binary())})
+
+
+def _commit_step(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """A step of a commit where the files are."""
+    import pyarrow as pa
+
+    from pyparq.spark.writing import Steps
+
+    step, arguments = pickle.loads(payload)
+    yield pa.RecordBatch.from_pydict({"reply": pa.array([pickle.dumps(Steps[step](*arguments))], pa.binary())})
+
+
+_BATCH_TASKS = {"write": _write}
+_TASKS = {"read": _read, "count": _count, "plan": _plan, "count_plan": _count_plan, "commit_step": _commit_step}
