@@ -301,9 +301,8 @@ def main() -> None:
     engines = [kind(folder) for kind in ENGINES if not arguments.engines or kind.name in arguments.engines]
     results = []
     load = os.getloadavg()[0]
-    print(
-        f"{arguments.files:,} files of {ROWS:,} rows; {os.cpu_count()} cores, load {load:.1f}; medians in ms (processor time)"
-    )
+    print(f"{arguments.files:,} files of {ROWS:,} rows; {os.cpu_count()} cores, load {load:.1f}")
+    print("medians in ms, processor time in parentheses")
     for item in measurements(arguments.files, arguments.runs):
         if arguments.only and arguments.only not in item.name:
             continue
