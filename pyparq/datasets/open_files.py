@@ -68,14 +68,14 @@ def open_listed(file: DataFile, options: ReadOptions, storage_options: Mapping[s
 
     Raises :class:`pyparq.CorruptFileError` and the like, with the name of the file.
     """
-    source = _source(file, storage_options)
+    source = source_of(file, storage_options)
     with located(file=source.name):
         fetcher = Fetcher(source, options.coalesce_gap)
         footer, decryption = read_footer(fetcher, options)
         return OpenFile(fetcher, footer, decryption, options)
 
 
-def _source(file: DataFile, storage_options: Mapping[str, Any] | None) -> Source:
+def source_of(file: DataFile, storage_options: Mapping[str, Any] | None) -> Source:
     if isinstance(file.where, str) and "://" not in file.where:
         return ListedFile(file) if os.path.isfile(file.where) else LocalFile(file.where)
     if file.fs is not None:
