@@ -403,6 +403,16 @@ def test_remote_files(tmp_path: Path) -> None:
     assert [name.rpartition("/")[2] for name in found["filename"]] == ["2.parquet", "3.parquet"]
 
 
+def test_filters_of_parquet_mr(corpus: Path) -> None:
+    """Filters whose length the footer does not have, and filters whose length it has, in files by parquet-mr."""
+    names = ("data_index_bloom_encoding_stats.parquet", "data_index_bloom_encoding_with_length.parquet")
+    ds = pyparq.dataset([corpus / "data" / name for name in names])
+    assert ds.lookup("String", ["Hello", "nobody"]).to_pydict() == {"String": ["Hello", "Hello"]}
+    scan = ds.scan(filters=col("String") == "nobody")
+    assert scan.to_table().num_rows == 0
+    assert scan._ran == []  # the statistics would let it pass
+
+
 # ---- what it costs -------------------------------------------------------------------------------------------------
 
 
