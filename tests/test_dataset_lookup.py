@@ -426,6 +426,24 @@ def test_only_few_files_are_opened(folder: Path) -> None:
     assert scan.explain().rows == 1
 
 
+def test_explanations_after_a_scan(folder: Path) -> None:
+    """What a scan that asked many files at once tells is what the files' own scans tell."""
+    filters = (col("id") == 1234) | (col("id") == 77)
+    ds = pyparq.dataset(folder)
+    apart = ds.explain(filters=filters)
+    for run in (lambda scan: scan.to_table(), lambda scan: list(scan.batches())):
+        scan = ds.scan(filters=filters)
+        run(scan)
+        for execute in (False, True, False):
+            found = scan.explain(execute=execute)
+            assert (found.rows, found.pages_decoded, found.stages) == (1, apart.pages_decoded, apart.stages)
+            assert len(found.parts) == FILES
+        assert scan.to_table().num_rows == 1
+    head = ds.scan(filters=col("id") >= 0)
+    next(iter(head.batches()))
+    assert len(head.explain(execute=False).parts) == 1
+
+
 CODE = """
 import resource, sys
 import pyparq
