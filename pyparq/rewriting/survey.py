@@ -93,6 +93,8 @@ class Survey:
 
 MID_ROW = "pages start in the middle of a row"
 EMPTY_PAGE = "a page holds no rows"
+"""Pages without values behind others are not listed: nobody misses them. Before the first that has values, readers
+would take one for the dictionary; and encrypted pages are counted."""
 
 
 def survey_chunk(file: OpenFile, chunk: Chunk, order: Order, wanted: Wanted, account: Account) -> Survey:
@@ -181,6 +183,8 @@ class _Surveyor:
 
     def _take_page(self, page: StoredPage, offset: int, size: int) -> None:
         slots = num_levels_of(page)
+        if slots == 0 and self._found.pages and not self._chunk.crypto.encrypted:
+            return  # (pyarrow writes such pages where it gives up a dictionary)
         facts = PageFacts(offset, size, self._row, slots)
         self._found.pages.append(facts)
         if not self._opens:
