@@ -163,6 +163,8 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name for one that loads later
 
     def __getattr__(name: str) -> Any:
+        if name == "polars":
+            return load("pyparq.polars")
         if name not in _LATER:
             from pyparq.errors import near
 

@@ -360,11 +360,11 @@ def estimate_distinct_u64(hashes: Buffer) -> float:
     """How many different uint64 there are, about: of a million, within 0.1 % nearly always. A tenth of the time."""
 
 def tally_codes(
-    codes: Buffer, edges: Buffer, weights: Buffer
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    codes: Buffer, edges: Buffer, num_entries: int, weights: Buffer | None
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Of dictionary codes (int32) page by page, page k from `edges[k]` to `edges[k + 1]` (int64): the codes that each
     page uses, each once, one page after another; where each page's begin, and the end; the sum of the `weights` (int32,
-    one for each entry) of its codes."""
+    one for each of the entries; None: all 0) of its codes."""
 
 # --- order ---
 def minmax_numeric(values: Buffer, bounds: Buffer) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64] | None]:

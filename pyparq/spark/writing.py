@@ -93,7 +93,7 @@ def write(
     schema, names = arrow_schema(df), [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
     options = with_row_metadata(options, df.schema, names)
     check_factory(encryption, "encryption")
-    commits = _Far(spark) if is_connect(spark) else _Here()
+    commits = committer_of(spark)
     staging = commits.start(target, MODES[mode], schema, tuple(names), options)
     if staging is None:
         return WriteReport(target, ())
@@ -144,6 +144,11 @@ def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequ
 
 
 # ---- where the files are: here, or where a task of a Connect session runs -----------------------------------------
+
+
+def committer_of(spark: Any) -> _Here | _Far:
+    """What begins and ends a write of the session."""
+    return _Far(spark) if is_connect(spark) else _Here()
 
 
 class _Here:
@@ -274,4 +279,4 @@ def _as(schema: Any, batch: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-Steps: Mapping[str, Any] = {"start": start, "commit": commit, "abort": abort}
+STEPS: Mapping[str, Any] = {"start": start, "commit": commit, "abort": abort}
