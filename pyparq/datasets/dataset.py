@@ -17,7 +17,8 @@ from pyparq.datasets.lookup import key_filter
 from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.plan import DatasetPlan, planned_partitions
 from pyparq.datasets.scan import DatasetScan
-from pyparq.errors import OptionError, ParquetError, SkippedFileWarning
+from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
+from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
 from pyparq.io.url import is_url
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
@@ -97,6 +98,8 @@ class Dataset:
         self._on_error = on_error
         self._progress = progress
         self._footers = Footers(self._found.files, self._options, self._found.storage_options)
+        self._summary: TrustedSummary | None = None
+        self._summary_sought = False
         self._opened: dict[int, OpenFile] = {}
         self._skipped: dict[int, ParquetError | OSError] = {}
 
@@ -234,8 +237,11 @@ class Dataset:
         opened = self._opened.get(k)
         if opened is None and k not in self._skipped:
             try:
-                opened = self._opened[k] = self._footers.open(k)
+                opened = self._footers.open(k)
+                self._check_summary(k, opened)
+                self._opened[k] = opened
             except (ParquetError, OSError) as error:
+                opened = None
                 self.leave_out(k, error)
         return opened
 
@@ -283,9 +289,11 @@ class Dataset:
 
     def _num_rows(self, k: int) -> int:
         """Rows of file ``k``; 0 for one that is left out."""
-        known = None if k in self._skipped else self._footers.num_rows(k)
-        if known is not None:
-            return known
+        if k not in self._skipped:
+            summary = self._trusted()
+            known = self._footers.num_rows(k) if summary is None else summary.rows[self._found.files[k].name]
+            if known is not None:
+                return known
         file = self.open(k)
         return 0 if file is None else sum(file.num_rows_of(group) for group in range(file.num_row_groups))
 
@@ -304,7 +312,29 @@ class Dataset:
         kept: tuple[Field, ...] = tuple(field for field in own.fields if field.name not in names)
         return Schema((*kept, *self._partitions.fields), own.metadata)
 
+    def _trusted(self) -> TrustedSummary | None:
+        """The folder's summary, if there is one that can be believed."""
+        if not self._summary_sought:
+            self._summary = trusted_summary(self._found, self._options)
+            self._summary_sought = True
+        return self._summary
+
+    def _check_summary(self, k: int, file: OpenFile) -> None:
+        """Raises :class:`ChangedFileError` where the summary has turned out to be of other files."""
+        if self._summary is None:
+            return
+        rows = sum(file.num_rows_of(group) for group in range(file.num_row_groups))
+        stated = self._summary.rows[self._found.files[k].name]
+        if rows != stated:
+            raise ChangedFileError(
+                f"the file has {rows} rows, but the summary {self._summary.name} says {stated}: remove the summary, or "
+                "write it again", file=file.name,
+            )  # fmt: skip
+
     def _unified(self, numbers: Iterable[int]) -> Schema:
+        summary = self._trusted()
+        if summary is not None:
+            return summary.schema
         distinct: dict[int, tuple[str, Schema]] = {}
         for file in self._one_of_each(numbers):
             if id(file.tree) not in distinct:

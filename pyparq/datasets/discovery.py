@@ -5,6 +5,7 @@ Nothing is opened here. Names in a folder are read once, with what the listing s
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import os
 import posixpath
@@ -63,8 +64,8 @@ class Found:
     is_one_file: bool = False
     """The source names one file, and nothing that could hold several."""
     storage_options: Mapping[str, Any] | None = None
-    summaries: tuple[str, ...] = field(default=())
-    """Paths of ``_metadata`` and ``_common_metadata`` files in the root folder."""
+    summaries: tuple[DataFile, ...] = field(default=())
+    """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None) -> Found:
@@ -145,8 +146,7 @@ def _local(path: str) -> Found:
 
 
 def _folder(path: str) -> Found:
-    summaries = tuple(p for p in (os.path.join(path, name) for name in SUMMARIES) if os.path.isfile(p))
-    return Found(path, tuple(_walk(path, (), frozenset())), False, None, summaries)
+    return Found(path, tuple(_walk(path, (), frozenset())))
 
 
 def _walk(folder: str, folders: tuple[str, ...], above: frozenset[tuple[int, int]]) -> Iterator[DataFile]:
@@ -229,7 +229,12 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Found:
         if not listed or (list(listed) == [path] and not url.endswith("/")):
             return one
     files = _listed(fs, path, listed)
-    summaries = tuple(fs.unstrip_protocol(p) for p in listed if posixpath.dirname(p) == path and _is_summary(p))
+    summaries = tuple(
+        DataFile(shown(url), url, (), _size(info), _time(info), fs=fs)
+        for found, info in listed.items()
+        if posixpath.dirname(found) == path.rstrip("/") and _is_summary(found)
+        for url in (fs.unstrip_protocol(found),)
+    )
     return Found(name, tuple(files), False, storage_options, summaries)
 
 
@@ -256,10 +261,31 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list
         folders = _folders_between(root, posixpath.dirname(path))
         if info.get("type") == "directory" or any(map(is_hidden, (*folders, posixpath.basename(path)))):
             continue
-        size = info.get("size")
         url = fs.unstrip_protocol(path)
-        files.append(DataFile(shown(url), url, folders, None if size is None else int(size), fs=fs))
+        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs))
     return files
+
+
+def _size(info: Mapping[str, Any]) -> int | None:
+    size = info.get("size")
+    return None if size is None else int(size)
+
+
+def _time(info: Mapping[str, Any]) -> int | None:
+    """When a remote file was last written, in nanoseconds, where the listing has a time that the store itself sets.
+    Each kind of store has a name of its own for it."""
+    for name in ("LastModified", "last_modified", "updated", "created"):
+        found = info.get(name)
+        if isinstance(found, str):
+            try:
+                found = dt.datetime.fromisoformat(found)
+            except ValueError:
+                continue
+        if isinstance(found, dt.datetime):
+            found = (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).timestamp()
+        if isinstance(found, (int, float)):
+            return int(found * 1_000_000_000)
+    return None
 
 
 def _is_summary(path: str) -> bool:

@@ -65,14 +65,20 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any) -> Partitions:
     if partitioning is None:
         return Partitions((), (), np.zeros(len(files), np.int64))
     declared, plain = _declared(partitioning)
-    rows = [_plain(file, plain) if plain is not None else _hive(file) for file in files]
+    of_folders: dict[tuple[str, ...], dict[str, str | None]] = {}
+    for file in files:
+        if file.folders not in of_folders:
+            of_folders[file.folders] = _plain(file, plain) if plain is not None else _hive(file)
+    rows = [of_folders[file.folders] for file in files]
     names = list(declared) or plain or _names(rows, files)
     if not names:
         return Partitions((), (), np.zeros(len(files), np.int64))
     seen: dict[tuple[str | None, ...], int] = {}
-    of_file = np.empty(len(files), np.int64)
-    for k, row in enumerate(rows):
-        of_file[k] = seen.setdefault(tuple(row.get(name) for name in names), len(seen))
+    numbers = {
+        folders: seen.setdefault(tuple(row.get(name) for name in names), len(seen))
+        for folders, row in of_folders.items()
+    }
+    of_file = np.array([numbers[file.folders] for file in files], np.int64)
     combinations = list(seen)
     fields, columns = [], []
     for k, name in enumerate(names):
@@ -118,15 +124,15 @@ def _plain(file: DataFile, names: list[str]) -> dict[str, str | None]:
 
 
 def _names(rows: Sequence[Mapping[str, Any]], files: Sequence[DataFile]) -> list[str]:
-    first = list(rows[0]) if rows else []
+    first = rows[0] if rows else {}
     for row, file in zip(rows, files, strict=True):
-        if row.keys() != dict.fromkeys(first).keys():
+        if row is not first and row.keys() != first.keys():
             raise OptionError(
                 f"the folders of the files have different partition columns: {_listed(first)} for "
                 f"{files[0].name}, {_listed(row)} here. Give partitioning=None, or read the folders one by one",
                 file=file.name,
             )
-    return first
+    return list(first)
 
 
 def _listed(names: Any) -> str:

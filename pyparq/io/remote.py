@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyparq import forks
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError
 from pyparq.io.end import read_end, tells_size
+from pyparq.io.s3 import unchanged_ranges
 from pyparq.io.systems import loops, shares_one_reader
 from pyparq.io.url import plain_errors
 from pyparq.threads import map_requests
@@ -45,6 +46,7 @@ class FsspecFile:
         self.path = path
         self.name = name
         self._size: int | None = None
+        self._etag: str | None = None
         self._closed = False
         self._whole: memoryview | None = None
         self._inherited = False
@@ -77,7 +79,7 @@ class FsspecFile:
             with self._plain_errors():
                 end = read_end(self.fs, self.path, length)
             if end is not None:
-                self._size = end.size
+                self._size, self._etag = end.size, end.etag
                 self._check_listed()
                 if end.whole:
                     self._keep(end.data)
@@ -114,6 +116,11 @@ class FsspecFile:
         self._size = len(self._whole)
 
     def _requested(self, ranges: Sequence[Range]) -> list[Any]:
+        if self._etag is not None:
+            from fsspec.asyn import sync
+
+            unchanged: list[Any] = sync(self.fs.loop, unchanged_ranges, self.fs, self.path, ranges, self._etag)
+            return unchanged
         if len(ranges) > 1 and loops(self.fs):
             return map_requests(self._cat, ranges)
         if len(ranges) == 1 or shares_one_reader(self.fs):
