@@ -22,9 +22,7 @@ def absolute(source: Any, far: bool) -> Any:
         raise OptionError(f"Spark needs paths or URLs, which its workers can open too, not {type(source).__name__}")
     source = local(source)
     if far and "://" not in source and not os.path.isabs(source):
-        raise OptionError(
-            f"over Spark Connect a path must be absolute: the client's folder is not the workers', {source!r}"
-        )
+        raise OptionError(f"over Spark Connect a path must be absolute, because workers run elsewhere: {source!r}")
     return source if "://" in source else os.path.abspath(source)
 
 
