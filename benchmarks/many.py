@@ -13,8 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -260,16 +263,29 @@ def run(engines: Sequence[Engine], item: Measurement, runs: int) -> dict[str, An
     questions = item.questions
     able = [engine for engine in engines if engine.ask(questions[0], kept=item.kept) is not None]
     by_name = {engine.name: engine for engine in able}
-    calls: dict[str, Callable[[int], Any]] = {
-        engine.name: (lambda step, engine=engine: engine.ask(questions[step % len(questions)], kept=item.kept))
-        for engine in able
-    }
+    cpu: dict[str, list[float]] = {engine.name: [] for engine in able}
+
+    def call(engine: Engine, step: int) -> Any:
+        begun = time.process_time()
+        answer = engine.ask(questions[step % len(questions)], kept=item.kept)
+        cpu[engine.name].append(time.process_time() - begun)
+        return answer
+
+    calls: dict[str, Callable[[int], Any]] = {engine.name: partial(call, engine) for engine in able}
     before = None if item.kept else (lambda name: by_name[name].forget())
     timings = measure.interleave(calls, runs, at_least=3, before=before, budget=20)
     medians = {name: timing.median_ms for name, timing in timings.items()}
+    processor = {name: round(statistics.median(seconds) * 1e3, 1) for name, seconds in cpu.items()}
     best = min((ms, name) for name, ms in medians.items() if name != "pyparq")
     ratio = medians["pyparq"] / best[0] if "pyparq" in medians else None
-    return {"name": item.name, "ms": medians, "best": best[1], "ratio": ratio, "target": item.target}
+    return {
+        "name": item.name,
+        "ms": medians,
+        "cpu_ms": processor,
+        "best": best[1],
+        "ratio": ratio,
+        "target": item.target,
+    }
 
 
 def main() -> None:
@@ -285,13 +301,14 @@ def main() -> None:
     engines = [kind(folder) for kind in ENGINES if not arguments.engines or kind.name in arguments.engines]
     results = []
     load = os.getloadavg()[0]
-    print(f"{arguments.files:,} files of {ROWS:,} rows; {os.cpu_count()} cores, load {load:.1f}; medians in ms")
+    print(f"{arguments.files:,} files of {ROWS:,} rows; {os.cpu_count()} cores, load {load:.1f}")
+    print("medians in ms, processor time in parentheses")
     for item in measurements(arguments.files, arguments.runs):
         if arguments.only and arguments.only not in item.name:
             continue
         line = run(engines, item, arguments.runs)
         results.append(line)
-        times = "  ".join(f"{name} {ms:8.1f}" for name, ms in line["ms"].items())
+        times = "  ".join(f"{name} {ms:8.1f} ({line['cpu_ms'][name]:7.1f})" for name, ms in line["ms"].items())
         verdict = "" if line["ratio"] is None else f"{line['ratio']:5.2f} of {line['best']} (at most {item.target})"
         print(f"{line['name']:27} {times}  {verdict}", flush=True)
     if arguments.output:

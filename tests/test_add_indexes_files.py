@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import cli_files as cli
+import datafusion
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from handmade import REPEATED, REQUIRED, Column, Page, group, int32, leaf, make
 from rewritten import footer_bytes, footer_of, key_values, page_hashes
 
 import pyparq
@@ -151,6 +154,51 @@ def test_files_of_tables_are_refused(tmp_path: Path, log: str) -> None:
     assert state(path) == before
     pyparq.add_indexes(path, tmp_path / "part=1" / "copy.parquet")
     assert pyparq.add_indexes(path, force=True).files_written == 1
+
+
+def test_what_cannot_be_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(pyparq.OptionError):
+            pyparq.add_indexes(path)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(OSError, match="symbolic"):
+        pyparq.add_indexes(tmp_path / "loop")
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.parquet"))
+    path.write_bytes(written(tmp_path / "a.parquet").read_bytes())
+    (tmp_path / "a.parquet").unlink()
+    assert pyparq.add_indexes(path, bloom_filters=["id"]).files_written == 1
+    assert pq.read_table(path.open("rb")).equals(TABLE)
+    assert "nothing to do" in str(pyparq.add_indexes(tmp_path))
+
+
+# ---- on other file systems
+
+
+def test_urls(path: Path) -> None:
+    """In place too: most object stores show a file only when it is complete."""
+    fs = fsspec.filesystem("memory")
+    fs.pipe_file("/lake/a.parquet", path.read_bytes())
+    try:
+        assert pyparq.add_indexes("memory://lake/a.parquet", bloom_filters=["id"]).files_written == 1
+        assert "pyparq.indexes" in key_values(fs.cat_file("/lake/a.parquet"))
+        assert fs.ls("/lake", detail=False) == ["/lake/a.parquet"]
+        assert pyparq.add_indexes("memory://lake/a.parquet", bloom_filters=["id"]).files_written == 0
+        assert pyparq.edit_metadata("memory://lake/", update={"a": "b"}) == 1
+        pyparq.add_indexes("memory://lake/", "memory://other", replace=True)
+        assert page_hashes(fs.cat_file("/other/a.parquet")) == page_hashes(path.read_bytes())
+        pyparq.add_indexes("memory://lake/a.parquet", path.with_name("local.parquet"))
+        assert pq.read_table(path.with_name("local.parquet")).equals(TABLE)
+        fs.pipe_file("/lake/_delta_log/0.json", b"{}")
+        with pytest.raises(pyparq.OptionError, match="Delta Lake"):
+            pyparq.edit_metadata("memory://lake/a.parquet", update={"a": "c"})
+        assert pyparq.edit_metadata("memory://lake/a.parquet", update={"a": "c"}, force=True) == 1
+    finally:
+        fs.rm("/lake", recursive=True)
+        fs.rm("/other", recursive=True)
 
 
 # ---- what goes wrong
@@ -437,6 +485,43 @@ def test_writers_that_nobody_believes_get_no_bounds(path: Path) -> None:
     assert id_.column_index == {"added": 3}
     assert text.column_index == {"left": 3}
     assert "parquet-mr version 1.6.0" in text.reasons[0]
+
+
+def test_pages_that_start_in_the_middle_of_a_row(path: Path) -> None:
+    """As old writers cut lists. No OffsetIndex can describe them; a Bloom filter has no need to."""
+    pages = [
+        Page(3, int32(1, 2, 3), rep=[0, 1, 1], definition=[1, 1, 1]),
+        Page(2, int32(4, 5), rep=[1, 0], definition=[1, 1]),
+        Page(1, int32(6), rep=[1], definition=[1]),
+    ]
+    elements = [group("root", None, 2), leaf("x", REPEATED), leaf("y", REQUIRED)]
+    flat = Column([Page(2, int32(10, 20))], path=["y"])
+    path.write_bytes(make(elements, [Column(pages, 1, 1), flat], 2))
+    x, y = pyparq.add_indexes(path, bloom_filters=True).columns
+    assert (x.bloom_filter, x.column_index, x.offset_index) == ({"added": 1}, {"left": 1}, {"left": 1})
+    assert x.reasons == tuple(f"no {k}: pages start in the middle of a row" for k in ("ColumnIndex", "OffsetIndex"))
+    assert (y.column_index, y.offset_index) == ({"added": 1}, {"added": 1})
+    assert pyparq.read_table(path).to_pydict() == {"x": [[1, 2, 3, 4], [5, 6]], "y": [10, 20]}
+    assert pyparq.read_table(path, filters=col("x").contains(6)).to_pydict()["y"] == [20]
+    before = state(path)
+    assert pyparq.add_indexes(path, bloom_filters=True).files_written == 0
+    assert state(path) == before
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_pages_without_rows(path: Path, place: int) -> None:
+    """Nobody misses them in an OffsetIndex, but before the first page with rows readers expect the dictionary."""
+    pages = [Page(2, int32(1, 2)), Page(2, int32(3, 4))]
+    pages.insert(place, Page(0, b""))
+    path.write_bytes(make([group("root", None, 1), leaf("x", REQUIRED)], [Column(pages)], 4))
+    (x,) = pyparq.add_indexes(path).columns
+    assert x.offset_index == ({"left": 1} if place == 0 else {"added": 1})
+    assert pyparq.read_table(path).to_pydict() == {"x": [1, 2, 3, 4]}
+    assert pyparq.read_table(path, filters=col("x") == 3).to_pydict() == {"x": [3]}
+    context = datafusion.SessionContext()
+    context.register_parquet("t", str(path))
+    assert context.sql("select x from t where x = 3").to_pydict() == {"x": [3]}
+    assert context.sql("select x from t").to_pydict() == {"x": [1, 2, 3, 4]}
 
 
 # ---- key-values

@@ -23,10 +23,15 @@ class FileStatus(NamedTuple):
     size: int
     mtime_ns: int
     inode: int
+    """As a signed 64-bit number, which is what native code compares: some file systems use all bits."""
 
 
 def status_of(status: os.stat_result) -> FileStatus:
-    return FileStatus(status.st_size, status.st_mtime_ns, status.st_ino)
+    return file_status(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def file_status(size: int, mtime_ns: int, inode: int) -> FileStatus:
+    return FileStatus(size, mtime_ns, inode - (1 << 64) if inode >= 1 << 63 else inode)
 
 
 class ListedFile:

@@ -10,13 +10,20 @@ from typing import Any, Protocol, TypeVar
 
 from pyparq.encryption.material import parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, EncryptionError, OptionError, ParquetError, located
+from pyparq.io.remote import FsspecFile
 from pyparq.io.sibling import base_name, read_sibling, sibling_stored
 from pyparq.io.sink import LocalSink, Sink, open_sink
-from pyparq.io.source import LocalFile, open_source
+from pyparq.io.source import open_source
 from pyparq.io.url import is_url, local_path
 from pyparq.options import ReadOptions
 from pyparq.read.open import OpenFile, open_file
-from pyparq.rewriting.in_place import ChangedMeanwhile, InPlace, check_not_managed
+from pyparq.rewriting.in_place import (
+    ChangedMeanwhile,
+    InPlace,
+    check_not_managed,
+    check_not_managed_remotely,
+    state_of,
+)
 from pyparq.rewriting.output import copy_range
 
 ATTEMPTS = 20
@@ -126,7 +133,9 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
     source = open_source(job.source, job.storage_options)
     try:
         with located(file=source.name):
-            before = os.fstat(source.fileno()) if isinstance(source, LocalFile) else None
+            if not copies and isinstance(source, FsspecFile):
+                check_not_managed_remotely(source, job.force)
+            before = state_of(source)
             file = open_file(source, job.options)
             writer: Writer | None = prepare(file)
             if writer is None:
@@ -136,10 +145,8 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
             sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
             try:
                 _write(writer, sink)
-                if isinstance(source, LocalFile) and before is not None:
-                    now = os.fstat(source.fileno())
-                    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-                        raise ChangedFileError("the file was written to while it was read: try again")
+                if state_of(source) != before:
+                    raise ChangedFileError("the file was written to while it was read: try again")
                 with _key_material(file, sink, job.fsync):
                     sink.commit()
             finally:
