@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pyparq.datasets.scan import DatasetScan
     from pyparq.datasets.write import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
+    from pyparq.io.objects import ObjectFile
     from pyparq.rewriting.editing import edit_metadata
     from pyparq.rewriting.indexing import add_indexes
     from pyparq.rewriting.joining import MergeReport, merge
@@ -72,6 +73,7 @@ _LATER = {
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
     "Finding": "pyparq.verification.findings",
+    "ObjectFile": "pyparq.io.objects",
     "VerificationReport": "pyparq.verification.report",
     "verify": "pyparq.verification.run",
     "IndexReport": "pyparq.rewriting.report",
@@ -122,6 +124,7 @@ __all__ = [
     "ManagedTableWarning",
     "MergeReport",
     "MissingKeyError",
+    "ObjectFile",
     "OptionError",
     "ParquetError",
     "ParquetFile",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,6 +68,8 @@ def serve() -> Iterator[S3]:
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
+        # What was stored by another server of this process would still be there.
+        urllib.request.urlopen(f"{found.url}/moto-api/reset", data=b"").close()
         found.fs().mkdir(BUCKET)
         found.asked.clear()
         yield found

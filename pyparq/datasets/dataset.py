@@ -264,7 +264,10 @@ class Dataset:
     @property
     def is_remote(self) -> bool:
         """Whether requests of the first file, and so most likely of all, take milliseconds."""
-        return bool(self._found.files) and (self._found.files[0].fs is not None or is_url(self._found.files[0].where))
+        first = self._found.files[0] if self._found.files else None
+        return first is not None and (
+            first.fs is not None or is_url(first.where) or getattr(first.where, "is_local", True) is False
+        )
 
     def at_a_time(self) -> int:
         """Remote files to read at a time: as many as fit into ``prefetch_bytes``, but one for each processor."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyparq.datasets.adapt import Adapter
 from pyparq.datasets.ahead import InTurn
 from pyparq.datasets.evolution import marked
-from pyparq.datasets.explain import DatasetExplanation, explain_files
+from pyparq.datasets.explain import DatasetExplanation, carry_over, explain_files
 from pyparq.datasets.filter import FilterParts
 from pyparq.datasets.footers import AT_A_TIME
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
@@ -81,6 +81,9 @@ class DatasetScan:
         self._ran: list[FileScan] = []
         self._together = False
         """Many files were asked at once, so that their own scans cannot tell what was removed."""
+        self._ran_together: list[FileScan] = []
+        self._reached: int | None = None
+        """How many of the files a stream has come to; ``None``: no stream has run."""
 
     @printable
     def __repr__(self) -> str:
@@ -116,8 +119,10 @@ class DatasetScan:
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
-        self.rows_returned, self._ran = 0, []
+        self.rows_returned, self._ran, self._reached = 0, [], 0
+        self._ran_together = self._ran
         for at, number, file_scan in self._in_turn():
+            self._reached = at + 1
             if file_scan is not None:
                 for batch in self._batches_of(file_scan, batch_size):
                     self.rows_returned += batch.num_rows
@@ -169,13 +174,15 @@ class DatasetScan:
 
         Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
         """
-        if self._together:  # the files' own scans have not seen what was removed before
-            self._ran, self.rows_returned = [], None
         if execute and self.rows_returned is None:
             self._to_table(together=False)
-        ran = self._ran or self._file_scans(together=False)
+        ran = self._ran
+        if self._together or not ran:
+            ran = self._file_scans(self._numbers[: self._reached], together=False)
         for file_scan in ran:
             file_scan.scan._prune()
+        if self._together:  # the scans that ran have not seen what was removed before
+            carry_over(self._ran_together, ran)
         return explain_files(self, ran)
 
     def __arrow_c_schema__(self) -> object:
@@ -252,7 +259,7 @@ class DatasetScan:
         file is, and its scan reports what its indexes removed."""
         wanted = list(self._numbers if numbers is None else numbers)
         groups = self._row_groups(wanted) if together else {}
-        self._together = bool(groups)
+        self._together = self._together or bool(groups)
         self._dataset.open_all(number for number in wanted if groups.get(number) != [])
         found = []
         for number in wanted:
@@ -262,6 +269,8 @@ class DatasetScan:
             elif groups:
                 self._done(number)
         self._ran = found
+        if together:
+            self._ran_together = found
         return found
 
     def _in_turn(self) -> Iterator[tuple[int, int, FileScan | None]]:
