@@ -83,23 +83,29 @@ def free_ranges(ranges: Iterable[tuple[int, int]], used: Iterable[tuple[int, int
     return free
 
 
-def group_ends(file: OpenFile, extents: Sequence[Sequence[tuple[int, int]]]) -> list[int]:
-    """Where the pages of each row group end, from the extents of its column chunks.
+def group_ends(
+    file: OpenFile, extents: Sequence[Sequence[tuple[int, int]]], places: Iterable[int], end_of_data: int
+) -> list[int]:
+    """Where something can be put behind the pages of each row group, from the extents of its column chunks.
+
+    That is in front of whatever is known to come next (``places``: where something begins): the size that a chunk
+    states may be too small, and readers find its last pages all the same.
 
     Raises :class:`UnsupportedError` where pages of another row group lie around that place.
     """
     everything = sorted(extent for group in extents for extent in group)
     starts = [start for start, _ in everything]
     reach = list(accumulate((stop for _, stop in everything), max))
+    known = sorted({*starts, *places, end_of_data})
     ends = []
     for k, group in enumerate(extents):
-        end = max((stop for _, stop in group), default=len(MAGIC))
-        before = bisect_left(starts, end)
-        if before and reach[before - 1] > end:
+        stated = max((stop for _, stop in group), default=len(MAGIC))
+        before = bisect_left(starts, stated)
+        if before and reach[before - 1] > stated:
             raise UnsupportedError(
                 "the row groups of the file overlap, so nothing can be put between them: "
                 'use bloom_filter_layout="footer"',
                 file=file.name, row_group=k,
             )  # fmt: skip
-        ends.append(end)
+        ends.append(known[min(bisect_left(known, stated), len(known) - 1)])
     return ends

@@ -175,7 +175,9 @@ class IndexWriter:
                 'offsets cannot be changed: give the keys, or use bloom_filter_layout="footer"',
                 file=self._file.name,
             )
-        ends = group_ends(self._file, extents)
+        chunks = [change.chunk for change in self._changes.chunks if change.chunk is not None]
+        places = [start for chunk in chunks for _, (start, _) in _stored(chunk)]
+        ends = group_ends(self._file, extents, places, self._footer.start)
         for change in self._changes.chunks:
             if change.bloom is not None:
                 at = ends[change.row_group]
