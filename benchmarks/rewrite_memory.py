@@ -7,7 +7,6 @@ Runs the sort in a child and prints its peak RSS, and that of a child which only
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -41,7 +40,8 @@ def child(what: str, source: str, target: str, allowed: str) -> None:
         pyparq.rewrite(source, target, sort_by="key", max_memory=int(allowed) << 20)
     else:
         pyparq.read_table(next(Path(source).iterdir()), row_groups=[0])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Not ru_maxrss: a child inherits its parent's.
+    peak = int(next(x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x).split()[1]) / 1024
     print(f"{what}: peak RSS {peak:.0f} MiB, {time.perf_counter() - start:.1f} s", flush=True)
 
 

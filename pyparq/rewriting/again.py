@@ -24,17 +24,18 @@ from pyparq.table import Batch
 from pyparq.write.external_sort import ExternalSorter
 from pyparq.write.file import ParquetWriter
 from pyparq.write.plan import check_options, make_plan
+from pyparq.write.rows import batch_bytes
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from pyparq.arguments import Filters, Names, SortOrder, WriteArguments
+    from pyparq.arguments import Filters, Names, WriteArguments
     from pyparq.encryption.properties import DecryptionProperties
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
 _BATCH_ROWS = 1 << 16
-_OFTEN = 32 << 20
-"""Bytes of rows after which memory that is kept for later reads is given back."""
+_RELEASES = 16
+"""Memory that is kept for later reads is given back each time when so large a part of what is allowed has passed."""
 
 
 def rewrite(
@@ -43,7 +44,6 @@ def rewrite(
     *,
     columns: Names | None = None,
     filters: Filters | None = None,
-    sort_by: SortOrder = (),
     partition_cols: Sequence[str] | str | None = None,
     max_rows_per_file: int | None = None,
     max_bytes_per_file: int | None = None,
@@ -62,39 +62,43 @@ def rewrite(
     ``source``: a file, folder, glob, list or :class:`pyparq.Dataset`. ``target``: a file if its name ends in
     ``.parquet``, ``.parq`` or ``.pq`` (or a file object), otherwise a folder. It may be the source itself: a file is
     replaced when the new one is complete, a folder with ``mode="overwrite"``. ``columns``, ``filters``: keep only these
-    columns, and the rows for which the filter is true. ``sort_by``: sort all rows together. ``partition_cols``: for a
-    folder, as in :func:`pyparq.write_dataset`; by default the partition columns of the source. ``max_rows_per_file``,
+    columns, and the rows for which the filter is true. ``partition_cols``: for a folder, as in
+    :func:`pyparq.write_dataset`; by default the partition columns of the source. ``max_rows_per_file``,
     ``max_bytes_per_file``: begin a new file there, in a folder. ``mode``: what to do with a folder that has files
     (:func:`pyparq.write_dataset`). ``max_memory``: bytes that may be used, approximately, beside one row group of the
-    source. Rows that are sorted and do not fit wait in a temporary file in ``temp_folder`` (by default where the system
-    has its own), which needs about as much room as the rows in memory. ``force``: write even where Delta Lake, Iceberg
-    or Hudi manages the folder. ``progress``: called with the number of rows read so far. ``storage_options``: options
-    for the file system of URLs. ``decryption``: keys of the source. ``limits``: what the source may demand.
-    ``options``: the fields of :class:`pyparq.WriteOptions`, listed below. Nothing is taken over from the files but
-    their rows and key-value metadata: name the Bloom filters and the encryption that the new files should have.
+    source. ``temp_folder``: where rows wait in a temporary file while they are sorted and do not fit (by default where
+    the system has temporary files); it needs about as much room as the rows would need in memory. ``force``: write even
+    where Delta Lake, Iceberg or Hudi manages the folder. ``progress``: called with the number of rows read so far.
+    ``storage_options``: options for the file system of URLs. ``decryption``: keys of the source. ``limits``: what the
+    source may demand. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below. ``sort_by`` sorts all rows
+    together.
+
+    Only rows and key-value metadata are taken over from the files: name the Bloom filters and the encryption that the
+    new files should have.
 
     Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise. The target is
     then as it was.
     """
     if type(max_memory) is not int or max_memory < 1:
         raise OptionError(f"max_memory must be a whole number of at least 1, not {max_memory!r}")
-    keys = sort_keys(sort_by)
-    check_options(WriteOptions.make(options))
+    checked = WriteOptions.make(options)
+    check_options(checked)
+    keys = sort_keys(checked.sort_by)
     dataset = _dataset(source, storage_options, decryption, limits)
-    rows = _Rows(dataset, columns, filters, progress)
-    given: dict[str, Any] = {**options, "row_group_bytes": _group_bytes(options, max_memory)}
+    rows = _Rows(dataset, columns, filters, max_memory, progress)
+    given: dict[str, Any] = {**options, "row_group_bytes": min(checked.row_group_bytes, max(max_memory // 16, 1))}
+    # Two row groups are on their way at a time: as rows, as leaves and as pages.
     if _is_folder(target):
         names = _partition_names(partition_cols, dataset, rows.schema)
         given |= {"max_rows_per_file": max_rows_per_file, "max_bytes_per_file": max_bytes_per_file}
     else:
         names = []
         _check_single(target, partition_cols, max_rows_per_file, max_bytes_per_file, mode, force)
-    if keys and options.get("sort_scope") == "row_group":
-        given["sort_by"] = keys
-    elif keys:
+    if keys and checked.sort_scope == "input":
+        del given["sort_by"]
         given["sorting_columns"] = [key for key in keys if key.name not in names]
         secret = options.get("encryption") is not None or decryption is not None
-        rows.sort(keys, max_memory, None if temp_folder is None else os.fspath(temp_folder), secret)
+        rows.sort(keys, None if temp_folder is None else os.fspath(temp_folder), secret)
     with closing(rows):
         if not _is_folder(target):
             return _write_file(rows, target, storage_options, given)
@@ -108,20 +112,25 @@ class _Rows:
     """The rows of the source, as :func:`pyparq.ingest.ingest` takes them."""
 
     def __init__(
-        self, dataset: Dataset, columns: Names | None, filters: Filters | None, progress: Callable[[int], Any] | None
+        self,
+        dataset: Dataset,
+        columns: Names | None,
+        filters: Filters | None,
+        max_memory: int,
+        progress: Callable[[int], Any] | None,
     ) -> None:
         scan = dataset.scan(columns, filters)
-        self._scan = scan
+        self._max_memory = max_memory
         self._progress = progress
         self.source: Schema = scan.schema
         """With dictionaries, views and the like, as the files have them."""
         self.schema, self._batches = ingest(_Stream(scan.schema, scan.batches(_BATCH_ROWS)))
         self._sorter: ExternalSorter | None = None
 
-    def sort(self, keys: Sequence[SortKey], max_memory: int, folder: str | None, secret: bool) -> None:
+    def sort(self, keys: Sequence[SortKey], folder: str | None, secret: bool) -> None:
         """Give the rows in this order."""
         plan = make_plan(self.schema, WriteOptions(sort_by=keys))
-        self._sorter = ExternalSorter(plan, max_memory // 2, folder, secret)
+        self._sorter = ExternalSorter(plan, self._max_memory // 2, folder, secret)
 
     def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
         return self.schema, self._in_order()
@@ -132,16 +141,26 @@ class _Rows:
             return
         for batch in self._read():
             self._sorter.add(batch)
-        for batch in self._sorter.batches():
-            yield from _often_released(batch)
+        yield from self._released(self._sorter.batches())
 
     def _read(self) -> Iterator[Batch]:
         done = 0
-        for batch in self._batches:
+        for batch in self._released(self._batches):
             yield batch
             done += batch.num_rows
             if self._progress is not None:
                 self._progress(done)
+
+    def _released(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The batches, with memory given back now and then."""
+        passed = 0
+        for batch in batches:
+            passed += batch_bytes(batch, 0, batch.num_rows)
+            yield batch
+            if passed * _RELEASES > self._max_memory:
+                passed = 0
+                del batch
+                release_unused()
 
     def close(self) -> None:
         if self._sorter is not None:
@@ -156,11 +175,6 @@ class _Stream:
 
     def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
         return self._parts
-
-
-def _often_released(batch: Batch) -> Iterator[Batch]:
-    yield batch
-    release_unused()
 
 
 def _write_file(
@@ -232,12 +246,6 @@ def _partition_names(given: Sequence[str] | str | None, dataset: Dataset, schema
     if given is None:
         return [name for name in dataset.partitions.names if name in schema.names]
     return [given] if isinstance(given, str) else list(given)
-
-
-def _group_bytes(options: Mapping[str, Any], max_memory: int) -> int:
-    """Row groups that leave room for others: one waits, one is encoded, and its encoded pages are there too."""
-    asked = WriteOptions.make(options).row_group_bytes
-    return min(asked, max(max_memory // 8, 1))
 
 
 rewrite.__doc__ = with_options(rewrite.__doc__, WRITE)

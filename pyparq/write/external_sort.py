@@ -29,8 +29,8 @@ _BLOCKS = 128
 """Blocks of a run."""
 _MIN_BLOCK = 128 << 10
 """Bytes of a block at least: smaller ones would cost more time than they save memory."""
-_FAN_IN = 64
-"""Runs that are merged at once. They have at most two blocks each in memory, so about as much as one run."""
+_FAN_IN = 128
+"""Runs that are merged at once. They have at most two blocks each in memory, so about as much as two runs."""
 
 
 class RowOrder:
