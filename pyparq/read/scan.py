@@ -164,6 +164,7 @@ class Scan:
             if self.reader.prefetch is not None:
                 self.reader.prefetch.stop()
             self.file.fetcher.forget_all()
+            self.reader.forget_buffers()
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
@@ -230,6 +231,7 @@ class Scan:
             if prefetch is not None:
                 prefetch.stop()
             self.file.fetcher.forget_all()
+            self.reader.forget_buffers()
 
     def _reads_to_come(self, selections: list[Selection]) -> Iterator[list[Range]]:
         """What is read first of one row group after the other, as far as that is known."""
