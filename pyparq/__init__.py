@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pyparq.datasets.scan import DatasetScan
     from pyparq.datasets.write import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
+    from pyparq.io.objects import ObjectFile
     from pyparq.rewriting.again import rewrite
     from pyparq.rewriting.editing import edit_metadata
     from pyparq.rewriting.indexing import add_indexes
@@ -73,6 +74,7 @@ _LATER = {
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
     "Finding": "pyparq.verification.findings",
+    "ObjectFile": "pyparq.io.objects",
     "VerificationReport": "pyparq.verification.report",
     "verify": "pyparq.verification.run",
     "IndexReport": "pyparq.rewriting.report",
@@ -124,6 +126,7 @@ __all__ = [
     "ManagedTableWarning",
     "MergeReport",
     "MissingKeyError",
+    "ObjectFile",
     "OptionError",
     "ParquetError",
     "ParquetFile",
@@ -166,6 +169,8 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name for one that loads later
 
     def __getattr__(name: str) -> Any:
+        if name == "polars":
+            return load("pyparq.polars")
         if name not in _LATER:
             from pyparq.errors import near
 

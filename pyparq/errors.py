@@ -125,7 +125,8 @@ class MissingKeyError(EncryptionError):
 
 
 class ChangedFileError(ParquetError):
-    """A file of a dataset is no longer what it was when the dataset was made. Make the dataset again."""
+    """A file is no longer what it was when it was opened, or when its dataset was made. Open it, or make the dataset,
+    again."""
 
 
 class TargetExistsError(ParquetError, FileExistsError):

@@ -209,13 +209,13 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool,
     return shared.results()
 
 
-def map_requests(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """``[function(item) for item in items]`` for functions that wait for a server: up to :data:`REQUESTS` at a time.
+def map_requests(function: Callable[[T], R], items: Sequence[T], most: int = REQUESTS) -> list[R]:
+    """``[function(item) for item in items]`` for functions that wait for a server: up to ``most`` at a time.
 
     The first error is raised. After Ctrl-C nobody waits for requests that are under way; no others are begun.
     """
     shared = _Shared(function, items)
-    helpers = [Task(shared.work, False) for _ in range(min(REQUESTS, len(items)) - 1)]
+    helpers = [Task(shared.work, False) for _ in range(min(most, REQUESTS, len(items)) - 1)]
     try:
         for helper in helpers:
             helper.start(request_pool)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,8 @@ class S3:
     url: str
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Method, path and query, range of each request."""
+    refuse: Callable[[str, str], bool] = lambda method, path: False
+    """Whether a request (method, path and query) is answered by "access denied"."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -48,6 +51,9 @@ def serve() -> Iterator[S3]:
         query = environ.get("QUERY_STRING", "")
         path = environ["PATH_INFO"] + (f"?{query}" if query else "")
         found.asked.append((environ["REQUEST_METHOD"], path, environ.get("HTTP_RANGE")))
+        if found.refuse(environ["REQUEST_METHOD"], path):
+            start_response("403 Forbidden", [("Content-Type", "application/xml")])
+            return [b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"]
         return application(environ, start_response)
 
     class Quiet(serving.WSGIRequestHandler):  # type: ignore[misc]
@@ -62,6 +68,8 @@ def serve() -> Iterator[S3]:
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
+        # What was stored by another server of this process would still be there.
+        urllib.request.urlopen(f"{found.url}/moto-api/reset", data=b"").close()
         found.fs().mkdir(BUCKET)
         found.asked.clear()
         yield found

@@ -174,7 +174,7 @@ def check_layout(data: bytes, layout: str) -> None:
         if layout == "footer":
             assert min(offsets) >= max(ends)
         else:
-            assert min(offsets) == ends[k]
+            assert ends[k] <= min(offsets) < ends[k] + 200  # (polars leaves some bytes behind its row groups)
             assert k + 1 == len(ends) or max(offsets) < ends[k + 1]
 
 

@@ -18,6 +18,7 @@ from encryption_tools import FOOTER
 import pyparq
 from pyparq import kernels
 from pyparq.datasets import footers
+from pyparq.datasets.open_files import file_status
 from pyparq.errors import CorruptFileError, EncryptionError, LimitError, SkippedFileWarning
 from pyparq.format.footer import LazyFileMetaData
 
@@ -182,6 +183,21 @@ def test_paths_relative_to_another_folder(tmp_path: Path, monkeypatch: pytest.Mo
         many(tmp_path / name / "data", 2, rows)
         monkeypatch.chdir(tmp_path / name)
         assert pyparq.dataset("data").count() == 2 * rows + 1
+
+
+def test_a_working_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many(tmp_path / "data", 3)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert pyparq.dataset(tmp_path / "data").count() == 24
+    with pytest.raises(FileNotFoundError):
+        pyparq.dataset("data")
+
+
+def test_inodes_of_all_64_bits() -> None:
+    assert file_status(1, 2, 2**64 - 3) == (1, 2, -3)
+    assert file_status(1, 2, 2**63 - 1) == (1, 2, 2**63 - 1)
 
 
 def test_more_files_than_descriptors(tmp_path: Path) -> None:

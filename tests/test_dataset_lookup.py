@@ -403,6 +403,16 @@ def test_remote_files(tmp_path: Path) -> None:
     assert [name.rpartition("/")[2] for name in found["filename"]] == ["2.parquet", "3.parquet"]
 
 
+def test_filters_of_parquet_mr(corpus: Path) -> None:
+    """Filters whose length the footer does not have, and filters whose length it has, in files by parquet-mr."""
+    names = ("data_index_bloom_encoding_stats.parquet", "data_index_bloom_encoding_with_length.parquet")
+    ds = pyparq.dataset([corpus / "data" / name for name in names])
+    assert ds.lookup("String", ["Hello", "nobody"]).to_pydict() == {"String": ["Hello", "Hello"]}
+    scan = ds.scan(filters=col("String") == "nobody")
+    assert scan.to_table().num_rows == 0
+    assert scan._ran == []  # the statistics would let it pass
+
+
 # ---- what it costs -------------------------------------------------------------------------------------------------
 
 
@@ -414,6 +424,24 @@ def test_only_few_files_are_opened(folder: Path) -> None:
     filtered = [file_scan for file_scan in scan._ran if "part=2" not in file_scan.scan.file.name]
     assert len(filtered) <= 3
     assert scan.explain().rows == 1
+
+
+def test_explanations_after_a_scan(folder: Path) -> None:
+    """What a scan that asked many files at once tells is what the files' own scans tell."""
+    filters = (col("id") == 1234) | (col("id") == 77)
+    ds = pyparq.dataset(folder)
+    apart = ds.explain(filters=filters)
+    for run in (lambda scan: scan.to_table(), lambda scan: list(scan.batches())):
+        scan = ds.scan(filters=filters)
+        run(scan)
+        for execute in (False, True, False):
+            found = scan.explain(execute=execute)
+            assert (found.rows, found.pages_decoded, found.stages) == (1, apart.pages_decoded, apart.stages)
+            assert len(found.parts) == FILES
+        assert scan.to_table().num_rows == 1
+    head = ds.scan(filters=col("id") >= 0)
+    next(iter(head.batches()))
+    assert len(head.explain(execute=False).parts) == 1
 
 
 CODE = """

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pyparq.errors import FilterError
 from pyparq.filters import Constant, Expression, bind, col
+from pyparq.filters.compare import match_numbers
 from pyparq.filters.rows import evaluate_rows
 from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import LeafType, Physical
@@ -252,3 +253,18 @@ def test_against_duckdb(sql: str, expression: Expression) -> None:
     specs = [Spec(short, BY_NAME[name].leaf, BY_NAME[name].arrow, []) for short, name in names.items()]
     mask = evaluate_rows(bind(expression, oracle.tree_of(specs)), oracle.columns_of(arrays), 300)
     assert np.flatnonzero(mask).tolist() == wanted
+
+
+@pytest.mark.parametrize("type_", ["int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("count", [5, 40, 1000])
+def test_many_numbers_far_apart(type_: str, count: int) -> None:
+    """As numpy, whichever way of looking they are looked for by."""
+    rng = np.random.default_rng(count)
+    bounds = np.iinfo(type_)
+    values = rng.integers(bounds.min, bounds.max, 20_000, type_, endpoint=True)
+    ends = np.array([bounds.min, bounds.max], type_)
+    literals = np.unique(np.concatenate([values[::97][:count], ends]))
+    for part in (values, values[:10], values[:0], np.repeat(literals, 50)):
+        for op in ("in", "not in"):
+            found = match_numbers(op, literals.tolist(), part)
+            assert np.array_equal(found, np.isin(part, literals) == (op == "in"))

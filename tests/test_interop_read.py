@@ -381,3 +381,17 @@ def test_wide_differences_of_duckdb(path: Path, kind: pa.DataType) -> None:
     table = pa.table({"x": pa.array([None if k % 7 == 0 else (low, high, k)[k % 3] for k in range(1_000)], kind)})
     write_and_check("duckdb", table, path, {"parquet_version": "v2", "dictionary_size_limit": 1})
     assert "DELTA_BINARY_PACKED" in pq.read_metadata(path).row_group(0).column(0).encodings
+
+
+def test_null_pages_of_lists_by_arrow_rs(path: Path) -> None:
+    """It calls a page of lists null when it has as many nulls as rows, whatever else it holds: no row may be lost."""
+    lists = [[None, 5], [1, 2], [None, 7], None, [3], [None], []]
+    table = pa.table({"l": pa.array(lists, pa.list_(pa.int64()))})
+    write("datafusion", table, path, {"data_page_row_count_limit": 1, "write_batch_size": 1})
+    with pyparq.ParquetFile(path) as file:
+        index = file.column_index(0, 0)
+    assert index is not None
+    assert index.all_null.tolist() == [False, False, False, True, False, True, True]
+    for value in (1, 2, 3, 5, 7, 8):
+        found = pyparq.read_table(path, filters=col("l").contains(value))["l"].to_pylist()
+        assert found == [items for items in lists if items and value in items], value

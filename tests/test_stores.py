@@ -19,7 +19,7 @@ from slow_store import AsyncStore, LoopingStore, Request
 
 import pyparq
 from pyparq import ParquetFile, col
-from pyparq.errors import CorruptFileError
+from pyparq.errors import ChangedFileError, CorruptFileError
 from pyparq.read import together
 
 require("fsspec")
@@ -136,6 +136,85 @@ def test_the_same_values_from_every_store(store: Store, options: dict[str, Any])
     assert pyparq.read_table(slow.of("t"), **options).to_arrow() == table()
     found = pyparq.read_table(slow.of("t"), ["x", "text"], col("word") == "word 77", **options)
     assert found.to_arrow() == table().filter(pa.compute.field("word") == "word 77").select(["x", "text"])
+
+
+# ---- objects that are replaced, uploads that fail
+
+
+@pytest.mark.parametrize("same_size", [True, False])
+def test_an_object_that_is_replaced_while_it_is_read(s3: S3, same_size: bool) -> None:
+    """Its size need not tell: bytes of two objects are never put together."""
+    url, fs = f"s3://{BUCKET}/replaced.parquet", s3.fs()
+    fs.pipe_file(url, data())
+    other = io.BytesIO()
+    pyparq.write_table(table().slice(100), other, row_group_size=10_000)
+    replacement = data()[:-1] + b"2" if same_size else other.getvalue()
+    for coalesce_gap in (0, None):
+        fs.pipe_file(url, data())
+        with ParquetFile(url, storage_options=s3.options, coalesce_gap=coalesce_gap) as file:
+            assert file.read(["x"], col("id") == 7).num_rows == 1
+            fs.pipe_file(url, replacement)
+            with pytest.raises(ChangedFileError, match="open it again") as caught:
+                file.read(["text"])
+            assert caught.value.file == url
+            batches = file.scan(["text"]).batches()
+            with pytest.raises(ChangedFileError):
+                next(batches)
+        fs.rm_file(url)
+        with pytest.raises(FileNotFoundError):
+            pyparq.read_table(url, storage_options=s3.options)
+
+
+def test_an_object_that_is_removed_while_it_is_read(s3: S3) -> None:
+    url, fs = f"s3://{BUCKET}/removed.parquet", s3.fs()
+    fs.pipe_file(url, data())
+    with ParquetFile(url, storage_options=s3.options) as file:
+        fs.rm_file(url)
+        with pytest.raises(FileNotFoundError) as caught:
+            file.read(["text"])
+        assert caught.value.filename == url
+
+
+def uploads(s3: S3) -> list[Any]:
+    return list(s3.fs().call_s3("list_multipart_uploads", Bucket=BUCKET).get("Uploads", []))
+
+
+@pytest.mark.parametrize("how", ["the caller fails", "a part is refused", "the end is refused"])
+def test_an_upload_that_fails_leaves_nothing_and_keeps_the_old_object(s3: S3, how: str) -> None:
+    url, fs = f"s3://{BUCKET}/upload.parquet", s3.fs()
+    fs.pipe_file(url, b"what was there before")
+    numbers = {"x": np.random.default_rng(0).random(1_500_000)}  # more than two parts
+    options = s3.options | {"default_block_size": 5 << 20}
+    if how == "a part is refused":
+        s3.refuse = lambda method, path: "partNumber=2" in path
+    elif how == "the end is refused":
+        s3.refuse = lambda method, path: method == "POST" and "uploadId=" in path
+
+    def write() -> None:
+        schema = pyparq.schema({"x": "float64"})
+        with pyparq.ParquetWriter(url, schema, storage_options=options, row_group_size=300_000) as writer:
+            writer.write(numbers)
+            if how == "the caller fails":
+                raise KeyError
+
+    try:
+        with pytest.raises(KeyError if how == "the caller fails" else PermissionError) as caught:
+            write()
+        assert how == "the caller fails" or caught.value.filename == url
+    finally:
+        s3.refuse = lambda method, path: False
+    assert any("partNumber=1" in path for _, path, _ in s3.asked), "or it was no upload of several parts"
+    assert uploads(s3) == []
+    assert fs.cat_file(url) == b"what was there before"
+
+
+def test_an_upload_of_several_parts(s3: S3) -> None:
+    url = f"s3://{BUCKET}/parts.parquet"
+    numbers = np.random.default_rng(0).random(1_500_000)
+    pyparq.write_table({"x": numbers}, url, storage_options=s3.options | {"default_block_size": 5 << 20})
+    assert np.array_equal(pq.read_table(url.removeprefix("s3://"), filesystem=s3.fs())["x"].to_numpy(), numbers)
+    assert np.array_equal(pyparq.read_table(url, storage_options=s3.options).to_numpy("x"), numbers)
+    assert uploads(s3) == []
 
 
 # ---- several requests at a time

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.datasets.discovery import DataFile, Found, discover
 from pyparq.datasets.evolution import marked, unify
@@ -17,7 +17,9 @@ from pyparq.datasets.lookup import key_filter
 from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.plan import DatasetPlan, planned_partitions
 from pyparq.datasets.scan import DatasetScan
-from pyparq.errors import OptionError, ParquetError, SkippedFileWarning
+from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
+from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
+from pyparq.io.url import is_url
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
@@ -29,12 +31,15 @@ from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.tree import SchemaTree, build_tree
 from pyparq.schemas.types import Field, Schema
 from pyparq.table import Batch, Table
-from pyparq.threads import map_tasks
+from pyparq.threads import REQUESTS, cpu_count, map_requests, map_tasks
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from pyparq.arguments import Filters, Names, ReadArguments
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 Progress = Callable[[int, int], Any]
 """Called with the number of files that are done and the number of files."""
@@ -93,6 +98,8 @@ class Dataset:
         self._on_error = on_error
         self._progress = progress
         self._footers = Footers(self._found.files, self._options, self._found.storage_options)
+        self._summary: TrustedSummary | None = None
+        self._summary_sought = False
         self._opened: dict[int, OpenFile] = {}
         self._skipped: dict[int, ParquetError | OSError] = {}
 
@@ -230,8 +237,11 @@ class Dataset:
         opened = self._opened.get(k)
         if opened is None and k not in self._skipped:
             try:
-                opened = self._opened[k] = self._footers.open(k)
+                opened = self._footers.open(k)
+                self._check_summary(k, opened)
+                self._opened[k] = opened
             except (ParquetError, OSError) as error:
+                opened = None
                 self.leave_out(k, error)
         return opened
 
@@ -239,16 +249,37 @@ class Dataset:
         """The files with these numbers, their footers read in parallel, without those that are left out."""
         wanted = list(numbers)
         missing = [k for k in wanted if k not in self._opened and k not in self._skipped]
-        map_tasks(self.open, self._footers.read(missing), self._options.use_threads)
+        self.map_files(self.open, self._footers.read(missing))
         for k in missing:
             self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
+
+    def map_files(self, function: Callable[[T], R], items: Sequence[T], at_a_time: int = REQUESTS) -> list[R]:
+        """``function`` of each item in parallel: on the processors, or, where files are remote, on threads that wait
+        for up to ``at_a_time`` of them."""
+        if self.is_remote and self._options.use_threads:
+            return map_requests(function, items, at_a_time)
+        return map_tasks(function, items, self._options.use_threads)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether requests of the first file, and so most likely of all, take milliseconds."""
+        first = self._found.files[0] if self._found.files else None
+        return first is not None and (
+            first.fs is not None or is_url(first.where) or getattr(first.where, "is_local", True) is False
+        )
+
+    def at_a_time(self) -> int:
+        """Remote files to read at a time: as many as fit into ``prefetch_bytes``, but one for each processor."""
+        sizes = [file.size for file in self._found.files if file.size]
+        mean = sum(sizes) // len(sizes) if sizes else 64 << 20
+        return max(cpu_count(), min(REQUESTS, self._options.prefetch_bytes // max(mean, 1)))
 
     def _one_of_each(self, numbers: Iterable[int]) -> Iterator[OpenFile]:
         """The first of all files whose footers are alike in all but rows and row groups, and all other files, their
         footers read in parallel."""
         wanted = [k for k in numbers if k not in self._skipped]
-        map_tasks(self.open, self._footers.read(wanted), self._options.use_threads)
+        self.map_files(self.open, self._footers.read(wanted))
         seen: set[int] = set()
         for k in wanted:
             frame = self._footers.frame(k)
@@ -261,9 +292,11 @@ class Dataset:
 
     def _num_rows(self, k: int) -> int:
         """Rows of file ``k``; 0 for one that is left out."""
-        known = None if k in self._skipped else self._footers.num_rows(k)
-        if known is not None:
-            return known
+        if k not in self._skipped:
+            summary = self._trusted()
+            known = self._footers.num_rows(k) if summary is None else summary.rows[self._found.files[k].name]
+            if known is not None:
+                return known
         file = self.open(k)
         return 0 if file is None else sum(file.num_rows_of(group) for group in range(file.num_row_groups))
 
@@ -282,7 +315,29 @@ class Dataset:
         kept: tuple[Field, ...] = tuple(field for field in own.fields if field.name not in names)
         return Schema((*kept, *self._partitions.fields), own.metadata)
 
+    def _trusted(self) -> TrustedSummary | None:
+        """The folder's summary, if there is one that can be believed."""
+        if not self._summary_sought:
+            self._summary = trusted_summary(self._found, self._options)
+            self._summary_sought = True
+        return self._summary
+
+    def _check_summary(self, k: int, file: OpenFile) -> None:
+        """Raises :class:`ChangedFileError` where the summary has turned out to be of other files."""
+        if self._summary is None:
+            return
+        rows = sum(file.num_rows_of(group) for group in range(file.num_row_groups))
+        stated = self._summary.rows[self._found.files[k].name]
+        if rows != stated:
+            raise ChangedFileError(
+                f"the file has {rows} rows, but the summary {self._summary.name} says {stated}: remove the summary, or "
+                "write it again", file=file.name,
+            )  # fmt: skip
+
     def _unified(self, numbers: Iterable[int]) -> Schema:
+        summary = self._trusted()
+        if summary is not None:
+            return summary.schema
         distinct: dict[int, tuple[str, Schema]] = {}
         for file in self._one_of_each(numbers):
             if id(file.tree) not in distinct:

@@ -5,14 +5,17 @@ Nothing is opened here. Names in a folder are read once, with what the listing s
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import os
 import posixpath
 import re
 import stat
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pyparq.errors import ManagedTableWarning, OptionError
@@ -46,6 +49,11 @@ class DataFile:
     """Bytes, where the listing says so."""
     mtime_ns: int | None = None
     inode: int | None = None
+    fs: Any = field(default=None, compare=False, repr=False)
+    """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +66,8 @@ class Found:
     is_one_file: bool = False
     """The source names one file, and nothing that could hold several."""
     storage_options: Mapping[str, Any] | None = None
-    summaries: tuple[str, ...] = field(default=())
-    """Paths of ``_metadata`` and ``_common_metadata`` files in the root folder."""
+    summaries: tuple[DataFile, ...] = field(default=())
+    """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None) -> Found:
@@ -140,31 +148,73 @@ def _local(path: str) -> Found:
 
 
 def _folder(path: str) -> Found:
-    summaries = tuple(p for p in (os.path.join(path, name) for name in SUMMARIES) if os.path.isfile(p))
-    return Found(path, tuple(_walk(path, (), frozenset())), False, None, summaries)
+    return Found(path, tuple(_walk(path, ())))
 
 
-def _walk(folder: str, folders: tuple[str, ...], above: frozenset[tuple[int, int]]) -> Iterator[DataFile]:
-    """The files below ``folder`` in the order of their paths. ``above``: the folders that this one lies in, so that
-    links that lead back to one of them end."""
-    status = os.stat(folder)
-    here = status.st_dev, status.st_ino
-    if here in above:
-        return
-    with os.scandir(folder) as entries:
-        kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
-    for entry in kept:
-        if entry.is_dir():
-            yield from _walk(entry.path, (*folders, entry.name), above | {here})
-            continue
-        try:
-            status = entry.stat()
-        except FileNotFoundError:  # a link that leads nowhere, or a file that has just gone
-            if not entry.is_symlink():
-                continue
-            raise
-        if stat.S_ISREG(status.st_mode):
-            yield DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns, status.st_ino)
+MOST_WAYS = 64
+"""Paths by which links may lead to one folder."""
+
+
+class _Level:
+    """A folder on the way to where a walk is."""
+
+    def __init__(self, folder: str, folders: tuple[str, ...], place: tuple[int, int]) -> None:
+        self.folders = folders
+        self.place = place
+        with os.scandir(folder) as entries:
+            kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
+        self.entries = iter(kept)
+
+
+def _walk(root: str, folders: tuple[str, ...]) -> Iterator[DataFile]:
+    """The files below ``root`` in the order of their paths. Links to folders are followed, but for those that lead back
+    to a folder that they lie in.
+
+    Raises :class:`pyparq.OptionError` where links make too many paths of few folders."""
+    ways: Counter[tuple[int, int]] = Counter()
+    above: list[_Level] = []
+    on_the_way: set[tuple[int, int]] = set()
+
+    def enter(folder: str, folders: tuple[str, ...]) -> None:
+        status = os.stat(folder)
+        place = status.st_dev, status.st_ino
+        if place in on_the_way:
+            return
+        ways[place] += 1
+        if ways[place] > MOST_WAYS:
+            raise OptionError(
+                f"links lead to the folder {folder} by more than {MOST_WAYS} paths. Give a folder without such links",
+                file=root,
+            )
+        on_the_way.add(place)
+        above.append(_Level(folder, folders, place))
+
+    enter(root, folders)
+    while above:
+        level = above[-1]
+        entry = next(level.entries, None)
+        if entry is None:
+            on_the_way.remove(level.place)
+            above.pop()
+        elif entry.is_dir():
+            enter(entry.path, (*level.folders, entry.name))
+        else:
+            file = _data_file(entry, level.folders)
+            if file is not None:
+                yield file
+
+
+def _data_file(entry: os.DirEntry[str], folders: tuple[str, ...]) -> DataFile | None:
+    """``None`` for what is no file."""
+    try:
+        status = entry.stat()
+    except FileNotFoundError:  # a link that leads nowhere, or a file that has just gone
+        if not entry.is_symlink():
+            return None
+        raise
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def is_hidden(name: str) -> bool:
@@ -177,14 +227,16 @@ def _local_glob(pattern: str) -> Found:
 
     root = _fixed_part(pattern)
     files: list[DataFile] = []
+    if "**" in pattern.split("/"):
+        return _any_depth(pattern, root)
     for path in sorted(glob.glob(pattern, recursive=True)):
         folders = _folders_between(root, os.path.dirname(path))
         if any(is_hidden(name) for name in folders):
             continue
         if os.path.isdir(path):
             name = os.path.basename(path)
-            if "**" not in pattern and not is_hidden(name):
-                files += _walk(path, (*folders, name), frozenset())
+            if not is_hidden(name):
+                files += _walk(path, (*folders, name))
             continue
         status = os.stat(path)
         if not is_hidden(os.path.basename(path)):
@@ -192,6 +244,42 @@ def _local_glob(pattern: str) -> Found:
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
     return Found(pattern, tuple(files))
+
+
+def _any_depth(pattern: str, root: str) -> Found:
+    """The files for a pattern with ``**``. Python's glob would follow links that lead back, 40 times."""
+    wanted = tuple(pattern.split("/")[root.count("/") + 1 if root or pattern.startswith("/") else 0 :])
+    start = root or ("/" if pattern.startswith("/") else os.curdir)
+    files: list[DataFile] = []
+    for file in _walk(start, ()) if os.path.isdir(start) else ():
+        names = (*file.folders, posixpath.basename(file.name))
+        if _fits(names, wanted):
+            path = "/".join((root, *names)) if root or pattern.startswith("/") else "/".join(names)
+            files.append(replace(file, name=path, where=path))
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
+    return Found(pattern, tuple(sorted(files, key=lambda file: file.name)))
+
+
+def _fits(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    """Whether a path fits a pattern, name by name; ``**`` stands for any number of names."""
+    # Each step keeps the places of the pattern where the path may be, so that no pattern takes long.
+    places = _passed({0}, wanted)
+    for name in names:
+        stepped = {k for k in places if k < len(wanted) and wanted[k] == "**"}
+        stepped |= {k + 1 for k in places if k < len(wanted) and wanted[k] != "**" and fnmatchcase(name, wanted[k])}
+        places = _passed(stepped, wanted)
+    return len(wanted) in places
+
+
+def _passed(places: set[int], wanted: tuple[str, ...]) -> set[int]:
+    """With the places behind any ``**``, which may stand for no name at all."""
+    found = set(places)
+    for k in sorted(places):
+        while k < len(wanted) and wanted[k] == "**":
+            k += 1
+            found.add(k)
+    return found
 
 
 def _fixed_part(pattern: str) -> str:
@@ -220,11 +308,16 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Found:
             return _remote_glob(fs, path, name, storage_options)
         if posixpath.splitext(path)[1] and not url.endswith("/"):
             return one  # a request less, where the name says that it is a file
-        if not fs.isdir(path):
+        listed = fs.find(path, detail=True)  # the one request for a folder
+        if not listed or (list(listed) == [path] and not url.endswith("/")):
             return one
-        listed = fs.find(path, detail=True)
     files = _listed(fs, path, listed)
-    summaries = tuple(fs.unstrip_protocol(p) for p in listed if posixpath.dirname(p) == path and _is_summary(p))
+    summaries = tuple(
+        DataFile(shown(url), url, (), _size(info), _time(info), fs=fs)
+        for found, info in listed.items()
+        if posixpath.dirname(found) == path.rstrip("/") and _is_summary(found)
+        for url in (fs.unstrip_protocol(found),)
+    )
     return Found(name, tuple(files), False, storage_options, summaries)
 
 
@@ -251,10 +344,31 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list
         folders = _folders_between(root, posixpath.dirname(path))
         if info.get("type") == "directory" or any(map(is_hidden, (*folders, posixpath.basename(path)))):
             continue
-        size = info.get("size")
         url = fs.unstrip_protocol(path)
-        files.append(DataFile(shown(url), url, folders, None if size is None else int(size)))
+        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs))
     return files
+
+
+def _size(info: Mapping[str, Any]) -> int | None:
+    size = info.get("size")
+    return None if size is None else int(size)
+
+
+def _time(info: Mapping[str, Any]) -> int | None:
+    """When a remote file was last written, in nanoseconds, where the listing has a time that the store itself sets.
+    Each kind of store has a name of its own for it."""
+    for name in ("LastModified", "last_modified", "updated", "created"):
+        found = info.get(name)
+        if isinstance(found, str):
+            try:
+                found = dt.datetime.fromisoformat(found)
+            except ValueError:
+                continue
+        if isinstance(found, dt.datetime):
+            found = (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).timestamp()
+        if isinstance(found, (int, float)):
+            return int(found * 1_000_000_000)
+    return None
 
 
 def _is_summary(path: str) -> bool:

@@ -88,6 +88,21 @@ def explain_files(scan: DatasetScan, ran: Sequence[FileScan]) -> DatasetExplanat
     )
 
 
+def carry_over(ran: Sequence[FileScan], pruned: Sequence[FileScan]) -> None:
+    """Add what scans read to scans of the same files that were pruned again, this time asking all indexes."""
+    before = {file_scan.number: file_scan.scan for file_scan in ran}
+    for file_scan in pruned:
+        scan, done = file_scan.scan, before.get(file_scan.number)
+        if done is None:
+            continue
+        asked = [report for report in scan.reports if report.name == "bloom filter"]
+        counts, read = scan.file.fetcher.counts, done.file.fetcher.counts
+        counts.requests = read.requests + sum(report.requests for report in asked)
+        counts.bytes = read.bytes + sum(report.bytes for report in asked)
+        counts.ranges = read.ranges
+        scan.reader.counts, scan.rows_returned = done.reader.counts, done.rows_returned
+
+
 def _summed(stages: Sequence[tuple[StageReport, ...]]) -> tuple[StageReport, ...]:
     """One report per stage, in the order in which they first occur."""
     sums: dict[str, list[int]] = {}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pyparq import forks, kernels
 from pyparq.datasets.discovery import DataFile
-from pyparq.datasets.open_files import FileStatus, ListedFile, open_listed, status_of
+from pyparq.datasets.open_files import FileStatus, ListedFile, file_status, open_listed, status_of
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import located
 from pyparq.format.footer import LazyFileMetaData
@@ -108,17 +108,19 @@ def read_stored(files: Sequence[DataFile], options: ReadOptions) -> list[StoredF
 
 def _local_paths(files: Sequence[DataFile]) -> dict[int, str]:
     """Absolute paths of the local files, by their places in the list."""
-    folder = os.getcwd()
-    return {
-        k: os.path.join(folder, file.where)
-        for k, file in enumerate(files)
-        if isinstance(file.where, str) and "://" not in file.where
-    }
+    paths = {k: file.where for k, file in enumerate(files) if isinstance(file.where, str) and "://" not in file.where}
+    if all(map(os.path.isabs, paths.values())):
+        return paths
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:  # it was removed: whoever opens the files says what is missing
+        return {}
+    return {k: os.path.join(folder, path) for k, path in paths.items()}
 
 
 def _listed_status(file: DataFile) -> FileStatus | None:
     if file.inode is not None and file.size is not None and file.mtime_ns is not None:
-        return FileStatus(file.size, file.mtime_ns, file.inode)
+        return file_status(file.size, file.mtime_ns, file.inode)
     try:
         return status_of(os.stat(file.where))
     except OSError:

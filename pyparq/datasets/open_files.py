@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pyparq.datasets.discovery import DataFile
 from pyparq.errors import ChangedFileError, located
 from pyparq.io.fetch import Fetcher
+from pyparq.io.remote import FsspecFile
 from pyparq.io.source import LocalFile, Range, Source, open_source
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
@@ -22,10 +23,15 @@ class FileStatus(NamedTuple):
     size: int
     mtime_ns: int
     inode: int
+    """As a signed 64-bit number, which is what native code compares: some file systems use all bits."""
 
 
 def status_of(status: os.stat_result) -> FileStatus:
-    return FileStatus(status.st_size, status.st_mtime_ns, status.st_ino)
+    return file_status(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def file_status(size: int, mtime_ns: int, inode: int) -> FileStatus:
+    return FileStatus(size, mtime_ns, inode - (1 << 64) if inode >= 1 << 63 else inode)
 
 
 class ListedFile:
@@ -67,14 +73,16 @@ def open_listed(file: DataFile, options: ReadOptions, storage_options: Mapping[s
 
     Raises :class:`pyparq.CorruptFileError` and the like, with the name of the file.
     """
-    source = _source(file, storage_options)
+    source = source_of(file, storage_options)
     with located(file=source.name):
         fetcher = Fetcher(source, options.coalesce_gap)
         footer, decryption = read_footer(fetcher, options)
         return OpenFile(fetcher, footer, decryption, options)
 
 
-def _source(file: DataFile, storage_options: Mapping[str, Any] | None) -> Source:
+def source_of(file: DataFile, storage_options: Mapping[str, Any] | None) -> Source:
     if isinstance(file.where, str) and "://" not in file.where:
         return ListedFile(file) if os.path.isfile(file.where) else LocalFile(file.where)
+    if file.fs is not None:
+        return FsspecFile(file.fs, file.fs._strip_protocol(file.where), file.name, file.size)
     return open_source(file.where, storage_options if is_url(file.where) else None)

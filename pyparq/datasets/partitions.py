@@ -20,6 +20,7 @@ from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
 from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.types import DataType, Field
+from pyparq.text import visible
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _FLAGS = {"true": True, "false": False}
@@ -65,14 +66,21 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any) -> Partitions:
     if partitioning is None:
         return Partitions((), (), np.zeros(len(files), np.int64))
     declared, plain = _declared(partitioning)
-    rows = [_plain(file, plain) if plain is not None else _hive(file) for file in files]
+    of_folders: dict[tuple[str, ...], dict[str, str | None]] = {}
+    for file in files:
+        if file.folders not in of_folders:
+            _check_text(file)
+            of_folders[file.folders] = _plain(file, plain) if plain is not None else _hive(file)
+    rows = [of_folders[file.folders] for file in files]
     names = list(declared) or plain or _names(rows, files)
     if not names:
         return Partitions((), (), np.zeros(len(files), np.int64))
     seen: dict[tuple[str | None, ...], int] = {}
-    of_file = np.empty(len(files), np.int64)
-    for k, row in enumerate(rows):
-        of_file[k] = seen.setdefault(tuple(row.get(name) for name in names), len(seen))
+    numbers = {
+        folders: seen.setdefault(tuple(row.get(name) for name in names), len(seen))
+        for folders, row in of_folders.items()
+    }
+    of_file = np.array([numbers[file.folders] for file in files], np.int64)
     combinations = list(seen)
     fields, columns = [], []
     for k, name in enumerate(names):
@@ -97,6 +105,18 @@ def _declared(partitioning: Any) -> tuple[dict[str, DataType | None], list[str] 
     return {field.name: field.type for field in fields}, [f.name for f in fields] if plain else None
 
 
+def _check_text(file: DataFile) -> None:
+    """Raise :class:`OptionError` for folders whose names no string column can hold."""
+    try:
+        "".join(file.folders).encode("utf-8")
+    except UnicodeEncodeError:
+        raise OptionError(
+            "the name of a folder is not UTF-8, so it cannot be the value of a partition column. Rename the folder, or "
+            "give partitioning=None",
+            file=visible(file.name),
+        ) from None
+
+
 def _hive(file: DataFile) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for folder in file.folders:
@@ -118,15 +138,15 @@ def _plain(file: DataFile, names: list[str]) -> dict[str, str | None]:
 
 
 def _names(rows: Sequence[Mapping[str, Any]], files: Sequence[DataFile]) -> list[str]:
-    first = list(rows[0]) if rows else []
+    first = rows[0] if rows else {}
     for row, file in zip(rows, files, strict=True):
-        if row.keys() != dict.fromkeys(first).keys():
+        if row is not first and row.keys() != first.keys():
             raise OptionError(
                 f"the folders of the files have different partition columns: {_listed(first)} for "
                 f"{files[0].name}, {_listed(row)} here. Give partitioning=None, or read the folders one by one",
                 file=file.name,
             )
-    return first
+    return list(first)
 
 
 def _listed(names: Any) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyparq.datasets.adapt import Adapter
+from pyparq.datasets.ahead import InTurn
 from pyparq.datasets.evolution import marked
-from pyparq.datasets.explain import DatasetExplanation, explain_files
+from pyparq.datasets.explain import DatasetExplanation, carry_over, explain_files
 from pyparq.datasets.filter import FilterParts
 from pyparq.datasets.footers import AT_A_TIME
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
@@ -26,7 +27,6 @@ from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.read.stream import ScanStream
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
-from pyparq.threads import map_tasks
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
@@ -81,6 +81,9 @@ class DatasetScan:
         self._ran: list[FileScan] = []
         self._together = False
         """Many files were asked at once, so that their own scans cannot tell what was removed."""
+        self._ran_together: list[FileScan] = []
+        self._reached: int | None = None
+        """How many of the files a stream has come to; ``None``: no stream has run."""
 
     @printable
     def __repr__(self) -> str:
@@ -101,7 +104,8 @@ class DatasetScan:
         if self.limit is not None:
             batches = list(self.batches(None))
         else:
-            read = map_tasks(self._read, self._file_scans(together=together), self._dataset._options.use_threads)
+            scans = self._file_scans(together=together)
+            read = self._dataset.map_files(self._read, scans, self._dataset.at_a_time())
             batches = [batch for part in read for batch in part]
         self.rows_returned = sum(batch.num_rows for batch in batches)
         return Table(*widen_columns(self.schema, batches))
@@ -115,15 +119,13 @@ class DatasetScan:
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
-        self.rows_returned, left, self._ran = 0, self.limit, []
-        for at, number, row_groups in self._in_order():
-            if left == 0:
-                return
-            file_scan = None if row_groups == [] else self._file_scan(number, left, row_groups)
+        self.rows_returned, self._ran, self._reached = 0, [], 0
+        self._ran_together = self._ran
+        for at, number, file_scan in self._in_turn():
+            self._reached = at + 1
             if file_scan is not None:
                 for batch in self._batches_of(file_scan, batch_size):
                     self.rows_returned += batch.num_rows
-                    left = None if left is None else left - batch.num_rows
                     self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
                     yield batch
             self._done(number)
@@ -134,7 +136,7 @@ class DatasetScan:
         whole, undecided = self._decided()
         total = sum(map(self._rows_of, whole))
         if undecided:
-            counts = map_tasks(self._count, self._file_scans(undecided), self._dataset._options.use_threads)
+            counts = self._dataset.map_files(self._count, self._file_scans(undecided), self._dataset.at_a_time())
             total += sum(counts)
         return total if self.limit is None else min(total, self.limit)
 
@@ -146,9 +148,7 @@ class DatasetScan:
         """
         dataset = self._dataset
         if self.limit is None:
-            plans: Iterable[FilePlan | None] = map_tasks(
-                self._plan_file, self._file_scans(), dataset._options.use_threads
-            )
+            plans: Iterable[FilePlan | None] = dataset.map_files(self._plan_file, self._file_scans())
         else:
             scans = (self._file_scan(number, self.limit) for number in self._numbers)
             plans = (self._plan_file(file_scan) for file_scan in scans if file_scan is not None)
@@ -174,13 +174,15 @@ class DatasetScan:
 
         Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
         """
-        if self._together:  # the files' own scans have not seen what was removed before
-            self._ran, self.rows_returned = [], None
         if execute and self.rows_returned is None:
             self._to_table(together=False)
-        ran = self._ran or self._file_scans(together=False)
+        ran = self._ran
+        if self._together or not ran:
+            ran = self._file_scans(self._numbers[: self._reached], together=False)
         for file_scan in ran:
             file_scan.scan._prune()
+        if self._together:  # the scans that ran have not seen what was removed before
+            carry_over(self._ran_together, ran)
         return explain_files(self, ran)
 
     def __arrow_c_schema__(self) -> object:
@@ -257,7 +259,7 @@ class DatasetScan:
         file is, and its scan reports what its indexes removed."""
         wanted = list(self._numbers if numbers is None else numbers)
         groups = self._row_groups(wanted) if together else {}
-        self._together = bool(groups)
+        self._together = self._together or bool(groups)
         self._dataset.open_all(number for number in wanted if groups.get(number) != [])
         found = []
         for number in wanted:
@@ -267,7 +269,31 @@ class DatasetScan:
             elif groups:
                 self._done(number)
         self._ran = found
+        if together:
+            self._ran_together = found
         return found
+
+    def _in_turn(self) -> Iterator[tuple[int, int, FileScan | None]]:
+        """The place of each file, its number and its scan, until there are as many rows as were asked for. ``None``
+        where no row of the file matches."""
+        options, files = self._dataset._options, self._dataset._found.files
+        if not self._dataset.is_remote or self.limit is not None or not options.use_threads:
+            return self._one_by_one()
+        return iter(
+            InTurn(
+                self._one_by_one(),
+                lambda item: None if item[2] is None else item[2].scan,
+                lambda item: files[item[1]].size or 0,
+                options.prefetch_bytes,
+            )
+        )
+
+    def _one_by_one(self) -> Iterator[tuple[int, int, FileScan | None]]:
+        for at, number, row_groups in self._in_order():
+            left = None if self.limit is None else self.limit - (self.rows_returned or 0)
+            if left == 0:
+                return
+            yield at, number, None if row_groups == [] else self._file_scan(number, left, row_groups)
 
     def _in_order(self) -> Iterator[tuple[int, int, list[int] | None]]:
         """The place of each file, its number, and the row groups that can match where that is known; some files are

@@ -167,7 +167,9 @@ def is_abandoned(folder: str) -> bool:
     except FileNotFoundError:  # gone meanwhile
         return True
     lock.release()
-    if lock.means_something and not _about(folder).get("detached"):
+    # While it commits, a detached write too has a process that holds the lock.
+    attached = not _about(folder).get("detached") or os.path.exists(os.path.join(folder, RECORD))
+    if lock.means_something and attached:
         return True
     return time.time() - _last_change(folder) > _QUIET_SECONDS
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from pyparq.datasets.commit import NOT_EMPTY, Committer, StagedFile, plain_names
 from pyparq.datasets.discovery import SUMMARIES, is_hidden
 from pyparq.datasets.old_files import data_files, partition_of
+from pyparq.datasets.staging import Staging
 from pyparq.errors import TargetExistsError
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, LocalSink, Sink
@@ -49,20 +50,17 @@ class _StagedSink(LocalSink):
     in_staging = True
 
 
-class LocalTarget:
-    """A local folder."""
+class StagedFiles:
+    """What one task writes for a local folder: files in staging. Another process commits them."""
 
-    def __init__(self, path: str, mode: str) -> None:
-        self.name = path
-        with plain_names(path):
-            self._committer = Committer.start(path, mode)
-        self._attempt = secrets.token_hex(4)
-        self._count = 0
+    def __init__(self, staging: Staging, attempt: str) -> None:
+        self.name = staging.target
+        self._staging = staging
+        self._attempt = attempt
         self._staged: dict[str, str] = {}
 
     def sink(self, path: str, fsync: bool) -> Sink:
-        staged = self._committer.staging.place(self._attempt, self._count)
-        self._count += 1
+        staged = self._staging.place(self._attempt, len(self._staged))
         with plain_names(self.name):
             sink = _StagedSink(staged, fsync)
         sink.name = os.path.join(self.name, path)
@@ -70,10 +68,24 @@ class LocalTarget:
         return sink
 
     def has_data(self) -> bool:
-        return bool(data_files(self._committer.staging.target))
+        return bool(data_files(self._staging.target))
+
+    def staged(self, path: str) -> StagedFile:
+        """The complete file, as the committer wants it."""
+        return StagedFile(self._staged[path], path)
+
+
+class LocalTarget(StagedFiles):
+    """A local folder."""
+
+    def __init__(self, path: str, mode: str) -> None:
+        with plain_names(path):
+            self._committer = Committer.start(path, mode)
+        super().__init__(self._committer.staging, secrets.token_hex(4))
+        self.name = path
 
     def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
-        files = [StagedFile(self._staged[path], path) for path in paths]
+        files = [self.staged(path) for path in paths]
         with plain_names(self.name):
             return self._committer.commit(
                 files, fsync=fsync, summaries=None if summary is None else lambda kept: self._summaries(kept, summary)
@@ -86,7 +98,7 @@ class LocalTarget:
             sink = self.sink(path, fsync=False)
             sink.write([data])
             sink.commit()
-            made.append(StagedFile(self._staged[path], path))
+            made.append(self.staged(path))
         return made
 
     def abort(self) -> None:

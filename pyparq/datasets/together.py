@@ -74,11 +74,14 @@ class Together:
         if self._options.use_bloom_filters and kernels.probe_filters is not None:
             for test in tests:
                 self._ask_filters(test, usual)
-        live = self._combined(self._predicate)
-        return [
-            [int(k) for k in np.flatnonzero(live[start:end])] if sound else None
-            for start, end, sound in zip(first[:-1].tolist(), first[1:].tolist(), usual.tolist(), strict=True)
-        ]
+        kept: list[list[int] | None] = [[] if sound else None for sound in usual.tolist()]
+        live = np.flatnonzero(self._combined(self._predicate))
+        files = np.searchsorted(first, live, "right") - 1
+        for file, group in zip(files.tolist(), (live - first[files]).tolist(), strict=True):
+            found = kept[file]
+            if found is not None:
+                found.append(group)
+        return kept
 
     def _usual(self, first: Int64Array) -> Mask:
         """The files all of whose chunks are as they should be."""

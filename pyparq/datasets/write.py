@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
-from pyparq.datasets.commit import MODES
+from pyparq.datasets.commit import MODES, StagedFile
 from pyparq.datasets.discovery import managed_by
 from pyparq.datasets.escape import NULL, escaped
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.rolling import FileLimits, Folders, MadeFile, RollingFiles
 from pyparq.datasets.split import Splitter
+from pyparq.datasets.staging import Staging
 from pyparq.datasets.summaries import summary_files
-from pyparq.datasets.targets import LocalTarget, RemoteTarget, Target
+from pyparq.datasets.targets import LocalTarget, RemoteTarget, StagedFiles, Target
 from pyparq.errors import OptionError
 from pyparq.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.io.sink import Sink
@@ -95,18 +96,73 @@ def write_dataset(
     try:
         with _Write(target, names, limits, basename_template, options) as write:
             write.take(data, None if schema is None else parse_schema(schema))
-            made = write.finish(mode)
+            made = write.finish(mode == "overwrite" or not target.has_data())
         return _committed(target, made, bool(options.get("fsync")), write_metadata)
     except BaseException:
         target.abort()
         raise
 
 
+@dataclass(frozen=True, slots=True)
+class StagedPart:
+    """A file that a task has written. It can be pickled."""
+
+    file: StagedFile
+    num_rows: int
+    num_bytes: int
+
+
+def write_staged(
+    data: Any,
+    staging: Staging,
+    attempt: str,
+    *,
+    partition_cols: Sequence[str],
+    schema: Any,
+    even_empty: bool,
+    prefix: str,
+    options: Mapping[str, Any],
+) -> list[StagedPart]:
+    """What one task of a distributed write does: write ``data`` to files in ``staging``, which another process commits.
+
+    ``attempt`` differs between tasks and between their attempts. ``even_empty``: one file for data without rows.
+    ``prefix``: of the names of the files. ``options``: those of :func:`write_dataset` for each file. An error leaves
+    incomplete files to the committer.
+    """
+    limits, others = _split_options(options)
+    target = StagedFiles(staging, attempt)
+    with _Write(target, partition_cols, limits, prefix + "-{i}-{id}.parquet", others) as write:
+        write.take(data, parse_schema(schema))
+        made = write.finish(even_empty)
+    return [StagedPart(target.staged(path), file.num_rows, file.num_bytes) for path, file in made]
+
+
+def check_write(schema: Any, partition_cols: Sequence[str], mode: str, options: Mapping[str, Any]) -> None:
+    """Raise what :func:`write_staged` would raise, before anything is begun."""
+    limits, others = _split_options(options)
+    _check(partition_cols, mode, _TEMPLATE, False, others)
+    _check_limits(limits)
+    Splitter(parse_schema(schema), partition_cols)
+
+
+def _split_options(options: Mapping[str, Any]) -> tuple[FileLimits, WriteArguments]:
+    """The limits of files, and the options of each file."""
+    names = {"max_rows_per_file": "max_rows", "max_bytes_per_file": "max_bytes", "max_open_files": "max_open_files",
+             "max_memory": "max_memory"}  # fmt: skip
+    limits = FileLimits(**{field: options[name] for name, field in names.items() if name in options})
+    return limits, cast("WriteArguments", {name: value for name, value in options.items() if name not in names})
+
+
 class _Write:
     """One call: rows in, files out. Leaving it by an error discards files that are not complete."""
 
     def __init__(
-        self, target: Target, names: Sequence[str], limits: FileLimits, template: str, options: WriteArguments
+        self,
+        target: Target | StagedFiles,
+        names: Sequence[str],
+        limits: FileLimits,
+        template: str,
+        options: WriteArguments,
     ) -> None:
         self._target = target
         self._names = names
@@ -152,12 +208,12 @@ class _Write:
             for folders, rows in splitter.split(batch):
                 files.add(folders, rows)
 
-    def finish(self, mode: str) -> list[tuple[str, MadeFile]]:
-        """Complete all files; their paths within the folder. Without rows there is one empty file, in the folder of
-        nulls if there are partitions: so readers find the columns, and later files lie as deep."""
+    def finish(self, even_empty: bool) -> list[tuple[str, MadeFile]]:
+        """Complete all files; their paths within the folder. ``even_empty``: without rows there is one empty file, in
+        the folder of nulls if there are partitions: so readers find the columns, and later files lie as deep."""
         assert self._files is not None  # take() made it
         made = self._files.close()
-        if not made and not (mode != "overwrite" and self._target.has_data()):
+        if not made and even_empty:
             self._files.add_empty(tuple(f"{escaped(name)}={NULL}" for name in self._names))
         return [(self._paths[file.sink], file) for file in made]
 

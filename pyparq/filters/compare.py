@@ -52,9 +52,35 @@ def _isin_numbers(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolA
         return found
     if values.dtype.kind in "iu" and int(literals[-1]) - int(literals[0]) < _TABLE_SPAN:
         return _isin_table(values, literals)
+    if values.dtype == literals.dtype and values.dtype.kind in "iu" and len(values) > len(literals):
+        return _isin_hashed(values, literals)
+    return _isin_sorted(values, literals)
+
+
+def _isin_sorted(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolArray:
     place = np.searchsorted(literals, values)
     place[place == len(literals)] = 0
     return np.asarray(literals[place] == values)
+
+
+def _isin_hashed(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolArray:
+    """Membership by a table of flags for hashes: only what is flagged, little more than what is a member, is searched
+    for."""
+    bits = min((16 * len(literals)).bit_length(), 24)
+    flags = np.zeros(1 << bits, bool)
+    flags[_hashed(literals, bits)] = True
+    perhaps = np.flatnonzero(np.take(flags, _hashed(values, bits), mode="clip"))
+    found = np.zeros(len(values), bool)
+    found[perhaps] = _isin_sorted(values[perhaps], literals)
+    return found
+
+
+def _hashed(values: npt.NDArray[Any], bits: int) -> npt.NDArray[np.int64]:
+    """The upper bits of a product with an odd constant (Fibonacci hashing)."""
+    numbers = values.view(np.dtype(f"u{values.dtype.itemsize}")).astype(np.uint64)
+    numbers *= np.uint64(0x9E3779B97F4A7C15)
+    numbers >>= np.uint64(64 - bits)
+    return numbers.view(np.int64)
 
 
 def _isin_table(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolArray:

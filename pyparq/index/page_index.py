@@ -282,15 +282,17 @@ def parse_column_index(
     known = counts is not None and index.null_counts is not None
     if known and bool(((null_counts == slots) != all_null).any()):
         raise CorruptFileError("the null pages and null counts of the ColumnIndex contradict each other")
+    definition = None if max_def is None else _histograms(index.definition_level_histograms, num_pages, max_def)
+    repetition = None if max_rep is None else _histograms(index.repetition_level_histograms, num_pages, max_rep)
     usable = column_order in (Order.TYPE, Order.TOTAL, Order.INT96) and writer_is_trusted(leaf, created_by)
     mins, maxs, ok = decode_bound_pairs(leaf, index.min_values, index.max_values)
     ok &= ~all_null if usable else False
+    if max_rep:
+        # arrow-rs calls a page of lists null when it has as many nulls as rows, whatever else it holds.
+        all_null &= False if definition is None else definition[:, -1] == 0
     bounds = Bounds(leaf, mins, maxs, ok, null_counts, nan_counts, slots, all_null)
     bounds.boundary_order = _checked_order(bounds, index.boundary_order)
-    if max_def is not None:
-        bounds.definition_histograms = _histograms(index.definition_level_histograms, num_pages, max_def)
-    if max_rep is not None:
-        bounds.repetition_histograms = _histograms(index.repetition_level_histograms, num_pages, max_rep)
+    bounds.definition_histograms, bounds.repetition_histograms = definition, repetition
     return bounds
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pyparq.io.s3 import is_s3, last_bytes
 from pyparq.io.systems import is_concurrent, loops, within
 from pyparq.threads import map_requests
 
@@ -28,6 +29,8 @@ class End:
     """Of the file."""
     whole: bool = False
     """``data`` is the whole file: the server knows no ranges."""
+    etag: str | None = None
+    """Entity tag of what the bytes come from, where later requests can be bound to it."""
 
 
 def read_end(fs: Any, path: str, length: int) -> End | None:
@@ -40,29 +43,33 @@ def read_end(fs: Any, path: str, length: int) -> End | None:
         return _on_threads(fs, path, length) if loops(fs) and _has_own_reads(fs) else None
     from fsspec.asyn import sync
 
-    ask: Callable[[Any, str, int], Awaitable[End | None]]
-    if hasattr(fs, "_call_s3") and hasattr(fs, "split_path"):
-        ask = _from_s3
-    elif hasattr(fs, "set_session") and hasattr(fs, "encode_url"):
-        ask = _from_http
-    else:
-        ask = _from_any
-    found: End | None = sync(fs.loop, ask, fs, path, length)
+    found: End | None = sync(fs.loop, _direct(fs) or _from_any, fs, path, length)
     return found
 
 
+def tells_size(fs: Any) -> bool:
+    """Does one request give both the end and the size?"""
+    return is_concurrent(fs) and _direct(fs) is not None
+
+
+def _direct(fs: Any) -> Callable[[Any, str, int], Awaitable[End | None]] | None:
+    """How to ask for the end where the whole answer can be seen."""
+    if is_s3(fs):
+        return _from_s3
+    if hasattr(fs, "set_session") and hasattr(fs, "encode_url"):
+        return _from_http
+    return None
+
+
 async def _from_s3(fs: Any, path: str, length: int) -> End | None:
-    bucket, key, version = fs.split_path(path)
-    which = {"Bucket": bucket, "Key": key} | ({"VersionId": version} if version else {})
     try:
-        answer = await fs._call_s3("get_object", **which, Range=f"bytes=-{length}")
-        async with answer["Body"] as body:
-            data = await body.read()
+        found = await last_bytes(fs, path, length)
     except (FileNotFoundError, PermissionError):
         raise
     except Exception:  # an empty object has no last bytes; a connection may break, and the next way tries again
         return None
-    return _end(data, answer.get("ContentRange"))
+    end = _end(found.data, found.content_range)
+    return None if end is None else replace(end, etag=found.etag)
 
 
 async def _from_http(fs: Any, url: str, length: int) -> End | None:

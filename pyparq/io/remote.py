@@ -9,8 +9,9 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pyparq import forks
-from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.end import read_end
+from pyparq.errors import ChangedFileError, CorruptFileError, OptionError
+from pyparq.io.end import read_end, tells_size
+from pyparq.io.s3 import unchanged_ranges
 from pyparq.io.systems import loops, shares_one_reader
 from pyparq.io.url import plain_errors
 from pyparq.threads import map_requests
@@ -38,11 +39,14 @@ class FsspecFile:
 
     is_local = False
 
-    def __init__(self, fs: Any, path: str, name: str) -> None:
+    def __init__(self, fs: Any, path: str, name: str, listed_size: int | None = None) -> None:
+        """``listed_size``: bytes, as a listing of the folder had it."""
         self.fs = fs
+        self._listed_size = listed_size
         self.path = path
         self.name = name
         self._size: int | None = None
+        self._etag: str | None = None
         self._closed = False
         self._whole: memoryview | None = None
         self._inherited = False
@@ -69,11 +73,14 @@ class FsspecFile:
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter file; and the size with them, where that is one request."""
         self._check_usable()
+        if self._listed_size is not None and not tells_size(self.fs):
+            self._size = self._listed_size
         if self._size is None:
             with self._plain_errors():
                 end = read_end(self.fs, self.path, length)
             if end is not None:
-                self._size = end.size
+                self._size, self._etag = end.size, end.etag
+                self._check_listed()
                 if end.whole:
                     self._keep(end.data)
                 elif end.data is not None:
@@ -82,6 +89,14 @@ class FsspecFile:
         if start == self.size:
             return memoryview(b"")
         return self.read_ranges([(start, self.size - start)])[0]
+
+    def _check_listed(self) -> None:
+        if self._listed_size not in (None, self._size):
+            raise ChangedFileError(
+                f"the file has {self._size} bytes, but had {self._listed_size} when the dataset was listed: make the "
+                "dataset again",
+                file=self.name,
+            )
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
@@ -101,6 +116,11 @@ class FsspecFile:
         self._size = len(self._whole)
 
     def _requested(self, ranges: Sequence[Range]) -> list[Any]:
+        if self._etag is not None:
+            from fsspec.asyn import sync
+
+            unchanged: list[Any] = sync(self.fs.loop, unchanged_ranges, self.fs, self.path, ranges, self._etag)
+            return unchanged
         if len(ranges) > 1 and loops(self.fs):
             return map_requests(self._cat, ranges)
         if len(ranges) == 1 or shares_one_reader(self.fs):

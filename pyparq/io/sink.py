@@ -226,9 +226,13 @@ class FsspecSink(Owned):
                 if self._temporary != self.path:
                     self.fs.mv(self._temporary, self.path)
         except BaseException:
-            if self._temporary != self.path:
-                with suppress(Exception):
+            with suppress(Exception):
+                if self._temporary != self.path:
                     self.fs.rm_file(self._temporary)
+                else:
+                    file.discard()  # the parts of an upload that is not completed would stay
+            with suppress(Exception):
+                file.closed = True
             raise
 
     def abort(self) -> None:

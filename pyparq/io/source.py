@@ -21,6 +21,7 @@ import numpy as np
 from pyparq import forks, kernels
 from pyparq.buffers import SMALLEST, pool
 from pyparq.errors import CorruptFileError, OptionError
+from pyparq.io.objects import ObjectFile
 from pyparq.io.opened import check_opened
 from pyparq.io.remote import FsspecFile
 from pyparq.io.url import (
@@ -291,6 +292,8 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
         return _open_url(path, storage_options) if "://" in path else LocalFile(path)
     if isinstance(where, (bytes, bytearray, memoryview)):
         return BytesSource(where)
+    if isinstance(where, ObjectFile):
+        return ObjectFile(where.store, where.path)  # each reader has the object as it finds it
     if hasattr(where, "read_ranges"):
         return cast(Source, where)
     if hasattr(where, "read") and hasattr(where, "seek"):

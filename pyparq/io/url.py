@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyparq.errors import OptionError, ParquetError, UnsupportedError
+from pyparq.errors import ChangedFileError, OptionError, ParquetError, UnsupportedError
 
 _USER_IS_A_PLACE = {"abfs", "abfss", "az", "adl", "wasb", "wasbs", "github"}
 """Protocols in which a container, or a repository, stands where others have a user."""
@@ -132,8 +132,9 @@ def plain_errors(
     URL) and ``storage_options``; errors of the kinds in ``but`` as they are.
 
     ``FileNotFoundError`` only where the file is not there; ``PermissionError`` where access is refused;
-    ``ConnectionError`` or ``TimeoutError`` where the server is not reached, or goes away; :class:`UnsupportedError`
-    for what the file system does not do.
+    ``ConnectionError`` or ``TimeoutError`` where the server is not reached, or goes away; :class:`ChangedFileError`
+    where a request was bound to an object that is no longer there; :class:`UnsupportedError` for what the file system
+    does not do.
     """
     try:
         yield
@@ -148,6 +149,8 @@ def plain_errors(
 def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exception:
     cause, status = _cause(error)
     text = _without_secrets(str(cause) or type(cause).__name__, path, storage_options)
+    if status == 412:
+        return ChangedFileError("the file has changed since it was opened: open it again", file=name)
     if status in (404, 410):
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if status is not None:
@@ -188,11 +191,12 @@ def _cause(error: BaseException) -> tuple[BaseException, int | None]:
     found: BaseException | None = error
     while found is not None:
         answer = getattr(found, "response", None)
-        of_s3 = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
-        for number in (getattr(found, "status", None), getattr(answer, "status_code", None), of_s3):
+        stated = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
+        for number in (getattr(found, "status", None), getattr(answer, "status_code", None), stated):
             if isinstance(number, int) and number >= 400:
                 return found, number
-        if not isinstance(found, FileNotFoundError) or found.__cause__ is None:
+        of_s3 = isinstance(getattr(found.__cause__, "response", None), dict)
+        if found.__cause__ is None or not (isinstance(found, FileNotFoundError) or of_s3):
             return found, None
         found = found.__cause__
     return error, None

@@ -84,9 +84,9 @@ class Scan:
         self.predicate = bind(filters, file.tree)
         self.limit = limit
         self._ask_filters = True
-        self._begin(file, row_groups, rows)
+        self._set_up(file, row_groups, rows)
 
-    def _begin(self, file: OpenFile, row_groups: Sequence[int] | None, rows: Any = None) -> None:
+    def _set_up(self, file: OpenFile, row_groups: Sequence[int] | None, rows: Any = None) -> None:
         """What is known before anything is read."""
         self.file = file
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
@@ -98,6 +98,7 @@ class Scan:
         self.share_done = 0.0
         """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
         self._selections: list[Selection] | None = None
+        self._begun = False
 
     def _of_another(
         self, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
@@ -107,7 +108,7 @@ class Scan:
         other = copy(self)
         other.limit = limit
         other._ask_filters = ask_filters
-        other._begin(file, row_groups)
+        other._set_up(file, row_groups)
         return other
 
     @classmethod
@@ -161,10 +162,7 @@ class Scan:
         try:
             return [b for b in self._run(selections) if b.num_rows]
         finally:
-            if self.reader.prefetch is not None:
-                self.reader.prefetch.stop()
-            self.file.fetcher.forget_all()
-            self.reader.forget_buffers()
+            self.give_up()
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
@@ -201,6 +199,23 @@ class Scan:
                 del part  # no name here may keep a batch alive while the next one is made
         self.share_done = 1.0
 
+    def begin(self) -> None:
+        """Ask the indexes, and for the first row groups that :meth:`batches` returns, before they are needed. Only of
+        use where the file is remote."""
+        selections = self._prune()
+        prefetch = self.reader.prefetch
+        if prefetch is not None and not self._begun and (self.limit is None or isinstance(self.predicate, Constant)):
+            self._begun = True
+            prefetch.follow(self._reads_to_come(selections))
+
+    def give_up(self) -> None:
+        """What was asked for ahead is not needed, nor the memory that pages are opened in."""
+        self._begun = False
+        if self.reader.prefetch is not None:
+            self.reader.prefetch.stop()
+        self.file.fetcher.forget_all()
+        self.reader.forget_buffers()
+
     def _by_row_group(self, all_stay: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
         """The batch of one row group after the other, until there are as many rows as were asked for; with the share of
         the rows to look at that lie before it, and up to its end. ``all_stay``: the caller keeps the batches, and they
@@ -208,10 +223,8 @@ class Scan:
         left, alive, seen = self.limit, 0, 0
         selections = self._prune()
         total = max(sum(selection.maybe.count for selection in selections), 1)
-        prefetch = self.reader.prefetch
         try:
-            if prefetch is not None and (left is None or isinstance(self.predicate, Constant)):
-                prefetch.follow(self._reads_to_come(selections))
+            self.begin()
             for selection in selections:
                 if left == 0:
                     return
@@ -228,10 +241,7 @@ class Scan:
                 yield batches, begin, seen / total
                 del batches
         finally:
-            if prefetch is not None:
-                prefetch.stop()
-            self.file.fetcher.forget_all()
-            self.reader.forget_buffers()
+            self.give_up()
 
     def _reads_to_come(self, selections: list[Selection]) -> Iterator[list[Range]]:
         """What is read first of one row group after the other, as far as that is known."""
@@ -264,6 +274,7 @@ class Scan:
         other = copy(self)
         other.file = self.file.fork()
         other.reader, other.reports, other.rows_returned = ColumnReader(other.file), [], None
+        other._begun = False
         planned = [s for s in self._selections or () if s.planned is not None]
         other._selections = [replace(s, dictionaries={}) for s in planned] or None
         return other
@@ -282,7 +293,7 @@ class Scan:
                 self.reader.account.restart()
                 total += sum(b.num_rows for b in self._run([selection], outputs=[], limit=wanted))
         finally:
-            self.file.fetcher.forget_all()
+            self.give_up()
         return total
 
     def plan(self) -> ScanPlan:

@@ -175,7 +175,9 @@ def _build(
     if survey.no_rows:
         for kind in (COLUMN_INDEX, OFFSET_INDEX):
             if kind in build:
-                change.leave(kind, survey.no_rows, present[kind])
+                change.leave(kind, survey.no_rows, False)
+                if present[kind]:  # and it was wrong
+                    change.outcome[kind] = REMOVED
         return
     if COLUMN_INDEX in build:
         if OFFSET_INDEX not in build and not _fits(file, change, survey):

@@ -8,14 +8,17 @@ finds the change, and starts again with the new file.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from pyparq.datasets.discovery import managed_by
 from pyparq.errors import OptionError
+from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink
-from pyparq.io.source import LocalFile
+from pyparq.io.source import LocalFile, Source
 from pyparq.rewriting.stale import remove_checksums, remove_summaries
 
 try:
@@ -50,6 +53,9 @@ class InPlace:
         self.real = os.path.realpath(path)
         self.source = LocalFile(path)
         status = os.fstat(self.source.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise OptionError("only a regular file can be replaced in place: give a target", file=path)
         self.identity = Identity.of(status)
         self.other_names = status.st_nlink - 1
         """Hard links beside this name: they keep the old file."""
@@ -108,9 +114,42 @@ def check_not_managed(path: str, force: bool) -> None:
         return
     managed = managed_by(os.path.dirname(os.path.realpath(path)) or ".")
     if managed is not None:
-        format_, table = managed
-        raise OptionError(
-            f"the file belongs to a table of {format_} ({table}), whose log records the sizes of its files. Give a "
-            "target to write a copy, or force=True to replace it all the same",
-            file=path,
-        )
+        raise _refusal(path, *managed)
+
+
+def check_not_managed_remotely(file: FsspecFile, force: bool) -> None:
+    """The same for a file on another file system."""
+    if force:
+        return
+    folder = file.path.rpartition("/")[0]
+    while folder:
+        for format_, name in (("Delta Lake", "_delta_log"), ("Apache Hudi", ".hoodie"), ("Apache Iceberg", "metadata")):
+            if not file.fs.isdir(f"{folder}/{name}"):
+                continue
+            if name != "metadata" or file.fs.glob(f"{folder}/{name}/*.metadata.json"):
+                raise _refusal(file.name, format_, folder)
+        folder = folder.rpartition("/")[0]
+
+
+def _refusal(path: str, format_: str, table: str) -> OptionError:
+    return OptionError(
+        f"the file belongs to a table of {format_} ({table}), whose log records the sizes of its files. Give a "
+        "target to write a copy, or force=True to replace it all the same",
+        file=path,
+    )
+
+
+_STATE = ("size", "mtime", "ETag", "etag", "LastModified", "last_modified", "updated", "generation", "created")
+"""What file systems of fsspec say of the state of a file, each in its own words."""
+
+
+def state_of(source: Source) -> tuple[Any, ...]:
+    """What tells a source from itself after a change, as far as that can be known."""
+    if isinstance(source, LocalFile):
+        status = os.fstat(source.fileno())
+        return status.st_size, status.st_mtime_ns
+    if isinstance(source, FsspecFile):
+        source.fs.invalidate_cache()
+        found = source.fs.info(source.path)
+        return tuple(found.get(name) for name in _STATE)
+    return ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from pyparq.errors import UnsupportedError
+from pyparq.read.footer import MAGIC
 from pyparq.read.open import OpenFile
 from pyparq.rewriting.footer import Place
 
@@ -67,11 +69,7 @@ def free_ranges(ranges: Iterable[tuple[int, int]], used: Iterable[tuple[int, int
     """Those of ``ranges`` that lie within the data and that nothing in ``used`` lies in, joined where they touch."""
     taken = sorted(used)
     starts = [start for start, _ in taken]
-    longest = 0
-    reach = []  # the furthest end of all ranges up to each
-    for _, stop in taken:
-        longest = max(longest, stop)
-        reach.append(longest)
+    reach = list(accumulate((stop for _, stop in taken), max))
     free: list[tuple[int, int]] = []
     for start, stop in sorted(set(ranges)):
         if not 4 <= start < stop <= end:
@@ -85,15 +83,29 @@ def free_ranges(ranges: Iterable[tuple[int, int]], used: Iterable[tuple[int, int
     return free
 
 
-def group_end(file: OpenFile, row_group: int, extents: list[tuple[int, int]], others: list[tuple[int, int]]) -> int:
-    """Where the pages of a row group end, if no other row group has pages before and behind that place.
+def group_ends(
+    file: OpenFile, extents: Sequence[Sequence[tuple[int, int]]], places: Iterable[int], end_of_data: int
+) -> list[int]:
+    """Where something can be put behind the pages of each row group, from the extents of its column chunks.
 
-    Raises :class:`UnsupportedError` otherwise.
+    That is in front of whatever is known to come next (``places``: where something begins): the size that a chunk
+    states may be too small, and readers find its last pages all the same.
+
+    Raises :class:`UnsupportedError` where pages of another row group lie around that place.
     """
-    end = max(stop for _, stop in extents)
-    if any(start < end < stop for start, stop in others):
-        raise UnsupportedError(
-            'the row groups of the file overlap, so nothing can be put between them: use bloom_filter_layout="footer"',
-            file=file.name, row_group=row_group,
-        )  # fmt: skip
-    return end
+    everything = sorted(extent for group in extents for extent in group)
+    starts = [start for start, _ in everything]
+    reach = list(accumulate((stop for _, stop in everything), max))
+    known = sorted({*starts, *places, end_of_data})
+    ends = []
+    for k, group in enumerate(extents):
+        stated = max((stop for _, stop in group), default=len(MAGIC))
+        before = bisect_left(starts, stated)
+        if before and reach[before - 1] > stated:
+            raise UnsupportedError(
+                "the row groups of the file overlap, so nothing can be put between them: "
+                'use bloom_filter_layout="footer"',
+                file=file.name, row_group=k,
+            )  # fmt: skip
+        ends.append(known[min(bisect_left(known, stated), len(known) - 1)])
+    return ends

@@ -24,7 +24,7 @@ from pyparq.rewriting.footer import (
     Place,
     moved_offset_index,
 )
-from pyparq.rewriting.layout import Layout, free_ranges, group_end
+from pyparq.rewriting.layout import Layout, free_ranges, group_ends
 from pyparq.rewriting.output import copy_range
 from pyparq.rewriting.record import RECORD_KEY, updated_record
 from pyparq.rewriting.report import REMOVED, REPLACED, IndexedColumn, IndexedFile
@@ -40,6 +40,7 @@ class Changes:
     """What becomes of the indexes of a file."""
 
     chunks: list[ChunkChange]
+    """By row group, then in column order."""
     adds_orders: bool = False
     notes: tuple[str, ...] = ()
 
@@ -174,14 +175,12 @@ class IndexWriter:
                 'offsets cannot be changed: give the keys, or use bloom_filter_layout="footer"',
                 file=self._file.name,
             )
-        for k in range(self._file.num_row_groups):
-            added = [c for c in self._changes.chunks if c.row_group == k and c.bloom is not None]
-            if not added:
-                continue
-            others = [extent for g, group in enumerate(extents) if g != k for extent in group]
-            at = group_end(self._file, k, extents[k], others)
-            for change in added:
-                assert change.bloom is not None
+        chunks = [change.chunk for change in self._changes.chunks if change.chunk is not None]
+        places = [start for chunk in chunks for _, (start, _) in _stored(chunk)]
+        ends = group_ends(self._file, extents, places, self._footer.start)
+        for change in self._changes.chunks:
+            if change.bloom is not None:
+                at = ends[change.row_group]
                 self._layout.insert(at, change.bloom)
                 self._blooms[_key(change)] = at, sum(memoryview(part).nbytes for part in change.bloom)
         if self._footer.has_unknown_offsets(min(self._layout.inserts)):
@@ -328,8 +327,9 @@ def report_of(
 ) -> IndexedFile:
     """What was done."""
     columns = []
-    for leaf in file.tree.leaves:
-        mine = [change for change in changes.chunks if change.node is leaf]
+    leaves = file.tree.leaves
+    for k, leaf in enumerate(leaves):
+        mine = changes.chunks[k :: len(leaves)]
         counts = {kind: _count(change.outcome.get(kind) for change in mine) for kind in KINDS}
         columns.append(
             IndexedColumn(

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from pyparq.errors import ChangedFileError, OptionError, ParquetError, located
+from pyparq.encryption.material import parse_fields, reference_of, sibling_name
+from pyparq.errors import ChangedFileError, EncryptionError, OptionError, ParquetError, located
+from pyparq.io.remote import FsspecFile
+from pyparq.io.sibling import base_name, read_sibling, sibling_stored
 from pyparq.io.sink import LocalSink, Sink, open_sink
-from pyparq.io.source import LocalFile, open_source
+from pyparq.io.source import open_source
 from pyparq.io.url import is_url, local_path
 from pyparq.options import ReadOptions
 from pyparq.read.open import OpenFile, open_file
-from pyparq.rewriting.in_place import ChangedMeanwhile, InPlace, check_not_managed
+from pyparq.rewriting.in_place import (
+    ChangedMeanwhile,
+    InPlace,
+    check_not_managed,
+    check_not_managed_remotely,
+    state_of,
+)
 from pyparq.rewriting.output import copy_range
 
 ATTEMPTS = 20
@@ -110,7 +120,7 @@ def _replace(job: Job, place: InPlace, prepare: Prepare) -> Outcome:
                 return Outcome(False, place.path)
             sink = LocalSink(place.real, job.fsync)
             try:
-                writer.write(sink)
+                _write(writer, sink)
                 return Outcome(True, place.path, tuple(place.commit(sink)))
             finally:
                 sink.abort()
@@ -123,7 +133,9 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
     source = open_source(job.source, job.storage_options)
     try:
         with located(file=source.name):
-            before = os.fstat(source.fileno()) if isinstance(source, LocalFile) else None
+            if not copies and isinstance(source, FsspecFile):
+                check_not_managed_remotely(source, job.force)
+            before = state_of(source)
             file = open_file(source, job.options)
             writer: Writer | None = prepare(file)
             if writer is None:
@@ -132,18 +144,42 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                 writer = _Copy(file)
             sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
             try:
-                writer.write(sink)
-                if isinstance(source, LocalFile) and before is not None:
-                    now = os.fstat(source.fileno())
-                    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-                        raise ChangedFileError("the file was written to while it was read: try again")
-                sink.commit()
+                _write(writer, sink)
+                if state_of(source) != before:
+                    raise ChangedFileError("the file was written to while it was read: try again")
+                with _key_material(file, sink, job.fsync):
+                    sink.commit()
             finally:
                 sink.abort()
             return Outcome(True, sink.name)
     finally:
         if source is not job.source:
             source.close()
+
+
+def _key_material(file: OpenFile, sink: Sink, fsync: bool) -> AbstractContextManager[Any]:
+    """Store the key material that lies beside an encrypted file beside its copy too."""
+    info = file.decryption.info
+    if info is None or info.key_metadata is None:
+        return nullcontext()
+    try:
+        if reference_of(parse_fields(info.key_metadata)) is None:
+            return nullcontext()
+    except EncryptionError:  # key metadata of another kind
+        return nullcontext()
+    source = file.fetcher.source
+    material = read_sibling(source, sibling_name(base_name(source.name)))
+    return sibling_stored(sink, sibling_name(base_name(sink.name)), material, fsync)
+
+
+def _write(writer: Writer, sink: Sink) -> None:
+    """Write; a full disk is named by the file that was to be written."""
+    try:
+        writer.write(sink)
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = sink.name
+        raise
 
 
 class _Copy:

@@ -33,15 +33,15 @@ def jobs_of(
         files, storage_options = source._found.files, source._found.storage_options or storage_options
     else:
         files = discover(source, storage_options).files
-    targets = [None] * len(files) if target is None else _targets(files, target)
+    targets = [None] * len(files) if target is None else _targets(files, target, isinstance(source, (list, tuple)))
     return [
         Job(file.where, place, options, storage_options, force, fsync)
         for file, place in zip(files, targets, strict=True)
     ]
 
 
-def _targets(files: tuple[DataFile, ...], target: Any) -> list[str]:
-    """Where each file goes in the folder ``target``: to the place that it has below its own root."""
+def _targets(files: tuple[DataFile, ...], target: Any, listed: bool) -> list[str]:
+    """Where each file goes in the folder ``target``: to the place that it has below the source's root."""
     if not isinstance(target, (str, os.PathLike)):
         raise OptionError(f"the target of many files must be a folder, not {type(target).__name__}")
     folder = os.fsdecode(os.fspath(target))
@@ -50,8 +50,7 @@ def _targets(files: tuple[DataFile, ...], target: Any) -> list[str]:
     if not remote and os.path.exists(folder) and not os.path.isdir(folder):
         raise OptionError(f"the target of many files must be a folder, and {folder!r} is a file")
     found: dict[str, str] = {}
-    for file in files:
-        inner = posixpath.join(*file.folders, posixpath.basename(file.name))
+    for file, inner in zip(files, _inner_paths(files, listed), strict=True):
         if inner in found:
             raise OptionError(f"{found[inner]} and {file.name} would both be written to {inner!r} in the target folder")
         found[inner] = file.name
@@ -61,3 +60,12 @@ def _targets(files: tuple[DataFile, ...], target: Any) -> list[str]:
     for place in places:
         os.makedirs(os.path.dirname(place), exist_ok=True)
     return places
+
+
+def _inner_paths(files: tuple[DataFile, ...], listed: bool) -> list[str]:
+    """The path of each file below the root. A list has no root of its own: it is the folder that all files lie in."""
+    if not listed:
+        return [posixpath.join(*file.folders, posixpath.basename(file.name)) for file in files]
+    paths = [file.name if is_url(file.name) else os.path.abspath(file.name) for file in files]
+    root = os.path.commonpath([posixpath.dirname(path) for path in paths]) if paths else ""
+    return [posixpath.relpath(path, root) for path in paths]

@@ -93,6 +93,8 @@ class Survey:
 
 MID_ROW = "pages start in the middle of a row"
 EMPTY_PAGE = "a page holds no rows"
+"""Pages without values behind others are not listed: nobody misses them. Before the first that has values, readers
+would take one for the dictionary; and encrypted pages are counted."""
 
 
 def survey_chunk(file: OpenFile, chunk: Chunk, order: Order, wanted: Wanted, account: Account) -> Survey:
@@ -140,7 +142,9 @@ class _Surveyor:
         self._row = 0
         self._buffers = PageBuffers()
         self._entries: Values | None = None
-        self._used: Int64Array | None = None
+        self._used: npt.NDArray[np.bool_] | None = None
+        self._counts = np.empty(0, np.int64)
+        """Of the entries, all 0 between two pages."""
         self._hashes: list[UInt64Array] = []
         self._direct_pages = 0
 
@@ -172,11 +176,15 @@ class _Surveyor:
 
     def _take_dictionary(self, page: StoredPage, walk: PageWalk) -> None:
         self._entries = decode_dictionary(page, self._chunk, self._options, self._share)
-        self._used = np.zeros(count_of(self._entries), np.int64)
+        count = count_of(self._entries)
+        self._share.take(9 * count)
+        self._used, self._counts = np.zeros(count, np.bool_), np.zeros(count, np.int64)
         self._found.bytes_decoded += walk.at - walk.page_at
 
     def _take_page(self, page: StoredPage, offset: int, size: int) -> None:
         slots = num_levels_of(page)
+        if slots == 0 and self._found.pages and not self._chunk.crypto.encrypted:
+            return  # (pyarrow writes such pages where it gives up a dictionary)
         facts = PageFacts(offset, size, self._row, slots)
         self._found.pages.append(facts)
         if not self._opens:
@@ -247,14 +255,13 @@ class _Surveyor:
     def _take_indices(self, parts: PageParts, facts: PageFacts) -> None:
         if self._entries is None or self._used is None:
             raise CorruptFileError("the page is dictionary-encoded, but the column chunk has no dictionary page")
-        counts = np.zeros(len(self._used), np.int64)
         try:
-            kernels.count_indices(parts.data, parts.num_values, counts)
+            used = kernels.count_indices(parts.data, parts.num_values, self._counts)
         except KernelError as error:
             raise CorruptFileError(f"bad {encoding_name(parts.encoding)} data: {error}") from error
-        self._used += counts
-        used = np.flatnonzero(counts)
-        times = counts[used]
+        times = self._counts[used]
+        self._counts[used] = 0
+        self._used[used] = True
         values = dictionary.entries(self._entries, used)
         if isinstance(values, BinaryValues):
             facts.unencoded = int((np.diff(values.offsets) * times).sum())

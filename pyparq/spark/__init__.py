@@ -6,7 +6,10 @@ Only Spark's public Python API is used: everything works in a classic session an
 
 from __future__ import annotations
 
+from pyparq.spark.jobs import add_indexes, verify
 from pyparq.spark.reading import count, read
+from pyparq.spark.rewriting import rewrite
 from pyparq.spark.source import register
+from pyparq.spark.writing import write
 
-__all__ = ["count", "read", "register"]
+__all__ = ["add_indexes", "count", "read", "register", "rewrite", "verify", "write"]

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql.datasource import (
     DataSource,
+    DataSourceArrowWriter,
     DataSourceReader,
     EqualNullSafe,
     EqualTo,
@@ -32,12 +33,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructField, StructType
 
 from pyparq.errors import OptionError
-from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression, col
 from pyparq.options import ReadOptions
 from pyparq.spark import tasks
 from pyparq.spark.keys import check_factory
-from pyparq.spark.paths import local
+from pyparq.spark.option_text import as_filters, as_flag, as_list, as_value, as_whole, source_of
 from pyparq.spark.question import Question, pickled, planned, schema_of
 from pyparq.spark.session import check_session
 from pyparq.spark.types import SparkTypes
@@ -77,8 +77,13 @@ class PyparqDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         # Spark refuses any query over a reader that has pushFilters while the session has not switched it on.
-        kind = PushdownReader if _flag(self.options, "pushdown") else Reader
+        kind = PushdownReader if as_flag(self.options, "pushdown") else Reader
         return kind(dict(self.options) or _options_of(schema), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from pyparq.spark.source_writer import Writer
+
+        return Writer(dict(self.options), schema, overwrite)
 
 
 class Part(InputPartition):  # type: ignore[misc]
@@ -162,13 +167,13 @@ def _expression(given: Filter) -> Expression | None:
     return None if make is None else make(value)
 
 
-# ---- options: text, as Spark hands it on -----------------------------------------------------------------------------
+# ---- options ---------------------------------------------------------------------------------------------------------
 
 
 def _question(options: Mapping[str, Any], schema: StructType | None) -> Question:
     """What the options and a declared schema ask."""
     given = {name.lower(): value for name, value in options.items()}
-    source = _source(given)
+    source = source_of(given)
     check_factory(given.get("decryption"))
     known = {f: f for f in (*_NAMES, "partitioning", "filename", "by", *ReadOptions.__dataclass_fields__)}
     others = {}
@@ -177,14 +182,14 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
             continue
         if name not in known:
             ReadOptions.check_known({name: value}, (*_NAMES, "partitioning", "filename", "by"))
-        others[name] = _value(value)
-    columns = _list(given.get("columns"))
+        others[name] = as_value(value)
+    columns = as_list(given.get("columns"))
     if columns is None and schema is not None:
         columns = [(name,) for name in schema.names]
     return Question(
-        source, columns, _filters(given.get("filters")), _value(given.get("schema")), _whole(given, "partitions"),
-        _whole(given, "small") or 0, given.get("decryption"), given.get("on_error", "raise"), _flag(given, "truncate"),
-        _value(given.get("storage_options")), _flag(given, "case_sensitive"), others,
+        source, columns, as_filters(given.get("filters")), as_value(given.get("schema")), as_whole(given, "partitions"),
+        as_whole(given, "small") or 0, given.get("decryption"), given.get("on_error", "raise"),
+        as_flag(given, "truncate"), as_value(given.get("storage_options")), as_flag(given, "case_sensitive"), others,
     )  # fmt: skip
 
 
@@ -204,65 +209,3 @@ def _options_of(schema: StructType) -> dict[str, Any]:
     """The options that :func:`_with_options` put into the schema of a table."""
     found = next((field.metadata[_MARK] for field in schema.fields if _MARK in field.metadata), "{}")
     return dict(json.loads(found))
-
-
-def _source(given: Mapping[str, Any]) -> Any:
-    """``load(path)`` or ``load([paths])``."""
-    if "paths" in given:
-        return [local(path) for path in json.loads(given["paths"])]
-    path = given.get("path")
-    if path is None:
-        raise OptionError('give a path: spark.read.format("pyparq").load("folder")')
-    return local(path)
-
-
-def _value(text: Any) -> Any:
-    """A value as JSON writes it; other text as it is."""
-    if not isinstance(text, str):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _list(text: Any) -> list[Any] | None:
-    """``'["a", "b.c"]'`` or ``'a, b.c'``."""
-    if text is None:
-        return None
-    value = _value(text)
-    return value if isinstance(value, list) else [name.strip() for name in str(text).split(",")]
-
-
-def _filters(text: Any) -> Any:
-    """``'[["x", ">", 1]]'`` as pyarrow's lists, anything else as a condition in SQL."""
-    if text is None:
-        return None
-    value = _value(text)
-    if isinstance(value, list):
-        return parse_filters(_tuples(value))
-    return str(text)
-
-
-def _tuples(value: list[Any]) -> list[Any]:
-    """JSON has lists where filters have tuples: ``[column, operator, value]`` is one."""
-    if len(value) == 3 and all(isinstance(part, str) for part in value[:2]):
-        return tuple(value)  # type: ignore[return-value]
-    return [_tuples(part) if isinstance(part, list) else part for part in value]
-
-
-def _flag(given: Mapping[str, Any], name: str) -> bool:
-    text = str(given.get(name, "false")).lower()
-    if text not in ("true", "false"):
-        raise OptionError(f"the option {name} must be true or false, not {text!r}")
-    return text == "true"
-
-
-def _whole(given: Mapping[str, Any], name: str) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise OptionError(f"the option {name} must be a whole number, not {text!r}") from None

@@ -124,16 +124,16 @@ def _check_castable(have: pa.Field, want: pa.Field) -> None:
         raise _no_type(have.name, str(have.type)) from error
 
 
-def _microseconds(type_: pa.DataType) -> pa.DataType:
+def in_microseconds(type_: pa.DataType) -> pa.DataType:
     """The type with microseconds for nanoseconds in times of day, at any depth."""
     import pyarrow as pa
 
     if pa.types.is_struct(type_):
-        return pa.struct([f.with_type(_microseconds(f.type)) for f in type_])
+        return pa.struct([f.with_type(in_microseconds(f.type)) for f in type_])
     if pa.types.is_map(type_):
-        return pa.map_(_microseconds(type_.key_type), type_.item_field.with_type(_microseconds(type_.item_type)))
+        return pa.map_(in_microseconds(type_.key_type), type_.item_field.with_type(in_microseconds(type_.item_type)))
     if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_microseconds(type_.value_type)))
+        return pa.list_(type_.value_field.with_type(in_microseconds(type_.value_type)))
     return pa.time64("us") if type_ == pa.time64("ns") else type_
 
 
@@ -142,7 +142,7 @@ def _cast(column: pa.Array, field: pa.Field, truncate: bool) -> pa.Array:
 
     try:
         if str(column.type).find("time64[ns]") >= 0:  # Spark's times have microseconds, in an Arrow type with more
-            column = column.cast(_microseconds(column.type), safe=not truncate)
+            column = column.cast(in_microseconds(column.type), safe=not truncate)
         return column if column.type == field.type else column.cast(field.type, safe=not truncate)
     except pa.ArrowInvalid as error:
         raise DataError(

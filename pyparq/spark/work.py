@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,29 @@ def over_payloads(
     rows = spark.createDataFrame(table, schema="bin int, payload binary")
     run = _runner(task, dict(settings or {}))
     return rows.repartitionById(max(len(payloads), 1), "bin").mapInArrow(run, schema)
+
+
+def over_batches(df: Any, task: str, job: Any, schema: Any) -> Any:
+    """A DataFrame of what the function ``task`` gives for the batches of each partition of ``df``. ``job`` is pickled
+    into the task."""
+    return df.mapInArrow(_batch_runner(task, pickle.dumps(job)), schema)
+
+
+def _batch_runner(task: str, job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import sys
+
+        try:
+            from pyparq.spark import tasks
+        except ModuleNotFoundError as error:
+            raise RuntimeError(
+                f"the Python of Spark's workers ({sys.executable}) has no module {error.name!r}. Install "
+                '"pyparq[spark]" for it on every worker, or set PYSPARK_PYTHON (or spark.pyspark.python) to a Python '
+                "that has it, before the session starts"
+            ) from error
+        yield from tasks.run_batches(task, batches, job)
+
+    return run
 
 
 def _runner(task: str, settings: dict[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:

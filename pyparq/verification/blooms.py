@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +41,12 @@ def check_filter(chunk: Chunk, values: ChunkValues, fetcher: Fetcher, limits: Li
     _check_length(chunk, found, fetcher, limits, findings)
     if bloom.can_prune(values.leaf):
         _check_values(found, values, findings)
-    probes = np.random.default_rng(0).integers(0, 1 << 64, PROBES, np.uint64, endpoint=False)
-    return BloomRate(found.num_bytes, float(np.asarray(found.check_hash(probes)).mean()))
+    return BloomRate(found.num_bytes, float(np.asarray(found.check_hash(_probes())).mean()))
+
+
+@cache
+def _probes() -> npt.NDArray[np.uint64]:
+    return np.random.default_rng(0).integers(0, 1 << 64, PROBES, np.uint64, endpoint=False)
 
 
 def _check_length(chunk: Chunk, found: bloom.BloomFilter, fetcher: Fetcher, limits: Limits, findings: Findings) -> None:

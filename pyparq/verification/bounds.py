@@ -118,8 +118,10 @@ class TrueBounds:
     def _check_side(self, raw: Raw, below: bool, name: str, true: npt.NDArray[Any], findings: Findings) -> None:
         bounds, usable = in_order(self.leaf, raw, self.order)
         per_page = len(raw) != 1 or len(true) == 1
-        there = np.array([r is not None and not self._is_excused(r) for r in raw], bool)
-        useless = self.has_values & ~usable & there if per_page else self.has_values & ~usable[0] & there[0]
+        useless = self.has_values & ~(usable if per_page else usable[0])
+        if useless.any():
+            there = np.array([r is not None and not self._is_excused(r) for r in raw], bool)
+            useless &= there if per_page else there[0]
         structure = name.split(".")[0]
         if useless.any():
             page = int(np.flatnonzero(useless)[0])

@@ -6,6 +6,7 @@ Pages are opened and decoded by what reading uses; here they are only kept apart
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.buffers import empty_results
 from pyparq.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS, encoding_name, rle
+from pyparq.encodings.dictionary import as_bytes
 from pyparq.errors import CorruptFileError, ParquetError, located
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
@@ -35,7 +37,11 @@ def take_values(values: Values, places: npt.NDArray[Any]) -> Values:
     if isinstance(values, BinaryValues):
         rows = np.ascontiguousarray(places, np.int64)
         return BinaryValues(*kernels.take_binary(values.offsets, values.data, rows))
-    return np.asarray(values[places])
+    if places.dtype != np.int32:
+        return np.asarray(values[places])
+    out = np.empty((len(places), *values.shape[1:]), values.dtype)
+    kernels.gather_fixed(as_bytes(values), values.itemsize * prod(values.shape[1:]), places, as_bytes(out))
+    return out
 
 
 def opened_pages(
@@ -86,7 +92,7 @@ class ChunkValues:
         """Entries of the dictionary."""
         self.rep_levels: list[Levels | None] = []
         self.def_levels: list[Levels | None] = []
-        self._tallied: tuple[Int64Array, Int64Array, Int64Array] | None = None
+        self._tallied: tuple[Int32Array, Int64Array, Int64Array] | None = None
         self._histograms: dict[str, Int64Array] = {}
         self._share = share
         self._options = options
@@ -206,25 +212,23 @@ class ChunkValues:
     # ---- what all pages say
 
     @property
-    def _tally(self) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def _tally(self) -> tuple[Int32Array, Int64Array, Int64Array]:
         """Of pages of codes: the codes that each page uses, where each page's begin, and what all of its values weigh:
         bytes for byte arrays, NaN for floats."""
         if self._tallied is None:
-            self._tallied = self._count_codes()
+            count = 0 if self.entries is None else count_of(self.entries)
+            self._tallied = kernels.tally_codes(self.codes, self.code_edges, count, self._weights())
         return self._tallied
 
-    def _count_codes(self) -> tuple[Int64Array, Int64Array, Int64Array]:
-        if self.entries is None:
-            nothing = np.empty(0, np.int64)
-            return nothing, np.zeros(1, np.int64), nothing
-        weights = np.zeros(count_of(self.entries), np.int32)
+    def _weights(self) -> Int32Array | None:
         if isinstance(self.entries, BinaryValues):
-            np.subtract(self.entries.offsets[1:], self.entries.offsets[:-1], out=weights, casting="unsafe")
-        elif self.leaf.kind in FLOAT_KINDS:
-            dtype = stored_dtype(self.leaf)
-            assert dtype is not None
-            weights[:] = np.isnan(self.entries.reshape(-1).view(dtype))
-        return kernels.tally_codes(self.codes, self.code_edges, weights)
+            return np.diff(self.entries.offsets).astype(np.int32)
+        if self.entries is None or self.leaf.kind not in FLOAT_KINDS:
+            return None
+        dtype = stored_dtype(self.leaf)
+        assert dtype is not None
+        is_nan = np.isnan(self.entries.reshape(-1).view(dtype))
+        return is_nan.astype(np.int32) if is_nan.any() else None
 
     @property
     def used_codes(self) -> Int64Array:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from pyparq.errors import ParquetError
 from pyparq.index.statistics import parse_created_by
+from pyparq.options import SortKey
 from pyparq.read.account import Account
 from pyparq.read.columns import TASK_FROM, THREADS_FROM
 from pyparq.read.footer import ENCRYPTED_MAGIC, MAGIC
@@ -22,6 +24,10 @@ from pyparq.verification.sorted_rows import check_order, checkable
 FOOTER = "FileMetaData"
 Done = Callable[[int], Any]
 """Called with the bytes that have been checked since it was called last."""
+WINDOW = 32 << 20
+"""Stored bytes of the row groups that are checked side by side, or of one that is larger."""
+MOST_GROUPS = 64
+"""No more row groups than this side by side."""
 
 
 def check_file(file: OpenFile, leaves: Sequence[Node], done: Done) -> FileReport:
@@ -31,47 +37,75 @@ def check_file(file: OpenFile, leaves: Sequence[Node], done: Done) -> FileReport
     if info is not None and info.plaintext_footer and not info.footer_verified:
         report.not_checked.append("the signature of the footer: the footer key is not known")
     places: list[Place] = []
-    for row_group in range(file.num_row_groups):
-        results = _check_row_group(file, row_group, leaves, done, report)
-        for result in results:
-            report.take(result)
-            places += result.places
+    for window in _windows(file, leaves, report):
+        _check_window(file, window, leaves, done)
+        for group in window:
+            report.findings += group.findings.found
+            for result in group.results.values():
+                report.take(result)
+                places += result.places
     _check_footer(file, report)
     _check_layout(file, places, report)
     return report
 
 
-def _check_row_group(
-    file: OpenFile, row_group: int, leaves: Sequence[Node], done: Done, report: FileReport
-) -> list[ChunkResult]:
-    findings = Findings(file.name, row_group)
-    try:
-        file.num_rows_of(row_group)
-        raw = file.raw_row_group(row_group)
-    except ParquetError as error:
-        findings.add_error("metadata", "RowGroup", error)
-        report.findings += findings.found
-        return []
-    keys = checkable(raw.sorting_columns, list(file.tree.leaves), findings)
-    sorts = {node.column for node, _ in keys}
+@dataclass(slots=True)
+class _Group:
+    """A row group to be checked."""
+
+    number: int
+    raw: Any
+    sizes: list[int]
+    """Stored bytes of the column chunks that are checked."""
+    keys: list[tuple[Node, SortKey]]
+    """Its sorting columns."""
+    findings: Findings
+    results: dict[int, ChunkResult] = field(default_factory=dict)
+    """By column."""
+
+
+def _windows(file: OpenFile, leaves: Sequence[Node], report: FileReport) -> Iterator[list[_Group]]:
+    """Row groups whose column chunks are checked side by side: as many as make work for all threads."""
+    window: list[_Group] = []
+    for number in range(file.num_row_groups):
+        findings = Findings(file.name, number)
+        try:
+            file.num_rows_of(number)
+            raw = file.raw_row_group(number)
+        except ParquetError as error:
+            findings.add_error("metadata", "RowGroup", error)
+            report.findings += findings.found
+            continue
+        keys = checkable(raw.sorting_columns, list(file.tree.leaves), findings)
+        sizes = [_stored_size(file, number, node) for node in leaves]
+        window.append(_Group(number, raw, sizes, keys, findings))
+        if sum(sum(group.sizes) for group in window) >= WINDOW or len(window) == MOST_GROUPS:
+            yield window
+            window = []
+    if window:
+        yield window
+
+
+def _check_window(file: OpenFile, window: list[_Group], leaves: Sequence[Node], done: Done) -> None:
     check = ChunkCheck(file, Account(file.options.limits))
-    sizes = [_stored_size(file, row_group, node) for node in leaves]
-    order = sorted(range(len(leaves)), key=lambda k: -sizes[k])
+    tasks = [(group, k) for group in window for k in range(len(leaves))]
+    tasks.sort(key=lambda task: -task[0].sizes[task[1]])
 
-    def run(k: int) -> ChunkResult:
-        result = check.check(row_group, leaves[k], leaves[k].column in sorts)
-        done(sizes[k])
-        return result
+    def run(task: tuple[_Group, int]) -> None:
+        group, k = task
+        is_key = any(node.column == leaves[k].column for node, _ in group.keys)
+        group.results[k] = check.check(group.number, leaves[k], is_key)
+        done(group.sizes[k])
 
-    threads = file.options.use_threads and sum(n for n in sizes if n >= TASK_FROM) >= THREADS_FROM
-    found = dict(zip(order, map_tasks(run, order, threads), strict=True))
-    results = [found[k] for k in range(len(leaves))]
-    check_order(keys, {r.node.column: r.leaf for r in results if r.leaf is not None}, findings)
-    _check_row_group_facts(file, row_group, raw, results, findings)
-    report.findings += findings.found
-    for result in results:
-        result.leaf = None
-    return results
+    large = sum(size for group in window for size in group.sizes if size >= TASK_FROM)
+    map_tasks(run, tasks, file.options.use_threads and large >= THREADS_FROM)
+    for group in window:
+        group.results = {k: group.results[k] for k in sorted(group.results)}
+        results = list(group.results.values())
+        check_order(group.keys, {r.node.column: r.leaf for r in results if r.leaf is not None}, group.findings)
+        _check_row_group_facts(file, group.number, group.raw, results, group.findings)
+        for result in results:
+            result.leaf = None
 
 
 def _stored_size(file: OpenFile, row_group: int, node: Node) -> int:

@@ -1,6 +1,7 @@
 // Hash tables: dictionary building, set membership, counting distinct hashes.
 #include "values.hpp"
 
+#include <cmath>
 #include <memory>
 #include <random>
 #include <vector>
@@ -300,6 +301,27 @@ size_t count_distinct(const uint64_t* h, size_t n) {
     return count;
 }
 
+// Linear counting: how many of so many slots stay empty when every value falls on one.
+double estimate_distinct(const uint64_t* h, size_t n) {
+    const uint64_t s = seed();
+    const int bits = std::max(10, static_cast<int>(std::bit_width(n)) + 1);
+    std::vector<uint64_t> filled(size_t{1} << (bits - 6), 0);
+    for (size_t i = 0; i < n; ++i) {
+        const uint64_t slot = mix(h[i] ^ s) >> (64 - bits);
+        filled[slot >> 6] |= uint64_t{1} << (slot & 63);
+    }
+    size_t there = 0;
+    for (const uint64_t word : filled) there += static_cast<size_t>(std::popcount(word));
+    const double slots = std::ldexp(1.0, bits);
+    return -slots * std::log1p(-static_cast<double>(there) / slots);
+}
+
+double estimate_distinct_u64(const In<uint64_t>& hashes) {
+    if (hashes.size > size_t{1} << 40) fail("too many values");
+    NoGil nogil(hashes.size * 8);
+    return estimate_distinct(hashes.data, hashes.size);
+}
+
 size_t count_distinct_u64(const In<uint64_t>& hashes) {
     NoGil nogil(hashes.size * 8);
     return count_distinct(hashes.data, hashes.size);
@@ -316,4 +338,5 @@ void bind_dictionary(nb::module_& m) {
     m.def("dict_encode_binary", &dict_encode_binary, "offsets"_a, "data"_a, "max_bytes"_a);
     m.def("isin_binary", &isin_binary, "offsets"_a, "data"_a, "set_offsets"_a, "set_data"_a);
     m.def("count_distinct_u64", &count_distinct_u64, "hashes"_a);
+    m.def("estimate_distinct_u64", &estimate_distinct_u64, "hashes"_a);
 }

@@ -1,0 +1,171 @@
+"""Objects in stores of obstore (https://developmentseed.org/obstore): S3, Google Cloud Storage, Azure and others."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyparq import forks
+from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError
+from pyparq.threads import map_requests
+
+if TYPE_CHECKING:
+    from pyparq.io.source import Range
+
+_SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
+
+_asked = False
+"""Whether this process has asked a store, or its parent had before the fork."""
+_forked = False
+
+
+@forks.in_child
+def _note_fork() -> None:
+    """obstore's threads, which serve all stores of a process, do not exist in a child."""
+    global _forked
+    _forked = _asked
+
+
+class ObjectFile:
+    """A file in an obstore store, to read from: ``pyparq.read_table(pyparq.ObjectFile(store, "a/b.parquet"))``.
+
+    ``store``: an ``obstore.store.S3Store``, ``GCSStore``, ``AzureStore``, ``HTTPStore`` and so on, with its credentials
+    and options. ``path``: of the object in the store. Making one asks nothing of the server.
+
+    Its requests take much less time on the client than those of fsspec's file systems (docs/urls.md). Needs the package
+    obstore, which ``pip install 'pyparq[obstore]'`` installs. It cannot be read in a forked child of a process that has
+    used obstore.
+
+    The read raises the errors that a URL gives, and :class:`ChangedFileError` if the object is replaced meanwhile.
+    """
+
+    is_local = False
+
+    def __init__(self, store: Any, path: str) -> None:
+        if not isinstance(path, str) or not (hasattr(store, "get") and hasattr(store, "head")):
+            raise OptionError("ObjectFile takes a store of obstore and a path: ObjectFile(S3Store(...), 'a/b.parquet')")
+        self.store = store
+        self.path = path
+        self.name = _name(store, path)
+        self._size: int | None = None
+        self._etag: str | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<ObjectFile {self.name}>"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the object. Asks the server, unless a read has told."""
+        if self._size is None:
+            self._check_usable()
+            with self._plain_errors():
+                self._learn(self.store.head(self.path))
+        assert self._size is not None
+        return self._size
+
+    def read_end(self, length: int) -> memoryview:
+        """The last ``length`` bytes, all of a shorter object, in one request that also tells its size."""
+        self._check_usable()
+        if self._size is None:
+            with self._plain_errors(), _others_ignored():
+                answer = self.store.get(self.path, options={"range": {"suffix": length}})
+                self._learn(answer.meta)
+                return memoryview(answer.bytes())
+        # The object is empty, or the store (Azure) does not serve ranges from the end.
+        start = max(self.size - length, 0)
+        return self.read_ranges([(start, self.size - start)])[0] if self.size else memoryview(b"")
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        self._check_usable()
+        with self._plain_errors():
+            return [self._range(ranges[0])] if len(ranges) == 1 else map_requests(self._range, ranges)
+
+    def _range(self, wanted: Range) -> memoryview:
+        offset, length = wanted
+        options: dict[str, Any] = {"range": (offset, offset + length)}
+        if self._etag is not None:
+            options["if_match"] = self._etag
+        data = memoryview(self.store.get(self.path, options=options).bytes())
+        if len(data) != length:
+            raise CorruptFileError(
+                f"the file ends within the range of {length} bytes at offset {offset}", file=self.name
+            )
+        return data
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _learn(self, meta: Any) -> None:
+        self._size = int(meta["size"])
+        etag = meta.get("e_tag") or ""
+        self._etag = etag if etag.startswith('"') else None
+
+    def _check_usable(self) -> None:
+        global _asked
+        if self._closed:
+            raise OptionError("the file is closed", file=self.name)
+        if _forked:
+            raise OptionError(
+                "obstore does not work in a forked child of a process that has used it: start processes by 'spawn'",
+                file=self.name,
+            )
+        _asked = True
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (ParquetError, MemoryError):
+            raise
+        except Exception as error:
+            raise _plain(error, self.name) from None  # the cause may show what is secret in a URL
+
+
+@contextmanager
+def _others_ignored() -> Iterator[None]:
+    """Of the first request: what is neither an answer nor a refusal is left to the next way to ask."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, FileNotFoundError) or type(error).__name__ in _KINDS:
+            raise
+
+
+_KINDS: dict[str, tuple[type[OSError], int]] = {
+    "NotFoundError": (FileNotFoundError, errno.ENOENT),
+    "PermissionDeniedError": (PermissionError, errno.EACCES),
+    "UnauthenticatedError": (PermissionError, errno.EACCES),
+}
+"""What obstore's errors are for a local file."""
+
+
+def _plain(error: Exception, name: str) -> Exception:
+    kind = type(error).__name__
+    if isinstance(error, FileNotFoundError):
+        kind = "NotFoundError"
+    if kind in _KINDS:
+        cls, number = _KINDS[kind]
+        return cls(number, os.strerror(number), name)
+    if kind == "PreconditionError":
+        return ChangedFileError("the file has changed since it was opened: open it again", file=name)
+    text = str(error).partition("\n\nDebug source")[0].strip()
+    if kind == "NotSupportedError":
+        return UnsupportedError(f"the store does not do this: {text}", file=name)
+    if "timed out" in text or "timeout" in text.lower():
+        return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)
+    if "error sending request" in text or "connect" in text.lower():
+        return ConnectionError(errno.EIO, "the connection failed", name)
+    return OSError(errno.EIO, text.partition(": Error performing")[0] or kind, name)
+
+
+def _name(store: Any, path: str) -> str:
+    """What messages call the object: nothing that may be secret."""
+    scheme, place = _SCHEMES.get(type(store).__name__, ("", ""))
+    config = getattr(store, "config", None) or {}
+    root = f"{scheme}://{config[place]}" if place and place in config else f"<{type(store).__name__}>"
+    prefix = str(getattr(store, "prefix", None) or "").strip("/")
+    return "/".join(part for part in (root, prefix, path.lstrip("/")) if part)

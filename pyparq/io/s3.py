@@ -1,0 +1,68 @@
+"""Objects on S3 by s3fs: the parts of an answer that it does not hand out, and reads of one version of an object.
+
+An object may be replaced while it is read. Every range request after the first therefore states the entity tag that
+came with the first (``If-Match``, RFC 9110 section 13.1.1), and S3 refuses to send bytes of another object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+AT_A_TIME = 128
+"""Requests of one step that run at a time, as fsspec has it."""
+
+
+class LastBytes(NamedTuple):
+    """The end of an object, and what came with it."""
+
+    data: bytes
+    content_range: str | None
+    etag: str | None
+    """``None`` where it does not stand for the very bytes."""
+
+
+def is_s3(fs: Any) -> bool:
+    """Is it s3fs, or made of it?"""
+    return hasattr(fs, "_call_s3") and hasattr(fs, "split_path") and hasattr(type(fs), "_cat_file")
+
+
+async def last_bytes(fs: Any, path: str, length: int) -> LastBytes:
+    """The last ``length`` bytes of an object, all of a shorter one. Raises what s3fs raises."""
+    bucket, key, version = fs.split_path(path)
+    which = {"Bucket": bucket, "Key": key} | ({"VersionId": version} if version else {})
+    answer = await fs._call_s3("get_object", **which, Range=f"bytes=-{length}")
+    async with answer["Body"] as body:
+        data = await body.read()
+    etag = answer.get("ETag") or ""
+    return LastBytes(data, answer.get("ContentRange"), etag if etag.startswith('"') else None)
+
+
+async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]], etag: str) -> list[bytes]:
+    """Ranges (offset, length) of the object that has this entity tag, by s3fs's own way, with its retries.
+
+    Raises what s3fs raises: for another object an answer of status 412.
+    """
+    asking, free = _Asking(fs, etag), asyncio.Semaphore(AT_A_TIME)
+
+    async def one(offset: int, length: int) -> bytes:
+        async with free:
+            found: bytes = await type(fs)._cat_file(asking, path, start=offset, end=offset + length)
+            return found
+
+    return list(await asyncio.gather(*(one(*part) for part in ranges)))
+
+
+class _Asking:
+    """The file system, but that it asks for an object with one entity tag."""
+
+    def __init__(self, fs: Any, etag: str) -> None:
+        self._fs = fs
+        self._etag = etag
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fs, name)
+
+    async def _call_s3(self, method: str, *args: Any, **options: Any) -> Any:
+        return await self._fs._call_s3(method, *args, **options, IfMatch=self._etag)

@@ -1,0 +1,67 @@
+"""What is done to one file of a job, on one thread: Spark has as many tasks at a time as there are cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from pyparq.datasets.discovery import DataFile
+from pyparq.read.file import ParquetFile
+from pyparq.rewriting.indexing import add_indexes
+from pyparq.rewriting.report import CHANGES, IndexedFile
+from pyparq.spark.files import FileJob, FileRow
+from pyparq.spark.keys import keys_of
+from pyparq.verification.run import verify
+
+SHOWN = 3
+"""Findings of a file that its row tells."""
+
+
+def _add_indexes(file: DataFile, target: Any, job: FileJob) -> FileRow:
+    if target is not None and "://" not in target:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+    keys = keys_of(job.decryption)
+    report = add_indexes(
+        file.where, target, use_threads=False, decryption=keys, storage_options=_remote(file, job),
+        on_error="skip", **job.options,
+    )  # fmt: skip
+    (done,) = report.files
+    if done.error is not None:
+        return FileRow(file.name, False, f"{type(done.error).__name__}: {done.error}")
+    with ParquetFile(file.where, decryption=keys, storage_options=_remote(file, job)) as parquet:
+        rows = parquet.metadata.num_rows
+    return FileRow(
+        file.name, rows=rows,
+        bytes_read=done.bytes_decoded + (done.bytes_copied if done.written else 0), bytes_decoded=done.bytes_decoded,
+        bytes_copied=done.bytes_copied, bytes_written=done.bytes_written, added=_added(done) or None,
+    )  # fmt: skip
+
+
+def _added(done: IndexedFile) -> str:
+    """``bloom_filter: id, name; column_index: id``"""
+    kinds = []
+    for kind in ("bloom_filter", "column_index", "offset_index"):
+        names = [c.name for c in done.columns if any(getattr(c, kind).get(change) for change in CHANGES)]
+        if names:
+            kinds.append(f"{kind}: {', '.join(names)}")
+    return "; ".join(kinds)
+
+
+def _verify(file: DataFile, target: Any, job: FileJob) -> FileRow:
+    report = verify(
+        file.where, use_threads=False, decryption=keys_of(job.decryption), storage_options=_remote(file, job),
+        **job.options,
+    )  # fmt: skip
+    (checked,) = report.files
+    said = [str(finding) for finding in checked.findings[:SHOWN]]
+    if len(checked.findings) > SHOWN:
+        said.append(f"{len(checked.findings) - SHOWN:,} more")
+    return FileRow(file.name, checked.ok, "; ".join(said) or None, checked.num_rows, file.size, file.size, 0, 0)
+
+
+def _remote(file: DataFile, job: FileJob) -> Any:
+    return job.storage_options if "://" in str(file.where) else None
+
+
+WORK: dict[str, Callable[[DataFile, Any, FileJob], FileRow]] = {"add_indexes": _add_indexes, "verify": _verify}

@@ -1,0 +1,119 @@
+"""``rewrite``: a dataset's files made anew on Spark's workers, without the rows passing through the JVM."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyparq.errors import OptionError
+from pyparq.schemas.types import Schema
+from pyparq.spark.files import REPORT
+from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.paths import absolute
+from pyparq.spark.question import Question, pickled, planned
+from pyparq.spark.session import check_session, is_case_sensitive, is_connect
+from pyparq.spark.work import over_payloads
+from pyparq.spark.writing import MODES, TaskReply, WriteJob, committer_of
+
+if TYPE_CHECKING:
+    from pyparq.arguments import Filters, Names
+
+PART_BYTES = 128 << 20
+"""Bytes of pages that a task rewrites, about: what it writes is one file for each partition folder."""
+
+
+def rewrite(
+    spark: Any,
+    source: Any,
+    target: Any = None,
+    *,
+    mode: str | None = None,
+    partition_cols: Sequence[str] | str | None = None,
+    columns: Names | None = None,
+    filters: Filters | None = None,
+    partitions: int | None = None,
+    decryption: str | None = None,
+    encryption: str | None = None,
+    **options: Any,
+) -> Any:
+    """Rewrite a dataset: join small files, sort, compress otherwise, encrypt, leave rows or columns out.
+
+    ``source``: as in :func:`pyparq.dataset`. ``target``: a folder; without it the folder ``source`` is overwritten, all
+    of it together. ``mode``: as in :func:`pyparq.spark.write`. ``partition_cols``: by default those of the source.
+    ``columns``, ``filters``: what to keep. ``partitions``: number of tasks, at most; by default one for each 128 MiB of
+    pages. Each task writes one file for each folder that it has rows for. ``decryption``, ``encryption``: names of
+    functions that make the properties on each worker. ``options``: those of :func:`pyparq.spark.write` for each file:
+    ``sort_by`` is within each file.
+
+    The job runs now. Returns a DataFrame with one row per new file, with the columns of the report of
+    :func:`pyparq.spark.add_indexes`.
+    """
+    check_session(spark)
+    check_factory(decryption)
+    check_factory(encryption, "encryption")
+    far = is_connect(spark)
+    where, place, mode = _places(source, target, mode, far)
+    question = Question(
+        where, columns, filters, None, partitions, 0, decryption, "raise", False, None, is_case_sensitive(spark)
+    )
+    schema, payloads, own = _ask(spark, question) if far else parts_of(question)
+    names = own if partition_cols is None else partition_cols
+    names = (names,) if isinstance(names, str) else tuple(names)
+    commits = committer_of(spark)
+    staging = commits.start(place, MODES[mode], schema, names, options)
+    if staging is None:
+        return spark.createDataFrame([], REPORT)
+    job = WriteJob(staging, schema, names, encryption, options)
+    began = time.perf_counter()
+    try:
+        work = [pickle.dumps((job, decryption, k, payload)) for k, payload in enumerate(payloads)]
+        rows = over_payloads(spark, "rewrite", work, "reply binary").collect() if work else []
+        report = commits.commit(job, [pickle.loads(bytes(row[0])) for row in rows])
+    except BaseException:
+        commits.abort(staging)
+        raise
+    seconds = time.perf_counter() - began
+    made = [(f.path, True, None, f.num_rows, None, None, 0, f.num_bytes, seconds, None) for f in report.files]
+    return spark.createDataFrame(made, REPORT)
+
+
+def _places(source: Any, target: Any, mode: str | None, far: bool) -> tuple[Any, str, str]:
+    where = absolute(source, far)
+    if target is not None:
+        chosen = mode or "error"
+    elif not isinstance(where, str) or mode not in (None, "overwrite"):
+        raise OptionError("without a target, the source must be one folder, and it is overwritten: give a target")
+    else:
+        chosen = "overwrite"
+    if chosen not in MODES:
+        raise OptionError(f"mode must be {', '.join(map(repr, MODES))}, not {chosen!r}")
+    return where, where if target is None else absolute(os.fspath(target), far), chosen
+
+
+def parts_of(question: Question) -> tuple[Schema, list[bytes], tuple[str, ...]]:
+    """The schema of the rows, the parts of the plan, and the names of the partition columns; where the files are."""
+    plan = planned(question)
+    count = question.parts or max(1, -(-plan.num_bytes // PART_BYTES))
+    parts = plan.split(count) if plan.files else []
+    return plan.schema, pickled(parts), tuple(field.name for field in plan.header.partitions)
+
+
+def _ask(spark: Any, question: Question) -> Any:
+    rows = over_payloads(spark, "rewrite_plan", [pickle.dumps(question)], "reply binary").collect()
+    return pickle.loads(bytes(rows[0][0]))
+
+
+def rewrite_task(payload: bytes, attempt: str) -> Iterator[TaskReply]:
+    """What one task does: its part of the rows, written to staging."""
+    from pyparq.datasets.write import write_staged
+
+    job, decryption, number, part = pickle.loads(payload)
+    scan = pickle.loads(part).scan(decryption=keys_of(decryption), use_threads=False)
+    made = write_staged(
+        scan, job.staging, attempt, partition_cols=job.partition_cols, schema=job.schema, even_empty=False,
+        prefix=f"part-{number:05d}", options=job.write_options(),
+    )  # fmt: skip
+    yield TaskReply(number, tuple(made))

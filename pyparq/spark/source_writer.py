@@ -1,0 +1,60 @@
+"""The writing side of the data source: ``df.write.format("pyparq")``. Spark has two modes for it: append, overwrite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from pyparq.errors import OptionError
+from pyparq.spark.keys import check_factory
+from pyparq.spark.option_text import as_list, as_value, source_of
+from pyparq.spark.writing import (
+    TaskReply,
+    WriteJob,
+    abort,
+    commit,
+    nullable_schema,
+    start,
+    with_row_metadata,
+    write_task,
+)
+
+
+class Message(WriterCommitMessage):  # type: ignore[misc]
+    """What one task has written."""
+
+    def __init__(self, reply: TaskReply) -> None:
+        self.reply = reply
+
+
+class Writer(DataSourceArrowWriter):  # type: ignore[misc]
+    """One write. Made once, where Spark plans; its parts run in other processes."""
+
+    def __init__(self, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
+        super().__init__()
+        target = source_of(options)
+        if not isinstance(target, str):
+            raise OptionError("give one folder to write to")
+        given = {name.lower(): value for name, value in options.items() if name.lower() not in ("path", "paths")}
+        encryption = given.pop("encryption", None)
+        check_factory(encryption, "encryption")
+        names = tuple(as_list(given.pop("partition_cols", None)) or ())
+        arrow = nullable_schema(schema)
+        settings = with_row_metadata({name: as_value(text) for name, text in given.items()}, schema, names)
+        staging = start(target, "overwrite" if overwrite else "append", arrow, names, settings)
+        assert staging is not None  # for mode "ignore" alone
+        self.job = WriteJob(staging, arrow, names, encryption, settings)
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        attempt = f"task-{context.taskAttemptId()}"
+        return Message(write_task(iterator, self.job, context.partitionId(), attempt))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        commit(self.job, [None if message is None else message.reply for message in messages])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        abort(self.job.staging)

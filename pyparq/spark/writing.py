@@ -1,0 +1,282 @@
+"""``write``: a DataFrame as a folder of Parquet files. Tasks write into staging, one committer makes all visible."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.datasets.commit import Committer
+from pyparq.datasets.report import WriteReport, WrittenFile
+from pyparq.datasets.staging import Staging
+from pyparq.datasets.targets import StagedFiles
+from pyparq.datasets.write import StagedPart, check_write, write_staged
+from pyparq.errors import DataError, OptionError, TargetExistsError, UnsupportedError
+from pyparq.io.url import is_url
+from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.paths import absolute
+from pyparq.spark.session import check_session, is_connect
+from pyparq.spark.types import SparkTypes, in_microseconds
+from pyparq.spark.work import over_batches, over_payloads
+
+MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
+         "overwrite_partitions": "overwrite_partitions"}  # fmt: skip
+"""Spark's modes, and what Spark calls dynamic partition overwrite."""
+
+
+ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
+
+
+@dataclass(frozen=True)
+class WriteJob:
+    """What every task of a write has to know."""
+
+    staging: Staging
+    schema: Any
+    """Of the rows, as pyarrow has it."""
+    partition_cols: tuple[str, ...]
+    encryption: str | None
+    options: dict[str, Any]
+
+    def write_options(self) -> dict[str, Any]:
+        """Options of :func:`pyparq.write_table`, with the keys made here."""
+        keys = keys_of(self.encryption, "encryption")
+        return self.options if keys is None else {**self.options, "encryption": keys}
+
+
+@dataclass(frozen=True)
+class TaskReply:
+    """What one task has written."""
+
+    partition: int
+    parts: tuple[StagedPart, ...]
+
+
+def write(
+    df: Any,
+    path: Any,
+    *,
+    mode: str = "error",
+    partition_cols: Sequence[str] | str = (),
+    encryption: str | None = None,
+    **options: Any,
+) -> WriteReport:
+    """Write a DataFrame to a folder of Parquet files; all of them become visible together.
+
+    ``path``: the folder, the same for every worker. ``mode``: ``"error"``, ``"append"``, ``"overwrite"`` and
+    ``"ignore"`` as in Spark, and ``"overwrite_partitions"``, which replaces only the partitions that the data has.
+    ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of
+    a function that makes the properties on each worker (``"module:function"``). ``options``: those of
+    :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by`` (within each file) and the others, and
+    ``max_rows_per_file`` and ``max_bytes_per_file`` of :func:`pyparq.write_dataset`. Each partition of the DataFrame
+    makes a file for each folder that it has rows for: ``df.repartition`` decides how many; after
+    ``df.repartitionByRange`` the files together are in order, by their names too.
+
+    Tasks that fail, are repeated or run twice leave nothing visible. An error leaves what was there. The path may be
+    one that the DataFrame reads (docs/spark.md says what holds for concurrent readers). Raises
+    :class:`pyparq.TargetExistsError` in mode ``"error"`` where the folder is not empty.
+    """
+    spark = df.sparkSession
+    check_session(spark)
+    if mode not in MODES:
+        raise OptionError(f"mode must be {', '.join(map(repr, MODES))}, not {mode!r}")
+    if not isinstance(path, (str, os.PathLike)):
+        raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
+    target = absolute(path, is_connect(spark))
+    if is_url(target):
+        raise UnsupportedError(
+            "a Spark write needs a file system that can rename, and object stores cannot: write with df.write.parquet, "
+            f"or to a mounted folder, not to {target}"
+        )
+    schema, names = arrow_schema(df), [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
+    options = with_row_metadata(options, df.schema, names)
+    check_factory(encryption, "encryption")
+    commits = committer_of(spark)
+    staging = commits.start(target, MODES[mode], schema, tuple(names), options)
+    if staging is None:
+        return WriteReport(target, ())
+    job = WriteJob(staging, schema, tuple(names), encryption, options)
+    try:
+        rows = over_batches(df, "write", job, "reply binary").collect()
+        return commits.commit(job, [pickle.loads(bytes(row[0])) for row in rows])
+    except BaseException:
+        commits.abort(staging)
+        raise
+
+
+def arrow_schema(df: Any) -> Any:
+    """The DataFrame's schema as pyarrow has it. Every column can be null, as in files that Spark writes.
+
+    Raises :class:`UnsupportedError`, which names the column, for a type that Parquet or Arrow has nothing for.
+    """
+    return nullable_schema(df.schema)
+
+
+def nullable_schema(schema: Any) -> Any:
+    """A Spark schema as pyarrow has it, every column nullable: see :func:`arrow_schema`."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    from pyparq.schemas.parse import schema as parse_schema
+
+    for field in schema.fields:
+        try:
+            to_arrow_schema(StructType([field]), timezone="UTC")
+        except Exception as error:
+            raise UnsupportedError(
+                f"Spark hands over no values of type {field.dataType.simpleString()}: leave the column out or cast it",
+                column=field.name,
+            ) from error
+    arrow = SparkTypes(parse_schema(to_arrow_schema(schema, timezone="UTC"))).arrow
+    return pa.schema([field.with_type(in_microseconds(field.type)) for field in arrow])
+
+
+def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequence[str]) -> dict[str, Any]:
+    """The options, with Spark's schema among the key-value metadata: from there Spark knows intervals, for which
+    Parquet has no type, and the metadata of columns."""
+    from pyspark.sql.types import StructType
+
+    own = StructType([field for field in schema.fields if field.name not in partition_cols])
+    return {**options, "key_value_metadata": {ROW_METADATA: own.json(), **dict(options.get("key_value_metadata", {}))}}
+
+
+# ---- where the files are: here, or where a task of a Connect session runs -----------------------------------------
+
+
+def committer_of(spark: Any) -> _Here | _Far:
+    """What begins and ends a write of the session."""
+    return _Far(spark) if is_connect(spark) else _Here()
+
+
+class _Here:
+    """The committer in this process, whose lock says until the end that somebody works on the write."""
+
+    def start(self, target: str, mode: str, *about: Any) -> Staging | None:
+        self._committer = started(target, mode, *about, detached=False)
+        return None if self._committer is None else self._committer.staging
+
+    def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
+        assert self._committer is not None  # start() gave its staging
+        return committed(self._committer, job, replies)
+
+    def abort(self, staging: Staging) -> None:
+        assert self._committer is not None
+        self._committer.abort()
+
+
+class _Far:
+    """The committer in a job of one task: the client may not see the files."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+
+    def start(self, *arguments: Any) -> Staging | None:
+        found: Staging | None = self._ask("start", arguments)
+        return found
+
+    def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
+        report: WriteReport = self._ask("commit", (job, list(replies)))
+        return report
+
+    def abort(self, staging: Staging) -> None:
+        self._ask("abort", (staging,))
+
+    def _ask(self, step: str, arguments: tuple[Any, ...]) -> Any:
+        payload = pickle.dumps((step, arguments))
+        rows = over_payloads(self._spark, "commit_step", [payload], "reply binary").collect()
+        return pickle.loads(bytes(rows[0][0]))
+
+
+def started(
+    target: str, mode: str, schema: Any, partition_cols: tuple[str, ...], options: dict[str, Any], *, detached: bool
+) -> Committer | None:
+    """Begin a write, after a look at its options; ``None`` for mode ``"ignore"`` where there is something already.
+    ``detached``: it ends in another process."""
+    check_write(schema, partition_cols, "error" if mode == "ignore" else mode, options)
+    try:
+        return Committer.start(target, "error" if mode == "ignore" else mode, detached=detached)
+    except TargetExistsError:
+        if mode == "ignore":
+            return None
+        raise
+
+
+def start(target: str, mode: str, *about: Any) -> Staging | None:
+    """Begin a write that another process commits: see :func:`started`."""
+    begun = started(target, mode, *about, detached=True)
+    return None if begun is None else begun.staging
+
+
+def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
+    """Make the files of all tasks of a write visible that another process has begun: see :func:`committed`."""
+    return committed(Committer.resume(job.staging), job, replies)
+
+
+def committed(committer: Committer, job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
+    """Make the files of all tasks visible.
+
+    Raises :class:`DataError` for a partition that is missing or came twice: then some rows would be lost or doubled.
+    """
+    try:
+        parts = _all_parts(replies)
+        if not parts and (job.staging.mode == "overwrite" or not StagedFiles(job.staging, "").has_data()):
+            parts = write_staged(
+                [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
+                prefix="part-00000", options=job.write_options(),
+            )  # fmt: skip
+        replaced = committer.commit([part.file for part in parts], fsync=bool(job.options.get("fsync")))
+    except BaseException:
+        committer.abort()
+        raise
+    target = job.staging.target
+    with open(os.path.join(target, "_SUCCESS"), "wb"):
+        pass  # what tells other tools that the folder is complete
+    written = (WrittenFile(os.path.join(target, p.file.path), p.num_rows, p.num_bytes) for p in parts)
+    return WriteReport(target, tuple(sorted(written, key=lambda file: file.path)), tuple(replaced))
+
+
+def abort(staging: Staging) -> None:
+    """Give a write up. After a commit it does nothing."""
+    if os.path.isdir(staging.folder):
+        Committer.resume(staging).abort()
+
+
+def _all_parts(replies: Iterable[TaskReply | None]) -> list[StagedPart]:
+    seen: set[int] = set()
+    parts: list[StagedPart] = []
+    for reply in replies:
+        if reply is None:
+            raise DataError("a partition of the DataFrame was not written: its task gave no answer")
+        if reply.partition in seen:
+            raise DataError(f"partition {reply.partition} of the DataFrame was written twice")
+        seen.add(reply.partition)
+        parts += reply.parts
+    return parts
+
+
+def write_task(batches: Any, job: WriteJob, partition: int, attempt: str) -> TaskReply:
+    """Write the rows of one task into staging. ``attempt`` differs between tasks and between their attempts."""
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_batches(job.schema, (_as(job.schema, batch) for batch in batches))
+    parts = write_staged(
+        reader, job.staging, attempt, partition_cols=job.partition_cols, schema=job.schema, even_empty=False,
+        prefix=f"part-{partition:05d}", options=job.write_options(),
+    )  # fmt: skip
+    return TaskReply(partition, tuple(parts))
+
+
+def _as(schema: Any, batch: Any) -> Any:
+    """The batch with exactly this schema: Spark's says that some columns have no nulls."""
+    import pyarrow as pa
+
+    if batch.schema.equals(schema):
+        return batch
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+STEPS: Mapping[str, Any] = {"start": start, "commit": commit, "abort": abort}

@@ -1,0 +1,182 @@
+"""Datasets on object stores: one listing, no request per file but those for its bytes, many files at a time."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow.dataset as ds
+import pytest
+from conftest import require
+from s3_server import BUCKET, S3, serve
+from slow_store import AsyncStore, LoopingStore, Request
+
+import pyparq
+from pyparq import ChangedFileError, col
+
+fsspec: Any = require("fsspec")
+
+FILES, ROWS = 24, 2000
+TAIL = 900
+"""Bytes that surely hold a footer here, and no data."""
+
+
+@lru_cache
+def file_bytes(k: int) -> bytes:
+    sink = io.BytesIO()
+    ids = np.arange(k * ROWS, (k + 1) * ROWS)
+    pyparq.write_table({"id": ids, "x": np.random.default_rng(k).random(ROWS)}, sink, write_page_index=False)
+    assert len(sink.getvalue()) > 10_000
+    return sink.getvalue()
+
+
+def names() -> list[str]:
+    return [f"data/year={2000 + k // 8}/part-{k:02}.parquet" for k in range(FILES)]
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    with serve() as running:
+        running.fs().pipe({f"{BUCKET}/{name}": file_bytes(k) for k, name in enumerate(names())})
+        yield running
+
+
+@pytest.fixture(params=[AsyncStore, LoopingStore], ids=["async", "looping"])
+def slow(request: pytest.FixtureRequest) -> AsyncStore | LoopingStore:
+    """A store that is reached by ``slow://`` URLs."""
+    store: AsyncStore | LoopingStore = request.param({name: file_bytes(k) for k, name in enumerate(names())})
+
+    class Always(request.param):  # type: ignore[misc]
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            return store
+
+    fsspec.register_implementation("slow", Always, clobber=True)
+    return store
+
+
+# ---- S3
+
+
+def test_the_listing_is_one_request_and_no_file_is_asked_for_its_size(s3: S3) -> None:
+    s3.asked.clear()
+    dataset = pyparq.dataset(f"s3://{BUCKET}/data", storage_options=s3.options)
+    assert len(dataset.files) == FILES
+    assert len(s3.asked) == 1
+    found = dataset.read()
+    assert found.num_rows == FILES * ROWS
+    theirs = ds.dataset(f"{BUCKET}/data", filesystem=s3.fs(), partitioning="hive").to_table()
+    assert found.to_arrow().select(["id", "x"]) == theirs.select(["id", "x"])
+    asked = s3.asked[1 : FILES + 1]
+    assert {method for method, _, _ in asked} == {"GET"}
+    assert {part for _, _, part in asked} == {"bytes=-49152"}
+    assert {path for _, path, _ in asked} == {f"/{BUCKET}/{name}" for name in names()}
+
+
+def test_files_that_partitions_rule_out_are_not_asked_for(s3: S3) -> None:
+    dataset = pyparq.dataset(f"s3://{BUCKET}/data/", storage_options=s3.options)
+    s3.asked.clear()
+    assert dataset.read(filters=col("year") == 2001).num_rows == 8 * ROWS
+    assert {path for _, path, _ in s3.asked} == {f"/{BUCKET}/{name}" for name in names() if "2001" in name}
+
+
+def test_a_url_without_a_suffix_that_names_a_file(s3: S3) -> None:
+    s3.fs().pipe_file(f"{BUCKET}/one", file_bytes(3))
+    assert pyparq.read_table(f"s3://{BUCKET}/one", storage_options=s3.options).num_rows == ROWS
+    with pytest.raises(FileNotFoundError):
+        pyparq.read_table(f"s3://{BUCKET}/none", storage_options=s3.options)
+
+
+def test_a_file_that_was_replaced_after_the_listing(s3: S3) -> None:
+    fs = s3.fs()
+    fs.pipe({f"{BUCKET}/changing/{k}.parquet": file_bytes(k) for k in range(3)})
+    dataset = pyparq.dataset(f"s3://{BUCKET}/changing", storage_options=s3.options)
+    small = io.BytesIO()
+    pyparq.write_table({"id": [1], "x": [0.5]}, small)
+    fs.pipe_file(f"{BUCKET}/changing/1.parquet", small.getvalue())
+    with pytest.raises(ChangedFileError, match="make the dataset again") as caught:
+        dataset.read()
+    assert caught.value.file == f"s3://{BUCKET}/changing/1.parquet"
+
+
+def test_credentials_do_not_travel(s3: S3) -> None:
+    dataset = pyparq.dataset(f"s3://{BUCKET}/data", storage_options=s3.options)
+    assert b"some-secret" not in pickle.dumps(dataset.plan())
+    assert b"some-secret" not in pickle.dumps(dataset._found.files)
+    assert "some-secret" not in repr(dataset._found.files)
+
+
+# ---- any store
+
+
+def test_sizes_come_from_the_listing(slow: AsyncStore | LoopingStore) -> None:
+    dataset = pyparq.dataset("slow://data")
+    listed = len(slow.log.requests)
+    assert dataset.count() == FILES * ROWS
+    later = slow.log.requests[listed:]
+    assert len(later) == FILES
+    assert {r.kind for r in later} == {"bytes"}
+
+
+@pytest.mark.parametrize("slow", [LoopingStore], indirect=True)
+def test_many_files_are_asked_for_at_a_time(slow: LoopingStore) -> None:
+    """More than there are processors: each request of a footer waits for others."""
+    dataset = pyparq.dataset("slow://data", tail_size=TAIL)
+    meeting = threading.Barrier(12)
+    slow.before = lambda request: meeting.wait(20) and None
+    assert dataset.count() == FILES * ROWS
+    slow.log.clear()
+    assert dataset.read().num_rows == FILES * ROWS
+    assert len(slow.log.requests) == FILES
+
+
+def test_the_next_files_are_begun_while_one_is_used(slow: AsyncStore | LoopingStore) -> None:
+    dataset = pyparq.dataset("slow://data", tail_size=TAIL)
+    assert dataset.schema.names == ["id", "x", "year"]
+    slow.log.clear()
+    batches = dataset.batches()
+    next(batches)
+
+    def paths(requests: list[Request]) -> set[str]:
+        return {r.path.removeprefix("slow://") for r in requests}
+
+    assert slow.log.wait_for(lambda requests: paths(requests) == set(names()[:9]))
+    batches.close()
+    assert not slow.log.wait_for(lambda requests: len(paths(requests)) > 9, seconds=0.05)
+
+
+@pytest.mark.parametrize("question", [None, col("x") < 0.1, (col("id") > 30_000) & (col("x") > 0.5)], ids=str)
+def test_the_rows_come_in_order(slow: AsyncStore | LoopingStore, question: Any) -> None:
+    dataset = pyparq.dataset("slow://data", tail_size=TAIL)
+    whole = pyparq.dataset([io.BytesIO(file_bytes(k)) for k in range(FILES)]).read(["id"], question)
+    for options in ({}, {"prefetch_bytes": 0}, {"prefetch_bytes": 30_000}, {"use_threads": False}):
+        dataset = pyparq.dataset("slow://data", tail_size=TAIL, **options)
+        found = [n for batch in dataset.batches(columns=["id"], filters=question) for n in batch.columns[0].to_pylist()]
+        assert found == whole.to_pydict()["id"]
+        assert dataset.read(["id"], question).to_pydict() == whole.to_pydict()
+    assert sum(b.num_rows for b in dataset.scan(filters=question, limit=2500).batches()) == 2500
+
+
+def test_an_error_comes_with_its_file(slow: AsyncStore | LoopingStore) -> None:
+    dataset = pyparq.dataset("slow://data", tail_size=TAIL)
+    assert dataset.count() == FILES * ROWS
+    slow.fail = lambda r: ConnectionResetError("gone") if r.path.endswith("part-05.parquet") else None
+    batches = dataset.batches()
+    assert sum(next(batches).num_rows for _ in range(5)) == 5 * ROWS
+    with pytest.raises(ConnectionError) as caught:
+        next(batches)
+    assert str(caught.value.filename).endswith("part-05.parquet")
+    slow.fail = lambda request: None
+    assert dataset.read().num_rows == FILES * ROWS
+
+
+def test_files_that_fail_are_left_out_when_asked(slow: AsyncStore | LoopingStore) -> None:
+    dataset = pyparq.dataset("slow://data", tail_size=TAIL, on_error="skip")
+    slow.fail = lambda r: PermissionError("no") if r.path.endswith("part-05.parquet") else None
+    with pytest.warns(pyparq.SkippedFileWarning):
+        assert sum(b.num_rows for b in dataset.batches()) == (FILES - 1) * ROWS
+    assert [name for name, _ in dataset.skipped] == [f"slow://{names()[5]}"]
