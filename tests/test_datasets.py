@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
+import subprocess
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -200,6 +201,61 @@ def test_links_that_lead_back_end(tmp_path: Path) -> None:
     (tmp_path / "a" / "up").symlink_to(tmp_path)
     (tmp_path / "b").symlink_to(tmp_path / "a")
     assert pyparq.dataset(tmp_path).count() == 2  # by a and by b
+
+
+def test_links_that_make_many_paths_of_few_folders(tmp_path: Path) -> None:
+    """Twelve folders with links to all of them have billions of paths."""
+    write(tmp_path / "f.parquet", x=[1])
+    for k in range(12):
+        (tmp_path / f"d{k}").mkdir()
+        for other in range(12):
+            (tmp_path / f"d{k}" / f"l{other}").symlink_to(tmp_path / f"d{other}")
+    for source in (tmp_path, str(tmp_path / "**" / "*.parquet")):
+        with pytest.raises(pyparq.OptionError, match="by more than 64 paths"):
+            pyparq.dataset(source)
+
+
+def test_folders_deeper_than_python_recurses(tmp_path: Path) -> None:
+    here = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        for _ in range(1_200):
+            os.mkdir("d")
+            os.chdir("d")
+        pq.write_table(pa.table({"x": [1]}), "f.parquet")
+    finally:
+        os.chdir(here)
+    assert pyparq.dataset(tmp_path).count() == 1
+    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)  # Python's rmtree recurses
+
+
+def test_globs_of_any_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("c.parquet", "s/a.parquet", "s/t/b.parquet", "s/t/u/a.parquet", "s/_h/a.parquet", "s/.h/a.parquet"):
+        write(tmp_path / name, x=[1])
+    (tmp_path / "s" / "loop").symlink_to(tmp_path / "s")  # Python's glob goes round 40 times
+    visible = ["c.parquet", "s/a.parquet", "s/t/b.parquet", "s/t/u/a.parquet"]
+    for pattern, wanted in {
+        "**": visible, "**/*.parquet": visible, "**/**/*.parquet": visible, "**/a.parquet": [visible[1], visible[3]],
+        "s/**/*.parquet": visible[1:], "s/**/u/*": visible[3:], "**/t/*": visible[2:3], "**/t/**": visible[2:],
+        "*/**/[ab].parquet": visible[1:],
+    }.items():  # fmt: skip
+        assert pyparq.dataset(str(tmp_path / pattern)).files == [str(tmp_path / name) for name in wanted], pattern
+        monkeypatch.chdir(tmp_path)
+        assert pyparq.dataset(pattern).files == wanted, pattern
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        pyparq.dataset(str(tmp_path / "**" / "*.csv"))
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        pyparq.dataset(str(tmp_path / "nothing" / "**"))
+
+
+def test_a_partition_folder_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    write(tmp_path / "f.parquet", x=[1])
+    folder = os.fsencode(tmp_path) + b"/p=\xff"
+    os.mkdir(folder)
+    os.rename(tmp_path / "f.parquet", folder + b"/f.parquet")
+    with pytest.raises(pyparq.OptionError, match=r"is not UTF-8.*give partitioning=None"):
+        pyparq.dataset(tmp_path)
+    assert pyparq.dataset(tmp_path, partitioning=None).count() == 1
 
 
 def test_names_that_are_not_utf8(tmp_path: Path) -> None:

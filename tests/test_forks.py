@@ -29,7 +29,7 @@ from pyparq.cli.progress import Busy
 from pyparq.encryption import CryptoFactory, KmsConnectionConfig, cipher
 from pyparq.errors import DataError
 from pyparq.format import codec
-from pyparq.io import replace
+from pyparq.io import remote, replace
 from pyparq.io.sink import FsspecSink
 from pyparq.read import schemas
 
@@ -109,6 +109,8 @@ def path(tmp_path: Path) -> Path:
 
 MODULES = {
     "pool of threads": (lambda: threads._lock, threads.pool),
+    "pool of request threads": (lambda: threads._lock, threads.request_pool),
+    "file systems with one reader": (lambda: remote._one_at_a_time, lambda: None),
     "buffers": (lambda: buffers.pool._lock, lambda: buffers.pool.take(1 << 20)),
     "results": (lambda: buffers._results._lock, lambda: buffers.empty_results((1 << 20,), "u1")),
     "schemas": (lambda: schemas._lock, lambda: None),

@@ -200,3 +200,26 @@ def test_rewrite_refuses_what_is_there(spark: Any, ps: Any, folder: Path, tmp_pa
     with pytest.raises(OptionError, match="compression"):
         ps.rewrite(spark, folder, tmp_path / "new", mode="overwrite", compresion="zstd")
     assert pyparq.read_table(tmp_path / "new").num_rows == kept
+
+
+# ---- the command line ----------------------------------------------------------------------------------------------
+
+
+def test_commands_run_as_spark_jobs(spark: Any, ps: Any, folder: Path, tmp_path: Path) -> None:
+    """In a process of its own, which starts its own Spark."""
+    import json
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "pyparq"]
+    (folder / "year=2023" / "bad.parquet").write_bytes(b"no Parquet")
+    added = subprocess.run([*command, "add-index", str(folder), "--bloom", "id", "--spark", "--json"],
+                           capture_output=True, text=True)  # fmt: skip
+    assert added.returncode == 1, added.stderr
+    rows = json.loads(added.stdout)["files"]
+    assert [row["ok"] for row in rows].count(False) == 1
+    assert sum("bloom_filter: id" in (row["added"] or "") for row in rows) == len(rows) - 1
+    (folder / "year=2023" / "bad.parquet").unlink()
+    checked = subprocess.run([*command, "verify", str(folder), "--master", "local[1]"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+    assert f"{len(rows) - 1} files, none with errors" in checked.stdout

@@ -426,3 +426,57 @@ def test_bytes_that_do_not_come_from_the_end_are_asked_for_again() -> None:
     slow = Odd({"t": data(), "refused": data()})
     for path in slow.files:
         assert pyparq.read_table(slow.of(path)).to_arrow() == table()
+
+
+# ---- other kinds of files and scans
+
+
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_encrypted_files(plaintext_footer: bool) -> None:
+    key, column_key = b"the footer's key", b"a column's keyxx"
+    sink = io.BytesIO()
+    pyparq.write_table(
+        table(), sink, row_group_size=10_000, max_rows_per_page=1000, bloom_filters=["id"],
+        encryption=pyparq.EncryptionProperties(key, column_keys={"id": column_key}, plaintext_footer=plaintext_footer),
+    )  # fmt: skip
+    whole = sink.getvalue()
+    both = pyparq.DecryptionProperties(key, column_keys={"id": column_key})
+    slow = AsyncStore({"t": whole}, delay=0.01)
+    tail = footer_size(whole)
+    found = pyparq.read_table(slow.of("t"), ["x"], col("id") == 41_000, decryption=both, tail_size=tail)
+    assert found.to_arrow() == table().filter(pa.compute.field("id") == 41_000).select(["x"])
+    assert slow.log.depth <= 4
+    with ParquetFile(slow.of("t"), decryption=both, tail_size=tail) as file:
+        assert [v for b in file.scan(["id"]).batches() for v in b.columns[0].to_pylist()] == table()["id"].to_pylist()
+
+
+def test_damaged_indexes_are_told_once_and_not_used() -> None:
+    whole = bytearray(file_bytes("ours, filters by row group"))
+    chunk = ParquetFile(bytes(whole)).metadata.row_group(0).column(0)
+    whole[chunk.bloom_filter_offset] ^= 0xFF
+    slow = AsyncStore({"t": bytes(whole)})
+    with pytest.warns(pyparq.CorruptIndexWarning, match="Bloom filter ignored") as told:
+        found = pyparq.read_table(slow.of("t"), ["x"], col("id") == 41_000, tail_size=footer_size(bytes(whole)))
+    assert found.num_rows == 1
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_plan_is_run_as_a_stream(store: Store) -> None:
+    whole = file_bytes("ours, filters in the footer")
+    for question in (None, col("x") < 0.2, (col("word") == "word 78") & (col("id") > 5000)):
+        plan = ParquetFile(whole).scan(["id"], question).plan()
+        slow = store({"t": whole})
+        with ParquetFile(slow.of("t"), tail_size=footer_size(whole)) as file:
+            found = [v for b in file.scan_of(plan).batches() for v in b.columns[0].to_pylist()]
+        assert found == pyparq.read_table(whole, ["id"], question).to_pydict()["id"]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_some_rows_of_a_stream(store: Store) -> None:
+    whole = file_bytes("pyarrow's")
+    rows = np.array([3, 4, 9_999, 10_000, 25_123, 59_999])
+    slow = store({"t": whole})
+    with ParquetFile(slow.of("t"), tail_size=footer_size(whole)) as file:
+        found = [v for b in file.scan(["text"], rows=rows).batches() for v in b.columns[0].to_pylist()]
+    assert found == table()["text"].take(rows).to_pylist()

@@ -384,3 +384,15 @@ def test_nobody_waits_for_requests_after_an_interrupt() -> None:
         assert not done
     finally:
         answer.set()
+
+
+def test_requests_share_threads() -> None:
+    """Ten times as many calls as there are threads; each thread is used again when it is free."""
+    found = threads.map_requests(lambda n: threading.current_thread().name, range(10 * threads.REQUESTS))
+    assert len(set(found)) <= threads.REQUESTS + 1
+    for _ in range(5 * threads.REQUESTS):  # one after the other: no new thread for each
+        task = Task(threading.get_ident)
+        task.start(threads.request_pool)
+        assert task.result()
+    alive = [thread for thread in threading.enumerate() if thread.name.startswith("pyparq-request")]
+    assert len(alive) <= threads.REQUESTS

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pyparq.cli.common import JSON, SOURCES, decryption, print_json
+from pyparq.cli.on_spark import SPARK, run
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, show, title
 from pyparq.cli.text import count
@@ -46,10 +47,12 @@ FORCE = click.option("--force", is_flag=True, help="Replace files of a Delta Lak
 )
 @FORCE
 @click.option("--skip-errors", is_flag=True, help="Go on with the other files where one fails.")
+@SPARK
 @JSON
 def add_index_command(
     sources: tuple[str, ...], output: str | None, blooms: tuple[str, ...], all_blooms: bool, layout: Any,
     no_page_index: bool, replace: bool, remove: tuple[str, ...], force: bool, skip_errors: bool, as_json: bool,
+    on_spark: bool, master: str | None,
 ) -> int:  # fmt: skip
     """Add Bloom filters and page indexes to files, in place. A SOURCE is a file, a folder or a glob.
 
@@ -57,12 +60,17 @@ def add_index_command(
     """
     from pyparq.rewriting.indexing import add_indexes
 
+    source = sources[0] if len(sources) == 1 else list(sources)
+    options: dict[str, Any] = {
+        "bloom_filters": True if all_blooms else _rates(blooms), "bloom_filter_layout": layout,
+        "page_index": not no_page_index and "page_indexes" not in remove, "replace": replace, "remove": list(remove),
+        "force": force,
+    }  # fmt: skip
+    if on_spark or master:
+        return run("add_indexes", source, output, master, as_json, **options)
     with Busy("adding indexes") as busy:
         report = add_indexes(
-            sources[0] if len(sources) == 1 else list(sources), output,
-            bloom_filters=True if all_blooms else _rates(blooms),
-            bloom_filter_layout=layout, page_index=not no_page_index and "page_indexes" not in remove,
-            replace=replace, remove=list(remove), force=force, on_error="skip" if skip_errors else "raise",
+            source, output, **options, on_error="skip" if skip_errors else "raise",
             progress=lambda done, total: busy.step(), decryption=decryption(),
         )  # fmt: skip
     if as_json:

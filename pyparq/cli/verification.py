@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pyparq.cli.common import COLUMNS, JSON, SOURCE, decryption, plain_errors_of, print_json
+from pyparq.cli.on_spark import SPARK, run
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, say, show, title
 from pyparq.cli.text import visible
@@ -15,8 +16,9 @@ from pyparq.cli.text import visible
 @click.command("verify")
 @SOURCE
 @COLUMNS
+@SPARK
 @JSON
-def verify_command(file: str, columns: list[Any], as_json: bool) -> None:
+def verify_command(file: str, columns: list[Any], as_json: bool, on_spark: bool, master: str | None) -> int:
     """Check what FILE says of itself against its data.
 
     Checks checksums, sizes, counts, statistics, page indexes, Bloom filters, sort orders and values. FILE may also be a
@@ -25,6 +27,8 @@ def verify_command(file: str, columns: list[Any], as_json: bool) -> None:
     """
     from pyparq.verification.run import verify
 
+    if on_spark or master:
+        return run("verify", file, None, master, as_json, columns=columns or None)
     with plain_errors_of(file), Busy("verifying", share=True) as busy:
         report = verify(
             file, columns or None, decryption=decryption(),
@@ -36,8 +40,7 @@ def verify_command(file: str, columns: list[Any], as_json: bool) -> None:
         print_json(report.to_dict())
     else:
         _print(report)
-    if not report.ok:
-        click.get_current_context().exit(1)
+    return 0 if report.ok else 1
 
 
 def _print(report: Any) -> None:

@@ -12,8 +12,10 @@ import posixpath
 import re
 import stat
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pyparq.errors import ManagedTableWarning, OptionError
@@ -146,30 +148,73 @@ def _local(path: str) -> Found:
 
 
 def _folder(path: str) -> Found:
-    return Found(path, tuple(_walk(path, (), frozenset())))
+    return Found(path, tuple(_walk(path, ())))
 
 
-def _walk(folder: str, folders: tuple[str, ...], above: frozenset[tuple[int, int]]) -> Iterator[DataFile]:
-    """The files below ``folder`` in the order of their paths. ``above``: the folders that this one lies in, so that
-    links that lead back to one of them end."""
-    status = os.stat(folder)
-    here = status.st_dev, status.st_ino
-    if here in above:
-        return
-    with os.scandir(folder) as entries:
-        kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
-    for entry in kept:
-        if entry.is_dir():
-            yield from _walk(entry.path, (*folders, entry.name), above | {here})
-            continue
-        try:
-            status = entry.stat()
-        except FileNotFoundError:  # a link that leads nowhere, or a file that has just gone
-            if not entry.is_symlink():
-                continue
-            raise
-        if stat.S_ISREG(status.st_mode):
-            yield DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns, status.st_ino)
+MOST_WAYS = 64
+"""Paths by which links may lead to one folder."""
+
+
+class _Level:
+    """A folder on the way to where a walk is."""
+
+    def __init__(self, folder: str, folders: tuple[str, ...], place: tuple[int, int]) -> None:
+        self.folders = folders
+        self.place = place
+        with os.scandir(folder) as entries:
+            kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
+        self.entries = iter(kept)
+
+
+def _walk(root: str, folders: tuple[str, ...]) -> Iterator[DataFile]:
+    """The files below ``root`` in the order of their paths. Links to folders are followed, but for those that lead back
+    to a folder that they lie in.
+
+    Raises :class:`pyparq.OptionError` where links make too many paths of few folders."""
+    ways: Counter[tuple[int, int]] = Counter()
+    above: list[_Level] = []
+    on_the_way: set[tuple[int, int]] = set()
+
+    def enter(folder: str, folders: tuple[str, ...]) -> None:
+        status = os.stat(folder)
+        place = status.st_dev, status.st_ino
+        if place in on_the_way:
+            return
+        ways[place] += 1
+        if ways[place] > MOST_WAYS:
+            raise OptionError(
+                f"links lead to the folder {folder} by more than {MOST_WAYS} paths. Give a folder without such links",
+                file=root,
+            )
+        on_the_way.add(place)
+        above.append(_Level(folder, folders, place))
+
+    enter(root, folders)
+    while above:
+        level = above[-1]
+        entry = next(level.entries, None)
+        if entry is None:
+            on_the_way.remove(level.place)
+            above.pop()
+        elif entry.is_dir():
+            enter(entry.path, (*level.folders, entry.name))
+        else:
+            file = _data_file(entry, level.folders)
+            if file is not None:
+                yield file
+
+
+def _data_file(entry: os.DirEntry[str], folders: tuple[str, ...]) -> DataFile | None:
+    """``None`` for what is no file."""
+    try:
+        status = entry.stat()
+    except FileNotFoundError:  # a link that leads nowhere, or a file that has just gone
+        if not entry.is_symlink():
+            return None
+        raise
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def is_hidden(name: str) -> bool:
@@ -182,14 +227,16 @@ def _local_glob(pattern: str) -> Found:
 
     root = _fixed_part(pattern)
     files: list[DataFile] = []
+    if "**" in pattern.split("/"):
+        return _any_depth(pattern, root)
     for path in sorted(glob.glob(pattern, recursive=True)):
         folders = _folders_between(root, os.path.dirname(path))
         if any(is_hidden(name) for name in folders):
             continue
         if os.path.isdir(path):
             name = os.path.basename(path)
-            if "**" not in pattern and not is_hidden(name):
-                files += _walk(path, (*folders, name), frozenset())
+            if not is_hidden(name):
+                files += _walk(path, (*folders, name))
             continue
         status = os.stat(path)
         if not is_hidden(os.path.basename(path)):
@@ -197,6 +244,42 @@ def _local_glob(pattern: str) -> Found:
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
     return Found(pattern, tuple(files))
+
+
+def _any_depth(pattern: str, root: str) -> Found:
+    """The files for a pattern with ``**``. Python's glob would follow links that lead back, 40 times."""
+    wanted = tuple(pattern.split("/")[root.count("/") + 1 if root or pattern.startswith("/") else 0 :])
+    start = root or ("/" if pattern.startswith("/") else os.curdir)
+    files: list[DataFile] = []
+    for file in _walk(start, ()) if os.path.isdir(start) else ():
+        names = (*file.folders, posixpath.basename(file.name))
+        if _fits(names, wanted):
+            path = "/".join((root, *names)) if root or pattern.startswith("/") else "/".join(names)
+            files.append(replace(file, name=path, where=path))
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
+    return Found(pattern, tuple(sorted(files, key=lambda file: file.name)))
+
+
+def _fits(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    """Whether a path fits a pattern, name by name; ``**`` stands for any number of names."""
+    # Each step keeps the places of the pattern where the path may be, so that no pattern takes long.
+    places = _passed({0}, wanted)
+    for name in names:
+        stepped = {k for k in places if k < len(wanted) and wanted[k] == "**"}
+        stepped |= {k + 1 for k in places if k < len(wanted) and wanted[k] != "**" and fnmatchcase(name, wanted[k])}
+        places = _passed(stepped, wanted)
+    return len(wanted) in places
+
+
+def _passed(places: set[int], wanted: tuple[str, ...]) -> set[int]:
+    """With the places behind any ``**``, which may stand for no name at all."""
+    found = set(places)
+    for k in sorted(places):
+        while k < len(wanted) and wanted[k] == "**":
+            k += 1
+            found.add(k)
+    return found
 
 
 def _fixed_part(pattern: str) -> str:

@@ -20,6 +20,7 @@ from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
 from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.types import DataType, Field
+from pyparq.text import visible
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _FLAGS = {"true": True, "false": False}
@@ -68,6 +69,7 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any) -> Partitions:
     of_folders: dict[tuple[str, ...], dict[str, str | None]] = {}
     for file in files:
         if file.folders not in of_folders:
+            _check_text(file)
             of_folders[file.folders] = _plain(file, plain) if plain is not None else _hive(file)
     rows = [of_folders[file.folders] for file in files]
     names = list(declared) or plain or _names(rows, files)
@@ -101,6 +103,18 @@ def _declared(partitioning: Any) -> tuple[dict[str, DataType | None], list[str] 
     plain = isinstance(partitioning, (list, tuple)) and not isinstance(partitioning, Mapping)
     fields = parse_schema(partitioning).fields
     return {field.name: field.type for field in fields}, [f.name for f in fields] if plain else None
+
+
+def _check_text(file: DataFile) -> None:
+    """Raise :class:`OptionError` for folders whose names no string column can hold."""
+    try:
+        "".join(file.folders).encode("utf-8")
+    except UnicodeEncodeError:
+        raise OptionError(
+            "the name of a folder is not UTF-8, so it cannot be the value of a partition column. Rename the folder, or "
+            "give partitioning=None",
+            file=visible(file.name),
+        ) from None
 
 
 def _hive(file: DataFile) -> dict[str, str | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from pyparq import forks
 from pyparq.errors import ParquetError
@@ -95,8 +96,9 @@ class Prefetch:
                         self._queue.appendleft(ranges)
                         return
                     if ranges[0] not in self._begun:
-                        self._begun[ranges[0]] = ahead = self._fetcher.begin(ranges)
-                        self._size += ahead.num_bytes
+                        with suppress(ParquetError):  # outside the file: whoever needs it says so
+                            self._begun[ranges[0]] = ahead = self._fetcher.begin(ranges)
+                            self._size += ahead.num_bytes
                     continue
             if not self._plan_next():
                 return

@@ -10,7 +10,7 @@ from pyparq.errors import OptionError
 
 
 def absolute(source: Any, far: bool) -> Any:
-    """``source`` with absolute paths. ``far``: the files need not be seen here, so nothing is added to a path.
+    """``source`` with absolute paths. ``far``: the files need not be seen here.
 
     Raises :class:`OptionError` for what another process cannot open.
     """
@@ -21,7 +21,9 @@ def absolute(source: Any, far: bool) -> Any:
     if not isinstance(source, str):
         raise OptionError(f"Spark needs paths or URLs, which its workers can open too, not {type(source).__name__}")
     source = local(source)
-    return source if far or "://" in source else os.path.abspath(source)
+    if far and "://" not in source and not os.path.isabs(source):
+        raise OptionError(f"over Spark Connect a path must be absolute, because workers run elsewhere: {source!r}")
+    return source if "://" in source else os.path.abspath(source)
 
 
 def local(path: str) -> str:

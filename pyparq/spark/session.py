@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import warnings
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,26 +33,35 @@ def check_session(spark: Any) -> None:
         raise OptionError(f"the first argument must be a SparkSession, not {type(spark).__name__}")
 
 
-def session(name: str = "pyparq", master: str | None = None) -> Any:
-    """The running Spark session, or a new local one.
+def local_session(name: str = "pyparq", master: str | None = None, **config: str) -> Any:
+    """The running Spark session, or a new one: on this machine, or where ``master`` says. ``config``: settings with
+    ``_`` for each dot, for a new session.
 
     Raises :class:`UnsupportedError`, with what to do, without pyspark, without Java or with a Java that is too old.
     """
     try:
-        from pyspark.errors import PySparkRuntimeError
+        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
         raise UnsupportedError('Spark needs the extra "spark": pip install "pyparq[spark]"') from error
-    builder = SparkSession.builder.appName(name)
-    if master is not None or SparkSession.getActiveSession() is None:
-        builder = builder.master(master or "local[*]").config("spark.ui.showConsoleProgress", "false")
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else its workers are the path's python3
+    settings = {"spark_ui_enabled": "false", "spark_ui_showConsoleProgress": "false", **config}
+    builder = SparkSession.builder.appName(name).master(master or "local[*]")
+    for key, value in settings.items():
+        builder = builder.config(key.replace("_", "."), value)
     try:
-        return builder.getOrCreate()
-    except (PySparkRuntimeError, FileNotFoundError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about versions of pandas
+            made = builder.getOrCreate()
+    except (PySparkException, FileNotFoundError) as error:
         raise UnsupportedError(
             "Spark did not start. It needs Java 17 or newer: install it, and set JAVA_HOME to its folder if "
             f"'java -version' shows an older one ({_first_line(error)})"
         ) from error
+    return made
 
 
 def _first_line(error: BaseException) -> str:

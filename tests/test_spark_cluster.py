@@ -1,0 +1,193 @@
+"""The same code over Spark Connect, and on workers in processes of their own. Run them by ``pytest -m cluster``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import absent, require
+
+import pyparq
+
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+
+WORK = """
+import os, sys
+import pyparq.spark as ps
+from pyparq import col
+
+def everything(spark, source):
+    frame = ps.read(spark, source, filters=col("id") < 10)
+    assert sorted(row.id for row in frame.collect()) == list(range(10))
+    frame = ps.read(spark, source, columns=["id", "name"], small=0)
+    assert frame.count() == 1_000 and frame.where("id >= 990").count() == 10
+    assert ps.read(spark, source, filters=col("id") < 0).count() == 0
+    assert ps.count(spark, source) == 1_000
+    assert ps.count(spark, source, col("id") >= 600, small=0) == 400
+    rows = ps.add_indexes(spark, source, bloom_filters=["id"], progress=lambda done, total: None).collect()
+    assert len(rows) == 4 and all(row.ok and "bloom_filter: id" in row.added for row in rows), rows
+    assert all(row.ok for row in ps.verify(spark, source).collect())
+    frame = ps.read(spark, source, small=0)
+    report = ps.write(frame, WHERE + "/written", partition_cols=["even"], bloom_filters=["id"])
+    assert report.num_rows == 1_000 and ps.count(spark, WHERE + "/written") == 1_000
+    try:
+        ps.write(spark.range(3), WHERE + "/written")
+        raise SystemExit("the folder was not empty")
+    except Exception as error:
+        assert "not empty" in str(error), error
+    assert ps.rewrite(spark, WHERE + "/written", WHERE + "/again", sort_by=["id"]).count() == 2
+    ps.register(spark)
+    loaded = spark.read.format("pyparq").option("filters", "id < 5").load(os.path.join(WHERE, "written"))
+    assert loaded.count() == 5
+    loaded.write.format("pyparq").mode("append").save(os.path.join(WHERE, "source"))
+    assert ps.count(spark, WHERE + "/source") == 5
+    print("all seen")
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Four files below a folder that only the workers know by its relative name."""
+    folder = tmp_path / "worker" / "table"
+    folder.mkdir(parents=True)
+    for k in range(4):
+        ids = list(range(k * 250, (k + 1) * 250))
+        columns = {"id": ids, "name": [f"n{i}" for i in ids], "even": [i % 2 == 0 for i in ids]}
+        pq.write_table(pa.table(columns), folder / f"{k}.parquet")
+    return folder
+
+
+def run(code: str, folder: Path, **environment: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", WORK + code], capture_output=True, text=True, cwd=folder,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment},
+    )  # fmt: skip
+    assert "all seen" in ran.stdout, ran.stdout[-2000:] + ran.stderr[-4000:]
+
+
+def needs_spark() -> None:
+    require("pyspark")
+    if shutil.which("java") is None:
+        absent("needs Java 17 or later for Spark")
+
+
+def test_connect_clients_that_do_not_see_the_files(table: Path) -> None:
+    """The client hides the folder from itself, once the server runs."""
+    needs_spark()
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount over a folder in the client alone")
+    if importlib.util.find_spec("grpc") is None or importlib.util.find_spec("grpc_status") is None:
+        absent("needs grpcio and grpcio-status for Spark Connect")
+    run(
+        """
+from pyspark.sql import SparkSession
+import ctypes
+WHERE = os.getcwd()
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+spark.range(1).collect()
+libc = ctypes.CDLL(None, use_errno=True)
+NEW_NAMESPACE, RECURSIVE_PRIVATE = 0x20000, 0x4000 | 1 << 18
+assert libc.unshare(NEW_NAMESPACE) == 0
+assert libc.mount(b"none", b"/", None, RECURSIVE_PRIVATE, None) == 0
+assert libc.mount(b"none", WHERE.encode(), b"tmpfs", 0, None) == 0
+assert not os.path.exists(os.path.join(WHERE, "table"))
+everything(spark, os.path.join(WHERE, "table"))
+try:
+    ps.count(spark, "table")
+    raise SystemExit("relative paths mean nothing there")
+except Exception as error:
+    assert "must be absolute" in str(error), error
+assert not os.listdir(WHERE)
+spark.stop()
+""",
+        table.parent,
+    )
+    assert pyparq.dataset(table.parent / "written").count() == 1_000
+
+
+def test_workers_in_processes_of_their_own(table: Path, tmp_path: Path) -> None:
+    """Spark writes below its home: a copy of links has to do."""
+    needs_spark()
+    import pyspark
+
+    home = tmp_path / "spark"
+    home.mkdir()
+    for name in ("bin", "jars", "python", "sbin"):
+        if (Path(pyspark.__file__).parent / name).exists():
+            (home / name).symlink_to(Path(pyspark.__file__).parent / name)
+    run(
+        """
+from pyspark.sql import SparkSession
+WHERE = os.getcwd()
+builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+spark = builder.config("spark.executor.memory", "512m").getOrCreate()
+everything(spark, os.path.abspath("table"))
+spark.stop()
+""",
+        table.parent,
+        SPARK_HOME=str(home),
+        SPARK_LOCAL_IP="127.0.0.1",
+    )
+    assert len(list((table.parent / "again").rglob("*.parquet"))) == 2
+
+
+def test_workers_whose_python_has_no_pyparq(table: Path, tmp_path: Path) -> None:
+    """The message says what to set."""
+    needs_spark()
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class NoPyparq:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'pyparq':\n"
+        '            raise ModuleNotFoundError(f"No module named {name!r}", name=name)\n'
+        "sys.meta_path.insert(0, NoPyparq())\n"
+    )
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{hidden}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    run(
+        """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+try:
+    ps.read(spark, "table", small=0).collect()
+except Exception as error:
+    assert "PYSPARK_PYTHON" in str(error) and "pyparq" in str(error), error
+    print("all seen")
+""",
+        table.parent,
+        PYSPARK_PYTHON=str(python),
+        PYSPARK_DRIVER_PYTHON=sys.executable,
+    )
+
+
+def test_no_java(tmp_path: Path) -> None:
+    require("pyspark")
+    (tmp_path / "bin").mkdir()
+    for tool in ("bash", "sh", "dirname", "readlink", "ls", "cat", "uname", "tr", "sed", "grep", "basename", "rm"):
+        found = shutil.which(tool)
+        if found:
+            (tmp_path / "bin" / tool).symlink_to(found)
+    code = """
+from pyparq.errors import UnsupportedError
+from pyparq.spark.session import local_session
+try:
+    local_session()
+except UnsupportedError as error:
+    assert "Java 17" in str(error), error
+    print("all seen")
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PATH": str(tmp_path / "bin")}, cwd=tmp_path
+    )
+    assert "all seen" in ran.stdout, ran.stdout + ran.stderr
