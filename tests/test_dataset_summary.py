@@ -158,6 +158,13 @@ def test_a_file_that_the_summary_is_wrong_about(memory: Any, tmp_path: Path) -> 
         assert pyparq.dataset(URL, on_error="skip").read().num_rows == 50
 
 
+def test_a_summary_that_is_gone(memory: Any, tmp_path: Path) -> None:
+    write(memory, tmp_path)
+    ds = pyparq.dataset(URL)
+    memory.rm("/summary/_metadata")
+    assert ds.count() == 60
+
+
 def test_local_folders_do_without(tmp_path: Path) -> None:
     for k in range(3):
         pq.write_table(pa.table({"id": [k]}), tmp_path / f"{k}.parquet")

@@ -17,11 +17,12 @@ def examples(section: str) -> list[str]:
 
 def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = examples("Writing") + examples("Reading")
+    found = examples("Writing") + examples("Reading") + examples("Many files") + examples("Files that exist")
     assert len(found) >= 2
     for code in found:
         exec(compile(code, "README.md", "exec"), {})
-    assert {p.name for p in tmp_path.iterdir()} == {"cities.parquet", "orders.parquet", "stream.parquet"}
+    files = {"all.parquet", "cities.parquet", "events", "orders.parquet", "stream.parquet"}
+    assert {p.name for p in tmp_path.iterdir()} == files
 
 
 def test_commands_stand_where_the_gate_looks_for_them() -> None:

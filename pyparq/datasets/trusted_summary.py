@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,15 +54,14 @@ def trusted_summary(found: Found, options: ReadOptions) -> TrustedSummary | None
     if any(time is None or time >= summary.mtime_ns for time in times):
         return None
     paths = {posixpath.join(*file.folders, posixpath.basename(str(file.where))): file for file in found.files}
-    source = source_of(summary, found.storage_options)
     try:
-        footer, _ = read_footer(Fetcher(source, options.coalesce_gap), options)
+        source = source_of(summary, found.storage_options)
+        with closing(source):
+            footer, _ = read_footer(Fetcher(source, options.coalesce_gap), options)
         shared = schema_of(footer, options)
         rows = _rows(footer, {path: file.size for path, file in paths.items()}, len(shared.tree.leaves))
-    except ParquetError:  # the files have footers of their own
+    except (ParquetError, OSError):  # the files have footers of their own
         return None
-    finally:
-        source.close()
     if rows is None:
         return None
     schema = marked(shared.fields.schema, shared.tree)
