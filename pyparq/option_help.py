@@ -136,8 +136,11 @@ sort_by = ()
     | "descending"[, nulls_first]). A name may be a path, as a tuple: [("a", "b.c")], [(("a",
     "b.c"), "descending")].
 sort_scope = "input"
-    "input" sorts all rows together and holds them in memory until the file is closed. "row_group"
-    sorts each row group by itself.
+    "input" sorts all rows together, when the file is closed. "row_group" sorts each row group by
+    itself.
+sort_memory = 4_294_967_296
+    Memory for sorting the whole input, in bytes, approximately. Data larger than a quarter of it is
+    sorted in parts that wait in temporary files.
 sorting_columns = ()
     The order that the rows already have, in the form of sort_by. It is checked and recorded in the
     file.
