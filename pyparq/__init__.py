@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pyparq.datasets.write import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.io.objects import ObjectFile
+    from pyparq.rewriting.again import rewrite
     from pyparq.rewriting.editing import edit_metadata
     from pyparq.rewriting.indexing import add_indexes
     from pyparq.rewriting.joining import MergeReport, merge
@@ -84,6 +85,7 @@ _LATER = {
     "edit_metadata": "pyparq.rewriting.editing",
     "MergeReport": "pyparq.rewriting.joining",
     "merge": "pyparq.rewriting.joining",
+    "rewrite": "pyparq.rewriting.again",
     "WriteReport": "pyparq.datasets.report",
     "WrittenFile": "pyparq.datasets.report",
     "recover_dataset": "pyparq.datasets.commit",
@@ -157,6 +159,7 @@ __all__ = [
     "read_table",
     "recover_dataset",
     "release_unused",
+    "rewrite",
     "schema",
     "verify",
     "write_dataset",

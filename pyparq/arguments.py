@@ -92,7 +92,8 @@ class ReadArguments(TypedDict, total=False):
     tag is stronger."""
     tail_size: int | None
     """Size of the first read, at the end of the file. It is meant to contain the whole footer; a longer footer
-    needs a second read. ``None`` reads 16 KiB of a local file and 48 KiB of a remote one."""
+    needs a second read. ``None`` reads 16 KiB of a local file, 128 KiB of a remote one, and 48 KiB of each remote
+    file of a dataset."""
     coalesce_gap: int | None
     """Byte ranges with at most this many bytes between them are read in one request. ``None`` means 4 KiB for local
     files and 1 MiB for remote ones."""
@@ -209,8 +210,11 @@ class WriteArguments(TypedDict, total=False):
     "descending"[, nulls_first])``. A name may be a path, as a tuple: ``[("a", "b.c")]``, ``[(("a", "b.c"),
     "descending")]``."""
     sort_scope: Literal["input", "row_group"]
-    """``"input"`` sorts all rows together and holds them in memory until the file is closed. ``"row_group"`` sorts
-    each row group by itself."""
+    """``"input"`` sorts all rows together, when the file is closed. ``"row_group"`` sorts each row group by
+    itself."""
+    sort_memory: int
+    """Memory for sorting the whole input, in bytes, approximately. Data larger than a quarter of it is sorted in
+    parts that wait in temporary files."""
     sorting_columns: SortOrder
     """The order that the rows already have, in the form of ``sort_by``. It is checked and recorded in the file."""
     key_value_metadata: KeyValues

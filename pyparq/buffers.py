@@ -12,6 +12,7 @@ import sys
 import threading
 from collections import deque
 from contextlib import suppress
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -201,6 +202,20 @@ def release_unused() -> None:
     """
     pool.release()
     _results.release()
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Any:
+    """The C library's call that gives freed memory back to the system; ``None`` where it has none (glibc has)."""
+    import ctypes
+
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
 
 
 class Scratch:

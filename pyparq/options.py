@@ -169,8 +169,10 @@ class WriteOptions:
     ``(name, "ascending" | "descending"[, nulls_first])``. A name may be a path, as a tuple: ``[("a", "b.c")]``,
     ``[(("a", "b.c"), "descending")]``."""
     sort_scope: Literal["input", "row_group"] = "input"
-    """``"input"`` sorts all rows together and holds them in memory until the file is closed. ``"row_group"`` sorts each
-    row group by itself."""
+    """``"input"`` sorts all rows together, when the file is closed. ``"row_group"`` sorts each row group by itself."""
+    sort_memory: int = 4 << 30
+    """Memory for sorting the whole input, in bytes, approximately. Data larger than a quarter of it is sorted in parts
+    that wait in temporary files."""
     sorting_columns: SortOrder = ()
     """The order that the rows already have, in the form of ``sort_by``. It is checked and recorded in the file."""
 
@@ -202,7 +204,7 @@ class WriteOptions:
         return cls(**given)
 
     def __post_init__(self) -> None:
-        for name in ("row_group_size", "row_group_bytes", "data_page_size", "max_rows_per_page"):
+        for name in ("row_group_size", "row_group_bytes", "data_page_size", "max_rows_per_page", "sort_memory"):
             _check_int(name, getattr(self, name), 1)
         if self.data_page_size > 1 << 30:
             raise OptionError(f"data_page_size must be at most 1 GiB, not {self.data_page_size}")
@@ -426,7 +428,8 @@ class ReadOptions:
     is stronger."""
     tail_size: int | None = None
     """Size of the first read, at the end of the file. It is meant to contain the whole footer; a longer footer needs a
-    second read. ``None`` reads 16 KiB of a local file and 48 KiB of a remote one."""
+    second read. ``None`` reads 16 KiB of a local file, 128 KiB of a remote one, and 48 KiB of each remote file of a
+    dataset."""
     coalesce_gap: int | None = None
     """Byte ranges with at most this many bytes between them are read in one request. ``None`` means 4 KiB for local
     files and 1 MiB for remote ones."""

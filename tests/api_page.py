@@ -39,7 +39,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Filters", ["col", "Expression"]),
     ("Writing", ["write_table", "ParquetWriter", "write_dataset", "WriteReport", "WrittenFile", "recover_dataset"]),
     ("Changing files that exist", ["add_indexes", "edit_metadata", "IndexReport", "IndexedFile", "IndexedColumn",
-                                   "merge", "MergeReport"]),
+                                   "merge", "MergeReport", "rewrite"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
@@ -52,7 +52,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
 
 TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "ReadOptions",
          "read_metadata": "ReadOptions", "ParquetFile": "ReadOptions", "write_table": "WriteOptions",
-         "write_dataset": "WriteOptions", "ParquetWriter": "WriteOptions"}  # fmt: skip
+         "write_dataset": "WriteOptions", "rewrite": "WriteOptions", "ParquetWriter": "WriteOptions"}  # fmt: skip
 GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
          "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile",
          "VerificationReport", "Finding",

@@ -34,6 +34,7 @@ _COMMANDS = {
     "add-index": ("rewriting", "Add Bloom filters and page indexes to files that exist."),
     "edit-metadata": ("rewriting", "Change the key-value metadata of files."),
     "merge": ("joining", "Join files of one schema without decoding them."),
+    "rewrite": ("again", "Write files again: join, sort, split, compress, encrypt."),
 }
 
 

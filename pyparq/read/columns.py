@@ -76,6 +76,11 @@ class ColumnReader:
         self._after_fork()
         forks.watch(self)
 
+    def forget_buffers(self) -> None:
+        """Give up the memory that pages are opened in: whoever keeps the reader does not need it."""
+        with self._lock:
+            self._buffers.clear()
+
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
 

@@ -119,6 +119,8 @@ def decide(data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Cho
     distinct = count_of(dictionary.entries) if dictionary is not None and dictionary.complete else None
     if plan.encoding is not None:
         return Decision(dictionary, plan.encoding, None, distinct)
+    if plan.entries:  # pyarrow makes dictionaries of no other encoding
+        return Decision(dictionary, PLAIN, None, distinct)
     if dictionary is not None and dictionary.complete and share_of_plain(dictionary, values) <= DICTIONARY_SETTLES:
         return Decision(dictionary, PLAIN, None, distinct)
     # The page that decides is the first one that this encoding would have to hold.

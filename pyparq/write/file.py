@@ -29,6 +29,7 @@ from pyparq.schemas.hints import ARROW_SCHEMA
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch
 from pyparq.write import unclosed
+from pyparq.write.external_sort import RUN_SHARE, ExternalSorter
 from pyparq.write.finish import FileLayout
 from pyparq.write.groups import RowGroupEncoder
 from pyparq.write.hint import without_notes, without_order
@@ -83,6 +84,8 @@ class _State:
     encoder: RowGroupEncoder
     rows: RowBuffer
     encryption: FileEncryption
+    sorter: ExternalSorter | None = None
+    """Has the rows that are too many to be sorted in memory."""
 
 
 class ParquetWriter:
@@ -250,6 +253,8 @@ class ParquetWriter:
         sink, self._sink = self._sink, None
         if self._state is not None:
             self._state.encoder.drop()
+            if self._state.sorter is not None:
+                self._state.sorter.close()
         if sink is not None:
             sink.abort()
 
@@ -321,9 +326,22 @@ class ParquetWriter:
         state.rows.max_rows = max_rows
         for batch in batches:
             state.rows.add(batch)
-            while state.rows.has_full_group and not state.encoder.sorts_input:
+            if state.encoder.sorts_input:
+                self._spill(state)
+                continue
+            while state.rows.has_full_group:
                 state.encoder.add(state.rows.take_group())
         state.rows.max_rows = self.options.row_group_size
+
+    def _spill(self, state: _State) -> None:
+        """Hand over the rows that wait to be sorted, where they are too many."""
+        if state.rows.num_bytes * RUN_SHARE < self.options.sort_memory:
+            return
+        if state.sorter is None:
+            secret = self.options.encryption is not None
+            state.sorter = ExternalSorter(state.plan, self.options.sort_memory, secret=secret)
+        for batch in state.rows.take_all():
+            state.sorter.add(batch)
 
     def _most_rows(self, row_group_size: int | None) -> int:
         asked = self.options.row_group_size if row_group_size is None else row_group_size
@@ -347,8 +365,12 @@ class ParquetWriter:
         self._key_values[ARROW_SCHEMA.decode()] = stored_schema(replace(hint, metadata=pairs))
 
     def _finish(self, state: _State) -> None:
+        if state.sorter is not None:
+            self._finish_sort(state, state.sorter)
         rows = state.rows.take_all()
-        if state.encoder.sorts_input:
+        if rows and state.sorter is not None:
+            state.encoder.add_ordered(rows)
+        elif rows and state.encoder.sorts_input:
             state.encoder.add_sorted(rows)
         elif rows:
             state.encoder.add(rows)
@@ -356,6 +378,16 @@ class ParquetWriter:
         if state.plan.hint is not None:
             self._add_arrow_schema(state, state.plan.hint)
         self.metadata = state.layout.finish(self._key_values)
+
+    def _finish_sort(self, state: _State, sorter: ExternalSorter) -> None:
+        """All row groups but the last, of rows that were sorted in parts."""
+        for batch in state.rows.take_all():
+            sorter.add(batch)
+        for batch in sorter.batches():
+            state.rows.add(batch)
+            while state.rows.has_full_group:
+                state.encoder.add_ordered(state.rows.take_group())
+        sorter.close()
 
     def _commit(self, sink: Sink, material: Mapping[str, str] | None) -> None:
         if material is None:

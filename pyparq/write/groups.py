@@ -92,6 +92,12 @@ class RowGroupEncoder:
         size = sum(batch_bytes(b, 0, b.num_rows) for b in batches)
         self._submit(num_rows, make, size)
 
+    def add_ordered(self, batches: list[Batch]) -> None:
+        """One row group of these batches, whose rows are in the file's order already."""
+        first_row = self._rows_before
+        size = sum(batch_bytes(b, 0, b.num_rows) for b in batches)
+        self._submit(sum(b.num_rows for b in batches), lambda top: self._shredded(batches, top, first_row), size)
+
     def add_sorted(self, batches: list[Batch]) -> None:
         """All rows of the file, sorted together, in as many row groups as they take."""
         sort = self._plan.sort

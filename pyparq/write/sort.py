@@ -27,7 +27,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
-class _Keys:
+class RowKeys:
     """One sort key, row by row: numbers in which ``<`` is the order, or byte strings (then compared unsigned)."""
 
     valid: BoolArray | None
@@ -35,12 +35,30 @@ class _Keys:
     values: npt.NDArray[Any] | BinaryValues
     key: SortKey
 
+    def before(self, row: int, other: RowKeys, other_row: int) -> int:
+        """-1, 0 or 1 as a row comes before, with or after a row of ``other``, by this key alone."""
+        here, there = self._is_valid(row), other._is_valid(other_row)
+        if not (here and there):
+            return 0 if here == there else -1 if here != self.key.nulls_first else 1
+        mine, theirs = self._value(row), other._value(other_row)
+        sign = int(mine > theirs) - int(mine < theirs)
+        return -sign if self.key.descending else sign
+
+    def _is_valid(self, row: int) -> bool:
+        return self.valid is None or bool(self.valid[row])
+
+    def _value(self, row: int) -> Any:
+        if isinstance(self.values, BinaryValues):
+            start, stop = self.values.offsets[row : row + 2]
+            return self.values.data[start:stop].tobytes()
+        return self.values[row]
+
 
 def sort_order(leaves: Sequence[LeafData], keys: Sequence[SortKey]) -> Int64Array:
     """The rows in sorted order (stable), by one flat leaf per key."""
     columns: list[npt.NDArray[Any]] = []
     for leaf, key in zip(leaves, keys, strict=True):
-        found = _keys(leaf, key)
+        found = row_keys(leaf, key)
         values = _ranks(found.values) if isinstance(found.values, BinaryValues) else found.values
         if key.descending:
             values = ~values  # reverses both signed and unsigned integers, and keeps ties
@@ -61,7 +79,7 @@ def first_unsorted(leaves: Sequence[LeafData], keys: Sequence[SortKey]) -> int |
     signs = np.zeros(rows - 1, np.int8)
     for leaf, key in zip(leaves, keys, strict=True):
         undecided = np.flatnonzero(signs == 0)
-        signs[undecided] = _compare_neighbours(_keys(leaf, key), undecided)
+        signs[undecided] = _compare_neighbours(row_keys(leaf, key), undecided)
     wrong = np.flatnonzero(signs > 0)
     return int(wrong[0]) + 1 if len(wrong) else None
 
@@ -131,7 +149,8 @@ def _take(values: Values, positions: Int64Array) -> Values:
 # ---- keys --------------------------------------------------------------------------------------------------------
 
 
-def _keys(data: LeafData, key: SortKey) -> _Keys:
+def row_keys(data: LeafData, key: SortKey) -> RowKeys:
+    """The key of each row, by its flat leaf."""
     valid = None if data.def_levels is None else data.def_levels == data.node.max_def
     if valid is not None and bool(valid.all()):
         valid = None
@@ -139,7 +158,7 @@ def _keys(data: LeafData, key: SortKey) -> _Keys:
     values = data.values
     kind = domain(leaf)
     if isinstance(values, BinaryValues) or kind in ("bytes", "decimal"):
-        return _Keys(valid, _per_row(_as_binary(values, kind == "decimal"), valid), key)
+        return RowKeys(valid, _per_row(_as_binary(values, kind == "decimal"), valid), key)
     dtype = stored_dtype(leaf)
     assert dtype is not None  # the domains that are left are numeric
     numbers = values.reshape(-1).view(dtype)
@@ -152,7 +171,7 @@ def _keys(data: LeafData, key: SortKey) -> _Keys:
         spread = np.zeros(len(valid), numbers.dtype)
         spread[valid] = numbers
         numbers = spread
-    return _Keys(valid, numbers, key)
+    return RowKeys(valid, numbers, key)
 
 
 def _ordered_floats(values: npt.NDArray[np.float64]) -> Int64Array:
@@ -222,7 +241,7 @@ def _ranks(strings: BinaryValues) -> Int64Array:
     return ranks
 
 
-def _compare_neighbours(keys: _Keys, pairs: Int64Array) -> npt.NDArray[np.int8]:
+def _compare_neighbours(keys: RowKeys, pairs: Int64Array) -> npt.NDArray[np.int8]:
     """For each ``k`` in ``pairs``: -1, 0 or 1 as row ``k`` comes before, with or after row ``k + 1``."""
     if isinstance(keys.values, BinaryValues):
         signs = _compare_strings(keys.values, pairs)

@@ -1,0 +1,251 @@
+"""``rewrite``: the rows of files read and written again, sorted on disk where memory does not take them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from pyparq.buffers import release_unused
+from pyparq.datasets.dataset import Dataset
+from pyparq.datasets.report import WriteReport, WrittenFile
+from pyparq.datasets.write import write_dataset
+from pyparq.errors import OptionError
+from pyparq.ingest import ingest
+from pyparq.io.sink import open_sink
+from pyparq.io.url import is_url, local_path
+from pyparq.limits import DEFAULT_LIMITS, Limits
+from pyparq.option_help import WRITE, with_options
+from pyparq.options import SortKey, WriteOptions, sort_keys
+from pyparq.rewriting.in_place import check_not_managed
+from pyparq.schemas.types import Schema
+from pyparq.table import Batch
+from pyparq.write.external_sort import ExternalSorter
+from pyparq.write.file import ParquetWriter
+from pyparq.write.plan import check_options, make_plan
+from pyparq.write.rows import batch_bytes
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pyparq.arguments import Filters, Names, WriteArguments
+    from pyparq.encryption.properties import DecryptionProperties
+
+_SUFFIXES = (".parquet", ".parq", ".pq")
+_BATCH_ROWS = 1 << 16
+_RELEASES = 16
+"""Memory that is kept for later reads is given back each time when so large a part of what is allowed has passed."""
+
+
+def rewrite(
+    source: Any,
+    target: Any,
+    *,
+    columns: Names | None = None,
+    filters: Filters | None = None,
+    partition_cols: Sequence[str] | str | None = None,
+    max_rows_per_file: int | None = None,
+    max_bytes_per_file: int | None = None,
+    mode: str = "error",
+    max_memory: int = 1 << 30,
+    temp_folder: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    progress: Callable[[int], Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    decryption: DecryptionProperties | None = None,
+    limits: Limits | None = None,
+    **options: Unpack[WriteArguments],
+) -> WriteReport:
+    """Write the rows of files again: to join small files, to sort, to change pages, compression or indexes, to encrypt.
+
+    ``source``: a file, folder, glob, list or :class:`pyparq.Dataset`. ``target``: a file if its name ends in
+    ``.parquet``, ``.parq`` or ``.pq`` (or a file object), otherwise a folder. It may be the source itself: a file is
+    replaced when the new one is complete, a folder with ``mode="overwrite"``. ``columns``, ``filters``: keep only these
+    columns, and the rows for which the filter is true. ``partition_cols``: for a folder, as in
+    :func:`pyparq.write_dataset`; by default the partition columns of the source. ``max_rows_per_file``,
+    ``max_bytes_per_file``: begin a new file there, in a folder. ``mode``: what to do with a folder that has files
+    (:func:`pyparq.write_dataset`). ``max_memory``: bytes that may be used, approximately, beside one row group of the
+    source. ``temp_folder``: where rows wait in a temporary file while they are sorted and do not fit (by default where
+    the system has temporary files); it needs about as much room as the rows would need in memory. ``force``: write even
+    where Delta Lake, Iceberg or Hudi manages the folder. ``progress``: called with the number of rows read so far.
+    ``storage_options``: options for the file system of URLs. ``decryption``: keys of the source. ``limits``: what the
+    source may demand. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below. ``sort_by`` sorts all rows
+    together.
+
+    Only rows and key-value metadata are taken over from the files: name the Bloom filters and the encryption that the
+    new files should have.
+
+    Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise. The target is
+    then as it was.
+    """
+    if type(max_memory) is not int or max_memory < 1:
+        raise OptionError(f"max_memory must be a whole number of at least 1, not {max_memory!r}")
+    checked = WriteOptions.make(options)
+    check_options(checked)
+    keys = sort_keys(checked.sort_by)
+    dataset = _dataset(source, storage_options, decryption, limits)
+    rows = _Rows(dataset, columns, filters, max_memory, progress)
+    given: dict[str, Any] = {**options, "row_group_bytes": min(checked.row_group_bytes, max(max_memory // 16, 1))}
+    # Two row groups are on their way at a time: as rows, as leaves and as pages.
+    if _is_folder(target):
+        names = _partition_names(partition_cols, dataset, rows.schema)
+        given |= {"max_rows_per_file": max_rows_per_file, "max_bytes_per_file": max_bytes_per_file}
+    else:
+        names = []
+        _check_single(target, partition_cols, max_rows_per_file, max_bytes_per_file, mode, force)
+    if keys and checked.sort_scope == "input":
+        del given["sort_by"]
+        given["sorting_columns"] = [key for key in keys if key.name not in names]
+        secret = options.get("encryption") is not None or decryption is not None
+        rows.sort(keys, None if temp_folder is None else os.fspath(temp_folder), secret)
+    with closing(rows):
+        if not _is_folder(target):
+            return _write_file(rows, target, storage_options, given)
+        return write_dataset(
+            rows, target, partition_cols=names, mode=mode, schema=rows.source, max_memory=max(max_memory // 8, 1),
+            force=force, storage_options=storage_options if is_url(target) else None, **given,
+        )  # fmt: skip
+
+
+class _Rows:
+    """The rows of the source, as :func:`pyparq.ingest.ingest` takes them."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        columns: Names | None,
+        filters: Filters | None,
+        max_memory: int,
+        progress: Callable[[int], Any] | None,
+    ) -> None:
+        scan = dataset.scan(columns, filters)
+        self._max_memory = max_memory
+        self._progress = progress
+        self.source: Schema = scan.schema
+        """With dictionaries, views and the like, as the files have them."""
+        self.schema, self._batches = ingest(_Stream(scan.schema, scan.batches(_BATCH_ROWS)))
+        self._sorter: ExternalSorter | None = None
+
+    def sort(self, keys: Sequence[SortKey], folder: str | None, secret: bool) -> None:
+        """Give the rows in this order."""
+        plan = make_plan(self.schema, WriteOptions(sort_by=keys))
+        self._sorter = ExternalSorter(plan, self._max_memory // 2, folder, secret)
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        return self.schema, self._in_order()
+
+    def _in_order(self) -> Iterator[Batch]:
+        if self._sorter is None:
+            yield from self._read()
+            return
+        for batch in self._read():
+            self._sorter.add(batch)
+        yield from self._released(self._sorter.batches())
+
+    def _read(self) -> Iterator[Batch]:
+        done = 0
+        for batch in self._released(self._batches):
+            yield batch
+            done += batch.num_rows
+            if self._progress is not None:
+                self._progress(done)
+
+    def _released(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The batches, with memory given back now and then."""
+        passed = 0
+        for batch in batches:
+            passed += batch_bytes(batch, 0, batch.num_rows)
+            yield batch
+            if passed * _RELEASES > self._max_memory:
+                passed = 0
+                del batch
+                release_unused()
+
+    def close(self) -> None:
+        if self._sorter is not None:
+            self._sorter.close()
+
+
+class _Stream:
+    """Batches that come one after another."""
+
+    def __init__(self, schema: Schema, batches: Iterator[Batch]) -> None:
+        self._parts = schema, batches
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        return self._parts
+
+
+def _write_file(
+    rows: _Rows, target: Any, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
+) -> WriteReport:
+    sink = open_sink(target, bool(options.get("fsync")), storage_options if is_url(target) else None)
+    try:
+        with ParquetWriter(sink, rows.source, **options) as writer:
+            writer.write(rows)
+        assert writer.metadata is not None  # it is closed
+        file = WrittenFile(sink.name, writer.metadata.num_rows, sink.position)
+    finally:
+        sink.abort()
+    return WriteReport(sink.name, (file,))
+
+
+# ---- arguments -----------------------------------------------------------------------------------------------------
+
+
+def _dataset(
+    source: Any,
+    storage_options: Mapping[str, Any] | None,
+    decryption: DecryptionProperties | None,
+    limits: Limits | None,
+) -> Dataset:
+    if isinstance(source, Dataset):
+        return source
+    remote = is_url(source) or isinstance(source, (list, tuple))
+    return Dataset(
+        source,
+        storage_options=storage_options if remote else None,
+        decryption=decryption,
+        limits=limits or DEFAULT_LIMITS,
+    )
+
+
+def _is_folder(target: Any) -> bool:
+    if not isinstance(target, (str, os.PathLike)):
+        return False
+    path = os.fsdecode(target)
+    if not is_url(path):
+        path = local_path(path) or path
+        if os.path.exists(path):
+            return os.path.isdir(path)
+    return not path.lower().endswith(_SUFFIXES)
+
+
+def _check_single(
+    target: Any,
+    partition_cols: Any,
+    max_rows: int | None,
+    max_bytes: int | None,
+    mode: str,
+    force: bool,
+) -> None:
+    """A single file is the target."""
+    for name, value, default in (
+        ("partition_cols", partition_cols or None, None), ("max_rows_per_file", max_rows, None),
+        ("max_bytes_per_file", max_bytes, None), ("mode", mode, "error"),
+    ):  # fmt: skip
+        if value != default:
+            raise OptionError(f"{name} is for folders, but the target {target} is a file")
+    if isinstance(target, (str, os.PathLike)) and not is_url(target):
+        path = os.fsdecode(target)
+        check_not_managed(local_path(path) or path, force)
+
+
+def _partition_names(given: Sequence[str] | str | None, dataset: Dataset, schema: Schema) -> list[str]:
+    if given is None:
+        return [name for name in dataset.partitions.names if name in schema.names]
+    return [given] if isinstance(given, str) else list(given)
+
+
+rewrite.__doc__ = with_options(rewrite.__doc__, WRITE)

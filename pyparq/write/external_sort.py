@@ -1,0 +1,239 @@
+"""Sorting more rows than memory takes: sorted runs on disk, then merged block by block.
+
+A run is as many rows as may be in memory, sorted. Merging keeps one or two blocks of each run in memory. All rows up to
+the first of the runs' last loaded rows can go out, because nothing that is still on disk comes before them; they are
+found by binary search in each run, joined, and sorted together. So no Python code runs per row. The sort is stable.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pyparq.buffers import release_unused
+from pyparq.columns import concat, slice_column, take
+from pyparq.schemas.shape import shapes
+from pyparq.table import Batch
+from pyparq.write.plan import WritePlan
+from pyparq.write.rows import batch_bytes
+from pyparq.write.shred import LeafData, shred_column
+from pyparq.write.sort import Int64Array, RowKeys, row_keys, sort_order
+from pyparq.write.spill import Block, SpillFile
+
+RUN_SHARE = 4
+"""A run may have this part of the memory: sorting and storing it needs about as much again."""
+_BLOCKS = 128
+"""Blocks of a run."""
+_MIN_BLOCK = 128 << 10
+"""Bytes of a block at least: smaller ones would cost more time than they save memory."""
+_FAN_IN = 128
+"""Runs that are merged at once. They have at most two blocks each in memory, so about as much as two runs."""
+
+
+class RowOrder:
+    """The sort order of a plan, over batches."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        assert plan.sort is not None
+        self._keys = [key for _, key in plan.sort.keys]
+        found = shapes(plan.tree)
+        self._places = []
+        for node, _ in plan.sort.keys:
+            top = max(k for k, shape in enumerate(found) if shape.node.column <= node.column)
+            self._places.append((top, found[top], node.column))
+
+    def _leaves(self, batch: Batch) -> list[LeafData]:
+        leaves = []
+        for top, shape, column in self._places:
+            shredded = shred_column(batch.columns[top], shape, batch.num_rows)
+            leaves += [data for data in shredded if data.node.column == column]
+        return leaves
+
+    def order(self, batches: Sequence[Batch]) -> Int64Array:
+        """The rows of all batches together, in sorted order."""
+        tops = {top for top, _, _ in self._places}
+        num_rows = sum(batch.num_rows for batch in batches)
+        width = len(batches[0].columns)
+        joined = [concat([b.columns[k] for b in batches]) if k in tops else batches[0].columns[k] for k in range(width)]
+        return sort_order(self._leaves(Batch(joined, num_rows)), self._keys)
+
+    def keys(self, batch: Batch) -> list[RowKeys]:
+        return [row_keys(leaf, key) for leaf, key in zip(self._leaves(batch), self._keys, strict=True)]
+
+
+class ExternalSorter:
+    """Takes rows in any order, gives them sorted. ``max_memory``: bytes that it may use, roughly.
+
+    Temporary files go to ``folder``; ``secret`` encrypts them. Close it in any case.
+    """
+
+    def __init__(self, plan: WritePlan, max_memory: int, folder: str | None = None, secret: bool = False) -> None:
+        self._order = RowOrder(plan)
+        self._run_bytes = max(max_memory // RUN_SHARE, 1)
+        self._file = SpillFile(folder, secret)
+        self._waiting: list[Batch] = []
+        self._num_bytes = 0
+        self._runs: deque[deque[Block]] = deque()
+        """Each as its blocks, in the order of the rows that came."""
+
+    def add(self, batch: Batch) -> None:
+        """Rows; they may wait in memory, so nobody may change their buffers."""
+        if batch.num_rows:
+            self._waiting.append(batch)
+            self._num_bytes += batch_bytes(batch, 0, batch.num_rows)
+            if self._num_bytes >= self._run_bytes:
+                self._end_run()
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows, sorted, in batches of about a run's size at most. Nothing can be added any more."""
+        if not self._runs:
+            yield from self._all_in_memory()
+            return
+        if self._waiting:
+            self._end_run()
+        while len(self._runs) > _FAN_IN:
+            self._merge_runs()
+        yield from _merged(self._opened(list(self._runs)))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _all_in_memory(self) -> Iterator[Batch]:
+        batches, self._waiting = self._waiting, []
+        if batches:
+            yield _sorted(batches, self._order)
+
+    def _end_run(self) -> None:
+        """What waits becomes a run on disk."""
+        batches, self._waiting = self._waiting, []
+        size, self._num_bytes = self._num_bytes, 0
+        order = self._order.order(batches)
+        self._runs.append(deque(self._file.store(batches, order, self._block_rows(len(order), size))))
+        release_unused()
+
+    def _block_rows(self, num_rows: int, size: int) -> int:
+        """Rows of a block, where so many rows take so many bytes."""
+        return max(int(max(self._run_bytes / _BLOCKS, _MIN_BLOCK) / max(size, 1) * num_rows), 1)
+
+    def _merge_runs(self) -> None:
+        """Neighbouring runs become one: so rows that are equal keep their order."""
+        runs, self._runs = list(self._runs), deque()
+        for at in range(0, len(runs), _FAN_IN):
+            merged: deque[Block] = deque()
+            for batch in _merged(self._opened(runs[at : at + _FAN_IN])):
+                num_rows = batch.num_rows
+                rows = self._block_rows(num_rows, batch_bytes(batch, 0, num_rows))
+                merged.extend(self._file.store([batch], np.arange(num_rows), rows))
+            self._runs.append(merged)
+
+    def _opened(self, runs: list[deque[Block]]) -> list[_Run]:
+        return [_Run(self._file, self._order, run) for run in runs]
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """A block in memory: rows from ``start`` on are still to go out."""
+
+    batch: Batch
+    keys: list[RowKeys]
+    start: int = 0
+
+    @property
+    def left(self) -> int:
+        return self.batch.num_rows - self.start
+
+
+@dataclass(slots=True)
+class _Run:
+    """A sorted run while it is merged."""
+
+    file: SpillFile
+    order: RowOrder
+    blocks: deque[Block]
+    loaded: deque[_Loaded] = field(default_factory=deque)
+
+    def fill(self) -> None:
+        """Load blocks until there are rows of two, or all."""
+        while self.blocks and len(self.loaded) < 2:
+            batch = self.file.load(self.blocks.popleft())
+            self.loaded.append(_Loaded(batch, self.order.keys(batch)))
+
+    def take(self, limit: tuple[list[RowKeys], int] | None, with_equal: bool) -> Iterator[Batch]:
+        """The rows up to ``limit`` (a row of another run), those equal to it only ``with_equal``; ``None``: all that
+        are loaded."""
+        while self.loaded:
+            first = self.loaded[0]
+            stop = first.batch.num_rows
+            if limit is not None:
+                stop = _position(first, limit, with_equal)
+            if stop > first.start:
+                columns = [slice_column(c, first.start, stop) for c in first.batch.columns]
+                yield Batch(columns, stop - first.start)
+            first.start = stop
+            if first.left:
+                return
+            self.loaded.popleft()
+
+
+def _compare(mine: list[RowKeys], row: int, theirs: list[RowKeys], other: int) -> int:
+    for here, there in zip(mine, theirs, strict=True):
+        sign = here.before(row, there, other)
+        if sign:
+            return sign
+    return 0
+
+
+def _position(block: _Loaded, limit: tuple[list[RowKeys], int], with_equal: bool) -> int:
+    """The first row of a block that comes behind ``limit``."""
+    low, high = block.start, block.batch.num_rows
+    while low < high:
+        middle = (low + high) // 2
+        sign = _compare(block.keys, middle, *limit)
+        if sign < 0 or (sign == 0 and with_equal):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _merged(runs: list[_Run]) -> Iterator[Batch]:
+    """The rows of sorted runs, merged; equal rows in the order of the runs."""
+    order = runs[0].order
+    while runs:
+        for run in runs:
+            run.fill()
+        limit = _limit(runs)
+        pieces: list[Batch] = []
+        several = 0
+        for k, run in enumerate(runs):
+            mine = limit is None or k == limit[0]
+            found = list(run.take(None if limit is None or mine else limit[1], limit is not None and k < limit[0]))
+            pieces += found
+            several += bool(found)
+        if several > 1:
+            yield _sorted(pieces, order)
+        else:
+            yield from pieces
+        runs = [run for run in runs if run.loaded or run.blocks]
+
+
+def _limit(runs: list[_Run]) -> tuple[int, tuple[list[RowKeys], int]] | None:
+    """The run whose loaded rows end first, and its last loaded row; ``None`` where no run has more on disk."""
+    found: tuple[int, tuple[list[RowKeys], int]] | None = None
+    for k, run in enumerate(runs):
+        if not run.blocks:
+            continue
+        last = run.loaded[-1]
+        row = last.batch.num_rows - 1
+        if found is None or _compare(last.keys, row, *found[1]) < 0:
+            found = k, (last.keys, row)
+    return found
+
+
+def _sorted(pieces: list[Batch], order: RowOrder) -> Batch:
+    rows = order.order(pieces)
+    width = len(pieces[0].columns)
+    return Batch([take(concat([b.columns[k] for b in pieces]), rows) for k in range(width)], len(rows))
