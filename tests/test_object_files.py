@@ -82,7 +82,7 @@ def test_what_it_is_called(s3: S3) -> None:
 def test_the_first_request_tells_the_size(s3: S3) -> None:
     s3.asked.clear()
     assert pyparq.read_metadata(ObjectFile(s3_store(s3), "folder/t.parquet")).num_rows == ROWS
-    assert s3.asked == [("GET", f"/{BUCKET}/folder/t.parquet", "bytes=-49152")]
+    assert s3.asked == [("GET", f"/{BUCKET}/folder/t.parquet", "bytes=-131072")]
 
 
 def test_many_objects_as_a_dataset(s3: S3) -> None:

@@ -120,6 +120,8 @@ def test_every_column(spark: Any, frame: Any, table: pa.Table, tmp_path: Path, c
                 assert found.type.unit == {"default": "ns", "millis": "ms"}.get(case, found.type.unit)
                 found, expected = found.cast(pa.timestamp("us")), expected.cast(pa.timestamp("us"))
             assert found.equals(expected), name
+    report = pyparq.verify(path)
+    assert report.ok, str(report)
     # And Spark itself reads it as what we hold it to be.
     assert load(spark, path).select("k", "id").toArrow().equals(table.select(["k", "id"]))
 

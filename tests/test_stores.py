@@ -69,7 +69,7 @@ def fresh(request: pytest.FixtureRequest) -> None:
 def test_the_size_is_asked_for_beside_the_end(store: Store) -> None:
     slow = store({"t": data()}, delay=0.05)
     assert pyparq.read_metadata(slow.of("t")).num_rows == ROWS
-    assert sorted((r.kind, r.size) for r in slow.log.requests) == [("bytes", 48 << 10), ("info", 0)]
+    assert sorted((r.kind, r.size) for r in slow.log.requests) == [("bytes", 128 << 10), ("info", 0)]
     assert slow.log.most_at_once == 2
 
 
@@ -98,7 +98,7 @@ def test_a_footer_longer_than_the_first_request(store: Store) -> None:
 def test_s3_tells_the_size_with_the_end(s3: S3) -> None:
     found = pyparq.read_metadata(f"s3://{BUCKET}/t.parquet", storage_options=s3.options)
     assert found.num_rows == ROWS
-    assert s3.asked == [("GET", f"/{BUCKET}/t.parquet", "bytes=-49152")]
+    assert s3.asked == [("GET", f"/{BUCKET}/t.parquet", "bytes=-131072")]
 
 
 @pytest.mark.parametrize("size", [0, 5])

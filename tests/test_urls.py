@@ -137,14 +137,14 @@ def test_only_what_is_needed_is_asked_for(server: str) -> None:
 @pytest.mark.parametrize("how", ["ranges", "nohead"])
 def test_the_end_and_the_size_are_one_request(server: str, how: str) -> None:
     assert pyparq.read_metadata(f"{server}/{how}/t.parquet").num_rows == ROWS
-    assert [(method, part) for method, _, part in Handler.asked] == [("GET", "bytes=-49152")]
+    assert [(method, part) for method, _, part in Handler.asked] == [("GET", "bytes=-131072")]
 
 
 def test_a_server_that_knows_no_ranges_from_the_end(server: str) -> None:
     """It says that it knows ranges, so what it sends instead, the whole file, is not waited for."""
     assert pyparq.read_metadata(f"{server}/nosuffix/t.parquet").num_rows == ROWS
     size = len(Handler.data)
-    assert [part for _, _, part in Handler.asked] == ["bytes=-49152", f"bytes={size - 49152}-{size - 1}"]
+    assert [part for _, _, part in Handler.asked] == ["bytes=-131072", f"bytes={size - 131072}-{size - 1}"]
 
 
 @pytest.mark.parametrize("how", ["plain", "unknown"])

@@ -13,7 +13,7 @@ from pyparq.io.remote import FsspecFile
 from pyparq.io.source import LocalFile, Range, Source, open_source
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
-from pyparq.read.footer import read_footer
+from pyparq.read.footer import MANY_REMOTE_TAIL, read_footer
 from pyparq.read.open import OpenFile
 
 
@@ -76,7 +76,7 @@ def open_listed(file: DataFile, options: ReadOptions, storage_options: Mapping[s
     source = source_of(file, storage_options)
     with located(file=source.name):
         fetcher = Fetcher(source, options.coalesce_gap)
-        footer, decryption = read_footer(fetcher, options)
+        footer, decryption = read_footer(fetcher, options, MANY_REMOTE_TAIL)
         return OpenFile(fetcher, footer, decryption, options)
 
 

@@ -18,17 +18,21 @@ from pyparq.options import ReadOptions
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 
-LOCAL_TAIL, REMOTE_TAIL = 16 << 10, 48 << 10
-"""Bytes of the speculative tail read. It holds the footer of most files, and often page indexes or Bloom filters."""
+LOCAL_TAIL, REMOTE_TAIL, MANY_REMOTE_TAIL = 16 << 10, 128 << 10, 48 << 10
+"""Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
+footer of most files, and often page indexes or Bloom filters."""
 
 
-def read_footer(fetcher: Fetcher, options: ReadOptions) -> tuple[LazyFileMetaData, FileDecryption]:
-    """Footer from the end of the file (README.md, File format), and how to decrypt the rest.
+def read_footer(
+    fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL
+) -> tuple[LazyFileMetaData, FileDecryption]:
+    """Footer from the end of the file (README.md, File format), and how to decrypt the rest. ``remote_tail``: bytes to
+    read first where the file is remote and no option says how many.
 
     Raises :class:`EncryptionError` for an encrypted footer without its key, one that fails its authentication or its
     signature, and for a file that is not encrypted when keys are given, unless they allow it.
     """
-    magic, stored = _stored(fetcher, options)
+    magic, stored = _stored(fetcher, options, remote_tail)
     return open_footer(magic == ENCRYPTED_MAGIC, stored, fetcher.source, options)
 
 
@@ -66,10 +70,10 @@ def _properties(options: ReadOptions, source: Source) -> DecryptionProperties | 
     return given.for_file(base_name(source.name), partial(read_sibling, source))
 
 
-def _stored(fetcher: Fetcher, options: ReadOptions) -> tuple[bytes, memoryview]:
+def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[bytes, memoryview]:
     """The magic at the end, and the bytes that the length before it counts."""
     source: Source = fetcher.source
-    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else REMOTE_TAIL))
+    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else remote_tail))
     if source.size < 12:
         raise CorruptFileError(f"not a Parquet file: it has only {source.size} bytes")
     magic = bytes(tail[-4:])

@@ -36,9 +36,7 @@ class BloomRate:
 
 def check_filter(chunk: Chunk, values: ChunkValues, fetcher: Fetcher, limits: Limits, findings: Findings) -> BloomRate:
     """Ask the filter for every value. Raises :class:`ParquetError` where it cannot be read."""
-    found = read_filter(chunk, fetcher, limits)
-    assert found is not None
-    _check_length(chunk, found, fetcher, limits, findings)
+    found = _read(chunk, fetcher, limits, findings)
     if bloom.can_prune(values.leaf):
         _check_values(found, values, findings)
     return BloomRate(found.num_bytes, float(np.asarray(found.check_hash(_probes())).mean()))
@@ -49,15 +47,20 @@ def _probes() -> npt.NDArray[np.uint64]:
     return np.random.default_rng(0).integers(0, 1 << 64, PROBES, np.uint64, endpoint=False)
 
 
-def _check_length(chunk: Chunk, found: bloom.BloomFilter, fetcher: Fetcher, limits: Limits, findings: Findings) -> None:
-    """Other readers take everything behind the header for bitset: the length has to be exact."""
+def _read(chunk: Chunk, fetcher: Fetcher, limits: Limits, findings: Findings) -> bloom.BloomFilter:
     length, offset = chunk.meta.bloom_filter_length, chunk.meta.bloom_filter_offset
-    if not length or chunk.crypto.encrypted:
-        return
-    (head,) = fetcher.fetch([(offset, min(HEADER, fetcher.source.size - 8 - offset))])
-    size, header_size = bloom.parse_header(head, limits)
-    if size + header_size != length:
-        findings.add("size", FILTER, f"bloom_filter_length is {length}, but the filter has {size + header_size} bytes")
+    known = length and 0 < length <= min(limits.max_bloom_filter + HEADER, fetcher.source.size - 8 - offset)
+    if known and not chunk.crypto.encrypted:
+        (data,) = fetcher.fetch([(offset, length)])
+        size, header_size = bloom.parse_header(data, limits)
+        if size + header_size == length:
+            return bloom.parse_filter(data, chunk.node.type, limits)
+        # Other readers take everything behind the header for bitset: the length has to be exact.
+        text = f"bloom_filter_length is {length}, but the filter has {size + header_size} bytes"
+        findings.add("size", FILTER, text)
+    found = read_filter(chunk, fetcher, limits)
+    assert found is not None
+    return found
 
 
 def _check_values(found: bloom.BloomFilter, values: ChunkValues, findings: Findings) -> None:

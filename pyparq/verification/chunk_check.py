@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyparq.encryption.aad import Module
-from pyparq.errors import LimitError, MissingKeyError, ParquetError
+from pyparq.errors import MissingKeyError, ParquetError
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.read.account import Account, Share
 from pyparq.read.ends import beyond_its_size
@@ -36,6 +36,7 @@ from pyparq.verification.stored_pages import StoredPages, header_statistics, wal
 from pyparq.verification.value_rules import check_range, check_text
 from pyparq.write.shred import LeafData
 
+PAGES = "pages"
 Place = tuple[int, int, str]
 """Where a part of the file starts and ends, and what it is."""
 
@@ -98,25 +99,35 @@ class ChunkCheck:
         self._note_places(chunk, result, findings)
         if chunk.size == 0 and not result.meta.num_values:
             return
-        data, chunk, stored = self._pages(chunk, result, findings)
+        modules = self._modules(chunk)
+        data, chunk, stored = self._pages(chunk, modules.pop(PAGES))
         result.pages, result.crcs = len(stored.pages), stored.num_crcs
         if stored.fault is not None:
             findings.add_error("page", HEADER, stored.fault)
         else:
             check_metadata(result.meta, chunk, stored, self._file.created_by, findings)
         values = None if stored.fault is not None else self._decoded(data, chunk, stored, findings, share)
-        self._check_offset_index(chunk, stored, values, result, findings)
+        self._check_offset_index(chunk, modules.get(OFFSET), stored, values, result, findings)
         if values is not None:
-            self._check_values(data, values, stored, result, findings)
+            self._check_values(data, modules.get(COLUMN), values, stored, result, findings)
             result.leaf = spelled_out(values) if keep_rows else None
 
-    def _pages(
-        self, chunk: Chunk, result: ChunkResult, findings: Findings
-    ) -> tuple[memoryview, Chunk, StoredPages]:  # fmt: skip
+    def _modules(self, chunk: Chunk) -> dict[str, memoryview]:
+        """The stored bytes of the pages, and of the indexes that lie within the file, read in one step."""
+        raw, most = chunk.raw, self._file.options.limits.max_index
+        ranges = {PAGES: (chunk.start, chunk.size)}
+        for what, offset, length in (
+            (COLUMN, raw.column_index_offset, raw.column_index_length),
+            (OFFSET, raw.offset_index_offset, raw.offset_index_length),
+        ):
+            if offset and length and self._is_inside(offset, length) and length <= most:
+                ranges[what] = offset, length
+        return dict(zip(ranges, self._file.fetcher.fetch(list(ranges.values())), strict=True))
+
+    def _pages(self, chunk: Chunk, data: memoryview) -> tuple[memoryview, Chunk, StoredPages]:
         """The bytes of the chunk and its pages; of one that is longer than stated, all of it."""
         options, expected = self._file.options, chunk.meta.num_values
         exact = not omits_dictionary_header(self._file.created_by)
-        (data,) = self._file.fetcher.fetch([(chunk.start, chunk.size)])
         stored = walk_headers(data, chunk, options, expected, exact)
         if stored.num_values < expected:
             longer = beyond_its_size(self._file, chunk, data)
@@ -159,49 +170,48 @@ class ChunkCheck:
     def _is_inside(self, offset: int, length: int) -> bool:
         return offset >= 4 and length > 0 and offset + length <= self._file.fetcher.source.size - 8
 
-    def _module(self, chunk: Chunk, offset: int | None, length: int | None, module: Module) -> memoryview | None:
-        """The bytes of an index; ``None`` where there is none, or none to be had."""
-        if not offset or not length or not self._is_inside(offset, length):
-            return None
+    def _is_too_long(self, length: int | None, what: str, findings: Findings) -> bool:
+        """Whether an index is longer than may be read, which is a finding then."""
         most = self._file.options.limits.max_index
-        if length > most:
-            raise LimitError(f"it has {length} bytes: more than limits.max_index ({most})")
-        (data,) = self._file.fetcher.fetch([(offset, length)])
-        return chunk.crypto.open(module, data)
+        if length is None or length <= most:
+            return False
+        findings.add("index", what, f"it has {length} bytes: more than limits.max_index ({most})")
+        return True
 
     def _check_offset_index(
-        self, chunk: Chunk, stored: StoredPages, values: ChunkValues | None, result: ChunkResult, findings: Findings
-    ) -> None:
-        raw = chunk.raw
+        self, chunk: Chunk, data: memoryview | None, stored: StoredPages, values: ChunkValues | None,
+        result: ChunkResult, findings: Findings,
+    ) -> None:  # fmt: skip
+        if self._is_too_long(chunk.raw.offset_index_length, OFFSET, findings) or data is None:
+            return
+        result.offset_index = True
         try:
-            data = self._module(chunk, raw.offset_index_offset, raw.offset_index_length, Module.OFFSET_INDEX)
-            if data is None:
-                return
-            result.offset_index = True
+            plain = chunk.crypto.open(Module.OFFSET_INDEX, data)
             if stored.fault is None:
                 counts = values is not None and counts_bytes(values, self._file.created_by)
-                check_offset_index(data, stored, values, findings, byte_counts=counts)
+                check_offset_index(plain, stored, values, findings, byte_counts=counts)
         except ParquetError as error:
             findings.add_error("index", OFFSET, error)
 
     def _check_column_index(
-        self, values: ChunkValues, bounds: TrueBounds | None, result: ChunkResult, findings: Findings
-    ) -> None:
-        raw = values.chunk.raw
+        self, data: memoryview | None, values: ChunkValues, bounds: TrueBounds | None, result: ChunkResult,
+        findings: Findings,
+    ) -> None:  # fmt: skip
+        chunk = values.chunk
+        if self._is_too_long(chunk.raw.column_index_length, COLUMN, findings) or data is None:
+            return
+        result.column_index = True
         try:
-            data = self._module(values.chunk, raw.column_index_offset, raw.column_index_length, Module.COLUMN_INDEX)
-            if data is None:
-                return
-            result.column_index = True
-            check_column_index(data, values, bounds, findings)
+            check_column_index(chunk.crypto.open(Module.COLUMN_INDEX, data), values, bounds, findings)
         except ParquetError as error:
             findings.add_error("index", COLUMN, error)
 
     # ---- values
 
     def _check_values(
-        self, data: memoryview, values: ChunkValues, stored: StoredPages, result: ChunkResult, findings: Findings
-    ) -> None:
+        self, data: memoryview, column_index: memoryview | None, values: ChunkValues, stored: StoredPages,
+        result: ChunkResult, findings: Findings,
+    ) -> None:  # fmt: skip
         chunk, meta = values.chunk, result.meta
         result.num_values = int(values.num_levels.sum())
         result.num_nulls = result.num_values - int(values.num_present.sum())
@@ -222,7 +232,7 @@ class ChunkCheck:
         comparable = trusted and order in (Order.TYPE, Order.TOTAL, Order.INT96)
         if bounds is not None and trusted:
             self._check_headers(data, stored, bounds, findings)
-        self._check_column_index(values, bounds if comparable else None, result, findings)
+        self._check_column_index(column_index, values, bounds if comparable else None, result, findings)
         self._check_filter(values, result, findings)
 
     def _order(self, chunk: Chunk, result: ChunkResult) -> tuple[Order, bool]:
