@@ -15,6 +15,13 @@ def run(task: str, payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]
     return _TASKS[task](payload, settings)
 
 
+def run_payloads(batches: Iterator[Any], task: str, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """The same for each payload in the rows of a partition."""
+    for batch in batches:
+        for payload in batch.column(1).to_pylist():
+            yield from run(task, payload, settings)
+
+
 def _read(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The rows of a part of a plan."""
     plan = pickle.loads(payload)
@@ -53,7 +60,7 @@ def _count_plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     yield _reply(counted(question, lambda: slots))
 
 
-def run_batches(task: str, batches: Iterator[Any], job: bytes) -> Iterator[Any]:
+def run_batches(batches: Iterator[Any], task: str, job: bytes) -> Iterator[Any]:
     """The batches of the task with this name over the batches of a partition."""
     return _BATCH_TASKS[task](batches, pickle.loads(job))
 

@@ -1,4 +1,4 @@
-"""Tasks of pyparq as Spark jobs: one payload per partition, sent as rows and not in a closure."""
+"""Tasks of pyparq as Spark jobs: over payloads, one per partition, or over the batches of a DataFrame."""
 
 from __future__ import annotations
 
@@ -12,41 +12,25 @@ def over_payloads(
 ) -> Any:
     """A DataFrame of what the function ``task`` of :mod:`pyparq.spark.tasks` gives for each payload.
 
-    Each payload is one partition and one task, in this order. ``schema``: Spark's, of the result. ``settings`` go to
-    every task, and do not show in the UI or in logs.
+    Each payload is one partition and one task, in this order. They travel as rows and not in a closure, which Spark
+    would send whole to every task. ``schema``: Spark's, of the result. ``settings`` go to every task, and do not show
+    in the UI or in logs.
     """
     import pyarrow as pa
 
     table = pa.table({"bin": pa.array(range(len(payloads)), pa.int32()), "payload": pa.array(payloads, pa.binary())})
     rows = spark.createDataFrame(table, schema="bin int, payload binary")
-    run = _runner(task, dict(settings or {}))
+    run = _runner("run_payloads", task, dict(settings or {}))
     return rows.repartitionById(max(len(payloads), 1), "bin").mapInArrow(run, schema)
 
 
 def over_batches(df: Any, task: str, job: Any, schema: Any) -> Any:
     """A DataFrame of what the function ``task`` gives for the batches of each partition of ``df``. ``job`` is pickled
     into the task."""
-    return df.mapInArrow(_batch_runner(task, pickle.dumps(job)), schema)
+    return df.mapInArrow(_runner("run_batches", task, pickle.dumps(job)), schema)
 
 
-def _batch_runner(task: str, job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        import sys
-
-        try:
-            from pyparq.spark import tasks
-        except ModuleNotFoundError as error:
-            raise RuntimeError(
-                f"the Python of Spark's workers ({sys.executable}) has no module {error.name!r}. Install "
-                '"pyparq[spark]" for it on every worker, or set PYSPARK_PYTHON (or spark.pyspark.python) to a Python '
-                "that has it, before the session starts"
-            ) from error
-        yield from tasks.run_batches(task, batches, job)
-
-    return run
-
-
-def _runner(task: str, settings: dict[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _runner(entry: str, task: str, about: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     # A worker unpickles this function before it can say what it lacks: nothing of pyparq may be named in it but the
     # import inside.
     def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -60,8 +44,6 @@ def _runner(task: str, settings: dict[str, Any]) -> Callable[[Iterator[Any]], It
                 '"pyparq[spark]" for it on every worker, or set PYSPARK_PYTHON (or spark.pyspark.python) to a Python '
                 "that has it, before the session starts"
             ) from error
-        for batch in batches:
-            for payload in batch.column(1).to_pylist():
-                yield from tasks.run(task, payload, settings)
+        yield from getattr(tasks, entry)(batches, task, about)
 
     return run
