@@ -160,6 +160,7 @@ def test_pages_stay_and_indexes_are_true(writer: str, layout: Any, tmp_path: Pat
     assert_identical(pyparq.read_table(path).to_arrow(), pyparq.read_table(before).to_arrow())
     check_indexes(path, table)
     check_layout(after, layout)
+    assert pyparq.verify(path).ok
 
 
 def check_layout(data: bytes, layout: str) -> None:

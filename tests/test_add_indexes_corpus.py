@@ -36,10 +36,16 @@ def test_every_file(name: str, layout: Any, tmp_path: Path) -> None:
     assert_identical(ours, pyparq.read_table(source).to_arrow())
     if "geo" not in name and name != "int96_from_spark":
         check_filters(source, target, ours)
+    assert findings(target) <= findings(source)
     again = pyparq.add_indexes(target, bloom_filters=True, bloom_filter_layout=layout)
     assert again.files_written == 0
     assert target.read_bytes() == after
     assert {c.name for c in report.columns if c.bloom_filter.get("removed")} == set()
+
+
+def findings(path: Path) -> set[tuple[Any, ...]]:
+    """What ``verify`` has against a file."""
+    return {(f.row_group, f.column, f.kind, f.text) for f in pyparq.verify(path).findings}
 
 
 def check_filters(source: Path, target: Path, table: Any) -> None:

@@ -98,6 +98,7 @@ def test_every_module(algorithm: Any, columns: str, plaintext_footer: bool, layo
                 if key_of(leaf, COLUMNS[columns]) is not None:
                     assert not {12, 14, 15} & set(raw[3])  # the clear copy says nothing new
     assert read(path, keys(columns)) == table()
+    assert pyparq.verify(path, decryption=keys(columns)).ok
     with pyparq.ParquetFile(path, decryption=keys(columns)) as file:
         assert file.scan(filters=col("id") == 1_201).explain().pages_decoded == 0
         assert file.scan(["id", "unique"], col("id") == 1_200).explain().pages_decoded == 2

@@ -6,8 +6,9 @@ from pyparq.io.sink import LocalSink, Sink
 from pyparq.io.source import LocalFile, Source
 from pyparq.threads import check_stopped
 
-_PIECE = 8 << 20
-"""Bytes that pass through memory at a time, where the system cannot copy them itself."""
+_PIECE, _REMOTE_PIECE = 8 << 20, 32 << 20
+"""Bytes that pass through memory at a time, where the system cannot copy them itself. A request to a store takes long,
+however small it is."""
 
 
 def copy_range(sink: Sink, source: Source, start: int, stop: int) -> None:
@@ -18,6 +19,7 @@ def copy_range(sink: Sink, source: Source, start: int, stop: int) -> None:
     if isinstance(sink, LocalSink) and isinstance(source, LocalFile):
         sink.take_range(source.fileno(), start, stop)
         return
-    for at in range(start, stop, _PIECE):
+    piece = _PIECE if source.is_local else _REMOTE_PIECE
+    for at in range(start, stop, piece):
         check_stopped()
-        sink.write(source.read_ranges([(at, min(_PIECE, stop - at))]))
+        sink.write(source.read_ranges([(at, min(piece, stop - at))]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyparq.datasets.dataset import Dataset
@@ -31,6 +32,8 @@ def jobs_of(
         return [Job(source, target, options, storage_options, force, fsync)]
     if isinstance(source, Dataset):
         files, storage_options = source._found.files, source._found.storage_options or storage_options
+        if options.decryption is None:
+            options = replace(options, decryption=source._options.decryption)
     else:
         files = discover(source, storage_options).files
     targets = [None] * len(files) if target is None else _targets(files, target, isinstance(source, (list, tuple)))
