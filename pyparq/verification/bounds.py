@@ -111,18 +111,19 @@ class TrueBounds:
             (stated.lows, True, stated.low_name, self.mins),
             (stated.highs, False, stated.high_name, self.maxs),
         ):
-            self._check_side(raw, below, f"{stated.structure}.{name}", true, findings)
+            self._check_side(raw, below, name, stated.structure, true, findings)
         if len(stated.lows) == 1 and any(stated.exact):
             self._check_exact(stated, findings)
 
-    def _check_side(self, raw: Raw, below: bool, name: str, true: npt.NDArray[Any], findings: Findings) -> None:
+    def _check_side(
+        self, raw: Raw, below: bool, name: str, structure: str, true: npt.NDArray[Any], findings: Findings
+    ) -> None:
         bounds, usable = in_order(self.leaf, raw, self.order)
         per_page = len(raw) != 1 or len(true) == 1
         useless = self.has_values & ~(usable if per_page else usable[0])
         if useless.any():
             there = np.array([r is not None and not self._is_excused(r) for r in raw], bool)
             useless &= there if per_page else there[0]
-        structure = name.split(".")[0]
         if useless.any():
             page = int(np.flatnonzero(useless)[0])
             said = shown(self.leaf, raw[page if per_page else 0])
@@ -131,7 +132,8 @@ class TrueBounds:
         side = np.asarray(true < bounds if below else true > bounds, bool) & self.has_values & usable
         if side.any():
             page = int(np.flatnonzero(side)[0])
-            self._report(page, raw[page if per_page else 0], below, name, int(side.sum()), findings)
+            text, row = self._report(page, raw[page if per_page else 0], below, name)
+            findings.add("bounds", structure, text, self._first + page, row, int(side.sum()))
 
     def _is_excused(self, bound: bytes) -> bool:
         """NaN is no bound. But parquet-java takes it for the largest number, and readers pass over it: it is wrong only
@@ -141,18 +143,15 @@ class TrueBounds:
             return False
         return bool(np.isnan(np.frombuffer(bound, dtype)[0])) and bool(self.pages.nan_counts.any())
 
-    def _report(self, page: int, bound: bytes | None, below: bool, name: str, pages: int, findings: Findings) -> None:
+    def _report(self, page: int, bound: bytes | None, below: bool, name: str) -> tuple[str, int | None]:
+        """What is wrong with the bound of a page, and the first row that shows it."""
         assert bound is not None
         ordinal = self._first + page
         found = np.flatnonzero(beyond(self.values.page_values(ordinal), self.leaf, self.order, bound, below))
         row = self.values.row_of(ordinal, int(found[0])) if len(found) else None
-        worst = self.pages.mins[page] if below else self.pages.maxs[page]
-        text = (
-            f"{name} is {shown(self.leaf, bound)}, but the page holds {'smaller' if below else 'larger'} values, "
-            f"down to {shown(self.leaf, worst)}"
-        )
-        text = text if below else text.replace("down to", "up to")
-        findings.add("bounds", name.split(".")[0], text, ordinal, row, pages)
+        worst = shown(self.leaf, self.pages.mins[page] if below else self.pages.maxs[page])
+        than = f"smaller values, down to {worst}" if below else f"larger values, up to {worst}"
+        return f"{name} is {shown(self.leaf, bound)}, but the page holds {than}", row
 
     def _check_exact(self, stated: Stated, findings: Findings) -> None:
         if not self.has_values.any():

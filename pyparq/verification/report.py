@@ -175,12 +175,13 @@ class VerificationReport:
         """One line: what was verified, and how many findings there are."""
         rows = sum(file.num_rows for file in self.files)
         groups = sum(file.row_groups for file in self.files)
+        plural = "" if groups == 1 else "s"
         found = len(self.findings)
         said = "no findings" if not found else "1 finding" if found == 1 else f"{found:,} findings"
         files = "" if len(self.files) == 1 else f"{len(self.files):,} files, "
         bad = sum(not file.ok for file in self.files)
         where = f" in {bad:,} of them" if found and len(self.files) > 1 else ""
-        return f"{visible(self.source)}: {files}{groups:,} row groups, {rows:,} rows: {said}{where}"
+        return f"{visible(self.source)}: {files}{groups:,} row group{plural}, {rows:,} rows: {said}{where}"
 
     def column_table(self) -> tuple[list[str], list[list[str]]]:
         """Headings and rows of the table of columns. A leading ``>`` marks numbers."""
