@@ -171,6 +171,48 @@ def test_a_kill_while_an_error_is_undone(tmp_path: Path, monkeypatch: pytest.Mon
         assert ids(folder) == sorted(NEW)
 
 
+def test_a_kill_while_a_commit_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Completing it again goes on where that stopped."""
+    template = tmp_path / "template"
+    write(template, OLD)
+
+    def killed_commit() -> None:
+        killed_at(2, monkeypatch)
+        write(template, NEW, "overwrite")
+
+    assert in_child(killed_commit) == -signal.SIGKILL
+    for number in range(30):
+        folder = tmp_path / str(number)
+        shutil.copytree(template, folder)
+
+        def killed_recovery(folder: Path = folder, number: int = number) -> None:
+            killed_at(number, monkeypatch)
+            pyparq.recover_dataset(folder)
+
+        status = in_child(killed_recovery)
+        pyparq.recover_dataset(folder)
+        assert ids(folder) == sorted(NEW)
+        assert staging_in(folder) == []
+        if status != -signal.SIGKILL:
+            break
+    assert 5 < number < 29
+
+
+def test_a_kill_in_the_commit_of_a_detached_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has decided: nobody waits for a day."""
+    write(tmp_path, OLD)
+    staging = Committer.start(str(tmp_path), "overwrite", detached=True).staging
+    files = [task(staging, "t0", [1])]
+
+    def child() -> None:
+        killed_at(3, monkeypatch)
+        Committer.resume(staging).commit(files)
+
+    assert in_child(child) == -signal.SIGKILL
+    assert pyparq.recover_dataset(tmp_path) == 1
+    assert ids(tmp_path) == [1]
+
+
 # ---- errors --------------------------------------------------------------------------------------------------------
 
 

@@ -106,6 +106,7 @@ def test_everybody_reads_all_rows_in_order(tmp_path: Path, mixed: list[Path]) ->
 
 def test_pages_filters_and_indexes_are_copied(tmp_path: Path, mixed: list[Path]) -> None:
     pyparq.merge(mixed, tmp_path / "all.parquet")
+    assert pyparq.verify(tmp_path / "all.parquet").ok
     expected = [chunk for path in mixed for chunk in chunks_of(path)]
     assert chunks_of(tmp_path / "all.parquet") == expected
     assert sum("bloom" in chunk for chunk in expected) == 6

@@ -51,6 +51,7 @@ def test_a_sorted_file_of_many(tmp_path: Path, folder: Path) -> None:
     report = pyparq.rewrite(folder, target, sort_by=["key", "id"], max_memory=400_000, compression="zstd",
                             bloom_filters=["id"])  # fmt: skip
     rows = expected(folder)
+    assert pyparq.verify(target).ok
     assert pq.read_table(target).to_pylist() == rows
     assert duckdb.sql(f"from '{target}'").to_arrow_table().to_pylist() == rows
     assert pl.read_parquet(target).to_arrow().to_pylist() == rows

@@ -150,6 +150,8 @@ class Committer:
         with folder_lock(staging.target):
             if not os.path.isdir(os.path.join(staging.folder, "new")):
                 raise staging.gone()
+            if self._lock is None:
+                self._lock = StagingLock(staging.folder)
             record = self._planned(files, summaries)
             try:
                 _write_record(staging.folder, record)

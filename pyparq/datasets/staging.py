@@ -55,8 +55,8 @@ class Staging:
     made: tuple[str, ...] = ()
     """Folders that did not exist before, innermost first. They go again when the write is given up."""
     detached: bool = False
-    """No process holds the lock all the time (jobs that start and commit in different processes). The folder counts
-    as abandoned when nothing in it has changed for a day."""
+    """No process holds the lock before the commit (jobs that start and commit in different processes). Until then the
+    folder counts as abandoned when nothing in it has changed for a day."""
 
     def place(self, attempt: str, number: int) -> str:
         """Where a task writes its file ``number``. ``attempt`` must differ between tasks and between their attempts.
