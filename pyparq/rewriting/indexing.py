@@ -17,7 +17,7 @@ from pyparq.rewriting.run import Job, run
 from pyparq.rewriting.sources import jobs_of
 
 if TYPE_CHECKING:
-    from pyparq.arguments import Bloom, Names, PerColumn
+    from pyparq.arguments import Bloom, ListOf, Names, PerColumn
     from pyparq.encryption.properties import DecryptionProperties
 
 
@@ -31,7 +31,7 @@ def add_indexes(
     page_index: bool | Names = True,
     column_index_truncate_length: int = 64,
     replace: bool = False,
-    remove: Any = (),
+    remove: ListOf[Literal["bloom_filters", "column_indexes", "page_indexes"]] | Mapping[str, bool | Names] = (),
     force: bool = False,
     on_error: Literal["raise", "skip"] = "raise",
     progress: Callable[[int, int], Any] | None = None,

@@ -33,9 +33,8 @@ class IndexOptions:
     remove: Any = ()
 
     def __post_init__(self) -> None:
-        for name, value in (("replace", self.replace),):
-            if not isinstance(value, bool):
-                raise OptionError(f"{name} must be True or False, not {value!r}")
+        if not isinstance(self.replace, bool):
+            raise OptionError(f"replace must be True or False, not {self.replace!r}")
         if isinstance(self.page_index, str) or not isinstance(self.page_index, (bool, list, tuple, set, frozenset)):
             raise OptionError(f"page_index must be True, False or a list of names, not {self.page_index!r}")
         for kind in _removals(self.remove):
