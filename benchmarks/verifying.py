@@ -3,8 +3,8 @@
     python benchmarks/verifying.py [--rows 2000000] [--rounds 15] [--data-dir /tmp/pyparq-bench]
 
 The events file by pyparq, with and without Bloom filters, and by pyarrow. Each round reads and verifies, each of them
-first in every other round; one round before does not count. The figures are medians over the rounds, of wall time and of
-processor time of all threads, and the median of the ratios of a round. Every file must come out without findings.
+first in every other round; one round before does not count. The figures are medians over the rounds, of wall time and
+of processor time of all threads, and the median of the ratios of a round. Every file must come out without findings.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def main() -> None:
         for k, width in ((0, 10), (1, 12)):
             one, other = [times[k] for times in read], [times[k] for times in verified]
             ratio = statistics.median(b / a for a, b in zip(one, other, strict=True))
-            cells += f"{1000 * statistics.median(one):>{width - 3}.0f} ms{1000 * statistics.median(other):>{width - 3}.0f} ms"
+            for seconds in (statistics.median(one), statistics.median(other)):
+                cells += f"{1000 * seconds:>{width - 3}.0f} ms"
             cells += f"{ratio:>8.2f}"
         print(f"{name:<24}{cells}")
 
