@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -480,3 +481,16 @@ def test_some_rows_of_a_stream(store: Store) -> None:
     with ParquetFile(slow.of("t"), tail_size=footer_size(whole)) as file:
         found = [v for b in file.scan(["text"], rows=rows).batches() for v in b.columns[0].to_pylist()]
     assert found == table()["text"].take(rows).to_pylist()
+
+
+def test_filters_of_unknown_length(corpus: Path) -> None:
+    """Files of older writers do not say how long their Bloom filters are: a filter is read with what follows it."""
+    whole = (corpus / "data" / "data_index_bloom_encoding_stats.parquet").read_bytes()
+    assert ParquetFile(whole).metadata.row_group(0).column(0).bloom_filter_offset
+    for literal, rows in (("Hello", 1), ("no such word", 0)):
+        slow = AsyncStore({"t": whole}, delay=0.01)
+        with ParquetFile(slow.of("t"), tail_size=footer_size(whole), use_dictionaries=False) as file:
+            scan = file.scan(filters=col("String") == literal)
+            assert scan.to_table().num_rows == rows
+            assert [stage.name for stage in scan.explain().stages if stage.asked][1] == "bloom filter"
+        assert slow.log.depth <= 4

@@ -26,7 +26,7 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks
 from pyparq.io.source import Range
 from pyparq.read.account import Account
-from pyparq.read.bloom_probe import Probe, Probing
+from pyparq.read.bloom_probe import HEADER, Probe, Probing
 from pyparq.read.decode import decode_dictionary
 from pyparq.read.indexes import offset_index_range, page_index_ranges, read_locations, read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
@@ -38,7 +38,8 @@ from pyparq.schemas.tree import Node
 from pyparq.schemas.values import Values
 
 MOST_CHUNKS = 1000
-"""Column chunks whose page locations are asked for before it is known that they are needed."""
+"""Column chunks whose metadata are looked at, and whose page locations are asked for, before it is known that they are
+needed."""
 
 
 @dataclass(slots=True)
@@ -182,11 +183,18 @@ class Pruner:
             yield list(dict.fromkeys(r for chunk in chunks for r in page_index_ranges(chunk, self.file)))
         if self._ask_filters:
             self._probes = self._bloom_probes()
-            yield self._probes.all.ranges(lambda chunk, place: self.file.room_at(chunk.row_group, place))
+            yield self._probes.all.ranges(self._room)
         yield [r for chunk in output_chunks for r in offset_index_range(chunk, self.file)]
         if self.options.use_dictionaries:
             asked = self._dictionary_questions(before_index=True)
             yield list(dict.fromkeys((chunk.start, dictionary_size(chunk)) for _, _, chunk in asked))
+
+    def _room(self, chunk: Chunk, place: int) -> int:
+        """Bytes from the place of a Bloom filter of unknown length to the next place that is known, where it is not
+        much work to find."""
+        if len(self.selections) * len(self.file.tree.leaves) > MOST_CHUNKS:
+            return HEADER
+        return self.file.room_at(chunk.row_group, place)
 
     def _locate(self, chunks: Sequence[Chunk]) -> None:
         """Keep the page locations of the chunks whose row groups are left: a part of each is likely to be read."""

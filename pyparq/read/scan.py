@@ -443,7 +443,8 @@ class Scan:
 
     def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
         first = [w for s in selections for w in self._filter_columns(s)]
-        beside = self._locate_beside(selections, first, outputs) if first and pays(self.file.fetcher) else None
+        threads = self.file.options.use_threads and pays(self.file.fetcher)
+        beside = self._locate_beside(selections, first, outputs) if first and threads else None
         decoded = _by_place(first, self.reader.read(first))
         kept = [self._survivors(s, decoded) for s in selections]
         if limit is not None:
