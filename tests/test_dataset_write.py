@@ -431,3 +431,28 @@ def test_urls(tmp_path: Path) -> None:
     report = pyparq.write_dataset(table(5), url, mode="overwrite")
     assert len(fs.find(url)) == 1
     assert len(report.replaced) == 5
+
+
+def test_an_s3_server(tmp_path: Path) -> None:
+    from s3_server import BUCKET, serve
+
+    with serve() as server:
+        url = f"s3://{BUCKET}/data"
+        where: dict[str, Any] = {"storage_options": server.options, "partition_cols": ["year", "city"]}
+        pyparq.write_dataset(table(60), url, **where)
+        with pytest.raises(TargetExistsError):
+            pyparq.write_dataset(table(60), url, **where)
+        assert (
+            by_id(pyparq.dataset(url + "/", storage_options=server.options).read().to_pylist()) == table(60).to_pylist()
+        )
+        before = set(server.fs().find(f"{BUCKET}/data"))
+        new = table(30, 100)
+        report = pyparq.write_dataset(new, url, mode="overwrite", **where)
+        after = set(server.fs().find(f"{BUCKET}/data"))
+        assert not before & after
+        assert (len(report.files), len(report.replaced)) == (len(after), len(before))
+        assert by_id(pyparq.dataset(url + "/", storage_options=server.options).read().to_pylist()) == new.to_pylist()
+        server.refuse = lambda method, path: method in ("PUT", "POST") and "Lima" in path
+        with pytest.raises(PermissionError, match="403"):
+            pyparq.write_dataset(table(60), url, mode="overwrite", **where)
+        assert set(server.fs().find(f"{BUCKET}/data")) == after
