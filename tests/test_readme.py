@@ -21,7 +21,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found) >= 2
     for code in found:
         exec(compile(code, "README.md", "exec"), {})
-    files = {"all.parquet", "cities.parquet", "events", "orders.parquet", "stream.parquet"}
+    files = {"all.parquet", "cities.parquet", "events", "orders.parquet", "sorted.parquet", "stream.parquet"}
     assert {p.name for p in tmp_path.iterdir()} == files
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq import forks
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError
+from pyparq.printing import printable
 from pyparq.threads import map_requests
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class ObjectFile:
         self._etag: str | None = None
         self._closed = False
 
+    @printable
     def __repr__(self) -> str:
         return f"<ObjectFile {self.name}>"
 

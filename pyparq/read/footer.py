@@ -32,6 +32,7 @@ def read_footer(
     Raises :class:`EncryptionError` for an encrypted footer without its key, one that fails its authentication or its
     signature, and for a file that is not encrypted when keys are given, unless they allow it.
     """
+    _check_keys(options)
     magic, stored = _stored(fetcher, options, remote_tail)
     return open_footer(magic == ENCRYPTED_MAGIC, stored, fetcher.source, options)
 
@@ -62,12 +63,17 @@ def open_footer(
 
 
 def _properties(options: ReadOptions, source: Source) -> DecryptionProperties | None:
+    _check_keys(options)
     given = options.decryption
     if given is None:
         return None
-    if not isinstance(given, DecryptionProperties):
-        raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
     return given.for_file(base_name(source.name), partial(read_sibling, source))
+
+
+def _check_keys(options: ReadOptions) -> None:
+    given: object = options.decryption
+    if given is not None and not isinstance(given, DecryptionProperties):
+        raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
 
 
 def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[bytes, memoryview]:
