@@ -555,7 +555,7 @@ def test_a_child_that_is_forked_while_rows_are_made(tmp_path: Path) -> None:
     try:
         pyparq.write_table(data, path, row_group_size=300_000)
     except DataError as error:
-        code = 0 if "belongs to the process" in str(error) and path.read_bytes() == OLD else 2
+        code = 0 if "belongs to the process" in str(error) else 2  # the parent may have replaced the file by now
     finally:
         if os.getpid() != mine:
             os._exit(code)
