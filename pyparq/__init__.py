@@ -46,7 +46,7 @@ from pyparq.table import Batch, Table
 
 if TYPE_CHECKING:
     from pyparq.datasets.commit import recover_dataset
-    from pyparq.datasets.dataset import Dataset, dataset
+    from pyparq.datasets.dataset import Dataset, dataset, scan
     from pyparq.datasets.explain import DatasetExplanation
     from pyparq.datasets.plan import DatasetPlan
     from pyparq.datasets.report import WriteReport, WrittenFile
@@ -70,6 +70,7 @@ _LATER = {
     "DatasetPlan": "pyparq.datasets.plan",
     "DatasetScan": "pyparq.datasets.scan",
     "dataset": "pyparq.datasets.dataset",
+    "scan": "pyparq.datasets.dataset",
     "DecryptionProperties": "pyparq.encryption.properties",
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
@@ -160,6 +161,7 @@ __all__ = [
     "recover_dataset",
     "release_unused",
     "rewrite",
+    "scan",
     "schema",
     "verify",
     "write_dataset",

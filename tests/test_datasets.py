@@ -539,3 +539,13 @@ def test_nothing_warns(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pyparq.dataset(folder).read()
+
+
+def test_scan_takes_a_file_or_a_folder(tmp_path: Path) -> None:
+    for k in range(2):
+        pq.write_table(pa.table({"a": [k, k + 10], "b": ["x", "y"]}), tmp_path / f"{k}.parquet")
+    assert pyparq.scan(tmp_path / "1.parquet", ["a"]).to_table().to_pydict() == {"a": [1, 11]}
+    scan = pyparq.scan(tmp_path, ["a", "from"], pyparq.col("a") >= 10, filename="from")
+    assert pa.table(scan)["a"].to_pylist() == [10, 11]
+    assert pyparq.scan(tmp_path, limit=3).to_table().num_rows == 3
+    assert pyparq.scan(tmp_path, filters=pyparq.col("b") == "x").count() == 2

@@ -139,6 +139,37 @@ spark.stop()
     assert len(list((table.parent / "again").rglob("*.parquet"))) == 2
 
 
+@pytest.mark.parametrize("how", ["raise RuntimeError('made to fail')", "os._exit(3)"])
+def test_tasks_that_are_run_again(table: Path, tmp_path: Path, how: str) -> None:
+    """The first attempt of a partition dies when its rows are written: the second one's count, once."""
+    needs_spark()
+    run(
+        f"""
+from pyspark.sql import SparkSession
+def dies_once(batches):
+    import os
+    from pyspark import TaskContext
+    yield from batches
+    if TaskContext.get().partitionId() == 1 and TaskContext.get().attemptNumber() == 0:
+        open({str(tmp_path / "died")!r}, "w").close()
+        {how}
+spark = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()
+rows = spark.range(0, 1_000, 1, 3).mapInArrow(dies_once, "id long")
+report = ps.write(rows, os.path.abspath("again"), max_rows_per_file=100)
+assert report.num_rows == 1_000, report
+ps.register(spark)
+os.unlink({str(tmp_path / "died")!r})
+rows.write.format("pyparq").mode("append").save(os.path.abspath("source"))
+print("all seen")
+""",
+        table.parent,
+    )
+    assert (tmp_path / "died").exists()
+    for name in ("again", "source"):
+        assert sorted(pyparq.read_table(table.parent / name)["id"].to_pylist()) == list(range(1_000))
+        assert not list((table.parent / name).glob("_pyparq*"))
+
+
 def test_workers_whose_python_has_no_pyparq(table: Path, tmp_path: Path) -> None:
     """The message says what to set."""
     needs_spark()

@@ -168,8 +168,8 @@ def unchanged(target: Path, before: dict[str, bytes]) -> None:
     assert not list(target.glob("_pyparq*"))
 
 
-def fails_in(partition: int, how: str, marker: Path | None = None) -> Any:
-    """A mapInArrow function that passes rows on, but dies in one partition (once, if there is a marker to leave)."""
+def fails_in(partition: int, how: str) -> Any:
+    """A mapInArrow function that passes rows on, but dies in one partition."""
 
     def run(batches: Any) -> Any:
         import os as worker_os
@@ -177,9 +177,7 @@ def fails_in(partition: int, how: str, marker: Path | None = None) -> Any:
         from pyspark import TaskContext
 
         yield from batches
-        if TaskContext.get().partitionId() == partition and (marker is None or not marker.exists()):
-            if marker is not None:
-                marker.touch()
+        if TaskContext.get().partitionId() == partition:
             if how == "exit":
                 worker_os._exit(3)
             raise RuntimeError("this task was made to fail")

@@ -412,3 +412,19 @@ def dataset(
 
 
 dataset.__doc__ = with_options(dataset.__doc__, READ)
+
+
+def scan(
+    source: Any,
+    columns: Names | None = None,
+    filters: Filters | None = None,
+    *,
+    limit: int | None = None,
+    **options: Any,
+) -> DatasetScan:
+    """A lazy scan of one file or of many: ``pyparq.dataset(source, ...).scan(columns, filters, limit=limit)``.
+
+    ``options``: those of :func:`pyparq.dataset`. The scan keeps no file open. It is an Arrow stream, and has
+    ``to_table``, ``batches``, ``count``, ``explain`` and ``plan``.
+    """
+    return Dataset(source, **options).scan(columns, filters, limit=limit)
