@@ -151,10 +151,10 @@ def test_fsspec(path: Path, expected: pa.Table) -> None:
 def test_what_fsspec_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A protocol whose package is not there: fsspec knows which."""
     require("fsspec")
-    monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
     for use in (pyparq.read_table, lambda url: pyparq.write_table({"a": [1]}, url)):
-        with pytest.raises(UnsupportedError, match=r"s3://bucket/x.*needs one more package: .*s3fs"):
-            use("s3://bucket/x.parquet")
+        with pytest.raises(UnsupportedError, match=r"gs://bucket/x.*needs one more package: .*gcsfs"):
+            use("gs://bucket/x.parquet")
 
 
 def test_fsspec_missing(monkeypatch: pytest.MonkeyPatch) -> None:
