@@ -23,6 +23,9 @@ from pyparq.spark.types import SparkTypes
 DECODED = 8
 """An answer is made at once only while its rows take at most so many times ``small`` in memory."""
 
+ANSWER_ROWS = 100_000
+"""And only while there are so few: Spark makes a partition of every 10,000 rows that it is handed."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -134,13 +137,15 @@ def _answer(plan: DatasetPlan, types: SparkTypes, question: Question) -> bytes |
     """The rows, if they are few enough; ``None`` otherwise."""
     import pyarrow as pa
 
-    if plan.num_bytes > question.small:
+    surely = sum(group.sure.count for file in plan.files for group in file.row_groups)
+    if plan.num_bytes > question.small or surely > ANSWER_ROWS:
         return None
     # createDataFrame fails on a table without any batch: the first one may have no rows.
-    batches, size = [pa.RecordBatch.from_pylist([], types.arrow)], 0
+    batches, size, rows = [pa.RecordBatch.from_pylist([], types.arrow)], 0, 0
     for batch in types.cast(_run(plan, question)):
         size += batch.nbytes
-        if size > DECODED * question.small:
+        rows += batch.num_rows
+        if size > DECODED * question.small or rows > ANSWER_ROWS:
             return None
         batches.append(batch)
     sink = pa.BufferOutputStream()

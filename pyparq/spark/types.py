@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+BATCH_ROWS, BATCH_BYTES = 1 << 16, 16 << 20
+"""Rows or bytes from which on a batch goes to Spark."""
+
+
 class SparkTypes:
     """The types that the columns of ``schema`` have in Spark.
 
@@ -38,23 +42,38 @@ class SparkTypes:
             _check_castable(ours.field(name), field)
 
     def cast(self, data: Any) -> Iterator[pa.RecordBatch]:
-        """The batches of a table, batch or scan in Spark's types.
+        """The rows of a table, batch or scan in Spark's types, in batches that are not small: each costs Spark
+        milliseconds.
 
         Raises :class:`DataError`, which names the column, for a value that would be changed.
         """
         import pyarrow as pa
 
-        for batch in pa.RecordBatchReader.from_stream(data):
-            columns = [
-                _cast(column, field, self._truncate) for column, field in zip(batch.columns, self.arrow, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+        yield from _gathered(map(self._cast, pa.RecordBatchReader.from_stream(data)))
 
-    def table(self, data: Any) -> pa.Table:
-        """All batches as one pyarrow table."""
+    def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
 
-        return pa.Table.from_batches(self.cast(data), self.arrow)
+        pairs = zip(batch.columns, self.arrow, strict=True)
+        return pa.RecordBatch.from_arrays(
+            [_cast(column, field, self._truncate) for column, field in pairs], schema=self.arrow
+        )
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Small batches, such as those of small files, put together."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
 
 
 def _target(type_: pa.DataType, name: str) -> pa.DataType:
