@@ -1,0 +1,183 @@
+"""pyparq on Spark beside Spark's own reader and writer, and beside the floors of Spark's Python API.
+
+    python benchmarks/spark.py [--rows N] [--runs N]
+
+Needs the extra "spark" and Java 17 or newer. All questions are asked in turn within each round, in one warm session of
+two local cores; a time is the median over the rounds. The floors: a data source that sends constant batches of the same
+number of rows, and a mapInArrow that reads by Spark and discards its input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+import pyparq
+import pyparq.spark as ps
+from pyparq import col
+from pyparq.spark.session import local_session
+
+FILES, GROUPS = 4, 2
+BLOOM = {"parquet.bloom.filter.enabled#k": "true"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--runs", type=int, default=7)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        indexed, bare = Path(folder) / "indexed", Path(folder) / "bare"
+        make(indexed, bare, given.rows)
+        spark = local_session(
+            "pyparq benchmark", "local[2]", spark_driver_memory="4g", spark_sql_session_timeZone="UTC"
+        )
+        spark.sparkContext.setLogLevel("OFF")
+        ps.register(spark)
+        spark.dataSource.register(constant_source(given.rows))
+        asked = questions(spark, indexed, bare, Path(folder), given.rows)
+        show(measured(asked, given.runs))
+        spark.stop()
+
+
+def make(folder: Path, bare: Path, rows: int) -> None:
+    """Files with Bloom filters and page indexes by pyparq, and the same without any by pyarrow."""
+    rng = np.random.default_rng(0)
+    ids, times = rng.permutation(rows) * 2, np.sort(rng.integers(0, 10**9, rows))
+    each = rows // FILES
+    for place in (folder, bare):
+        place.mkdir()
+    for k in range(FILES):
+        part = slice(k * each, (k + 1) * each)
+        table = pa.table(
+            {
+                "k": ids[part],
+                "ts": pa.array(times[part] * 1000, pa.timestamp("us", "UTC")),
+                "x": rng.normal(size=each),
+                "c": [f"c{n}" for n in rng.integers(0, 1000, each)],
+                "u": rng.integers(0, 1 << 60, each),
+            }
+        )
+        size = -(-each // GROUPS)
+        options: dict[str, Any] = {"row_group_size": size, "use_dictionary": ["c"]}
+        pyparq.write_table(table, folder / f"{k}.parquet", bloom_filters={"k": 0.01}, **options)
+        pq.write_table(table, bare / f"{k}.parquet", **options)
+
+
+def constant_source(rows: int) -> type:
+    """A data source that decodes nothing: what Spark's Python API takes at least."""
+
+    class Reader(DataSourceReader):
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(k) for k in range(2)]
+
+        def read(self, partition: InputPartition) -> Iterator[Any]:
+            import numpy
+            import pyarrow
+
+            batch, left = pyarrow.RecordBatch.from_pydict({"k": numpy.arange(65_536)}), rows // 2
+            while left > 0:
+                yield batch.slice(0, min(left, 65_536))
+                left -= 65_536
+
+    class Constant(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "constant"
+
+        def schema(self) -> str:
+            return "k bigint"
+
+        def reader(self, schema: Any) -> DataSourceReader:
+            return Reader()
+
+    return Constant
+
+
+def questions(spark: Any, folder: Path, bare: Path, out: Path, rows: int) -> dict[str, Callable[[], Any]]:
+    """Each question with the name of who answers it, after a bar."""
+    source, absent = str(folder), rows + 1 | 1
+    low, high = (np.datetime64(n * 1000, "us") for n in (500_000_000, 501_000_000))
+    hours = (col("ts") >= low) & (col("ts") < high)
+    text = f"ts >= timestamp'{low}' and ts < timestamp'{high}'".replace("T", " ")
+
+    def own() -> Any:
+        return spark.read.parquet(source)
+
+    def ours(**options: str) -> Any:
+        reader = spark.read.format("pyparq").options(**options)
+        return (reader if "filters" in options else reader.schema("k bigint")).load(source)
+
+    def empty(name: str) -> str:
+        shutil.rmtree(out / name, ignore_errors=True)
+        return str(out / name)
+
+    def copied() -> str:
+        shutil.rmtree(out / "copy", ignore_errors=True)
+        return str(shutil.copytree(bare, out / "copy"))
+
+    return {
+        "sum | constant batches": lambda: spark.read.format("constant").load().agg({"k": "sum"}).collect(),
+        "sum | data source": lambda: ours().agg({"k": "sum"}).collect(),
+        "sum | read": lambda: ps.read(spark, source, columns=["k"]).agg({"k": "sum"}).collect(),
+        "sum | Spark": lambda: own().agg({"k": "sum"}).collect(),
+        "count | constant batches": lambda: spark.read.format("constant").load().count(),
+        "count | data source": lambda: ours().count(),
+        "count | read": lambda: ps.read(spark, source, columns=["k"]).count(),
+        "absent key | read": lambda: ps.read(spark, source, filters=col("k") == absent).collect(),
+        "absent key | data source": lambda: ours(filters=f"k = {absent}").collect(),
+        "absent key | Spark": lambda: own().where(f"k = {absent}").collect(),
+        "0.1 % range | read": lambda: ps.read(spark, source, filters=hours).toArrow(),
+        "0.1 % range | data source": lambda: ours(filters=text).toArrow(),
+        "0.1 % range | Spark": lambda: own().where(text).toArrow(),
+        "write | pyparq": lambda: ps.write(own(), empty("ours"), bloom_filters={"k": 0.01}),
+        "write | Spark": lambda: own().write.options(**BLOOM).parquet(empty("theirs")),
+        "write | discarding mapInArrow": lambda: own().mapInArrow(discard, "n long").collect(),
+        "copy the files": copied,
+        "index | add_indexes": lambda: ps.add_indexes(spark, str(out / "copy"), bloom_filters={"k": 0.01}).collect(),
+        "index | Spark, all written anew": lambda: (
+            spark.read.parquet(str(bare)).write.options(**BLOOM).parquet(empty("anew"))
+        ),
+    }
+
+
+def discard(batches: Iterator[Any]) -> Iterator[Any]:
+    rows = sum(batch.num_rows for batch in batches)
+    yield pa.RecordBatch.from_pydict({"n": pa.array([rows], pa.int64())})
+
+
+def measured(asked: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
+    """Median milliseconds; the first round warms everything up."""
+    times: dict[str, list[float]] = {name: [] for name in asked}
+    for round_ in range(runs + 1):
+        for name, ask in asked.items():
+            began = time.perf_counter()
+            ask()
+            if round_:
+                times[name].append(1000 * (time.perf_counter() - began))
+        print(f"round {round_} of {runs}", file=sys.stderr)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def show(medians: dict[str, float]) -> None:
+    for name, milliseconds in medians.items():
+        if " | " in name:
+            print(f"{name:<34}{milliseconds:9.0f} ms")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    main()
