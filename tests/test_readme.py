@@ -26,7 +26,8 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_commands_stand_where_the_gate_looks_for_them() -> None:
-    for mark, ends in (("main job", "testdata/main_job.py"), ("test command", "pytest -n auto --dist loadgroup")):
+    commands = {"main job": "main_job.py", "pipeline": "pipeline.py", "test command": "pytest -n auto --dist loadgroup"}
+    for mark, ends in commands.items():
         block = re.search(rf"<!-- {mark} -->\n```bash\n(.*?)\n```", README, re.DOTALL)
         assert block is not None
         assert block[1].endswith(ends)
