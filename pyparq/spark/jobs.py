@@ -1,4 +1,4 @@
-"""``add_indexes``, ``verify`` and ``rewrite`` over a dataset as Spark jobs."""
+"""``add_indexes`` and ``verify`` over the files of a dataset as Spark jobs."""
 
 from __future__ import annotations
 
