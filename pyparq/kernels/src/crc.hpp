@@ -22,6 +22,10 @@ class Crc32 {
         return run(native_, page.data, page.size);
     }
 
+    uint32_t of(const uint8_t* data, size_t size) const {
+        return native() ? run(native_, data, size) : nb::cast<uint32_t>(function_(passing_view(data, size)));
+    }
+
   private:
     using Function = unsigned long (*)(unsigned long, const unsigned char*, unsigned);
 

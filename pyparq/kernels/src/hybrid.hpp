@@ -30,6 +30,59 @@ inline void check_hybrid(uint32_t top, uint32_t last) {
     if (top > last) fail("RLE value " + str(uint64_t{top}) + " is beyond the largest allowed, " + str(uint64_t{last}));
 }
 
+template <class T>
+inline void unpack_checked(const uint8_t* src, size_t bytes, unsigned w, size_t n, T* out, uint32_t last) {
+    uint32_t top = 0;
+    if constexpr (sizeof(T) == 1) {
+        unpack_u8(src, bytes, w, n, out);
+        if (last < (1u << w) - 1) {
+            uint8_t most = 0;
+            for (size_t i = 0; i < n; ++i) most = std::max(most, out[i]);
+            top = most;
+        }
+    } else {
+        top = unpack_u32(src, bytes, w, n, reinterpret_cast<uint32_t*>(out));
+    }
+    check_hybrid(top, last);
+}
+
+// Exactly `count` values, each <= last. Returns the bytes used.
+template <class T>
+size_t decode_hybrid(const uint8_t* data, size_t size, unsigned w, size_t count, T* out, uint32_t last) {
+    size_t pos = 0, done = 0;
+    const size_t value_bytes = (w + 7) / 8;
+    while (done < count) {
+        const uint64_t header = read_run_header(data, size, pos);
+        const size_t left = count - done;
+        if (header & 1) {
+            const uint64_t groups = header >> 1;
+            const size_t n = static_cast<size_t>(std::min<uint64_t>(groups * 8, left));
+            // The final group may be cut short by writers that do not pad, but not inside a wanted value.
+            if ((n * w + 7) / 8 > size - pos) fail("RLE data end inside a bit-packed run");
+            const size_t stored = static_cast<size_t>(std::min<uint64_t>(groups * w, size - pos));
+            unpack_checked(data + pos, size - pos, w, n, out + done, last);  // may look ahead in the data
+            pos += stored;
+            done += n;
+        } else {
+            const uint32_t v = read_run_value(data, size, pos, value_bytes);
+            check_hybrid(v, last);
+            const size_t n = static_cast<size_t>(std::min<uint64_t>(header >> 1, left));
+            std::fill_n(out + done, n, static_cast<T>(v));
+            done += n;
+        }
+    }
+    return pos;
+}
+
+// The same for levels and booleans.
+void decode_hybrid_u8(const uint8_t* data, size_t size, unsigned w, size_t count, uint8_t* out, uint32_t last);
+
+// Does one run hold all the n values?
+bool is_one_run(const uint8_t* data, size_t size, size_t n, uint32_t value);
+
+// Levels before format 2 (BIT_PACKED): most significant bit first, no runs. Returns the bytes used.
+size_t unpack_old_levels(const uint8_t* data, size_t size, unsigned w, size_t n, uint8_t* out);
+
 // Dictionary indices of 0..32 bits, a piece at a time: what uses them finds them in the first-level cache.
 class IndexReader {
   public:

@@ -59,6 +59,7 @@ NB_MODULE(_native, m) {
     pyparq::numpy = pyparq::load_numpy();
     pyparq::have_avx2();  // now, not first in a thread without the GIL, which a fork may leave behind half way
     bind_arrow_stream(m);
+    bind_engine(m);
     bind_rle(m);
     bind_fixed(m);
     bind_binary(m);

@@ -19,6 +19,32 @@ std::vector<PageRuns> page_runs(const nb::list& pages) {
     return found;
 }
 
+void decode_hybrid_u8(const uint8_t* data, size_t size, unsigned w, size_t count, uint8_t* out, uint32_t last) {
+    decode_hybrid(data, size, w, count, out, last);
+}
+
+bool is_one_run(const uint8_t* data, size_t size, size_t n, uint32_t value) {
+    if (size < 2 || n == 0) return false;
+    size_t pos = 0;
+    const uint64_t header = read_run_header(data, size, pos);
+    return (header & 1) == 0 && header >> 1 >= n && pos < size && data[pos] == value;
+}
+
+size_t unpack_old_levels(const uint8_t* data, size_t size, unsigned w, size_t n, uint8_t* out) {
+    const size_t bytes = checked_mul(n, w) / 8 + (n * w % 8 != 0);
+    if (bytes > size) fail("BIT_PACKED levels need " + str(bytes) + " bytes, there are " + str(size));
+    unsigned acc = 0, have = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (have < w) {
+            acc = (acc << 8) | *data++;
+            have += 8;
+        }
+        have -= w;
+        out[i] = static_cast<uint8_t>(acc >> have & ((1u << w) - 1));
+    }
+    return bytes;
+}
+
 namespace {
 
 constexpr size_t kMaxGroups = size_t{1} << 24;  // per bit-packed run: readers hold the count in an int
@@ -26,50 +52,6 @@ constexpr size_t kMaxGroups = size_t{1} << 24;  // per bit-packed run: readers h
 unsigned checked_width(int64_t width, int64_t most) {
     if (width < 0 || width > most) fail("bit width " + str(width) + " is not in 0.." + str(most));
     return static_cast<unsigned>(width);
-}
-
-template <class T>
-void unpack_checked(const uint8_t* src, size_t bytes, unsigned w, size_t n, T* out, uint32_t last) {
-    uint32_t top = 0;
-    if constexpr (sizeof(T) == 1) {
-        unpack_u8(src, bytes, w, n, out);
-        if (last < (1u << w) - 1) {
-            uint8_t most = 0;
-            for (size_t i = 0; i < n; ++i) most = std::max(most, out[i]);
-            top = most;
-        }
-    } else {
-        top = unpack_u32(src, bytes, w, n, reinterpret_cast<uint32_t*>(out));
-    }
-    check_hybrid(top, last);
-}
-
-// Exactly `count` values, each <= last. Returns the bytes used.
-template <class T>
-size_t decode_hybrid(const uint8_t* data, size_t size, unsigned w, size_t count, T* out, uint32_t last) {
-    size_t pos = 0, done = 0;
-    const size_t value_bytes = (w + 7) / 8;
-    while (done < count) {
-        const uint64_t header = read_run_header(data, size, pos);
-        const size_t left = count - done;
-        if (header & 1) {
-            const uint64_t groups = header >> 1;
-            const size_t n = static_cast<size_t>(std::min<uint64_t>(groups * 8, left));
-            // The final group may be cut short by writers that do not pad, but not inside a wanted value.
-            if ((n * w + 7) / 8 > size - pos) fail("RLE data end inside a bit-packed run");
-            const size_t stored = static_cast<size_t>(std::min<uint64_t>(groups * w, size - pos));
-            unpack_checked(data + pos, size - pos, w, n, out + done, last);  // may look ahead in the data
-            pos += stored;
-            done += n;
-        } else {
-            const uint32_t v = read_run_value(data, size, pos, value_bytes);
-            check_hybrid(v, last);
-            const size_t n = static_cast<size_t>(std::min<uint64_t>(header >> 1, left));
-            std::fill_n(out + done, n, static_cast<T>(v));
-            done += n;
-        }
-    }
-    return pos;
 }
 
 template <class T>
@@ -104,38 +86,17 @@ size_t rle_decode_i32(const RawIn& data, int64_t bit_width, int64_t count, const
     return decode(data, w, count, out, static_cast<uint32_t>(std::min(limit - 1, widest)));
 }
 
-// Does one run hold all the n values?
-bool is_one_run(const uint8_t* data, size_t size, size_t n, uint32_t value) {
-    if (size < 2 || n == 0) return false;
-    size_t pos = 0;
-    const uint64_t header = read_run_header(data, size, pos);
-    return (header & 1) == 0 && header >> 1 >= n && pos < size && data[pos] == value;
-}
-
 nb::object levels_and_most(const RawIn& data, int64_t count, int64_t maximum, bool always) {
     Levels found = read_levels(data.data, data.size, count, maximum, always);
     return nb::make_tuple(found.levels, found.most);
 }
 
-// Levels before format 2: most significant bit first, no runs.
 size_t bit_packed_decode_u8(const RawIn& data, int64_t bit_width, int64_t count, const Out<uint8_t>& out) {
     const unsigned w = checked_width(bit_width, 8);
     const size_t n = checked_count(count, "count");
     if (n > out.size) fail("out has " + str(out.size) + " items, " + str(n) + " are needed");
-    const size_t bytes = checked_mul(n, w) / 8 + (n * w % 8 != 0);
-    if (bytes > data.size) fail("BIT_PACKED levels need " + str(bytes) + " bytes, there are " + str(data.size));
     NoGil nogil(n);
-    unsigned acc = 0, have = 0;
-    const uint8_t* p = data.data;
-    for (size_t i = 0; i < n; ++i) {
-        if (have < w) {
-            acc = (acc << 8) | *p++;
-            have += 8;
-        }
-        have -= w;
-        out.data[i] = static_cast<uint8_t>(acc >> have & ((1u << w) - 1));
-    }
-    return bytes;
+    return unpack_old_levels(data.data, data.size, w, n, out.data);
 }
 
 // ---- writing --------------------------------------------------------------------------------------------

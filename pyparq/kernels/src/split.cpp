@@ -2,6 +2,10 @@
 #include "values.hpp"
 
 namespace pyparq {
+
+// n values of `width` bytes from their streams.
+void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out);
+
 namespace {
 
 // Values [from, n), byte by byte; blocks keep both sides in the cache.
@@ -73,11 +77,7 @@ void byte_stream_split_decode(const RawIn& data, int64_t width_, const RawOut& o
     const size_t width = checked_value_width(width_), n = checked_items(data.size, width, "streams");
     if (out.size != data.size) fail("out has " + str(out.size) + " bytes, but needs " + str(data.size));
     NoGil nogil(data.size);
-    size_t done = 0;
-    if (width == 2) done = join_sse2<2>(data.data, n, out.data);
-    if (width == 4) done = join_sse2<4>(data.data, n, out.data);
-    if (width == 8) done = join_sse2<8>(data.data, n, out.data);
-    join_plain(data.data, n, width, done, out.data);
+    join_streams(data.data, n, width, out.data);
 }
 
 nb::object byte_stream_split_encode(const RawIn& values, int64_t width_) {
@@ -93,6 +93,15 @@ nb::object byte_stream_split_encode(const RawIn& values, int64_t width_) {
 }
 
 }  // namespace
+
+void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out) {
+    size_t done = 0;
+    if (width == 2) done = join_sse2<2>(streams, n, out);
+    if (width == 4) done = join_sse2<4>(streams, n, out);
+    if (width == 8) done = join_sse2<8>(streams, n, out);
+    join_plain(streams, n, width, done, out);
+}
+
 }  // namespace pyparq
 
 void bind_split(nb::module_& m) {

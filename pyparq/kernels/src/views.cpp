@@ -111,6 +111,14 @@ nb::object string_views(const Offsets& offsets, const RawIn& data, const Valid& 
 }
 
 }  // namespace
+
+// The view of one value that lies at `offset` of a buffer.
+void put_view(uint8_t* out, const uint8_t* bytes, size_t length, uint32_t buffer, uint32_t offset) {
+    uint8_t first[READ] = {};
+    if (length > 0) std::memcpy(first, bytes, std::min(length, READ));
+    put(out, first, length, buffer, offset);
+}
+
 }  // namespace pyparq
 
 void bind_views(nb::module_& m) {

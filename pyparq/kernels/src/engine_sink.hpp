@@ -1,0 +1,121 @@
+// Where the values of pages go: fixed-width slots, or offsets and bytes. What is wanted of a page, and which slots are null,
+// is known before.
+#pragma once
+#include "engine_page.hpp"
+#include "short_entries.hpp"
+
+namespace pyparq {
+
+enum class Physical : int { kBoolean, kInt32, kInt64, kInt96, kFloat, kDouble, kByteArray, kFixed };
+
+// What a leaf is to come out as.
+enum class OutputKind : int { kValues, kCodes, kViews };
+
+// How stored values of fixed width become those of the output.
+enum class Convert : int { kNone, kNarrow8, kNarrow16, kDecimal16, kDecimal32, kBytesDecimal16, kBytesDecimal32 };
+
+struct LeafSpec {
+    Physical physical;
+    size_t width;  // of a stored value; 0 for BYTE_ARRAY, 1 for BOOLEAN in memory
+    int max_def, max_rep, slot_level;
+    bool keeps_levels, is_text;
+    OutputKind kind;
+    Convert convert;
+
+    bool is_binary() const { return physical == Physical::kByteArray && kind == OutputKind::kValues; }
+    size_t out_width() const;
+};
+
+// The entries of a chunk's dictionary, as the sink gathers them.
+struct Dictionary {
+    bool there = false;
+    size_t count = 0;
+    std::vector<uint8_t> fixed;     // of the output's width
+    std::vector<uint8_t> bytes;     // of byte arrays
+    std::vector<int64_t> offsets;
+    ShortEntries entries;
+    bool is_short = false;
+
+    // From the PLAIN bytes of a dictionary page; `uses` values will be looked up. `number` is that of its buffer, for views.
+    void load(const Bytes& plain, int64_t count, const LeafSpec& leaf, size_t uses, int64_t number, Budget& budget);
+};
+
+// The values of a page that are present, still encoded, and those of them that are wanted.
+struct PageValues {
+    int encoding;
+    Bytes data;
+    size_t present;
+    const uint32_t* picks = nullptr;  // ascending; null: all
+    size_t picked = 0;
+    bool partly = false;
+
+    size_t wanted() const { return picks == nullptr ? present : picked; }
+    size_t needed() const { return picks == nullptr ? present : picked == 0 ? 0 : size_t{picks[picked - 1]} + 1; }
+};
+
+// Thrown where the bytes of a page that was inflated in part do not reach: all of it is needed.
+struct NeedsAll {};
+
+// Thrown where offsets or a view do not hold what they have to: the column is made anew with wider ones, or as values.
+struct NeedsWide {};
+
+class Sink {
+  public:
+    virtual ~Sink() = default;
+    // `valid` has a byte per slot; null: all `slots` are present.
+    virtual void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
+                        PageScratch& scratch, Budget& budget) = 0;
+    size_t slots = 0;  // so far
+};
+
+// Slots of fixed width: in their place, which is there, or in memory that grows.
+class FixedSink final : public Sink {
+  public:
+    FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room);
+    void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
+                PageScratch& scratch, Budget& budget) override;
+    Block own;
+
+  private:
+    uint8_t* next(size_t slots, Budget& budget);
+    const LeafSpec& leaf_;
+    size_t width_;  // of the output
+    uint8_t* place_;
+    size_t room_;  // slots
+};
+
+// Byte arrays. Offsets count from the start of this sink's own bytes.
+template <class O>
+class BinarySink final : public Sink {
+  public:
+    // `place` is for the offset behind the first slot.
+    BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget, int64_t most);
+    void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
+                PageScratch& scratch, Budget& budget) override;
+    Block own;    // offsets that grow
+    Block bytes;
+    size_t used = 0;
+
+  private:
+    O* next(size_t slots, Budget& budget);
+    void reserve(size_t more, Budget& budget);
+    O base() const { return static_cast<O>(used); }
+    void plain_all(const PageValues& page, O* offsets, Budget& budget);
+    void some(const uint8_t* source, const uint8_t* limit, const uint32_t* starts, const uint32_t* lengths, size_t values,
+              const uint8_t* valid, size_t slots, O* offsets, Budget& budget);
+    void plain(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, PageScratch& scratch, Budget& budget);
+    void delta_length(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, PageScratch& scratch,
+                      Budget& budget);
+    void shared_prefixes(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, PageScratch& scratch,
+                         Budget& budget);
+    void indices(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, const Dictionary& dictionary,
+                 PageScratch& scratch, Budget& budget);
+    void check_text(const PageValues& page, const uint8_t* valid, const O* offsets, size_t slots, size_t from) const;
+
+    const LeafSpec& leaf_;
+    O* place_;
+    size_t room_;
+    int64_t most_;  // bytes that a column may take
+};
+
+}  // namespace pyparq
