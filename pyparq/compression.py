@@ -90,8 +90,8 @@ def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
     :class:`UnsupportedError` for a codec that no library here reads."""
     if codec == UNCOMPRESSED:
         return None
-    if codec not in _DECODERS:
-        raise UnsupportedError(_unreadable(codec))
+    if (reason := unreadable(codec)) is not None:
+        raise UnsupportedError(reason)
     return _DECODERS[codec]
 
 
@@ -109,7 +109,10 @@ def most_per_byte(codec: int) -> int:
     return _MOST_PER_BYTE.get(codec, 1 << 31)
 
 
-def _unreadable(codec: int) -> str:
+def unreadable(codec: int) -> str | None:
+    """Why no library here reads the codec; ``None`` for one that is read."""
+    if codec == UNCOMPRESSED or codec in _DECODERS:
+        return None
     if codec == LZO:
         return "codec LZO is not supported; rewrite the file with another codec (zstd, snappy, lz4_raw)"
     return f"unknown compression codec {codec}; a newer pyparq may read it"

@@ -49,7 +49,12 @@ class ChunkDecryption(Protocol):
         """What opens data pages and their headers in a native loop, on this thread; ``None`` where they are in the
         clear."""
 
-    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
+    def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
+        """The plaintext of a page header that is stored at ``data[at]``, and where its stored bytes end."""
+
+    def open_page_v2(
+        self, stored: memoryview, levels: int, page: int, out: Arena | None = None
+    ) -> tuple[memoryview, memoryview]:
         """(levels, values) of a v2 data page with so many bytes of levels."""
 
     def seal(self, module: Module, parts: list[Any]) -> list[Any]:
@@ -73,10 +78,15 @@ class _Clear:
     def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
         return read_page_header(data, at)
 
+    def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
+        raise AssertionError("a chunk in the clear has no modules")
+
     def unsealer(self, out: Arena) -> None:
         return None
 
-    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
+    def open_page_v2(
+        self, stored: memoryview, levels: int, page: int, out: Arena | None = None
+    ) -> tuple[memoryview, memoryview]:
         return stored[:levels], stored[levels:]
 
     def seal(self, module: Module, parts: list[Any]) -> list[Any]:
@@ -116,6 +126,9 @@ class _Encrypted:
         plain, end = self._module_at(data, at, module, page)
         return read_page_header(plain)[0], end
 
+    def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
+        return self._module_at(data, at, Module(module), page)
+
     def unsealer(self, out: Arena) -> Unsealer:
         calls, most = self._key.calls(self._ctr)
         header_aad, page_aad = self._aad.before(Module.DATA_PAGE_HEADER), self._aad.before(Module.DATA_PAGE)
@@ -131,7 +144,9 @@ class _Encrypted:
         except EncryptionError as error:
             raise _explained(error, module) from None
 
-    def open_page_v2(self, stored: memoryview, levels: int, page: int, out: Arena) -> tuple[memoryview, memoryview]:
+    def open_page_v2(
+        self, stored: memoryview, levels: int, page: int, out: Arena | None = None
+    ) -> tuple[memoryview, memoryview]:
         # The specification encrypts the whole body, as Arrow C++ does; parquet-java leaves the levels in the clear.
         if stated_length(stored, 0) == len(stored) - LENGTH:
             try:

@@ -248,6 +248,19 @@ def deflate_bound(codec: int, size: int) -> int:
 def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
     """Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec has."""
 
+# --- the decoder of column chunks ---
+
+def set_libraries(crc32: Callable[[Any], int], crc_module: str, decode: Callable[[int, Any, Any], int]) -> None:
+    """What the decoder calls: `zlib.crc32` and the file of its module, and `decode(codec, stored, out)`, which gives the
+    bytes written, for codecs that no native library reads."""
+
+def decode_columns(
+    jobs: list[tuple[Any, ...]], limits: tuple[int, ...], threads: int, room: int
+) -> tuple[list[Any], list[tuple[int, int, int]], tuple[Any, ...] | None]:
+    """Decode columns, each of pieces of one leaf (pyparq/read/decoder.py has the terms), in at most `room` bytes.
+
+    (results, what each piece has read, None), or (None, None, what is refused)."""
+
 # --- threads ---
 def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
     """`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The first

@@ -11,26 +11,25 @@ from pyparq.errors import ChecksumError, CorruptFileError, located
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
 from pyparq.read.account import Account
-from pyparq.read.decode import ChunkDecoder, Kind
+from pyparq.read.decoder import Column, Facts, Piece, Refused, decode
 from pyparq.read.ends import beyond_its_size, check_end
 from pyparq.read.extents import Extents
 from pyparq.read.indexes import read_locations
 from pyparq.read.leaf import DecodedLeaf
 from pyparq.read.open import Chunk, OpenFile
-from pyparq.read.page_reads import ColumnRead, Needed, PageRead, plan_column
-from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, PageWalk, StoredPage, read_header
+from pyparq.read.output import Kind
+from pyparq.read.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
 from pyparq.read.prefetch import Prefetch
 from pyparq.read.prune import Selection
-from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
-from pyparq.threads import check_stopped, cpu_count, map_tasks
+from pyparq.threads import map_tasks
 
-THREADS_FROM = 2 << 20
-"""From this many stored bytes on, decoding is worth handing to threads."""
-TASK_FROM = 64 << 10
-"""Chunks of fewer stored bytes do not count for that: they are mostly Python, which one thread runs at a time."""
 TOGETHER = 1 << 20
-"""Column reads below this many bytes are fetched in one step with their neighbours and decoded without threads."""
+"""Column reads below this many bytes are fetched in one step with their neighbours."""
+WINDOW = 64 << 20
+"""Stored bytes that are in memory at a time, a larger column chunk excepted."""
+FEW = 4
+"""Of at least so many rows of its pages one is wanted: views would keep a dictionary alive for a few of its entries."""
 
 PREFETCHED = 8
 """At most this part of the memory that a read may hold is taken by bytes that are requested before they are needed."""
@@ -71,15 +70,8 @@ class ColumnReader:
         most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
         if most > 0 and self.options.use_threads and not file.fetcher.source.is_local:
             self.prefetch = Prefetch(file.fetcher, most)
-        self._buffers: list[PageBuffers] = []
-        """Those that no chunk needs now: the next finds them in the caches."""
         self._after_fork()
         forks.watch(self)
-
-    def forget_buffers(self) -> None:
-        """Give up the memory that pages are opened in: whoever keeps the reader does not need it."""
-        with self._lock:
-            self._buffers.clear()
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -117,160 +109,140 @@ class ColumnReader:
         return [w for w in wanted if w.selection.planned is None and w.node.column not in w.selection.locations]
 
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
-        """Decode all that is wanted, in order; large chunks on threads of their own."""
+        """Decode all that is wanted, in order; on several threads where that pays."""
         reads = self.plan(wanted)
-        sizes = [read.num_bytes for read in reads]
-        threads = self.options.use_threads and sum(n for n in sizes if n >= TASK_FROM) >= THREADS_FROM
-        small = self._small(reads, sizes, threads)
-        prefetch = self.prefetch
-        if prefetch is not None:
-            prefetch.expect(_steps(reads, small)[len(small) :])  # the small ones follow at once
-        fetched = self._fetch_small(reads, small)
-
-        def run(k: int) -> DecodedLeaf:
-            read, item = reads[k], wanted[k]
-            with located(file=self.file.name, row_group=read.row_group, column=read.name):
-                data = fetched.get(k) or self._fetch([read.ranges])[0]
-                return self._decode(item, read, data, alone)
-
-        alone = threads and len(reads) == 1
-        # The largest first: a long task that starts last would leave the other threads idle. But remote ones in the
-        # order in which they are asked for.
-        order = list(range(len(reads)))
-        if threads and prefetch is None:
-            order.sort(key=lambda k: -sizes[k])
-        done = dict(zip(order, map_tasks(run, order, threads, in_order=prefetch is not None), strict=True))
-        return [done[k] for k in range(len(reads))]
+        windows = self._windows(reads)
+        steps = [self._window_steps(reads, window) for window in windows]
+        if self.prefetch is not None:
+            self.prefetch.expect([step for small, large in steps[:1] for step in large] + _all_steps(steps[1:]))
+        leaves: list[DecodedLeaf] = []
+        for window, (small, large) in zip(windows, steps, strict=True):
+            with located(file=self.file.name):
+                data = self._fetch_window(reads, window, small, large)
+                leaves += self._decode([wanted[k] for k in window], [reads[k] for k in window], data)
+        return leaves
 
     def steps(self, wanted: Sequence[Wanted]) -> list[list[Range]]:
         """The ranges that :meth:`read` is going to fetch, each list of them in one step."""
         reads = self.plan(wanted)
-        return _steps(reads, self._small(reads, [read.num_bytes for read in reads], threads=True))
+        return _all_steps([self._window_steps(reads, window) for window in self._windows(reads)])
+
+    @staticmethod
+    def _windows(reads: Sequence[ColumnRead]) -> list[range]:
+        """The reads whose stored bytes are in memory at a time."""
+        found, first, size = [], 0, 0
+        for k, read in enumerate(reads):
+            if size and size + read.num_bytes > WINDOW:
+                found.append(range(first, k))
+                first, size = k, 0
+            size += read.num_bytes
+        return [*found, range(first, len(reads))] if reads else []
+
+    def _window_steps(self, reads: Sequence[ColumnRead], window: range) -> tuple[list[Step], list[Step]]:
+        """What is fetched for a window: small reads, those of a row group together; and the others."""
+        small: dict[int, Step] = {}
+        large: list[Step] = []
+        for k in window:
+            read = reads[k]
+            if read.num_bytes < TOGETHER:
+                small.setdefault(read.row_group, []).extend(read.ranges)
+            else:
+                large.append(read.ranges)
+        return list(small.values()), large
+
+    def _fetch_window(
+        self, reads: Sequence[ColumnRead], window: range, small: list[Step], large: list[Step]
+    ) -> list[list[memoryview]]:
+        """The bytes of each read of a window."""
+        few = iter([view for group in self._fetch(small) for view in group]) if small else iter(())
+        threads = self.options.use_threads and self.prefetch is None and len(large) > 1
+        many = iter(map_tasks(lambda ranges: self._fetch([ranges])[0], large, threads))
+        by_group: dict[int, dict[int, list[memoryview]]] = {}
+        for k in window:
+            if reads[k].num_bytes < TOGETHER:
+                by_group.setdefault(reads[k].row_group, {})[k] = []
+        found: dict[int, list[memoryview]] = {}
+        for group in by_group.values():  # in the order in which they were fetched
+            for k in group:
+                found[k] = [next(few) for _ in reads[k].ranges]
+        return [found[k] if k in found else next(many) for k in window]
 
     def _fetch(self, steps: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
         return (self.file.fetcher.fetch_groups if self.prefetch is None else self.prefetch.fetch)(steps)
 
-    def _small(self, reads: Sequence[ColumnRead], sizes: Sequence[int], threads: bool) -> dict[int, list[int]]:
-        """The places in ``reads`` of small ones, by row group: these are fetched in one step, merged within their row
-        groups."""
-        groups: dict[int, list[int]] = {}
-        # Single pages of a local file hardly merge with other columns': each thread may as well read its own.
-        apart = threads and self.file.fetcher.source.is_local
-        for k, (read, size) in enumerate(zip(reads, sizes, strict=True)):
-            if size < TOGETHER and not (apart and read.whole is None and size >= TASK_FROM):
-                groups.setdefault(read.row_group, []).append(k)
-        return groups
+    def _decode(
+        self, wanted: list[Wanted], reads: list[ColumnRead], data: list[list[memoryview]]
+    ) -> list[DecodedLeaf]:
+        """Decode a window. Chunks that are longer than they state are read again."""
+        columns = [self._column(*item) for item in zip(wanted, reads, data, strict=True)]
+        while True:
+            try:
+                decoded, facts = decode(columns, self.options, self.account)
+                break
+            except Refused as refused:
+                self._mend(columns[refused.column].pieces[refused.piece], refused.error)
+        leaves = []
+        for item, read, column, found, fact in zip(wanted, reads, columns, decoded, facts, strict=True):
+            piece = column.pieces[0]
+            with located(row_group=read.row_group, column=read.name):
+                self._note(read, piece, fact)
+                leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, item.rows)
+                leaf.check_rows()
+            leaves.append(leaf)
+        return leaves
 
-    def _fetch_small(self, reads: Sequence[ColumnRead], small: dict[int, list[int]]) -> dict[int, list[memoryview]]:
-        """The bytes of the small reads by their place in ``reads``."""
-        found = self._fetch([[r for k in part for r in reads[k].ranges] for part in small.values()])
-        fetched: dict[int, list[memoryview]] = {}
-        for part, data in zip(small.values(), found, strict=True):
-            views = iter(data)
-            fetched |= {k: [next(views) for _ in reads[k].ranges] for k in part}
-        return fetched
-
-    def _decode(self, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool) -> DecodedLeaf:
+    def _column(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> Column:
         chunk = self.file.chunk(read.row_group, item.node)
-        try:
-            return self._decode_as(chunk, item, read, data, alone)
-        except ChecksumError:
-            raise
-        except CorruptFileError:
-            longer = beyond_its_size(self.file, chunk, data[0]) if read.whole is not None else None
-            if longer is None:
-                raise
-        data = self.file.fetcher.fetch([(longer.start, longer.size)])
-        return self._decode_as(longer, item, read, data, alone)
-
-    def _decode_as(
-        self, chunk: Chunk, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool
-    ) -> DecodedLeaf:
-        sparse = item.rows.count * PAYS_FROM <= read.num_rows
-        rows = item.rows if sparse else read.row_ranges(chunk.num_rows)
+        rows = None if item.rows.is_all else (item.rows.starts, item.rows.ends)
         known = item.selection.dictionaries.get(read.column)
-        kind = self._kind(item, chunk, sparse)
-        try:
-            buffers = self._buffers.pop()
-        except IndexError:
-            buffers = PageBuffers()
-        only = item.rows if sparse else None
-        decoder = ChunkDecoder(
-            chunk, self.options, _slots_in(chunk, rows.count), known, kind, only, buffers, self.account
-        )
-        try:
-            if read.whole is not None:
-                start, end = chunk.start, chunk.start + self._feed_whole(decoder, data[0], alone)
-            else:
-                start, end = self._feed_pages(decoder, read, data)
-            leaf = decoder.finish(rows)
-        except BaseException:
-            decoder.release()
-            raise
-        if decoder.dictionary is not None:
-            item.selection.dictionaries.setdefault(read.column, decoder.dictionary)
-        with self._lock:
-            self._extents.add((read.row_group, read.column), start, end)
-            self.counts.data_pages += decoder.pages_decoded
-            self.counts.dictionary_pages += decoder.dictionary_decoded
-            self.counts.column_chunks += 1
-        self._buffers.append(buffers)
-        return leaf
+        if read.whole is not None:
+            piece = Piece(chunk, data[0], rows=rows, dictionary=known)
+        else:
+            pages = read.pages if read.pages is not None else NO_PAGES
+            piece = Piece(chunk, data, pages, read.dictionary is not None, rows, known)
+        return Column(item.node, self._kind(item, chunk, read), [piece])
 
-    def _kind(self, item: Wanted, chunk: Chunk, sparse: bool) -> Kind:
+    def _mend(self, piece: Piece, error: BaseException) -> None:
+        """Raise ``error``, unless the chunk goes on behind its stated end."""
+        chunk = piece.chunk
+        with located(row_group=chunk.row_group, column=chunk.name):
+            if piece.pages is not None or not isinstance(error, CorruptFileError) or isinstance(error, ChecksumError):
+                raise error
+            longer = beyond_its_size(self.file, chunk, piece.data)
+            if longer is None:
+                raise error
+            (piece.data,) = self.file.fetcher.fetch([(longer.start, longer.size)])
+            piece.chunk = longer
+
+    def _kind(self, item: Wanted, chunk: Chunk, read: ColumnRead) -> Kind:
         """What the leaf is to come out as. Few rows would keep all entries of a dictionary of views alive."""
         fields = self.file.fields
         if fields.is_dictionary(item.node):
             return "dictionary"
-        if sparse or item.tested or not fields.is_view(item.node) or not chunk.is_all_dictionary:
+        if item.tested or not fields.is_view(item.node) or not chunk.is_all_dictionary:
             return "values"
-        return "views"
+        return "values" if item.rows.count * FEW <= read.num_rows else "views"
 
-    def _feed_whole(self, decoder: ChunkDecoder, data: memoryview, alone: bool) -> int:
-        """Decode all pages of a chunk; where they end in ``data``."""
-        walk = PageWalk(data, decoder.chunk, self.options)
-        if alone and cpu_count() > 1:
-            decoder.feed(walk, ahead=True)
+    def _note(self, read: ColumnRead, piece: Piece, fact: Facts) -> None:
+        """Count what was read, and look at where it lies."""
+        end, data_pages, dictionary_pages = fact
+        chunk = piece.chunk
+        if read.whole is not None:
+            if end < len(piece.data):
+                check_end(self.file, chunk, piece.data, end, data_pages)
+            extent = chunk.start, chunk.start + end
         else:
-            decoder.feed_chunk(walk)
-        decoder.check_end()
-        if walk.at < len(data):
-            check_end(self.file, walk)
-        return walk.at
-
-    def _feed_pages(self, decoder: ChunkDecoder, read: ColumnRead, data: list[memoryview]) -> Range:
-        """Decode the pages of a plan; from where to where they lie, with the dictionary that is read."""
-        stored, ranges = iter(data), read.ranges
-        extent = (ranges[0][0], sum(ranges[-1])) if ranges else (0, 0)
-        if read.dictionary is not None:
-            header, body, _ = read_header(next(stored), 0, decoder.chunk, self.options, "dictionary")
-            if header.type == DICTIONARY_PAGE:
-                decoder.feed([StoredPage(header, body, "dictionary")])
-        parts, listed, k = list(stored), list[PageRead](), 0
-        while read.pages is not None and k < len(parts):
-            check_stopped()
-            k += decoder.feed_many(read.pages, parts, k)
-            if k == len(parts):
-                break
-            listed = listed or list(read.pages)
-            page = listed[k]
-            with located(row_group=read.row_group, column=read.name, page=page.ordinal):
-                decoder.row = page.first_row
-                header, body, _ = read_header(parts[k], 0, decoder.chunk, self.options, page.ordinal)
-                decoder.feed_page(StoredPage(header, body, page.ordinal), page.num_rows)
-            k += 1
-        return extent
+            extent = (read.ranges[0][0], sum(read.ranges[-1])) if read.ranges else (0, 0)
+        with self._lock:
+            self._extents.add((read.row_group, read.column), *extent)
+            self.counts.data_pages += data_pages
+            self.counts.dictionary_pages += dictionary_pages
+            self.counts.column_chunks += 1
 
 
-def _steps(reads: Sequence[ColumnRead], small: dict[int, list[int]]) -> list[list[Range]]:
-    """The ranges of ``reads`` as they are fetched: first the small ones of each row group, then the others."""
-    together = {k for part in small.values() for k in part}
-    steps = [[r for k in part for r in reads[k].ranges] for part in small.values()]
-    return steps + [read.ranges for k, read in enumerate(reads) if k not in together]
+Step = list[Range]
+"""Ranges that are fetched together."""
 
 
-def _slots_in(chunk: Chunk, num_rows: int) -> int:
-    """How many values, nulls included, to expect in some rows of a chunk: a guess where lists are of any length."""
-    if chunk.node.max_rep == 0 or chunk.num_rows == 0:
-        return num_rows
-    return int(-(-chunk.meta.num_values * num_rows // chunk.num_rows))
+def _all_steps(windows: Sequence[tuple[list[Step], list[Step]]]) -> list[Step]:
+    return [step for small, large in windows for step in (*small, *large)]

@@ -30,20 +30,19 @@ def _end_of_pages(chunk: Chunk, data: memoryview, file: OpenFile) -> int | None:
     return walk.at
 
 
-def check_end(file: OpenFile, walk: PageWalk) -> None:
-    """Raise :class:`CorruptFileError` where a further data page of the chunk follows those that hold the stated values:
-    its values would be passed over without a word."""
-    chunk = walk.chunk
-    stated = min(len(walk.data), chunk.numbers.total_compressed_size)
-    if walk.at >= stated or chunk.crypto.encrypted or file.begins_at(chunk.row_group, chunk.start + walk.at):
+def check_end(file: OpenFile, chunk: Chunk, data: memoryview, at: int, ordinal: int) -> None:
+    """Raise :class:`CorruptFileError` where data page ``ordinal`` of the chunk follows at ``data[at]``, behind those that
+    hold the stated values: its values would be passed over without a word."""
+    stated = min(len(data), chunk.numbers.total_compressed_size)
+    if at >= stated or chunk.crypto.encrypted or file.begins_at(chunk.row_group, chunk.start + at):
         return
     try:
-        page = read_page(walk.data, walk.at, chunk, file.options, walk.ordinal)
+        page = read_page(data, at, chunk, file.options, ordinal)
         values = num_levels_of(page) if page.header.type in (DATA_PAGE, DATA_PAGE_V2) else 0
     except (CorruptFileError, LimitError):
         return  # padding
     if values:
         raise CorruptFileError(
             f"the column chunk declares {chunk.num_values} values, but another page of {values} follows",
-            page=walk.ordinal,
+            page=ordinal,
         )

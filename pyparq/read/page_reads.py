@@ -94,6 +94,9 @@ class Pages:
         return np.flatnonzero(np.cumsum(covered[:-1]))
 
 
+NO_PAGES = Pages(*[np.empty(0, np.int64)] * 5)
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnRead:
     """What to read of one column chunk: all of it, or the dictionary page and some data pages."""

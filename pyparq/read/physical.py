@@ -62,7 +62,7 @@ def fixed_buffer(values: Any, leaf: LeafType, valid: Valid | None) -> npt.NDArra
     if kind == "decimal":
         return _decimal_buffer(values, leaf, valid)
     if kind == "int96":
-        return _int96_ticks(values, leaf.unit or "ns", valid)
+        return int96_ticks(values, leaf.unit or "ns", valid)
     return np.asarray(values.reshape(-1))
 
 
@@ -70,7 +70,7 @@ def _decimal_buffer(values: Any, leaf: LeafType, valid: Valid | None) -> Bytes:
     """Little-endian two's complement of 16 bytes (32 beyond 38 digits)."""
     width = 32 if leaf.precision > 38 else 16
     if isinstance(values, BinaryValues):
-        return _binary_decimals(values, width)
+        return binary_decimals(values, width)
     out: npt.NDArray[Any]
     if leaf.physical in (Physical.INT32, Physical.INT64):
         out = np.empty((len(values), width // 8), np.int64)
@@ -95,7 +95,7 @@ def _big_endian_decimals(values: Bytes, width: int) -> Bytes:
     return out
 
 
-def _binary_decimals(values: BinaryValues, width: int) -> Bytes:
+def binary_decimals(values: BinaryValues, width: int) -> Bytes:
     """BYTE_ARRAY decimals have lengths of their own: convert all of one length together."""
     lengths = np.diff(values.offsets)
     out = np.zeros((len(lengths), width), np.uint8)
@@ -108,7 +108,7 @@ def _binary_decimals(values: BinaryValues, width: int) -> Bytes:
     return out.reshape(-1)
 
 
-def _int96_ticks(values: Bytes, unit: str, valid: Valid | None) -> npt.NDArray[np.int64]:
+def int96_ticks(values: Bytes, unit: str, valid: Valid | None) -> npt.NDArray[np.int64]:
     """INT96 timestamps in ``unit``. Beyond the int64 range they wrap around, as in other readers: ask for another
     unit (``coerce_int96_timestamp_unit``) to read such instants."""
     found, _ = int96.instants(values, unit)

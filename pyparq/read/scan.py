@@ -209,12 +209,11 @@ class Scan:
             prefetch.follow(self._reads_to_come(selections))
 
     def give_up(self) -> None:
-        """What was asked for ahead is not needed, nor the memory that pages are opened in."""
+        """What was asked for ahead is not needed."""
         self._begun = False
         if self.reader.prefetch is not None:
             self.reader.prefetch.stop()
         self.file.fetcher.forget_all()
-        self.reader.forget_buffers()
 
     def _by_row_group(self, all_stay: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
         """The batch of one row group after the other, until there are as many rows as were asked for; with the share of
