@@ -166,7 +166,7 @@ class _Encrypted:
 
 
 def _explained(error: EncryptionError, module: Module) -> EncryptionError:
-    return EncryptionError(f"the {module.label} cannot be decrypted: {error.message}")
+    return EncryptionError(f"the {Module(module).label} cannot be decrypted: {error.message}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,8 @@ def _column(leaf: LeafType, slots: int, nulls: int, validity: Any, values: Any, 
 
 def _views(leaf: LeafType, slots: int, nulls: int, validity: Any, views: Any, entries: list[Any]) -> Column:
     buffers = [np.empty(0, np.uint8) if e is None else e[2] for e in entries]
-    return Column(DataType("v" + arrow_type(leaf).format), slots, validity, (views, *buffers), nulls)
+    sizes = np.array([len(b) for b in buffers], np.int64)  # Arrow's last buffer of views
+    return Column(DataType("v" + arrow_type(leaf).format), slots, validity, (views, *buffers, sizes), nulls)
 
 
 def _codes(leaf: LeafType, slots: int, nulls: int, validity: Any, codes: Any, stored: Any) -> Column:

@@ -11,7 +11,6 @@ from pyparq.errors import ParquetError
 from pyparq.index.statistics import parse_created_by
 from pyparq.options import SortKey
 from pyparq.read.account import Account
-from pyparq.read.columns import TASK_FROM, THREADS_FROM
 from pyparq.read.footer import ENCRYPTED_MAGIC, MAGIC
 from pyparq.read.open import OpenFile
 from pyparq.schemas.tree import Node
@@ -26,6 +25,10 @@ Done = Callable[[int], Any]
 """Called with the bytes that have been checked since it was called last."""
 WINDOW = 32 << 20
 """Stored bytes of the row groups that are checked side by side, or of one that is larger."""
+TASK_FROM = 64 << 10
+"""Chunks of fewer stored bytes are mostly Python, which one thread runs at a time."""
+THREADS_FROM = 2 << 20
+"""Stored bytes of larger chunks from which on they are worth handing to threads."""
 MOST_GROUPS = 64
 """No more row groups than this side by side."""
 
