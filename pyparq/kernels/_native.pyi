@@ -609,6 +609,20 @@ class ThriftRules:
         """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
         hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
         field come first, then all of the next."""
+    def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]:
+        """The numbers of the ColumnChunks (the struct of that kind) that start at `starts` (int64; -1: there is none),
+        as `pyparq.format.chunk_numbers` names them: all of the first, then all of the second. `paths`: in turn, the
+        path_in_schema that the chunks should have, as it is stored."""
+    def chunks_of_footers(
+        self, footers: list[bytes], columns: Buffer, kind: int, paths: list[bytes], leaves: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The same of some columns (int64, ascending) in all row groups of serialized FileMetaData. Row groups before
+        each footer, and of all; the rows of each row group, -1 where something is wrong with it; the numbers of their
+        chunks. `leaves`: column chunks that each row group should have."""
+
+def bytes_at(buffers: list[Any], of: Buffer, starts: Buffer, sizes: Buffer) -> list[bytes | None]:
+    """Bytes of `buffers`: the place of the buffer in the list, start and size of each (int64); None where the start is
+    negative."""
 
 # --- page index (PageIndex.md) ---
 def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> int:
