@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,19 +21,19 @@ from pyparq.filters.predicate import VALUE_OPS, And, Constant, Predicate, Test
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.index import bloom
 from pyparq.index.bounds import Bounds
-from pyparq.index.page_index import PageLocations
-from pyparq.index.row_ranges import Int64Array, RowRanges
+from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
 from pyparq.io.source import Range
 from pyparq.read.account import Account
 from pyparq.read.bloom_probe import HEADER, Probe, Probing
-from pyparq.read.chunk_table import ChunkTable, Mask
+from pyparq.read.chunk_table import Mask
 from pyparq.read.decode import decode_dictionary
 from pyparq.read.indexes import offset_index_range, page_index_ranges, read_locations, read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
-from pyparq.read.page_reads import ColumnRead, plan_column
+from pyparq.read.page_reads import plan_column
 from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header
-from pyparq.read.selectivity import USELESS, Shares, kept_shares
+from pyparq.read.row_groups import Answers, RowGroups, Selection
+from pyparq.read.selectivity import kept_shares
 from pyparq.read.together import hold, pays
 from pyparq.schemas.tree import Node
 from pyparq.schemas.values import Values
@@ -43,129 +43,7 @@ MOST_CHUNKS = 1000
 needed."""
 
 
-@dataclass(slots=True)
-class Selection:
-    """The rows of one row group that are still in question, and what was read on the way."""
-
-    row_group: int
-    maybe: RowRanges
-    sure: RowRanges
-    dictionaries: dict[int, Values] = field(default_factory=dict)
-    """Decoded dictionaries by leaf column."""
-    locations: dict[int, PageLocations | None] = field(default_factory=dict)
-    """Page locations by leaf column; ``None`` where there is no usable OffsetIndex."""
-    planned: Mapping[int, ColumnRead] | None = None
-    """What a plan says to read, by leaf column: no index is asked then."""
-    narrows: bool = False
-    """Whether few of the rows are expected to match, so that page locations are likely to be needed."""
-    place: int = 0
-    """Among the row groups that are pruned together."""
-
-    @property
-    def num_rows(self) -> int:
-        return self.maybe.num_rows
-
-
 Question = tuple[Test, Selection, Chunk]
-
-
-class Answers:
-    """What is known of one test: of all row groups, and by rows of those whose pages were looked at."""
-
-    __slots__ = ("_rows", "every", "is_open", "some")
-
-    def __init__(self, count: int) -> None:
-        self.some = np.ones(count, np.bool_)
-        """Whether a row of the row group can pass."""
-        self.every = np.zeros(count, np.bool_)
-        """Whether all rows do."""
-        self.is_open = np.ones(count, np.bool_)
-        """Whether an index could tell more, and is expected to."""
-        self._rows: dict[int, tuple[RowRanges, RowRanges]] = {}
-
-    def take(self, some: Mask, every: Mask, kept: Shares) -> None:
-        """The verdict of the row groups' statistics, and the share of rows that each keeps by a guess."""
-        self.some, self.every = some.copy(), every & some
-        self.is_open = some & ~every & (kept < USELESS)
-
-    def drop(self, selection: Selection) -> None:
-        """No row passes."""
-        k = selection.place
-        self.some[k] = self.is_open[k] = False
-        _, sure = self.rows(selection)
-        self._rows[k] = RowRanges.none(selection.num_rows), sure
-
-    def narrow(self, selection: Selection, first_rows: Int64Array, some: Mask, every: Mask) -> None:
-        """The verdict on the pages of a chunk."""
-        maybe, sure = self.rows(selection)
-        maybe &= RowRanges.from_pages(first_rows, np.flatnonzero(some), selection.num_rows)
-        if every.any():
-            sure |= RowRanges.from_pages(first_rows, np.flatnonzero(every), selection.num_rows)
-        k = selection.place
-        self._rows[k] = maybe, sure
-        self.some[k] = bool(maybe)
-        self.is_open[k] &= bool(maybe) and not sure.is_all
-
-    def rows(self, selection: Selection) -> tuple[RowRanges, RowRanges]:
-        """The rows of a row group that can pass, and those that do."""
-        known = self._rows.get(selection.place)
-        if known is not None:
-            return known
-        rows, none = RowRanges.all(selection.num_rows), RowRanges.none(selection.num_rows)
-        return rows if self.some[selection.place] else none, rows if self.every[selection.place] else none
-
-
-class RowGroups:
-    """The row groups that a scan is about."""
-
-    def __init__(self, file: OpenFile, row_groups: Sequence[int], within: Mapping[int, RowRanges]) -> None:
-        self.row_groups = row_groups
-        self._file = file
-        self._within = within
-        self.num_rows = file.rows_of(np.array(row_groups, np.int64))
-        self._asked = self.num_rows
-        if within:
-            counts = self.num_rows.tolist()
-            self._asked = np.array([len_of(within.get(k), n) for k, n in zip(row_groups, counts, strict=True)])
-        self._table: ChunkTable | None = None
-        self._places: dict[int, int] = {}
-
-    def __len__(self) -> int:
-        return len(self.row_groups)
-
-    @property
-    def num_asked(self) -> int:
-        """Rows that are asked for at all."""
-        return int(self._asked.sum())
-
-    def selections(self, maybe: Mask, sure: Mask) -> list[Selection]:
-        """Those in which a row may match; ``sure``: in which all rows do. Equal sets of rows are shared."""
-        found: list[Selection] = []
-        whole: dict[int, tuple[RowRanges, RowRanges]] = {}
-        kept = np.flatnonzero(maybe & (self._asked > 0))
-        for k, num_rows, every in zip(kept.tolist(), self.num_rows[kept].tolist(), sure[kept].tolist(), strict=True):
-            sets = whole.get(num_rows)
-            if sets is None:
-                sets = whole[num_rows] = RowRanges.all(num_rows), RowRanges.none(num_rows)
-            rows = self._within.get(self.row_groups[k], sets[0])
-            found.append(Selection(self.row_groups[k], rows, rows if every else sets[1], place=k))
-        return found
-
-    def numbers(self, nodes: Sequence[Node], node: Node) -> ChunkNumbers:
-        """Of the chunks of ``node`` in all row groups. Those of all ``nodes`` are looked up at once."""
-        if self._table is None:
-            distinct = list(dict.fromkeys(nodes))
-            self._table = self._file.chunk_table(self.row_groups, distinct)
-            self._places = {other.column: j for j, other in enumerate(distinct)}
-        return self._table.of_column(self._places[node.column])
-
-    def all_placed(self, node: Node) -> bool:
-        """Whether the bounds of these chunks lie in the footer as it is."""
-        return self._table is not None and not self._table.odd[:, self._places[node.column]].any()
-
-
-def len_of(rows: RowRanges | None, num_rows: int) -> int:
-    return num_rows if rows is None else rows.count
 
 
 def _asks_histograms(test: Test) -> bool:
@@ -234,6 +112,8 @@ class Pruner:
         self._answers = {test: Answers(len(row_groups)) for test in self.tests}
         self._changed: set[int] = set()
         """Places of row groups for which a stage has found something out."""
+        self._left: int | None = None
+        """Rows of the selections, once counted."""
 
     def run(self) -> list[Selection]:
         """The row groups that may hold matching rows, each with its row ranges."""
@@ -351,7 +231,9 @@ class Pruner:
             )
 
     def _rows_left(self) -> int:
-        return sum([s.maybe.count for s in self.selections])
+        if self._left is None:
+            self._left = sum([s.maybe.count for s in self.selections])
+        return self._left
 
     def _note(self, chunks: Sequence[Chunk]) -> None:
         """These chunks' indexes are asked in this stage."""
@@ -381,6 +263,7 @@ class Pruner:
             if inside is not None:
                 selection.maybe, selection.sure = selection.maybe & inside, selection.sure & inside
         self._changed.clear()
+        self._left = None
         self.selections = [s for s in self.selections if s.maybe]
 
     def _combine(self, predicate: Predicate, selection: Selection) -> tuple[RowRanges, RowRanges]:
