@@ -231,6 +231,31 @@ certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, t
 be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than `most` bytes
 is not used. None where the system has no positioned reads."""
 
+# --- codecs ---
+def codec_is_native(codec: int) -> bool:
+    """Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift."""
+
+def codec_writes_native(codec: int) -> bool:
+    """Whether `deflate` does."""
+
+def inflate(codec: int, data: Buffer, out: Buffer, wanted: int = -1) -> int:
+    """Decompress to `out`; how many bytes `data` holds, -1 where it is malformed or holds more than `out` has room for.
+    With fewer `wanted` it may stop when these are there: it returns how many it has, and no byte behind is checked."""
+
+def deflate_bound(codec: int, size: int) -> int:
+    """No so many bytes take more than this when they are compressed."""
+
+def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
+    """Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec has."""
+
+# --- threads ---
+def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
+    """`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The first
+    error ends the work and is raised, when no call is under way any more."""
+
+def stop_requested() -> bool:
+    """Within such a call: whether its result is of no use any more."""
+
 # --- Snappy ---
 class Arena:
     """Gives out parts of one buffer. `more(size)` gives such a buffer, of at least so many bytes."""
