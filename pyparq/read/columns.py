@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyparq import forks
 from pyparq.errors import ChecksumError, CorruptFileError, located
+from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
 from pyparq.read.account import Account
@@ -20,7 +21,7 @@ from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.output import Kind
 from pyparq.read.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
 from pyparq.read.prefetch import Prefetch
-from pyparq.read.prune import Selection
+from pyparq.read.row_groups import Selection
 from pyparq.schemas.tree import Node
 from pyparq.threads import map_tasks
 
@@ -53,6 +54,20 @@ class Wanted:
     rows: RowRanges
     tested: bool = False
     """Are the values compared with something?"""
+    mask: RowMask | None = None
+    """Which of ``rows`` are wanted, where these are no more than ranges around them. The leaf holds no others then."""
+
+    @classmethod
+    def at(cls, selection: Selection, node: Node, rows: Rows) -> Wanted:
+        """Rows in either form."""
+        if isinstance(rows, RowMask):
+            return cls(selection, node, rows.cover, mask=rows)
+        return cls(selection, node, rows)
+
+    @property
+    def count(self) -> int:
+        """How many rows are wanted."""
+        return self.rows.count if self.mask is None else self.mask.count
 
 
 class ColumnReader:
@@ -186,14 +201,19 @@ class ColumnReader:
             piece = column.pieces[0]
             with located(row_group=read.row_group, column=read.name):
                 self._note(read, piece, fact)
-                leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, item.rows)
+                kept = item.rows if item.mask is None else item.mask
+                leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, kept)
                 leaf.check_rows()
             leaves.append(leaf)
         return leaves
 
     def _column(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> Column:
         chunk = self.file.chunk(read.row_group, item.node)
-        rows = None if item.rows.is_all else (item.rows.starts, item.rows.ends)
+        rows: Any = None
+        if item.mask is not None:
+            rows = item.mask.bits
+        elif not item.rows.is_all:
+            rows = item.rows.starts, item.rows.ends
         known = item.selection.dictionaries.get(read.column)
         if read.whole is not None:
             piece = Piece(chunk, data[0], rows=rows, dictionary=known)
@@ -221,7 +241,7 @@ class ColumnReader:
             return "dictionary"
         if item.tested or not fields.is_view(item.node) or not chunk.is_all_dictionary:
             return "values"
-        return "values" if item.rows.count * FEW <= read.num_rows else "views"
+        return "values" if item.count * FEW <= read.num_rows else "views"
 
     def _note(self, read: ColumnRead, piece: Piece, fact: Facts) -> None:
         """Count what was read, and look at where it lies."""
