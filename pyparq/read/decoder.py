@@ -25,6 +25,10 @@ from pyparq.schemas.values import BinaryValues, Values, count_of
 from pyparq.threads import cpu_count
 
 
+MOST_OFFSET = (1 << 31) - 1
+"""A column of more bytes has offsets of 64 bits."""
+
+
 def _inflate(codec: int, stored: Any, out: Any) -> int:
     """Bytes that a codec's library for Python writes to ``out``; -1 where it cannot read ``stored``."""
     try:
@@ -102,7 +106,7 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
     ]  # fmt: skip
     terms = (
         limits.max_page, limits.max_expansion, limits.expansion_floor, limits.max_values_per_byte, limits.max_column,
-        options.verify_checksums,
+        options.verify_checksums, MOST_OFFSET,
     )  # fmt: skip
     threads = cpu_count() if options.use_threads else 1
     results, facts, refusal = kernels.decode_columns(jobs, terms, threads, max(account.left, 0))

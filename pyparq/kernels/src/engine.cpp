@@ -329,7 +329,7 @@ class Decoder {
         if (again) decode(threads, true);
         if (faults.any()) return;
         each(jobs.size(), threads, [&](size_t j, PageScratch&, Place&) {
-            if (!jobs[j].give_up) finish_column(jobs[j], budget);
+            if (!jobs[j].give_up) finish_column(jobs[j], limits_, budget);
         }, [](size_t j) { return j; });
     }
 
@@ -473,7 +473,8 @@ nb::object facts_of(const std::deque<ColumnJob>& jobs) {
 // name, three numbers, a text, the job, piece and page, and an exception of Python's or None.
 nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits_given, size_t threads, int64_t room) {
     PageLimits limits{number(limits_given, 0), number(limits_given, 1), number(limits_given, 2),
-                      number(limits_given, 3), number(limits_given, 4), number(limits_given, 5) != 0};
+                      number(limits_given, 3), number(limits_given, 4), number(limits_given, 5) != 0,
+                      std::clamp<int64_t>(number(limits_given, 6), 0, std::numeric_limits<int32_t>::max())};
     Held held;
     Decoder decoder(limits, std::max<size_t>(threads, 1), room);
     const Py_ssize_t count = PyList_Size(given.ptr());

@@ -306,10 +306,10 @@ std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimi
     expected = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(expected), std::max<int64_t>(budget.left() / 4, 64)));
     if (job.wide) {
         auto* const place = job.in_place() ? job.offsets.as<int64_t>() + segment.slot + 1 : nullptr;
-        return std::make_unique<BinarySink<int64_t>>(leaf, place, segment.room, expected, budget, limits.max_column);
+        return std::make_unique<BinarySink<int64_t>>(leaf, place, segment.room, expected, budget, limits);
     }
     auto* const place = job.in_place() ? job.offsets.as<int32_t>() + segment.slot + 1 : nullptr;
-    return std::make_unique<BinarySink<int32_t>>(leaf, place, segment.room, expected, budget, limits.max_column);
+    return std::make_unique<BinarySink<int32_t>>(leaf, place, segment.room, expected, budget, limits);
 }
 
 }  // namespace
@@ -428,10 +428,10 @@ void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, 
 namespace {
 
 template <class O>
-void join_binary(ColumnJob& job, Budget& budget) {
+void join_binary(ColumnJob& job, const PageLimits& limits, Budget& budget) {
     size_t total = 0;
     for (Segment& segment : job.segments) total += static_cast<BinarySink<O>&>(*segment.sink).used;
-    const bool grows = sizeof(O) == 4 && total > static_cast<size_t>(std::numeric_limits<int32_t>::max());
+    const bool grows = sizeof(O) == 4 && total > static_cast<size_t>(limits.most_offset);
     if (job.segments.size() == 1) {
         auto& only = static_cast<BinarySink<O>&>(*job.segments[0].sink);
         job.bytes = std::move(only.bytes);
@@ -478,6 +478,16 @@ void join_binary(ColumnJob& job, Budget& budget) {
     if (job.wide) job.offsets.as<int64_t>()[0] = 0;
     else job.offsets.as<int32_t>()[0] = 0;
     job.bytes_used = total;
+}
+
+// Room was made for more bytes than there are: offsets of 32 bits do.
+void narrow_offsets(ColumnJob& job, Budget& budget) {
+    Block narrow;
+    budget.take((job.slots + 1) * 4);
+    narrow.grow((job.slots + 1) * 4);
+    for (size_t i = 0; i <= job.slots; ++i) narrow.as<int32_t>()[i] = static_cast<int32_t>(job.offsets.as<int64_t>()[i]);
+    job.offsets = std::move(narrow);
+    job.wide = false;
 }
 
 void join_fixed(ColumnJob& job, Budget& budget) {
@@ -537,7 +547,7 @@ void pack_bits(const uint8_t* bytes, size_t n, Block& out, Budget& budget) {
 
 }  // namespace
 
-void finish_column(ColumnJob& job, Budget& budget) {
+void finish_column(ColumnJob& job, const PageLimits& limits, Budget& budget) {
     job.nulls = job.levels = 0;
     bool any_valid = false, any_def = false;
     if (!job.in_place()) job.slots = 0;
@@ -553,9 +563,10 @@ void finish_column(ColumnJob& job, Budget& budget) {
             job.offsets.grow(8);
             std::memset(job.offsets.data(), 0, 8);
         } else if (job.wide) {
-            join_binary<int64_t>(job, budget);
+            join_binary<int64_t>(job, limits, budget);
+            if (job.bytes_used <= static_cast<size_t>(limits.most_offset)) narrow_offsets(job, budget);
         } else {
-            join_binary<int32_t>(job, budget);
+            join_binary<int32_t>(job, limits, budget);
         }
     } else if (!job.segments.empty()) {
         join_fixed(job, budget);

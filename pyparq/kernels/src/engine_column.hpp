@@ -95,6 +95,6 @@ void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, 
                     Place& at);
 
 // Puts the segments together.
-void finish_column(ColumnJob& job, Budget& budget);
+void finish_column(ColumnJob& job, const PageLimits& limits, Budget& budget);
 
 }  // namespace pyparq

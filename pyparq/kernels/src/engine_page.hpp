@@ -12,6 +12,7 @@ constexpr int64_t kDictionaryPage = -2;  // stands for the ordinal of the dictio
 struct PageLimits {
     int64_t max_page, max_expansion, expansion_floor, max_values_per_byte, max_column;
     bool check_crc;
+    int64_t most_offset;  // of 32 bits
 };
 
 // Numbers of a page header; -1 where one is absent.

@@ -522,8 +522,9 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
 // ---- byte arrays ----------------------------------------------------------------------------------------
 
 template <class O>
-BinarySink<O>::BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget, int64_t most)
-    : leaf_(leaf), place_(place), room_(room), most_(most) {
+BinarySink<O>::BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget,
+                          const PageLimits& limits)
+    : leaf_(leaf), place_(place), room_(room), limits_(limits) {
     budget.take(bytes_expected);
     bytes.grow(bytes_expected);
 }
@@ -545,10 +546,12 @@ O* BinarySink<O>::next(size_t more, Budget& budget) {
 
 template <class O>
 void BinarySink<O>::reserve(size_t more, Budget& budget) {
-    if (more > static_cast<size_t>(std::numeric_limits<O>::max()) - used) throw NeedsWide{};
+    const int64_t last = sizeof(O) == 4 ? limits_.most_offset : std::numeric_limits<int64_t>::max();
+    if (more > static_cast<size_t>(last) || used > static_cast<size_t>(last) - more) throw NeedsWide{};
     const size_t needed = used + more;
     if (needed <= bytes.size()) return;
-    if (static_cast<int64_t>(needed) > most_) throw Refused{"max_column", static_cast<int64_t>(needed), most_};
+    if (static_cast<int64_t>(needed) > limits_.max_column)
+        throw Refused{"max_column", static_cast<int64_t>(needed), limits_.max_column};
     size_t room = std::max(needed, bytes.size() * 2);
     if (static_cast<int64_t>(room - bytes.size()) > budget.left()) room = needed;
     budget.take(room - bytes.size());

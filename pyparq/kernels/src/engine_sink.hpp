@@ -89,7 +89,7 @@ template <class O>
 class BinarySink final : public Sink {
   public:
     // `place` is for the offset behind the first slot.
-    BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget, int64_t most);
+    BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget, const PageLimits& limits);
     void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                 PageScratch& scratch, Budget& budget) override;
     Block own;    // offsets that grow
@@ -115,7 +115,7 @@ class BinarySink final : public Sink {
     const LeafSpec& leaf_;
     O* place_;
     size_t room_;
-    int64_t most_;  // bytes that a column may take
+    const PageLimits& limits_;
 };
 
 }  // namespace pyparq
