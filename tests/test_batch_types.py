@@ -12,7 +12,7 @@ import pytest
 import pyparq
 from pyparq import columns
 from pyparq.errors import CorruptFileError, LimitError
-from pyparq.read import builder, fit
+from pyparq.read import decoder, fit
 
 TEXT = [None if k % 7 == 3 else f"{k:05d}" * (k % 4) for k in range(240)]
 """About 300 bytes in 40 rows, 1,600 in 240."""
@@ -35,8 +35,8 @@ TYPES: dict[str, pa.Array] = {
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offsets of four bytes reach 1,000, as it were."""
-    for module in (builder, columns):
-        monkeypatch.setattr(module, "_INT32_MAX", 1000)
+    monkeypatch.setattr(decoder, "MOST_OFFSET", 1000)
+    monkeypatch.setattr(columns, "_INT32_MAX", 1000)
     monkeypatch.setattr(fit, "_LARGEST", 1000)
 
 

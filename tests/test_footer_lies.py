@@ -21,7 +21,6 @@ from interop_peers import with_pyparq
 import pyparq
 from pyparq import col
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, LimitError, ParquetError
-from pyparq.read import many
 
 BY_NAME = {lie.name: lie for lie in LIES}
 
@@ -88,27 +87,10 @@ def test_tolerated_lies_in_other_ways_to_read(lie: Lie) -> None:
 # ---- sizes
 
 
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many pages the native loop opens at a time."""
-    counts: list[int] = []
-    found = many.Together.next
-
-    def counted(self: many.Together, walk: Any, window: int) -> Any:
-        pages = found(self, walk, window)
-        counts.append(len(pages))
-        return pages
-
-    monkeypatch.setattr(many.Together, "next", counted)
-    return counts
-
-
 @pytest.mark.parametrize("what", ["0", "1", "the compressed size", "negative"])
-def test_the_native_loop_takes_pages_whose_total_is_wrong(what: str, opened: list[int]) -> None:
+def test_chunks_whose_uncompressed_total_is_wrong(what: str) -> None:
     data = BY_NAME[f"ColumnMetaData.total_uncompressed_size: {what}"].file()
     assert pyparq.read_table(data).to_arrow().equals(TABLE)
-    pages = sum(len(pyparq.ParquetFile(data).page_locations(k, c) or ()) for k in range(GROUPS) for c in range(4))
-    assert sum(opened) == pages > 16
 
 
 def lying(change: Any, data: bytes | None = None) -> bytes:
@@ -130,13 +112,7 @@ def test_a_chunk_that_is_too_short_ends_where_the_next_begins() -> None:
         pyparq.read_table(lying(change), columns=["n"])
 
 
-def test_a_chunk_that_is_too_short_on_two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is all there is to read, its pages are opened ahead."""
-    from pyparq.read import columns
-
-    monkeypatch.setattr(columns, "THREADS_FROM", 0)
-    monkeypatch.setattr(columns, "TASK_FROM", 0)
-    monkeypatch.setattr(columns, "cpu_count", lambda: 2)
+def test_a_chunk_that_is_too_short_by_itself() -> None:
     data = BY_NAME["ColumnMetaData.total_compressed_size: half"].file()
     for name in TABLE.column_names:
         found = pyparq.read_table(data, columns=[name], row_groups=[0])

@@ -44,31 +44,6 @@ def offsets_of(lists: list[Any]) -> list[int]:
     return [0, *np.cumsum([len(x or []) for x in lists]).tolist()]
 
 
-@given(ROWS)
-@settings(max_examples=200)
-def test_levels_to_lists(rows: Rows) -> None:
-    defs, reps = shred(rows)
-    n = len(defs)
-    offsets, valid = kernels.list_slots(defs, reps, n, len(rows), 0, 0, 1, 2, 1)
-    assert offsets.tolist() == offsets_of(rows)
-    assert valid.tolist() == [row is not None for row in rows]
-    inner = [x for row in rows for x in row or []]
-    offsets, valid = kernels.list_slots(defs, reps, n, len(inner), 1, 2, 2, 4, 3)
-    assert offsets.tolist() == offsets_of(inner)
-    assert valid.tolist() == [x is not None for x in inner]
-    values = [v for x in inner for v in x or []]
-    present = kernels.slot_validity(defs, reps, n, len(values), 2, 4, 5)
-    assert present.tolist() == [v is not None for v in values]
-    slots, held = kernels.leaf_slots(defs, 4, 5)
-    assert slots == len(values)
-    assert (present.tolist() if held is None else held.tolist()) == [v is not None for v in values]
-    # The outer lists' own validity, as for a struct in their place.
-    assert kernels.slot_validity(defs, reps, n, len(rows), 0, 0, 1).tolist() == [r is not None for r in rows]
-    for wrong in (len(inner) + 1, len(inner) - 1):
-        with pytest.raises(KernelError):
-            kernels.list_slots(defs, reps, n, wrong, 1, 2, 2, 4, 3)
-
-
 def test_levels_that_are_not_there() -> None:
     reps = np.array([0, 1, 0, 1, 1], np.uint8)
     offsets, valid = kernels.list_slots(None, reps, 5, 2, 0, 0, 1, 1, 0)
@@ -269,18 +244,3 @@ def test_items_without_a_list(defs: list[int], reps: list[int]) -> None:
     d, r = np.array(defs, np.uint8), np.array(reps, np.uint8)
     with pytest.raises(KernelError, match="null, empty or missing"):
         kernels.list_slots(d, r, 2, 1, 0, 0, 1, 2, 1)
-
-
-def test_leaf_slots() -> None:
-    defs = np.array([3, 0, 2, 1, 3, 2], np.uint8)
-    slots, valid = kernels.leaf_slots(defs, 2, 3)
-    assert valid is not None
-    assert (slots, valid.tolist()) == (4, [1, 0, 1, 0])
-    slots, valid = kernels.leaf_slots(defs, 0, 3)
-    assert valid is not None
-    assert (slots, valid.tolist()) == (6, [1, 0, 0, 0, 1, 0])
-    assert kernels.leaf_slots(defs, 3, 3) == (2, None)
-    assert kernels.leaf_slots(defs[:0], 1, 3) == (0, None)
-    for levels in ((-1, 3), (1, 256)):
-        with pytest.raises(KernelError, match="level"):
-            kernels.leaf_slots(defs, *levels)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.read import builder
+from pyparq.read import decoder
 from pyparq.schemas.types import Schema
 from pyparq.table import Table, batches_from_arrow, widen_columns
 
@@ -59,7 +59,7 @@ def test_row_groups_on_both_sides_of_two_gibibytes(use_dictionary: bool, monkeyp
     sink = io.BytesIO()
     pq.write_table(table, sink, row_group_size=50, use_dictionary=use_dictionary)
     data = sink.getvalue()
-    monkeypatch.setattr(builder, "_INT32_MAX", 600)
+    monkeypatch.setattr(decoder, "MOST_OFFSET", 600)
     with pyparq.ParquetFile(data) as file:
         for found in (file.read(), file.take(list(range(150)))):
             arrow = found.to_arrow()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,6 @@ import pytest
 import pyparq
 from pyparq import DecryptionProperties, EncryptionProperties, ParquetFile
 from pyparq.errors import CorruptFileError
-from pyparq.read import decode
 
 ROWS = 20_000
 KEY = b"0123456789abcdef"
@@ -29,12 +27,6 @@ TABLE = pa.table(
         "lists": pa.array([None if n % 7 == 0 else [f"item {n % 13}"] * (n % 4) for n in range(ROWS)]),
     }
 )
-
-
-@pytest.fixture(params=[1, 3_000, decode.WAITING], ids=["alone", "a few", "many"], autouse=True)
-def waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(decode, "WAITING", request.param)
-    return request.param
 
 
 @pytest.mark.parametrize("algorithm", [None, "AES_GCM_V1", "AES_GCM_CTR_V1"])

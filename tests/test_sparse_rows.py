@@ -12,9 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq import compression
 from pyparq.errors import ParquetError
-from pyparq.read import sparse
 
 ROWS = 60_000
 
@@ -77,22 +75,6 @@ def test_rows_of_other_peoples_pages(version: str, codec: str, encoding: str) ->
             assert file.take(single).to_arrow().equals(TABLE.take(pa.array(single)))
 
 
-def test_pages_are_inflated_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    decode = compression._DECODERS[compression.SNAPPY]
-
-    def counted(block: Any, out: Any) -> int:
-        seen.append(len(out))
-        return decode(block, out)
-
-    monkeypatch.setitem(compression._DECODERS, compression.SNAPPY, counted)
-    data = stored(use_dictionary=False, max_rows_per_page=20_000)
-    with pyparq.ParquetFile(data) as file:
-        assert file.take([100, 20_050], ["number"]).to_arrow().equals(TABLE.select(["number"]).take([100, 20_050]))
-    assert len(seen) == 2
-    assert max(seen) < 20_000 * 8 // 10
-
-
 def test_values_that_lie_further_back_than_was_guessed() -> None:
     """Short strings after long ones, and the reverse: what was inflated may end before the row."""
     texts = ["a long beginning " * 40] * 500 + ["b"] * 19_500
@@ -135,12 +117,3 @@ def test_damage(checksum: bool) -> None:
             assert found == expected
     assert len(errors) > (120 if checksum else 5)
     assert {(error.column, error.row_group) for error in errors} == {("number", 0)}
-
-
-def test_one_by_one_and_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages that are opened together, as far as they are of the usual kind, and one by one, as all can be."""
-    data, rows = stored(use_dictionary=["word", "small"]), [3, 4, 5, 17_000, 39_000, 50_000]
-    together = pyparq.read_table(data, rows=rows).to_arrow()
-    monkeypatch.setattr(sparse.SparseRows, "take_many", lambda self, *_: 0)
-    assert pyparq.read_table(data, rows=rows).to_arrow().equals(together)
-    assert together.equals(TABLE.take(pa.array(rows)))

@@ -461,9 +461,10 @@ def test_read_dictionary_where_the_dictionary_was_given_up() -> None:
 
 
 def test_a_dictionary_page_with_repeated_entries_gives_each_value_once() -> None:
+    from pyparq.read.dictionary import DictionaryBuilder
+
     from pyparq.limits import DEFAULT_LIMITS
     from pyparq.read.account import Account, Share
-    from pyparq.read.dictionary import DictionaryBuilder
     from pyparq.schemas.types import LeafType, Physical
     from pyparq.schemas.values import BinaryValues
 

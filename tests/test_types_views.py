@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyparq.read.views import ViewBuilder
 
 import pyparq
 from pyparq import col, columns
 from pyparq.columns import concat, take
 from pyparq.limits import DEFAULT_LIMITS
 from pyparq.read.account import Account, Share
-from pyparq.read.views import ViewBuilder
 from pyparq.schemas.types import Field, LeafType, Physical, Schema
 from pyparq.schemas.values import BinaryValues
 from pyparq.table import Batch, Table, batches_from_arrow

@@ -221,31 +221,6 @@ def open_run(
     `page`, with no more than `values` values, until `window` bytes of values and levels are there; in the middle of the
     results, where they end."""
 
-def pick_fixed(
-    pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int, width: int
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None]:
-    """The bytes of the wanted rows' values, nulls left out, and their levels (None where all are `maximum`).
-
-    `rows` (int64) are ascending within a page; those of page k, at least one, stand from `starts[k]` (int64) to
-    `starts[k + 1]`, and its first row is number `firsts[k]` (int64). The pages are those of a leaf outside of lists;
-    what lies behind the last wanted row of one need not be there.
-    """
-
-def pick_indices(
-    pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int, limit: int
-) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
-    """As `pick_fixed`, of pages of dictionary indices (a byte with their bit width, then runs) below `limit`."""
-
-def pick_plain_binary(
-    pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8] | None]:
-    """As `pick_fixed`, of length-prefixed values: their offsets and bytes, and the levels."""
-
-def pick_places(
-    pages: list[OpenedPage], rows: Buffer, starts: Buffer, firsts: Buffer, maximum: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
-    """Which of its values the wanted rows of each page have, and their levels; the pages' data is not looked at."""
-
 # --- files ---
 pread_ranges: Callable[[int, Buffer, Buffer, Buffer], int] | None
 """`(fd, offsets, lengths, out)`: read ranges (int64) of an open file one after another into `out`; returns the bytes
@@ -297,8 +272,8 @@ def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
 # --- the decoder of column chunks ---
 
 def set_libraries(crc32: Callable[[Any], int], crc_module: str, decode: Callable[[int, Any, Any], int]) -> None:
-    """What the decoder calls: `zlib.crc32` and the file of its module, and `decode(codec, stored, out)`, which gives the
-    bytes written, for codecs that no native library reads."""
+    """What the decoder calls: `zlib.crc32` and the file of its module, and `decode(codec, stored, out)` for codecs that
+    no native library reads, which gives the bytes written."""
 
 def decode_columns(
     jobs: list[tuple[Any, ...]], limits: tuple[int, ...], threads: int, room: int
@@ -568,9 +543,6 @@ def slot_validity(
     def_level: int,
 ) -> NDArray[np.bool_]:
     """Whether each slot of a position is present: its definition level is at least `def_level`."""
-
-def leaf_slots(def_levels: Buffer, slot_level: int, maximum: int) -> tuple[int, NDArray[np.uint8] | None]:
-    """(slots, valid) of a leaf: entries at `slot_level` or above have a slot, those at `maximum` a value."""
 
 def levels_agree(
     def_a: Buffer | None,

@@ -186,9 +186,7 @@ class ColumnReader:
     def _fetch(self, steps: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
         return (self.file.fetcher.fetch_groups if self.prefetch is None else self.prefetch.fetch)(steps)
 
-    def _decode(
-        self, wanted: list[Wanted], reads: list[ColumnRead], data: list[list[memoryview]]
-    ) -> list[DecodedLeaf]:
+    def _decode(self, wanted: list[Wanted], reads: list[ColumnRead], data: list[list[memoryview]]) -> list[DecodedLeaf]:
         """Decode a window. Chunks that are longer than they state are read again."""
         columns = [self._column(*item) for item in zip(wanted, reads, data, strict=True)]
         while True:

@@ -24,7 +24,6 @@ from pyparq.schemas.tree import Node
 from pyparq.schemas.values import BinaryValues, Values, count_of
 from pyparq.threads import cpu_count
 
-
 MOST_OFFSET = (1 << 31) - 1
 """A column of more bytes has offsets of 64 bits."""
 

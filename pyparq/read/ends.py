@@ -31,8 +31,8 @@ def _end_of_pages(chunk: Chunk, data: memoryview, file: OpenFile) -> int | None:
 
 
 def check_end(file: OpenFile, chunk: Chunk, data: memoryview, at: int, ordinal: int) -> None:
-    """Raise :class:`CorruptFileError` where data page ``ordinal`` of the chunk follows at ``data[at]``, behind those that
-    hold the stated values: its values would be passed over without a word."""
+    """Raise :class:`CorruptFileError` where data page ``ordinal`` of the chunk follows at ``data[at]``, behind those
+    that hold the stated values: its values would be passed over without a word."""
     stated = min(len(data), chunk.numbers.total_compressed_size)
     if at >= stated or chunk.crypto.encrypted or file.begins_at(chunk.row_group, chunk.start + at):
         return

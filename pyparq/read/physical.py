@@ -9,46 +9,12 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
-from pyparq.read.builder import Builder, Valid
 from pyparq.schemas import int96
-from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
+from pyparq.schemas.types import LeafType, Physical, arrow_type
 from pyparq.schemas.values import BinaryValues
-from pyparq.table import Column
 
 Bytes = npt.NDArray[np.uint8]
-
-
-def to_column(builder: Builder, leaf: LeafType) -> Column:
-    """The builder's slots as a column of the leaf's Arrow type (large_string or large_binary beyond 2 GiB)."""
-    values = builder.values()
-    type_ = arrow_type(leaf)
-    valid = builder.valid()
-    buffers: tuple[npt.NDArray[Any], ...]
-    if leaf.kind == "null":
-        return Column(DataType("n"), builder.length, None, (), builder.length)
-    if isinstance(values, BinaryValues) and leaf.kind != "decimal":
-        if values.offsets.dtype == np.int64:
-            type_ = DataType(type_.format.upper())
-        buffers = (values.offsets, values.data)
-    else:
-        buffers = (fixed_buffer(values, leaf, valid),)
-    return Column(type_, builder.length, pack_validity(valid), buffers, builder.null_count)
-
-
-def converted_size(count: int, leaf: LeafType) -> int:
-    """Bytes, at most, that :func:`to_column` makes beside the builder's own of ``count`` slots."""
-    kind = leaf.kind
-    width = 0
-    if kind == "decimal":
-        width = 32 if leaf.precision > 38 else 16
-    elif kind in ("int96", "bool") or (kind in ("int", "uint") and leaf.bits < 32):
-        width = 8
-    return count * width + count // 8 + 1
-
-
-def pack_validity(valid: Valid | None) -> Bytes | None:
-    """One byte per slot to Arrow's bitmap."""
-    return None if valid is None else np.packbits(valid, bitorder="little")
+Valid = npt.NDArray[np.uint8]
 
 
 def fixed_buffer(values: Any, leaf: LeafType, valid: Valid | None) -> npt.NDArray[Any]:

@@ -27,7 +27,7 @@ from pyparq.io.source import Range
 from pyparq.read.account import Account
 from pyparq.read.bloom_probe import HEADER, Probe, Probing
 from pyparq.read.chunk_table import Mask
-from pyparq.read.decode import decode_dictionary
+from pyparq.read.entries import decode_dictionary
 from pyparq.read.indexes import offset_index_range, page_index_ranges, read_locations, read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.page_reads import plan_column

@@ -89,7 +89,7 @@ _LIMITS: dict[str, Callable[[Refusal], str]] = {
 
 
 def worded(refusal: Refusal, too_much: Callable[[int], ParquetError]) -> ParquetError:
-    """The error to raise, without its place. ``too_much(size)`` makes that of a read which needs ``size`` more bytes."""
+    """The error to raise, without its place. ``too_much(size)``: the error of a read that needs ``size`` more bytes."""
     name = refusal.name
     if name == "memory":
         return too_much(refusal.a)
@@ -100,9 +100,7 @@ def worded(refusal: Refusal, too_much: Callable[[int], ParquetError]) -> Parquet
     if name == "encoding":
         return UnsupportedError(f"{encoding_name(refusal.a)} is not supported; a newer pyparq may read it")
     if name == "dictionary_encoding":
-        return UnsupportedError(
-            f"the dictionary page has encoding {encoding_name(refusal.a)}, which is not supported"
-        )
+        return UnsupportedError(f"the dictionary page has encoding {encoding_name(refusal.a)}, which is not supported")
     if name == "inflated_size":
         return _not_inflated(refusal)
     if name in _CORRUPT:

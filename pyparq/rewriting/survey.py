@@ -19,8 +19,8 @@ from pyparq.format.page_header import DataPageHeaderV2
 from pyparq.index.bloom import hash_values
 from pyparq.kernels import KernelError
 from pyparq.read.account import Account, Share
-from pyparq.read.decode import decode_dictionary
 from pyparq.read.ends import beyond_its_size, check_end
+from pyparq.read.entries import decode_dictionary
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.pages import (
     DATA_PAGE_V2,
@@ -159,7 +159,7 @@ class _Surveyor:
                     continue
                 self._take_page(page, self._chunk.start + walk.page_at, walk.at - walk.page_at)
         if walk.at < len(data):
-            check_end(self._file, walk)
+            check_end(self._file, walk.chunk, walk.data, walk.at, walk.ordinal)
         return self._finish()
 
     def _finish(self) -> Survey:

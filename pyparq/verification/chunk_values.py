@@ -20,13 +20,16 @@ from pyparq.errors import CorruptFileError, ParquetError, located
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.account import Share
-from pyparq.read.builder import Builder, make_builder
-from pyparq.read.decode import WAITING, decode_entries
-from pyparq.read.many import SpelledPage, Together
+from pyparq.read.entries import decode_entries
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageBuffers, PageWalk, open_page, room_of
 from pyparq.schemas.order import FLOAT_KINDS, Order, SegmentBounds, segment_minmax, stored_dtype
 from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, slice_of
+from pyparq.verification.builder import Builder, make_builder
+from pyparq.verification.page_runs import SpelledPage, Together
+
+WAITING = 1 << 20
+"""Bytes of pages, opened, levels included, that are looked at together."""
 
 Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]

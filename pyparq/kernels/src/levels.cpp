@@ -132,25 +132,6 @@ nb::object slot_validity(const Valid& def_levels, const Valid& rep_levels, int64
     return first_items(valid.object, slots + 1, slots);
 }
 
-// The slots of a leaf whose entries have one from `slot_level` on, and which of them hold a value.
-nb::object leaf_slots(const In<uint8_t>& def_levels, int64_t slot_level, int64_t maximum_) {
-    const uint8_t from = checked_level(slot_level), maximum = checked_level(maximum_);
-    const size_t n = def_levels.size;
-    Fresh<uint8_t> valid(n + 1);
-    size_t k = 0, set = 0;
-    {
-        NoGil nogil(n);
-        for (size_t i = 0; i < n; ++i) {
-            const uint8_t d = def_levels.data[i];
-            valid.data[k] = d == maximum;
-            set += d == maximum;
-            k += d >= from;
-        }
-    }
-    if (set == k) return nb::make_tuple(k, nb::none());
-    return nb::make_tuple(k, first_items(valid.object, n + 1, k));
-}
-
 bool goes_deeper(const Entries& in, unsigned rep) {
     unsigned most = 0;
     if (in.rep)
@@ -308,7 +289,6 @@ void bind_levels(nb::module_& m) {
           "item"_a, "item_rep"_a, "item_def"_a, "def_level"_a);
     m.def("slot_validity", &slot_validity, "def_levels"_a.none(), "rep_levels"_a.none(), "entries"_a, "slots"_a,
           "rep"_a, "item"_a, "def_level"_a);
-    m.def("leaf_slots", &leaf_slots, "def_levels"_a, "slot_level"_a, "maximum"_a);
     m.def("levels_agree", &levels_agree, "def_a"_a.none(), "rep_a"_a.none(), "entries_a"_a, "def_b"_a.none(),
           "rep_b"_a.none(), "entries_b"_a, "rep"_a, "def_level"_a);
     m.def("expand_lists", &expand_lists, "slots"_a, "reps"_a.none(), "defs"_a.none(), "starts"_a, "lengths"_a,

@@ -84,7 +84,6 @@ NB_MODULE(_native, m) {
     bind_pread(m);
     bind_seal(m);
     bind_snappy_start(m);
-    bind_sparse(m);
     bind_thrift_footer(m);
     bind_thrift_rules(m);
     bind_thrift_split(m);
