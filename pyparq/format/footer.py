@@ -18,10 +18,10 @@ from copy import copy
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.format.chunk_numbers import stored_path
+from pyparq.format.chunk_numbers import bytes_of_buffers, stored_path
 from pyparq.format.codec import Bytes, ThriftDecodeError, ThriftTruncatedError, column_chunk_numbers, deserialize
 from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement
-from pyparq.kernels._native import KernelError, ThriftTruncated, bytes_at, thrift_index_footer
+from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_index_footer
 
 __all__ = ["LazyFileMetaData"]
 
@@ -133,7 +133,7 @@ class LazyFileMetaData:
     def bytes_at(self, starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
         """Bytes of the footer, such as the bounds whose places the numbers of chunks tell; ``None`` for a start of
         -1."""
-        return bytes_at([self._data], np.zeros(len(starts), np.int64), starts, sizes)
+        return bytes_of_buffers([self._data], np.zeros(len(starts), np.int64), starts, sizes)
 
     def row_group(self, row_group: int) -> RowGroup:
         """The row group with an empty `columns`; see `column_chunk`. Not to be changed."""
