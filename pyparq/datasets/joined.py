@@ -69,10 +69,9 @@ def chunks_of_files(model: OpenFile, nodes: Sequence[Node], footers: Sequence[St
     """The chunks of ``nodes`` (by column) in the files with these footers, which are like that of ``model``."""
     leaves = model.tree.leaves
     columns = np.array([node.column for node in nodes], np.int64)
-    first, rows, numbers = column_chunks_of_footers(
+    first, rows, stack = column_chunks_of_footers(
         [footer.data for footer in footers], columns, [stored_path(node.path) for node in nodes], len(leaves)
     )
-    stack = numbers.reshape(-1, len(rows), len(nodes))
     sizes = np.repeat(np.array([footer.status.size for footer in footers], np.int64), np.diff(first))
     start, size, odd = check_numbers(ChunkNumbers(*stack), nodes, rows, sizes)
     bad = odd.any(axis=1) | (rows <= 0)

@@ -191,10 +191,11 @@ class DatasetScan:
     def explain(self, *, execute: bool = True) -> DatasetExplanation:
         """What was left out by partitions, what each index removed in all files, and the bytes and requests it took.
 
-        Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
+        Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes. Where small files
+        were read as one, it is run again, file by file.
         """
-        if execute and (self.rows_returned is None or self._joined):
-            self._joined = False  # what ran did not tell the files apart
+        if self._joined or (execute and self.rows_returned is None):
+            self._joined = self._together = False
             self._to_table(together=False)
         ran = self._ran
         if self._together or not ran:

@@ -128,7 +128,7 @@ class LazyFileMetaData:
             starts = np.full((len(row_groups), len(columns)), -1, np.int64)
             starts[there] = self._chunk_starts[first[there][:, None] + columns]
         found = column_chunk_numbers(self._data, starts.reshape(-1), list(map(stored_path, paths)))
-        return found.reshape(-1, *starts.shape)
+        return found.reshape(len(found), *starts.shape)
 
     def bytes_at(self, starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
         """Bytes of the footer, such as the bounds whose places the numbers of chunks tell; ``None`` for a start of
