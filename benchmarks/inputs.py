@@ -48,9 +48,9 @@ class Sizes:
     def quick(cls) -> Sizes:
         """A tenth: for a look, not for a claim."""
         return cls(
-            rows=200_000, events=400_000, lineitem=0.05, log_lines=30_000, nested=50_000, columns=(10, 100, 1_000),
+            rows=200_000, events=400_000, lineitem=0.02, log_lines=20_000, nested=50_000, columns=(10, 100, 1_000),
             wide_rows=500, row_groups=(1, 10, 100, 1_000), pages=(10, 100, 1_000), wanted=(10, 100, 10_000, 100_000),
-            files=(1, 10, 50), runs=5, budget=0.15, processes=2,
+            files=(1, 10, 50), runs=3, budget=0.1, processes=2,
         )  # fmt: skip
 
     @classmethod

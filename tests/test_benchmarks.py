@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
@@ -50,10 +50,10 @@ def right(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_filters(bench: Any, tmp_path: Path) -> None:
-    lines = right(run_lines(bench, tmp_path, "keeps", "string ==", "two terms", "isin", "flights late"))
+    lines = right(run_lines(bench, tmp_path, "filters"))
     assert len(lines) >= 14
     assert {line["writer"] for line in lines} == {"pyarrow", "polars", "duckdb", "datafusion", "pyparq"}
-    assert all(set(line["engines"]) == set(bench.report.NAMES) and line["ratio"] > 0 for line in lines)
+    assert all(len(line["engines"]) == 5 and line["ratio"] > 0 for line in lines)
 
 
 def test_writes_and_rows_by_number(bench: Any, tmp_path: Path) -> None:
