@@ -231,6 +231,31 @@ certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, t
 be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than `most` bytes
 is not used. None where the system has no positioned reads."""
 
+# --- codecs ---
+def codec_is_native(codec: int) -> bool:
+    """Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift."""
+
+def codec_writes_native(codec: int) -> bool:
+    """Whether `deflate` does."""
+
+def inflate(codec: int, data: Buffer, out: Buffer, wanted: int = -1) -> int:
+    """Decompress to `out`; how many bytes `data` holds, -1 where it is malformed or holds more than `out` has room for.
+    With fewer `wanted` it may stop when these are there: it returns how many it has, and no byte behind is checked."""
+
+def deflate_bound(codec: int, size: int) -> int:
+    """No so many bytes take more than this when they are compressed."""
+
+def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
+    """Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec has."""
+
+# --- threads ---
+def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
+    """`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The first
+    error ends the work and is raised, when no call is under way any more."""
+
+def stop_requested() -> bool:
+    """Within such a call: whether its result is of no use any more."""
+
 # --- Snappy ---
 class Arena:
     """Gives out parts of one buffer. `more(size)` gives such a buffer, of at least so many bytes."""
@@ -563,6 +588,20 @@ class ThriftRules:
         """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
         hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
         field come first, then all of the next."""
+    def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]:
+        """The numbers of the ColumnChunks (the struct of that kind) that start at `starts` (int64; -1: there is none),
+        as `pyparq.format.chunk_numbers` names them: all of the first, then all of the second. `paths`: in turn, the
+        path_in_schema that the chunks should have, as it is stored."""
+    def chunks_of_footers(
+        self, footers: list[bytes], columns: Buffer, kind: int, paths: list[bytes], leaves: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The same of some columns (int64, ascending) in all row groups of serialized FileMetaData. Row groups before
+        each footer, and of all; the rows of each row group, -1 where something is wrong with it; the numbers of their
+        chunks. `leaves`: column chunks that each row group should have."""
+
+def bytes_at(buffers: list[Any], of: Buffer, starts: Buffer, sizes: Buffer) -> list[bytes | None]:
+    """Bytes of `buffers`: the place of the buffer in the list, start and size of each (int64); None where the start is
+    negative."""
 
 # --- page index (PageIndex.md) ---
 def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> int:

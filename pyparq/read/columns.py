@@ -20,7 +20,7 @@ from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.page_reads import ColumnRead, Needed, PageRead, plan_column
 from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, PageWalk, StoredPage, read_header
 from pyparq.read.prefetch import Prefetch
-from pyparq.read.prune import Selection, is_fully_dictionary
+from pyparq.read.prune import Selection
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
 from pyparq.threads import check_stopped, cpu_count, map_tasks
@@ -222,7 +222,7 @@ class ColumnReader:
         fields = self.file.fields
         if fields.is_dictionary(item.node):
             return "dictionary"
-        if sparse or item.tested or not fields.is_view(item.node) or not is_fully_dictionary(chunk.meta):
+        if sparse or item.tested or not fields.is_view(item.node) or not chunk.is_all_dictionary:
             return "values"
         return "views"
 

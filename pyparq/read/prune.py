@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
 from pyparq.errors import CorruptFileError, ParquetError
 from pyparq.filters.bloom import probe_hashes
 from pyparq.filters.bounds import evaluate_bounds
@@ -28,10 +27,10 @@ from pyparq.io.source import Range
 from pyparq.read.account import Account
 from pyparq.read.bloom_probe import HEADER, Probe, Probing
 from pyparq.read.decode import decode_dictionary
-from pyparq.read.indexes import offset_index_range, page_index_ranges, read_locations, read_page_indexes
+from pyparq.read.indexes import has_page_index, offset_index_range, page_index_ranges, read_locations, read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.page_reads import ColumnRead, plan_column
-from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, read_header
+from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.selectivity import USELESS, kept_share
 from pyparq.read.together import hold, pays
 from pyparq.schemas.tree import Node
@@ -318,7 +317,7 @@ class Pruner:
         asked: list[tuple[Test, Selection, Probe]] = []
         hashes_of: dict[Test, list[list[int]] | None] = {}
         for test, selection, chunk in self._open_questions():
-            if not chunk.meta.bloom_filter_offset or not bloom.can_prune(test.leaf):
+            if not chunk.numbers.bloom_filter_offset or not bloom.can_prune(test.leaf):
                 continue
             if test not in hashes_of:
                 hashes_of[test] = probe_hashes(test)
@@ -339,10 +338,10 @@ class Pruner:
         asked = []
         for test, selection, chunk in self._open_questions():
             size = dictionary_size(chunk)
-            if test.op not in VALUE_OPS or size == 0 or not is_fully_dictionary(chunk.meta):
+            if test.op not in VALUE_OPS or size == 0 or not chunk.is_all_dictionary:
                 continue
             if before_index:
-                index_size = (chunk.raw.column_index_length or 0) + (chunk.raw.offset_index_length or 0)
+                index_size = chunk.numbers.column_index_length + chunk.numbers.offset_index_length
                 if index_size and index_size < size and self.options.use_page_index:
                     continue  # the column index is cheaper: it goes first
             elif (test.node.column in selection.dictionaries) or chunk.size < 2 * size:
@@ -399,7 +398,7 @@ class Pruner:
         return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options, self._account)
 
     def _by_column_index(self) -> None:
-        asked = [q for q in self._open_questions() if q[2].raw.column_index_offset and q[2].raw.offset_index_offset]
+        asked = [q for q in self._open_questions() if has_page_index(q[2])]
         self._note([chunk for _, _, chunk in asked])
         chunks = list({(c.row_group, c.node.column): c for _, _, c in asked}.values())
         indexes = read_page_indexes(self.file, chunks)
@@ -428,22 +427,7 @@ def chunks_to_locate(file: OpenFile, selections: Sequence[Selection], nodes: Seq
     return found
 
 
-def is_fully_dictionary(meta: object) -> bool:
-    """Whether every data page is certainly dictionary-encoded.
-
-    ``encoding_stats`` says so page by page. Without it, only PLAIN_DICTIONARY beside level encodings proves it: a
-    chunk that lists RLE_DICTIONARY may list PLAIN for its dictionary page or for fallen-back data pages alike.
-    """
-    stats = meta.encoding_stats  # type: ignore[attr-defined]
-    if stats:
-        data = [s for s in stats if s.page_type in (DATA_PAGE, DATA_PAGE_V2) and s.count != 0]
-        return bool(data) and all(s.encoding in DICTIONARY_ENCODINGS for s in data)
-    encodings = set(meta.encodings or ())  # type: ignore[attr-defined]
-    return PLAIN_DICTIONARY in encodings and encodings <= {PLAIN_DICTIONARY, RLE, BIT_PACKED}
-
-
 def dictionary_size(chunk: Chunk) -> int:
     """Bytes of the dictionary page with its header as the metadata places it; 0 when there is none."""
-    meta = chunk.meta
-    offset = meta.dictionary_page_offset or 0
-    return meta.data_page_offset - offset if 0 < offset < meta.data_page_offset <= chunk.end else 0
+    first, data = chunk.numbers.dictionary_page_offset, chunk.numbers.data_page_offset
+    return int(data - first) if 0 < first < data <= chunk.end else 0

@@ -64,6 +64,7 @@ NB_MODULE(_native, m) {
     bind_binary(m);
     bind_count_indices(m);
     bind_gather_short(m);
+    bind_codecs(m);
     bind_codes(m);
     bind_dictionary(m);
     bind_leaf_chunks(m);
@@ -85,4 +86,5 @@ NB_MODULE(_native, m) {
     bind_thrift_rules(m);
     bind_thrift_split(m);
     bind_views(m);
+    bind_workers(m);
 }
