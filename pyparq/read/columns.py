@@ -20,7 +20,7 @@ from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.page_reads import ColumnRead, Needed, PageRead, plan_column
 from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, PageWalk, StoredPage, read_header
 from pyparq.read.prefetch import Prefetch
-from pyparq.read.prune import Selection
+from pyparq.read.row_groups import Selection
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
 from pyparq.threads import check_stopped, cpu_count, map_tasks

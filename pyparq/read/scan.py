@@ -36,7 +36,8 @@ from pyparq.read.page_reads import with_pages
 from pyparq.read.plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
 from pyparq.read.plan_check import check_reads, check_row_groups, check_state
 from pyparq.read.project import project
-from pyparq.read.prune import MOST_CHUNKS, Pruner, Selection, StageReport, chunks_to_locate
+from pyparq.read.prune import MOST_CHUNKS, Pruner, StageReport, chunks_to_locate
+from pyparq.read.row_groups import Selection
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
 from pyparq.read.stream import ScanStream
 from pyparq.read.together import pays
