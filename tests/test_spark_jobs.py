@@ -25,14 +25,6 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def ps(spark: Any) -> Any:
-    require("pyspark")
-    import pyparq.spark
-
-    return pyparq.spark
-
-
-@pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five files by pyarrow in two partitions, without any index."""
     path = tmp_path_factory.mktemp("jobs") / "plain"

@@ -26,14 +26,6 @@ KEY = b"0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
-def ps(spark: Any) -> Any:
-    require("pyspark")
-    import pyparq.spark
-
-    return pyparq.spark
-
-
-@pytest.fixture(scope="module")
 def frame(spark: Any) -> Any:
     """Every type of Spark's that Arrow carries, nested ones, odd values in the partition column."""
     schema = (

@@ -123,7 +123,7 @@ def _plan(question: Question, ds: Dataset, also: Expression | None = None) -> Da
     if isinstance(given, str):
         from pyparq.sql.where import parse_where
 
-        given = parse_where(given, ds.tree)
+        given = parse_where(given, names.tree)
     asked = [part for part in (names.filters(given), also) if part is not None]
     filters = AllOf(tuple(asked)) if len(asked) > 1 else asked[0] if asked else None
     return ds.plan(names.columns(question.columns), filters)
