@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
-from conftest import require
 from spark_tools import BLOOM, ask
 
 import pyparq

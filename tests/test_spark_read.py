@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
-from conftest import require
 
 import pyparq
 from pyparq import col
@@ -92,13 +91,13 @@ def test_only_pages_that_can_match_are_planned(folder: Path) -> None:
 
 def test_only_few_rows_are_answered_without_a_job(ps: Any, tmp_path: Path) -> None:
     """However few bytes they are: Spark cuts what it is handed into partitions of 10,000 rows."""
-    from pyparq.spark.question import Question, answered
+    from pyparq.spark.question import Question, replied
 
     pyparq.write_table({"id": np.arange(150_000)}, tmp_path / "t.parquet")
     path = str(tmp_path / "t.parquet")
     for filters, few in ((None, False), (col("id") < 1_000, True), (col("id") >= 0, False)):
         asked = Question(path, None, filters, None, None, 8 << 20, None, "raise", False, None, False)
-        reply = answered(asked, lambda: 2)
+        reply = replied(asked, lambda: 2)
         assert (reply.answer is not None) == few
         assert bool(reply.parts) != few
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import require
 
 import pyparq
 from pyparq import col
