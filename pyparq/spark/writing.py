@@ -211,12 +211,9 @@ def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
 
 
 def committed(committer: Committer, job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
-    """Make the files of all tasks visible.
-
-    Raises :class:`DataError` for a partition that is missing or came twice: then some rows would be lost or doubled.
-    """
+    """Make the files of all tasks visible. Raises what :func:`all_parts` does."""
     try:
-        parts = _all_parts(replies)
+        parts = all_parts(replies)
         if not parts and (job.staging.mode == "overwrite" or not StagedFiles(job.staging, "").has_data()):
             parts = write_staged(
                 [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
@@ -239,7 +236,9 @@ def abort(staging: Staging) -> None:
         Committer.resume(staging).abort()
 
 
-def _all_parts(replies: Iterable[TaskReply | None]) -> list[StagedPart]:
+def all_parts(replies: Iterable[TaskReply | None]) -> list[StagedPart]:
+    """The files of all tasks. Raises :class:`DataError` for a partition that is missing or came twice: then some rows
+    would be lost or doubled."""
     seen: set[int] = set()
     parts: list[StagedPart] = []
     for reply in replies:
