@@ -64,11 +64,14 @@ NB_MODULE(_native, m) {
     bind_binary(m);
     bind_count_indices(m);
     bind_gather_short(m);
+    bind_codecs(m);
     bind_codes(m);
     bind_dictionary(m);
     bind_leaf_chunks(m);
     bind_many_filters(m);
     bind_many_footers(m);
+    bind_mask_bits(m);
+    bind_mask_keep(m);
     bind_minmax(m);
     bind_hash(m);
     bind_delta(m);
@@ -85,4 +88,5 @@ NB_MODULE(_native, m) {
     bind_thrift_rules(m);
     bind_thrift_split(m);
     bind_views(m);
+    bind_workers(m);
 }
