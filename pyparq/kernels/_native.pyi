@@ -96,6 +96,31 @@ def kept_bytes(words: Buffer, offsets: Buffer) -> int:
 def keep_binary(words: Buffer, offsets: Buffer, data: Buffer, out_offsets: Buffer, out_data: Buffer) -> None:
     """The strings whose bits are set: offsets of the same width from 0 on, and their `kept_bytes`."""
 
+# --- tests of values into bitmaps; `within`, a bitmap, says of which values anybody wants to know ---
+def match_numbers(values: Buffer, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """Numbers (float16 too) against a literal of their type: == != < <= > >=, is_nan, is_not_nan. NaN is above every
+    number, and no literal; the zeros are equal."""
+
+def match_limbs(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """Little-endian two's complement of `width` bytes, a multiple of 8."""
+
+def match_binary(
+    offsets: Buffer, data: Buffer, op: str, literal: Buffer, within: Buffer | None = None
+) -> NDArray[np.uint64]:
+    """Byte strings in unsigned lexicographic order: == != < <= > >=, starts_with, not starts_with."""
+
+def match_fixed(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """The same for byte strings of one length."""
+
+def match_codes(codes: Buffer, table: Buffer, entries: int, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """For each index the bit of `table`, which has so many `entries`; none for an index that is not below that."""
+
+class NumberSet:
+    """Numbers (float16 too) to look others of their type up in. NaN is never found; the zeros are equal."""
+
+    def __init__(self, values: Buffer) -> None: ...
+    def test(self, values: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
+
 # --- few rows of some pages ---
 OpenedPage: TypeAlias = tuple[Any, Any, int, int, Any]
 """A page's values, its definition levels without a length (or None), how many levels, the encoding of the values, and
@@ -289,6 +314,12 @@ def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None
 
 def stop_requested() -> bool:
     """Within such a call: whether its result is of no use any more."""
+
+read_many_ranges: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer], int] | None
+"""`(paths, statuses, files, offsets, lengths, out)`: read ranges of files one after another into `out`; returns how
+many were read before one could not be: its file is not there, has changed, or ends too early. `statuses`: size, time
+and inode of each file, which must be what they were; `files`: of each range the place of its file in `paths`, rising.
+None where the system has no positioned reads."""
 
 # --- Snappy ---
 class Arena:

@@ -18,8 +18,8 @@ from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, 
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
-from pyparq.filters.rows import EntryLevels, evaluate_rows
-from pyparq.index.row_mask import RowMask, Rows, as_mask, rows_of
+from pyparq.filters.rows import EntryLevels, matching_rows
+from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.ahead import Ahead
 from pyparq.io.source import Range
@@ -100,6 +100,8 @@ class Scan:
         self.reader = ColumnReader(file)
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
+        self.rows_of_groups: dict[int, int] = {}
+        """Rows that were returned of each row group that has been read."""
         self.share_done = 0.0
         """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
         self._selections: list[Selection] | None = None
@@ -278,7 +280,7 @@ class Scan:
         other = copy(self)
         other.file = self.file.fork()
         other.reader, other.reports, other.rows_returned = ColumnReader(other.file), [], None
-        other._begun = False
+        other._begun, other.rows_of_groups = False, {}
         planned = [s for s in self._selections or () if s.planned is not None]
         other._selections = [replace(s, dictionaries={}) for s in planned] or None
         return other
@@ -453,6 +455,7 @@ class Scan:
         kept = [self._survivors(s, decoded) for s in selections]
         if limit is not None:
             kept = [rows.head(limit) for rows in kept]
+        self.rows_of_groups |= {s.row_group: rows.count for s, rows in zip(selections, kept, strict=True)}
         rest = [
             Wanted.at(s, leaf, rows)
             for s, rows in zip(selections, kept, strict=True)
@@ -501,10 +504,10 @@ class Scan:
             leaves = {c: self._select(leaf, undecided) for c, leaf in leaves.items()}
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
-        mask = evaluate_rows(self.predicate, columns, levels=levels)
+        mask = matching_rows(self.predicate, columns, levels=levels)
         if rows.count < MASKED_FROM:
-            return rows.select(mask) & selection.maybe | selection.sure
-        found = RowMask.of_bools(mask).spread(rows)
+            return rows.select(mask.bools()) & selection.maybe | selection.sure
+        found = mask.spread(rows)
         if not selection.maybe.is_all:
             found &= as_mask(selection.maybe)
         return rows_of(found | as_mask(selection.sure) if selection.sure else found)
