@@ -55,7 +55,9 @@ struct Entries {
         starts[0] = at.end;
         Spot<O> packed{starts + 1, at.end, at.out};
         put(indices, count, packed);
-        spread_over_slots(starts, kIndexBlock + 8, valid, n, at.offsets - 1);
+        O spread[kIndexBlock + 1];  // what lies before the first offset may be another thread's
+        spread_over_slots(starts, kIndexBlock + 8, valid, n, spread);
+        std::memcpy(at.offsets, spread + 1, n * sizeof(O));
         at = {at.offsets + n, packed.end, packed.out};
     }
 
