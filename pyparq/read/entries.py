@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pyparq.encodings import plain
 from pyparq.errors import CorruptFileError, located
 from pyparq.kernels import KernelError
@@ -37,6 +39,8 @@ def decode_entries(page: StoredPage, chunk: Chunk, options: ReadOptions, share: 
         if count > 0 and not leaf.is_binary and leaf.width * count > len(data):
             raise CorruptFileError(f"the dictionary page declares {count} entries but has only {len(data)} bytes")
         try:
-            return plain.decode(data, count, leaf)
+            values = plain.decode(data, count, leaf)
         except KernelError as error:
             raise CorruptFileError(f"the dictionary page is invalid: {error}") from error
+    # Where nothing is compressed, they stand in the file's bytes.
+    return values if isinstance(values, BinaryValues) else np.require(values, requirements="A")

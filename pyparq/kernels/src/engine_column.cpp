@@ -336,10 +336,29 @@ uint8_t* ColumnJob::def_bytes(Budget& budget) {
     return def.data();
 }
 
+namespace {
+
+// A header that makes no sense may follow a page that was changed: its CRC tells then.
+void check_crcs(const Piece& piece, const PageLimits& limits, Place& at) {
+    for (const ListedPage& page : piece.pages) {
+        at.page = page.ordinal;
+        check_page_crc(page.head, page.body, piece.cipher ? &*piece.cipher : nullptr, limits);
+    }
+}
+
+}  // namespace
+
 void list_pages(const LeafSpec& leaf, Piece& piece, int64_t number, const PageLimits& limits, PageScratch& scratch,
                 Budget& budget, Place& at) {
-    if (piece.whole) list_whole(leaf, piece, number, limits, scratch, budget, at);
-    else list_planned(leaf, piece, number, limits, scratch, budget, at);
+    try {
+        if (piece.whole) list_whole(leaf, piece, number, limits, scratch, budget, at);
+        else list_planned(leaf, piece, number, limits, scratch, budget, at);
+    } catch (const Refused&) {
+        const Place found = at;
+        check_crcs(piece, limits, at);
+        at = found;
+        throw;
+    }
     if (leaf.max_rep != 0) {
         if (piece.rows.all()) return;
         for (ListedPage& page : piece.pages)
@@ -571,8 +590,8 @@ void finish_column(ColumnJob& job, const PageLimits& limits, Budget& budget) {
     } else if (!job.segments.empty()) {
         join_fixed(job, budget);
     }
+    job.has_rep = !job.in_place();
     if (!job.in_place() && !job.segments.empty()) {
-        job.has_rep = true;
         const auto levels = [](const Segment& s) { return s.levels; };
         join_levels(job, &Segment::rep, nullptr, levels, 0, job.rep, budget);
         if (any_def) {

@@ -112,14 +112,6 @@ int64_t most_per_byte(int codec) {
 
 // ---- body -----------------------------------------------------------------------------------------------
 
-void check_crc(const PageHead& head, const Bytes& body, const PageCipher* cipher, const PageLimits& limits) {
-    if (!head.has_crc || !limits.check_crc) return;
-    // A tag is about to prove more; of a v2 page only the values may be under one.
-    if (cipher != nullptr && cipher->authenticates && !head.is_v2()) return;
-    if (crc32_of(body.data, body.size) != static_cast<uint32_t>(head.crc))
-        throw Refused{"crc", static_cast<int64_t>(static_cast<uint32_t>(head.crc))};
-}
-
 // `size` bytes that `stored` inflates to, or the first `wanted` of them.
 Bytes inflate(int codec, const Bytes& stored, int64_t size, int64_t wanted, Passing& room, Budget& budget, bool& partly) {
     partly = false;
@@ -200,10 +192,18 @@ int64_t declared_values(const PageHead& head) {
     return head.count;
 }
 
+void check_page_crc(const PageHead& head, const Bytes& body, const PageCipher* cipher, const PageLimits& limits) {
+    if (!head.has_crc || !limits.check_crc) return;
+    // A tag is about to prove more; of a v2 page only the values may be under one.
+    if (cipher != nullptr && cipher->authenticates && !head.is_v2()) return;
+    if (crc32_of(body.data, body.size) != static_cast<uint32_t>(head.crc))
+        throw Refused{"crc", static_cast<int64_t>(static_cast<uint32_t>(head.crc))};
+}
+
 OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int codec, int max_def, int max_rep,
                         const PageCipher* cipher, int64_t wanted, const PageLimits& limits, PageScratch& scratch,
                         Budget& budget) {
-    check_crc(head, body, cipher, limits);
+    check_page_crc(head, body, cipher, limits);
     OpenPage page;
     page.count = declared_values(head);
     page.encoding = static_cast<int>(head.encoding);
@@ -236,7 +236,7 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
 
 Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const PageCipher* cipher,
                            const PageLimits& limits, PageScratch& scratch, Budget& budget) {
-    check_crc(head, body, cipher, limits);
+    check_page_crc(head, body, cipher, limits);
     if (!head.has_dictionary) throw Refused{"no_dictionary_header"};
     if (head.encoding != kPlain && head.encoding != kPlainDictionary && head.encoding != kRleDictionary)
         throw Refused{"dictionary_encoding", head.encoding};

@@ -76,6 +76,9 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
                         const PageCipher* cipher, int64_t wanted, const PageLimits& limits, PageScratch& scratch,
                         Budget& budget);
 
+// Refused unless the stored body of a page matches its CRC, where it has one that is to be looked at.
+void check_page_crc(const PageHead& head, const Bytes& body, const PageCipher* cipher, const PageLimits& limits);
+
 // The PLAIN bytes of a dictionary page.
 Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const PageCipher* cipher,
                            const PageLimits& limits, PageScratch& scratch, Budget& budget);
