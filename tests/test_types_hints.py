@@ -9,7 +9,6 @@ import random
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pytest
 
 import pyparq
@@ -458,26 +457,6 @@ def test_read_dictionary_where_the_dictionary_was_given_up() -> None:
         assert column.dictionary is not None
         assert column.dictionary.length == len({w for w in words if w})
         assert opened.read(filters=col("w") >= "0000019990").to_pydict()["w"] == words[-10:]
-
-
-def test_a_dictionary_page_with_repeated_entries_gives_each_value_once() -> None:
-    from pyparq.read.dictionary import DictionaryBuilder
-
-    from pyparq.limits import DEFAULT_LIMITS
-    from pyparq.read.account import Account, Share
-    from pyparq.schemas.types import LeafType, Physical
-    from pyparq.schemas.values import BinaryValues
-
-    share = Share(Account(DEFAULT_LIMITS))
-    builder = DictionaryBuilder(LeafType(Physical.BYTE_ARRAY, "string"), 4, 16, 1 << 20, share)
-    entries = BinaryValues(np.array([0, 1, 2, 3]), np.frombuffer(b"xyx", np.uint8))
-    builder.append_indices(entries, np.array([0, 1, 2], np.int32), np.array([1, 1, 0, 1], np.uint8), 4)
-    column = builder.column()
-    assert column.dictionary is not None
-    assert column.dictionary.length == 2
-    assert pyparq.Table(
-        pyparq.schema({"w": DataType("i", (), DataType("u"))}), [pyparq.Batch([column], 4)]
-    ).to_pydict() == {"w": ["x", "y", None, "x"]}
 
 
 def test_read_dictionary_names_its_columns() -> None:

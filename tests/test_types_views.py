@@ -12,15 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyparq.read.views import ViewBuilder
 
 import pyparq
 from pyparq import col, columns
 from pyparq.columns import concat, take
-from pyparq.limits import DEFAULT_LIMITS
-from pyparq.read.account import Account, Share
-from pyparq.schemas.types import Field, LeafType, Physical, Schema
-from pyparq.schemas.values import BinaryValues
+from pyparq.schemas.types import Field, Schema
 from pyparq.table import Batch, Table, batches_from_arrow
 
 ROWS = 3_000
@@ -183,24 +179,3 @@ def test_what_polars_hands_over(kind: str) -> None:
     own = io.BytesIO()
     frame.write_parquet(own, row_group_size=700)
     assert pl.DataFrame(pyparq.read_table(own.getvalue())).equals(frame)
-
-
-def test_pages_without_the_dictionary_that_the_metadata_promised() -> None:
-    """The metadata say that all pages are dictionary-encoded, and are wrong."""
-    terms = LeafType(Physical.BYTE_ARRAY, "string"), 4, 16, 1 << 20, Share(Account(DEFAULT_LIMITS))
-    builder = ViewBuilder(*terms)
-    entries = binary_values(["short", "longer than twelve bytes"])
-    holes = np.array([1, 0, 1], np.uint8)
-    builder.append_indices(entries, np.array([1, 0], np.int32), holes, 3)
-    builder.append(binary_values(["a page of its own", ""]), holes, 3)
-    builder.append_indices(entries, np.array([0, 1], np.int32), None, 2)
-    wanted = [
-        "longer than twelve bytes", None, "short", "a page of its own", None, "", "short", "longer than twelve bytes",
-    ]  # fmt: skip
-    assert values_of(builder.column()) == wanted
-    assert values_of(ViewBuilder(*terms).column()) == []
-
-
-def binary_values(texts: list[str]) -> BinaryValues:
-    offsets = np.concatenate(([0], np.cumsum([len(t) for t in texts]))).astype(np.int64)
-    return BinaryValues(offsets, np.frombuffer("".join(texts).encode(), np.uint8))

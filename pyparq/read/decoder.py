@@ -115,7 +115,7 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
     for column, result in zip(columns, results, strict=True):
         decoded = None if result is None else Decoded(column.node.type, column.kind, result)
         if decoded is None:  # not all pages are of the dictionary
-            other = Column(column.node, "values", column.pieces)
+            other = Column(column.node, "stored" if column.kind == "dictionary" else "values", column.pieces)
             (decoded,), _ = decode([other], options, account)
             decoded = decoded.as_kind(column.kind)
         else:

@@ -15,12 +15,13 @@ from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
 from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
 from pyparq.table import Column
 
-Kind = Literal["values", "dictionary", "views"]
-"""What a leaf comes out as: views and dictionaries are for byte arrays whose pages are dictionary-encoded."""
+Kind = Literal["values", "dictionary", "views", "stored"]
+"""What a leaf comes out as: views and dictionaries are for pages that are dictionary-encoded. Stored values are as the
+file has them, to be made a dictionary."""
 
 Levels = npt.NDArray[np.uint8]
 
-_KINDS: tuple[Kind, ...] = ("values", "dictionary", "views")
+_KINDS: dict[Kind, int] = {"values": 0, "dictionary": 1, "views": 2, "stored": 0}
 _NONE, _NARROW_8, _NARROW_16, _DECIMAL_16, _DECIMAL_32, _BYTES_16, _BYTES_32 = range(7)
 _AS_BYTES = (Physical.FIXED_LEN_BYTE_ARRAY, Physical.INT96)
 _NO_LIMIT = (1 << 63) - 1
@@ -32,7 +33,7 @@ def leaf_terms(
 ) -> tuple[int, ...]:
     """A leaf as the native decoder takes it."""
     return (
-        int(leaf.physical), leaf.width, max_def, max_rep, slot_level, keeps_levels, leaf.is_text, _KINDS.index(kind),
+        int(leaf.physical), leaf.width, max_def, max_rep, slot_level, keeps_levels, leaf.is_text, _KINDS[kind],
         _conversion(leaf) if kind == "values" else _NONE,
     )  # fmt: skip
 
@@ -60,17 +61,17 @@ class Decoded:
             self.column = _column(leaf, slots, nulls, validity, values, offsets, data)
         elif kind == "views":
             self.column = _views(leaf, slots, nulls, validity, values, entries)
+        elif kind == "stored":
+            self.column = _encoded(leaf, slots, nulls, validity, values, offsets, data)
         else:
             self.column = _codes(leaf, slots, nulls, validity, values.view(np.int32), entries[0] if entries else None)
         arrays = (validity, values, offsets, data, self.def_levels, self.rep_levels)
         self.size = sum(a.nbytes for a in arrays if a is not None)
 
     def as_kind(self, kind: Kind) -> Decoded:
-        """The same, made of values that are spelled out."""
+        """The same as views, made of values that are spelled out."""
         if kind == "views":
             self.column = as_views(self.column, DataType("v" + arrow_type(self.leaf).format))
-        elif kind == "dictionary":
-            self.column = _encoded(self.column, self.leaf)
         return self
 
 
@@ -136,21 +137,20 @@ def _column_of(entries: Values, leaf: LeafType) -> Column:
     return Column(type_, count_of(entries), None, (fixed_buffer(entries, leaf, None),), 0)
 
 
-def _encoded(column: Column, leaf: LeafType) -> Column:
-    """A dictionary column of values that are spelled out (0 under nulls)."""
-    mask = column.valid_mask()
-    values: Values
-    if column.type.is_binary_like:
-        offsets = column.offsets().astype(np.int64, copy=False)
+def _encoded(leaf: LeafType, slots: int, nulls: int, validity: Any, values: Any, offsets: Any, data: Any) -> Column:
+    """A dictionary column of stored values (0 under nulls)."""
+    mask = None if validity is None else np.unpackbits(validity, count=slots, bitorder="little").view(np.bool_)
+    stored: Values
+    if offsets is not None:
+        edges = offsets.astype(np.int64, copy=False)
         if mask is not None:  # null slots are empty: leaving their edges out leaves the bytes
-            offsets = np.append(offsets[:-1][mask], offsets[-1])
-        values = BinaryValues(offsets, column.buffers[1])
+            edges = np.append(edges[:-1][mask], edges[-1])
+        stored = BinaryValues(edges, data)
     else:
-        values = column.values() if mask is None else column.values()[mask]
-    packed, firsts = dictionary.build(values, leaf, _NO_LIMIT)
-    entries = dictionary.entries(values, firsts)
-    codes = packed
+        stored = from_plain_bytes(values, slots, leaf)
+        stored = stored if mask is None else stored[mask]
+    codes, firsts = dictionary.build(stored, leaf, _NO_LIMIT)
     if mask is not None:
-        codes = np.zeros(column.length, np.int32)
+        packed, codes = codes, np.zeros(slots, np.int32)
         codes[mask] = packed
-    return _dictionary_column(leaf, column.length, column.null_count, column.validity, codes, entries)
+    return _dictionary_column(leaf, slots, nulls, validity, codes, dictionary.entries(stored, firsts))
