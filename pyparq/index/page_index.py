@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, DataError, LimitError

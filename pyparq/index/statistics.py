@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,8 @@ from pyparq.schemas.order import (
     FLOAT_KINDS,
     Order,
     decode_bound_pairs,
-    decode_bounds,
     domain,
+    has_order,
     native_order,
 )
 from pyparq.schemas.types import LeafType, Physical

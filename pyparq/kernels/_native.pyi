@@ -367,25 +367,6 @@ def tally_codes(
     one for each of the entries; None: all 0) of its codes."""
 
 # --- order ---
-def minmax_numeric(values: Buffer, bounds: Buffer) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64] | None]:
-    """Minimum, maximum and NaN count of each segment [bounds[k], bounds[k + 1]), int64 bounds.
-
-    Any integer or float dtype of 1 to 8 bytes; the results have it too. NaN never is a bound; a segment of
-    NaNs alone (or none) gives NaN, an empty one of integers 0. Which zero of -0.0 and +0.0 is given is not
-    defined. The NaN counts are None for integers.
-    """
-
-def minmax_binary(offsets: Buffer, data: Buffer, bounds: Buffer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row of the first smallest and first largest value per segment, unsigned bytes; -1 if it is empty."""
-
-def minmax_binary_decimal(offsets: Buffer, data: Buffer, bounds: Buffer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same for big-endian two's complement numbers of any length."""
-
-def minmax_flba(
-    data: Buffer, width: int, signed_be: bool, bounds: Buffer
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same for fixed width, as unsigned bytes or (`signed_be`) big-endian two's complement."""
-
 def compare_binary(offsets: Buffer, data: Buffer, literal: Buffer) -> NDArray[np.int8]:
     """-1, 0, 1: each value against the literal, unsigned bytes."""
 
@@ -558,8 +539,8 @@ class LeafOrder:
 _Bounds: TypeAlias = tuple[list[bytes | None], list[bytes | None], NDArray[np.int64] | None]
 
 def segment_bounds_fixed(order: LeafOrder, values: Buffer, edges: Buffer) -> _Bounds:
-    """Smallest and largest value of each segment [edges[k], edges[k + 1]) in PLAIN, int64 edges, and how many NaNs are in
-    it (None but for floats). None where no value could be a bound."""
+    """Smallest and largest value of each segment [edges[k], edges[k + 1]) in PLAIN, int64 edges, and how many NaNs are
+    in it (None but for floats). None where no value could be a bound."""
 
 def segment_bounds_binary(order: LeafOrder, offsets: Buffer, data: Buffer, edges: Buffer) -> _Bounds:
     """The same of byte arrays."""
@@ -579,7 +560,7 @@ def statistics(
     distinct_count: int,
     truncate: int,
 ) -> bytes:
-    """The serialized Statistics of a chunk from the whole bounds of its pages; no `distinct_count` where it is below 0."""
+    """The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown."""
 
 def column_index(
     order: LeafOrder,
@@ -656,9 +637,9 @@ class EncodedChunks:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
         None, rows, slots, dictionary, choice, seal), without the GIL.
 
-        A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made before
-        is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()` is called
-        every 50 ms. Returns None, or why a chunk cannot be written: (code, page, row, size)."""
+        A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
+        before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
+        is called every 50 ms. Returns None, or why a chunk cannot be written: (code, page, row, size)."""
     def take(self) -> NDArray[np.uint8]:
         """The bytes of all chunks. They are not kept."""
     def place(self, base: int) -> None:

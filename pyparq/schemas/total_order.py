@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 
-
 def keys(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Signed integers of the floats' width whose ``<`` is the total order."""
     bits = np.ascontiguousarray(values).view(np.dtype(f"<i{values.itemsize}"))

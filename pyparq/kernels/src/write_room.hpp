@@ -58,11 +58,11 @@ class Unlocked {
     explicit Unlocked(const nb::object& check) : check_(check), state_(PyEval_SaveThread()) {}
     Unlocked(const Unlocked&) = delete;
     Unlocked& operator=(const Unlocked&) = delete;
-    ~Unlocked() { PyEval_RestoreThread(state_); }
+    ~Unlocked() { take_gil(state_); }
 
     class Locked {
       public:
-        explicit Locked(Unlocked& from) : from_(from) { PyEval_RestoreThread(from_.state_); }
+        explicit Locked(Unlocked& from) : from_(from) { take_gil(from_.state_); }
         Locked(const Locked&) = delete;
         Locked& operator=(const Locked&) = delete;
         ~Locked() { from_.state_ = PyEval_SaveThread(); }
