@@ -49,6 +49,8 @@ __all__ = [
     "ThriftDecodeError",
     "ThriftEncodeError",
     "ThriftTruncatedError",
+    "column_chunk_numbers",
+    "column_chunks_of_footers",
     "deserialize",
     "deserialize_numbers",
     "deserialize_lists",
@@ -136,7 +138,8 @@ def _lenient() -> tuple[Any, ...]:
 
 
 _rules = ThriftRules(RULES)
-_check = ThriftRules(_lenient()).check
+_lenient_rules = ThriftRules(_lenient())
+_check = _lenient_rules.check
 
 
 def deserialize(cls: type[T], data: Bytes, offset: int = 0) -> tuple[T, int]:
@@ -179,6 +182,24 @@ def deserialize_lists(cls: type, data: Bytes, offset: int = 0) -> tuple[list[NDA
     first fields, then all their second ones, and so on. No object is made per element, which is ten times faster.
     """
     return _natively(_rules.lists, cls, data, offset)
+
+
+def column_chunk_numbers(data: Bytes, starts: NDArray[np.int64], paths: list[bytes]) -> NDArray[np.int64]:
+    """The numbers of the ColumnChunks that start there in `data`: one row per field of
+    `pyparq.format.chunk_numbers.ChunkNumbers`. A start of -1 stands for a chunk that is not there. ``paths``: in turn,
+    the chunks' paths in the schema, as they should be stored."""
+    return _lenient_rules.chunk_numbers(data, starts, _KINDS[ttypes.ColumnChunk][0], paths).reshape(-1, len(starts))
+
+
+def column_chunks_of_footers(
+    footers: list[bytes], columns: NDArray[np.int64], paths: list[bytes], leaves: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The same of some columns, ascending, in the row groups of many serialized FileMetaData: (the number of row groups
+    before each footer, and of all; the rows of each row group, -1 where something is wrong with it; the numbers of
+    their chunks). ``leaves``: column chunks that a row group should have."""
+    kind = _KINDS[ttypes.ColumnChunk][0]
+    first, rows, numbers = _lenient_rules.chunks_of_footers(footers, columns, kind, paths, leaves)
+    return first, rows, numbers.reshape(-1, len(rows) * len(columns))
 
 
 def _natively(read: Callable[[Bytes, int, int], tuple[int, T]], cls: type, data: Bytes, offset: int) -> tuple[T, int]:

@@ -12,13 +12,20 @@ which an empty list in place of a full one leaves as they are).
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from copy import copy
 
-from pyparq.format.codec import Bytes, ThriftDecodeError, ThriftTruncatedError, deserialize
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.format.chunk_numbers import stored_path
+from pyparq.format.codec import Bytes, ThriftDecodeError, ThriftTruncatedError, column_chunk_numbers, deserialize
 from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement
-from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_index_footer
+from pyparq.kernels._native import KernelError, ThriftTruncated, bytes_at, thrift_index_footer
 
 __all__ = ["LazyFileMetaData"]
+
+Int64Array = npt.NDArray[np.int64]
 
 _EMPTY_LIST = b"\x0c"  # no elements, of type struct
 _SCHEMA_ALONE = b"\x15\x00\x19", b"\x16\x00\x19\x0c\x00"
@@ -65,14 +72,14 @@ class LazyFileMetaData:
             raise ThriftDecodeError(f"FileMetaData: {error}") from None
         self._data = view
         self.end = end
-        self._groups: list[int] = groups.tolist()
-        self._first_chunk: list[int] = first_chunk.tolist()
+        self._groups = groups.reshape(-1, 5)
+        self._first_chunk = first_chunk
         self._chunk_starts = chunk_starts
         self._row_groups: dict[int, RowGroup] = {}
         self._chunks: dict[tuple[int, int], ColumnChunk] = {}
         if like is not None:
             self.schema_bytes, self.meta = like.schema_bytes, copy(like.meta)
-            self.meta.num_rows = sum(self._groups[4::5])
+            self.meta.num_rows = int(self.rows.sum())
             return
         self.schema_bytes = bytes(view[schema[0] : schema[1]])
         (first, behind), (second, rest) = sorted((schema, row_groups))
@@ -92,19 +99,48 @@ class LazyFileMetaData:
     def num_columns(self, row_group: int) -> int:
         """Number of column chunks that the row group lists."""
         self._require(row_group)
-        return self._first_chunk[row_group + 1] - self._first_chunk[row_group] - 1
+        return int(self._first_chunk[row_group + 1] - self._first_chunk[row_group]) - 1
 
     def num_rows(self, row_group: int) -> int:
         """What the row group says it holds; nothing else of it is decoded for this."""
         self._require(row_group)
-        return self._groups[5 * row_group + 4]
+        return int(self._groups[row_group, 4])
+
+    @property
+    def rows(self) -> Int64Array:
+        """What each row group says it holds. Not to be changed."""
+        return self._groups[:, 4]
+
+    def chunk_numbers(
+        self, row_groups: Int64Array, columns: Int64Array, paths: Sequence[Sequence[str]], leaves: int
+    ) -> Int64Array:
+        """The numbers of the chunks of these columns in these row groups; nothing is kept. An array for each field of
+        :class:`pyparq.format.chunk_numbers.ChunkNumbers`, of the shape (row groups, columns).
+
+        ``paths``: the columns' paths in the schema; ``leaves``: how many columns it has. A chunk is marked as odd that
+        has another path, that is damaged, or whose row group lists more columns or fewer.
+        """
+        first = self._first_chunk[row_groups]
+        there = self._first_chunk[row_groups + 1] - first == leaves + 1
+        if bool(there.all()):
+            starts = self._chunk_starts[first[:, None] + columns]
+        else:
+            starts = np.full((len(row_groups), len(columns)), -1, np.int64)
+            starts[there] = self._chunk_starts[first[there][:, None] + columns]
+        found = column_chunk_numbers(self._data, starts.reshape(-1), list(map(stored_path, paths)))
+        return found.reshape(-1, *starts.shape)
+
+    def bytes_at(self, starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
+        """Bytes of the footer, such as the bounds whose places the numbers of chunks tell; ``None`` for a start of
+        -1."""
+        return bytes_at([self._data], np.zeros(len(starts), np.int64), starts, sizes)
 
     def row_group(self, row_group: int) -> RowGroup:
         """The row group with an empty `columns`; see `column_chunk`. Not to be changed."""
         known = self._row_groups.get(row_group)
         if known is None:
             self._require(row_group)
-            start, end, columns, columns_end = self._groups[5 * row_group : 5 * row_group + 4]
+            start, end, columns, columns_end = self._groups[row_group, :4].tolist()
             data = b"".join((self._data[start:columns], _EMPTY_LIST, self._data[columns_end:end]))
             known = self._row_groups.setdefault(row_group, deserialize(RowGroup, data)[0])
         return known
@@ -115,7 +151,7 @@ class LazyFileMetaData:
         if known is None:
             if not 0 <= column < self.num_columns(row_group):
                 raise IndexError(f"row group {row_group} has no column {column}")
-            at = self._first_chunk[row_group] + column
+            at = int(self._first_chunk[row_group]) + column
             start, end = int(self._chunk_starts[at]), int(self._chunk_starts[at + 1])
             chunk, _ = deserialize(ColumnChunk, bytes(self._data[start:end]))
             known = self._chunks.setdefault((row_group, column), chunk)

@@ -284,7 +284,6 @@ __all__ = [
     "ColumnIndexBuilder",
     "OffsetIndexBuilder",
     "PageLocations",
-    "boundary_order",
     "parse_column_index",
     "parse_offset_index",
 ]

@@ -50,6 +50,52 @@ def rle_encode_u8(values: Buffer, bit_width: int) -> bytes:
 def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
     """Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error."""
 
+# --- rows as bitmaps: uint64 words, the least significant bit first, zeros behind the last row ---
+def mask_count(words: Buffer) -> int:
+    """How many bits are set."""
+
+def mask_runs(words: Buffer) -> int:
+    """How many runs of set bits there are."""
+
+def mask_to_ranges(words: Buffer, num_rows: int, join: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the runs of set bits start and end; runs at most `join` rows apart are one."""
+
+def mask_from_ranges(starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]:
+    """The reverse, of int64 ranges that ascend and are disjoint."""
+
+def mask_rows(words: Buffer) -> NDArray[np.int64]:
+    """The numbers of the bits that are set."""
+
+def mask_head(words: Buffer, count: int) -> NDArray[np.uint64]:
+    """The first `count` of the set bits."""
+
+def mask_within(words: Buffer, num_rows: int, starts: Buffer, ends: Buffer) -> NDArray[np.uint64]:
+    """The bits that lie in some ranges (int64, ascending and disjoint), side by side."""
+
+def mask_spread(words: Buffer, starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]:
+    """Each bit at the next row of the ranges; the other rows of `num_rows` are not set."""
+
+def mask_of_bits(bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]:
+    """`length` bits of any bitmap from bit `offset` on."""
+
+def mask_entries(words: Buffer, num_rows: int, rep_levels: Buffer) -> NDArray[np.uint64]:
+    """For each of the uint8 repetition levels, whether the row that it belongs to is set."""
+
+def mask_slots(words: Buffer, def_levels: Buffer, level: int) -> NDArray[np.uint64]:
+    """The bits of those entries whose uint8 definition level comes to `level`, side by side."""
+
+def keep_fixed(words: Buffer, values: Buffer, width: int, out: Buffer) -> None:
+    """The values of `width` bytes whose bits are set, into the bytes `out`, which they fill."""
+
+def keep_bits(words: Buffer, bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]:
+    """Of the `length` bits of a bitmap from bit `offset` on those whose bits in `words` are set, side by side."""
+
+def kept_bytes(words: Buffer, offsets: Buffer) -> int:
+    """Bytes of the strings whose bits are set."""
+
+def keep_binary(words: Buffer, offsets: Buffer, data: Buffer, out_offsets: Buffer, out_data: Buffer) -> None:
+    """The strings whose bits are set: offsets of the same width from 0 on, and their `kept_bytes`."""
+
 # --- few rows of some pages ---
 OpenedPage: TypeAlias = tuple[Any, Any, int, int, Any]
 """A page's values, its definition levels without a length (or None), how many levels, the encoding of the values, and
@@ -230,6 +276,31 @@ probe_filters: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, in
 certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, time and inode of each file, which must
 be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than `most` bytes
 is not used. None where the system has no positioned reads."""
+
+# --- codecs ---
+def codec_is_native(codec: int) -> bool:
+    """Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift."""
+
+def codec_writes_native(codec: int) -> bool:
+    """Whether `deflate` does."""
+
+def inflate(codec: int, data: Buffer, out: Buffer, wanted: int = -1) -> int:
+    """Decompress to `out`; how many bytes `data` holds, -1 where it is malformed or holds more than `out` has room for.
+    With fewer `wanted` it may stop when these are there: it returns how many it has, and no byte behind is checked."""
+
+def deflate_bound(codec: int, size: int) -> int:
+    """No so many bytes take more than this when they are compressed."""
+
+def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
+    """Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec has."""
+
+# --- threads ---
+def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
+    """`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The first
+    error ends the work and is raised, when no call is under way any more."""
+
+def stop_requested() -> bool:
+    """Within such a call: whether its result is of no use any more."""
 
 # --- Snappy ---
 class Arena:
@@ -676,6 +747,20 @@ class ThriftRules:
         """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
         hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
         field come first, then all of the next."""
+    def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]:
+        """The numbers of the ColumnChunks (the struct of that kind) that start at `starts` (int64; -1: there is none),
+        as `pyparq.format.chunk_numbers` names them: all of the first, then all of the second. `paths`: in turn, the
+        path_in_schema that the chunks should have, as it is stored."""
+    def chunks_of_footers(
+        self, footers: list[bytes], columns: Buffer, kind: int, paths: list[bytes], leaves: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The same of some columns (int64, ascending) in all row groups of serialized FileMetaData. Row groups before
+        each footer, and of all; the rows of each row group, -1 where something is wrong with it; the numbers of their
+        chunks. `leaves`: column chunks that each row group should have."""
+
+def bytes_at(buffers: list[Any], of: Buffer, starts: Buffer, sizes: Buffer) -> list[bytes | None]:
+    """Bytes of `buffers`: the place of the buffer in the list, start and size of each (int64); None where the start is
+    negative."""
 
 # --- page index (PageIndex.md) ---
 def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> int:

@@ -98,10 +98,10 @@ class _Place:
     def __init__(self, probe: Probe, file_size: int, limits: Limits) -> None:
         self.probe = probe
         self.limits = limits
-        self.offset: int = probe.chunk.meta.bloom_filter_offset
+        self.offset: int = probe.chunk.numbers.bloom_filter_offset
         self.available = file_size - 8 - self.offset
         self.usable = True
-        length = probe.chunk.meta.bloom_filter_length or 0
+        length = probe.chunk.numbers.bloom_filter_length
         if self.offset <= 0 or self.available <= 0 or not 0 <= length <= self.available:
             self._damaged(f"the Bloom filter of {length} bytes at offset {self.offset} is outside the file")
         self.located = self.usable and self._locate_by_length(length)
@@ -233,7 +233,7 @@ def open_encrypted(chunk: Chunk, data: memoryview, limits: Limits) -> memoryview
 
 def read_filter(chunk: Chunk, fetcher: Fetcher, limits: Limits) -> bloom.BloomFilter | None:
     """The whole filter of a chunk; ``None`` where it has none."""
-    offset = chunk.meta.bloom_filter_offset
+    offset = chunk.numbers.bloom_filter_offset
     if not offset:
         return None
     left = fetcher.source.size - 8 - offset

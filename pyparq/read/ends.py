@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pyparq.errors import CorruptFileError, LimitError
 from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, PageWalk, num_levels_of, read_page
@@ -19,7 +17,7 @@ def beyond_its_size(file: OpenFile, chunk: Chunk, data: memoryview) -> Chunk | N
         return None
     (longer,) = file.fetcher.fetch([(chunk.start, room)])
     end = _end_of_pages(chunk, longer, file)
-    return None if end is None else replace(chunk, size=end)
+    return None if end is None else chunk.of_size(end)
 
 
 def _end_of_pages(chunk: Chunk, data: memoryview, file: OpenFile) -> int | None:
@@ -36,7 +34,7 @@ def check_end(file: OpenFile, walk: PageWalk) -> None:
     """Raise :class:`CorruptFileError` where a further data page of the chunk follows those that hold the stated values:
     its values would be passed over without a word."""
     chunk = walk.chunk
-    stated = min(len(walk.data), chunk.meta.total_compressed_size)
+    stated = min(len(walk.data), chunk.numbers.total_compressed_size)
     if walk.at >= stated or chunk.crypto.encrypted or file.begins_at(chunk.row_group, chunk.start + walk.at):
         return
     try:
@@ -46,6 +44,6 @@ def check_end(file: OpenFile, walk: PageWalk) -> None:
         return  # padding
     if values:
         raise CorruptFileError(
-            f"the column chunk declares {chunk.meta.num_values} values, but another page of {values} follows",
+            f"the column chunk declares {chunk.num_values} values, but another page of {values} follows",
             page=walk.ordinal,
         )

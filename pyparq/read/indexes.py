@@ -20,19 +20,19 @@ Key = tuple[int, int]
 
 
 def has_offset_index(chunk: Chunk) -> bool:
-    return bool(chunk.raw.offset_index_offset) and bool(chunk.raw.offset_index_length)
+    return bool(chunk.numbers.offset_index_offset) and bool(chunk.numbers.offset_index_length)
 
 
 def has_column_index(chunk: Chunk) -> bool:
-    return bool(chunk.raw.column_index_offset) and bool(chunk.raw.column_index_length)
+    return bool(chunk.numbers.column_index_offset) and bool(chunk.numbers.column_index_length)
 
 
 def _offset_range(chunk: Chunk) -> Range:
-    return chunk.raw.offset_index_offset, chunk.raw.offset_index_length
+    return chunk.numbers.offset_index_offset, chunk.numbers.offset_index_length
 
 
 def _column_range(chunk: Chunk) -> Range:
-    return chunk.raw.column_index_offset, chunk.raw.column_index_length
+    return chunk.numbers.column_index_offset, chunk.numbers.column_index_length
 
 
 def offset_index_range(chunk: Chunk, file: OpenFile) -> list[Range]:

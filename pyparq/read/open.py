@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pyparq.encryption.reading import ChunkDecryption, FileDecryption
+import numpy as np
+
+from pyparq.encryption.reading import CLEAR, ChunkDecryption, FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
+from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
@@ -17,6 +19,7 @@ from pyparq.io.fetch import Fetcher, IOCounts, gap_of
 from pyparq.io.source import open_source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.read.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
 from pyparq.read.footer import MAGIC, read_footer
 from pyparq.read.schemas import FileSchema, schema_of
 from pyparq.schemas.order import Order, order_of
@@ -33,17 +36,16 @@ def omits_dictionary_header(created_by: str | None) -> bool:
     return name == "parquet-mr" and (version or (0, 0, 0)) < (1, 2, 9)
 
 
-@dataclass(slots=True)
 class Chunk:
     """One column chunk, its place checked against the file."""
+
+    __slots__ = ("_file", "_meta", "crypto", "node", "num_rows", "numbers", "row_group", "size", "start")
 
     node: Node
     row_group: int
     num_rows: int
-    raw: Any
-    """ColumnChunk as in the footer."""
-    meta: Any
-    """ColumnMetaData."""
+    numbers: ChunkNumbers
+    """What the footer says of it."""
     start: int
     """Offset of the first byte: the dictionary page, or the first data page."""
     size: int
@@ -51,10 +53,50 @@ class Chunk:
     crypto: ChunkDecryption
     """What its modules pass through on their way in."""
 
+    def __init__(
+        self, file: OpenFile, node: Node, row_group: int, num_rows: int, numbers: ChunkNumbers, start: int, size: int,
+        crypto: ChunkDecryption = CLEAR, meta: Any = None,
+    ) -> None:  # fmt: skip
+        """``meta``: its ColumnMetaData where they are decoded."""
+        self._file = file.footer
+        self._meta = meta
+        self.crypto = crypto
+        self.node = node
+        self.num_rows = num_rows
+        self.numbers = numbers
+        self.row_group = row_group
+        self.size = size
+        self.start = start
+
+    @property
+    def raw(self) -> Any:
+        """ColumnChunk as in the footer."""
+        return self._file.column_chunk(self.row_group, self.node.column)
+
+    @property
+    def meta(self) -> Any:
+        """ColumnMetaData."""
+        return self.raw.meta_data if self._meta is None else self._meta
+
+    @property
+    def codec(self) -> int:
+        """CompressionCodec."""
+        return self.numbers.codec  # type: ignore[no-any-return]
+
+    @property
+    def num_values(self) -> int:
+        """Values, nulls included; of a flat column, the rows."""
+        return self.numbers.num_values  # type: ignore[no-any-return]
+
     @property
     def first_page(self) -> int | str:
         """Ordinal of the page that the chunk starts with: 0, or ``"dictionary"``."""
-        return "dictionary" if (self.meta.dictionary_page_offset or 0) == self.start else 0
+        return "dictionary" if self.numbers.dictionary_page_offset == self.start else 0
+
+    @property
+    def is_all_dictionary(self) -> bool:
+        """Whether every data page is certainly dictionary-encoded."""
+        return bool(self.numbers.flags & ALL_DICTIONARY)
 
     @property
     def end(self) -> int:
@@ -63,6 +105,18 @@ class Chunk:
     @property
     def name(self) -> str:
         return self.node.dotted
+
+    def of_size(self, size: int) -> Chunk:
+        """The same with another number of bytes."""
+        other = copy(self)
+        other.size = size
+        return other
+
+    def with_meta(self, meta: Any) -> Chunk:
+        """The same with other metadata."""
+        other = copy(self)
+        other._meta, other.numbers = meta, numbers_of(self.raw, meta)
+        return other
 
 
 def _of_rows(meta: Any, num_rows: int) -> Any:
@@ -106,6 +160,8 @@ class OpenFile:
         """Key-value metadata of the file."""
         self.fields = shared.fields
         self._chunks: dict[tuple[int, int], Chunk] = {}
+        self._tables: dict[int, tuple[ChunkTable, int]] = {}
+        """By leaf the table that has been looked up last, and the place of the leaf in it."""
         self._rows: dict[int, int] = {}
         counts = fetcher.counts
         self.open_counts = IOCounts(counts.requests, counts.bytes, counts.ranges)
@@ -161,10 +217,48 @@ class OpenFile:
         key = row_group, node.column
         chunk = self._chunks.get(key)
         if chunk is None:
-            with located(file=self.name, row_group=row_group, column=node.dotted):
-                chunk = self._chunk(row_group, node)
+            chunk = self._listed(row_group, node)
+            if chunk is None:
+                with located(file=self.name, row_group=row_group, column=node.dotted):
+                    chunk = self._chunk(row_group, node)
             self._chunks[key] = chunk
         return chunk
+
+    def _listed(self, row_group: int, node: Node) -> Chunk | None:
+        """The chunk from the table that has it, unless something is special about it."""
+        table, j = self._tables.get(node.column, (None, 0))
+        i = None if table is None else table.place(row_group)
+        if table is None or i is None or table.odd[i, j]:
+            return None
+        start, size, num_rows = int(table.start[i, j]), int(table.size[i, j]), int(table.num_rows[i])
+        return Chunk(self, node, row_group, num_rows, table.numbers_at(i, j), start, size)
+
+    def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node]) -> ChunkTable:
+        """The chunks of some leaves in some row groups as arrays, looked up at once.
+
+        Raises as :meth:`chunk` for the first chunk, row group by row group, with which something is wrong.
+        """
+        groups = np.asarray(row_groups, np.int64)
+        columns = np.array([node.column for node in nodes], np.int64)
+        num_rows = self.rows_of(groups)
+        stack = self.footer.chunk_numbers(groups, columns, [node.path for node in nodes], len(self.tree.leaves))
+        start, size, odd = check_numbers(ChunkNumbers(*stack), nodes, num_rows, self.fetcher.source.size)
+        if self.decryption.info is not None or omits_dictionary_header(self.created_by):
+            odd[:] = True
+        table = ChunkTable(groups, columns, num_rows, stack, start, size, odd)
+        for i, j in np.argwhere(odd).tolist():
+            chunk = self.chunk(int(groups[i]), nodes[j])
+            table.put(i, j, chunk.start, chunk.size, chunk.numbers, chunk.crypto.encrypted)
+        self._tables |= {column: (table, j) for j, column in enumerate(columns.tolist())}
+        return table
+
+    def rows_of(self, row_groups: Int64Array) -> Int64Array:
+        """The rows of some row groups, as :meth:`num_rows_of` has them."""
+        rows = self.footer.rows[row_groups]
+        if not bool((rows > 0).all()):
+            for row_group in row_groups.tolist():
+                self.num_rows_of(row_group)
+        return rows
 
     def raw_chunk(self, row_group: int, node: Node) -> Any:
         """The ColumnChunk of a leaf as the footer has it, of an encrypted column too.
@@ -214,7 +308,8 @@ class OpenFile:
         if not starts:
             if meta.num_values:
                 raise CorruptFileError(f"the column chunk has the invalid data page offset {meta.data_page_offset}")
-            return Chunk(node, row_group, num_rows, raw, meta, len(MAGIC), 0, crypto)  # no page was ever written
+            # No page was ever written.
+            return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), len(MAGIC), 0, crypto, meta)
         start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - 8
         if size < 0 or start < len(MAGIC) or start >= end:
             raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
@@ -222,7 +317,7 @@ class OpenFile:
             size = min(size + DICTIONARY_HEADER, end - start)
         if start + size > end or (size == 0 and meta.num_values):
             size = self.room_at(row_group, start)
-        return Chunk(node, row_group, num_rows, raw, meta, start, size, crypto)
+        return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), start, size, crypto, meta)
 
     def room_at(self, row_group: int, start: int) -> int:
         """Bytes from ``start`` to what is known to come next: a column chunk of this row group or the one behind it, an
@@ -292,7 +387,7 @@ class OpenFile:
         other = OpenFile(fetcher, self.footer, self.decryption, options)
         other.open_counts, other._closed = self.open_counts, self._closed
         if other.tree is self.tree:
-            other._chunks, other._rows = self._chunks, self._rows
+            other._chunks, other._rows, other._tables = self._chunks, self._rows, self._tables
         return other
 
     def close(self) -> None:

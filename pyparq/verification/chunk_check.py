@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.encryption.aad import Module
@@ -143,7 +143,7 @@ class ChunkCheck:
         if chunk.meta.num_values != stored.num_values:
             # That number has been reported: the pages are read all the same.
             meta = _with_num_values(chunk.meta, stored.num_values)
-            chunk = replace(chunk, meta=meta)
+            chunk = chunk.with_meta(meta)
         try:
             return ChunkValues(data, chunk, self._file.options, share)
         except ParquetError as error:

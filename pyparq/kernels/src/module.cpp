@@ -65,11 +65,14 @@ NB_MODULE(_native, m) {
     bind_bounds(m);
     bind_count_indices(m);
     bind_gather_short(m);
+    bind_codecs(m);
     bind_codes(m);
     bind_dictionary(m);
     bind_leaf_chunks(m);
     bind_many_filters(m);
     bind_many_footers(m);
+    bind_mask_bits(m);
+    bind_mask_keep(m);
     bind_minmax(m);
     bind_hash(m);
     bind_delta(m);
@@ -87,4 +90,5 @@ NB_MODULE(_native, m) {
     bind_thrift_split(m);
     bind_views(m);
     bind_write(m);
+    bind_workers(m);
 }

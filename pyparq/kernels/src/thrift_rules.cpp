@@ -1,5 +1,6 @@
 // Serialized structs held against what is known of them (pyparq/format/generated/rules.py): what gets past cannot
 // make the decoder crash, over-allocate or hide a missing field. Small structs of numbers are read here at once.
+#include "column_chunks.hpp"
 #include "thrift_wire.hpp"
 #include "utf8.hpp"
 
@@ -252,5 +253,12 @@ void bind_thrift_rules(nb::module_& m) {
              "(end, integers and bools by field, structs among them as such tuples, None for all else) of the struct.")
         .def("lists", &lists_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
              "(end, lists by field) of a struct of nothing but lists of integers, or of structs of required integers: "
-             "int64 arrays, None for absent ones; structs with all of their first field, then all of the next.");
+             "int64 arrays, None for absent ones; structs with all of their first field, then all of the next.")
+        .def("chunk_numbers", &chunk_numbers<Rules>, nb::arg("data"), nb::arg("starts"), nb::arg("kind"),
+             nb::arg("paths"), "What format/chunk_numbers.py has of the ColumnChunks that start there in data.")
+        .def("chunks_of_footers", &chunks_of_footers<Rules>, nb::arg("footers"), nb::arg("columns"), nb::arg("kind"),
+             nb::arg("paths"), nb::arg("leaves"),
+             "(row groups before each footer and their number, rows of each, the numbers of their chunks).");
+    m.def("bytes_at", &bytes_at, nb::arg("buffers"), nb::arg("of"), nb::arg("starts"), nb::arg("sizes"),
+          "Bytes of buffers: buffer number, start (-1: None) and size of each.");
 }

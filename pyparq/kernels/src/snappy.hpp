@@ -1,0 +1,11 @@
+// Snappy blocks (format_description.txt of google/snappy).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace pyparq {
+
+// As `inflate_native`.
+int64_t snappy_inflate(const uint8_t* in, size_t n, uint8_t* out, size_t room, size_t wanted);
+
+}  // namespace pyparq
