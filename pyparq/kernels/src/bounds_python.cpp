@@ -70,7 +70,12 @@ nb::object segments_fixed(const LeafOrder& order, const RawIn& data, const In<in
     Values v;
     v.width = checked_value_width(static_cast<int64_t>(order.width)), v.count = checked_items(data.size, v.width, "values");
     v.data = data.data, v.size = data.size;
-    if (reinterpret_cast<uintptr_t>(v.data) % (v.width <= 8 ? std::bit_floor(v.width) : 1) != 0) fail("values are not aligned");
+    std::vector<uint64_t> aligned;
+    if (v.width <= 8 && std::has_single_bit(v.width) && reinterpret_cast<uintptr_t>(v.data) % v.width != 0) {
+        aligned.resize(v.size / 8 + 1);
+        std::memcpy(aligned.data(), v.data, v.size);
+        v.data = reinterpret_cast<const uint8_t*>(aligned.data());
+    }
     return segments(order, v, edges);
 }
 
