@@ -1,7 +1,7 @@
-"""The engines under comparison, each in the fastest way its documentation offers for one query on one file.
+"""The engines under comparison, each in the fastest way its documentation offers for one question.
 
-Common ground: a connection or a thread pool may be kept, **the file is opened anew** for every query and no
-footer, index or page cache survives between two queries; the result is handed over as a ``pyarrow.Table``
+Common ground: a connection or a thread pool may be kept, **the file is opened anew** for every question and no
+footer, index or page cache survives between two of them; the result is handed over as a ``pyarrow.Table``
 through the Arrow C stream without a conversion of types; every engine uses its default threads.
 """
 
@@ -11,39 +11,61 @@ import importlib
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
+from functools import reduce
+from operator import and_, eq, ge, gt, le, lt
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
-from events import BLOOM_COLUMNS, BLOOM_RATE, DICTIONARY_COLUMNS
 
-Value = int | str | datetime
-ZSTD_LEVEL = 3
+OPERATORS = {"==": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
+SQL_OPERATORS = {"==": "="}
+
+
+@dataclass(frozen=True)
+class Term:
+    """``column op value``; with ``in``, `value` is an array of numpy or a tuple."""
+
+    column: str
+    op: Literal["==", "<", "<=", ">", ">=", "in"]
+    value: Any
 
 
 @dataclass(frozen=True)
 class Query:
-    """``select <columns or *> from file [where column = low | where column between low and high]``."""
+    """``select columns or * from file [where term and term ...]``, or the rows with these numbers."""
 
     columns: tuple[str, ...] | None = None
-    column: str | None = None
-    low: Value | None = None
-    high: Value | None = None
+    where: tuple[Term, ...] = ()
+    rows: tuple[int, ...] | None = None
     small: bool = False  # few rows come back: for engines that offer a choice of interfaces
+
+    def __str__(self) -> str:
+        where = " and ".join(f"{t.column} {t.op} {str(t.value)[:40]}" for t in self.where)
+        return f"columns {self.columns or 'all'}, where {where or 'everything'}, rows {str(self.rows)[:40]}"
 
 
 @dataclass(frozen=True)
 class WriteJob:
-    """One file written from a table in memory, in row groups of `rows`, with a page index where offered."""
+    """One file written from a table in memory. What is None is left to the engine's defaults."""
 
-    codec: Literal["snappy", "zstd"]
-    bloom: bool
-    rows: int
+    codec: Literal["snappy", "zstd"] | None = None
+    level: int | None = None
+    bloom: tuple[str, ...] = ()  # columns with a Bloom filter of a false-positive rate of 1 %
+    rows: int | None = None  # rows per row group
+    page_rows: int | None = None  # rows per page, at most
+    dictionary: tuple[str, ...] | None = None  # the columns that repeat values, for engines that want to be told
+    indexed: bool = True  # with a page index, where the engine offers one
 
-    @property
-    def level(self) -> int | None:
-        return ZSTD_LEVEL if self.codec == "zstd" else None
+
+BLOOM_RATE = 0.01
+
+
+class NotOffered(Exception):
+    """An engine has no way to do this."""
 
 
 class Engine(ABC):
@@ -57,10 +79,12 @@ class Engine(ABC):
     keeps_order = True  # rows come back in the order of the file
 
     @abstractmethod
-    def run(self, path: Path, query: Query) -> pa.Table: ...
+    def run(self, path: Path, query: Query) -> pa.Table:
+        """The answer from one file, or from a folder of files."""
 
     @abstractmethod
-    def write(self, table: Any, path: Path, job: WriteJob) -> None: ...
+    def write(self, table: Any, path: Path, job: WriteJob) -> None:
+        """`table` is what `own_table` returned."""
 
     def own_table(self, table: pa.Table) -> Any:
         """The table in the engine's own memory, made outside the timing where that is not Arrow's."""
@@ -73,40 +97,44 @@ class Engine(ABC):
 
 class Pyparq(Engine):
     name = "pyparq"
-    how = "pyparq.ParquetFile(path).scan(columns, filters).to_table()"
+    how = "ParquetFile(path).scan(columns, filters).to_table() or .take(rows); dataset(folder).read(columns, filters)"
 
     def __init__(self) -> None:
         import pyparq
 
         self.pyparq: Any = pyparq
-        for wanted in ("ParquetFile", "col", "write_table"):
-            if not hasattr(pyparq, wanted):
-                raise ImportError(f"pyparq has no {wanted}")
 
     def scan(self, source: Any, query: Query) -> Any:
         """The open scan, from which ``explain`` tells what is going to be read."""
-        return source.scan(columns=None if query.columns is None else list(query.columns), filters=self.filters(query))
+        return source.scan(columns=self.columns(query), filters=self.filters(query))
+
+    def columns(self, query: Query) -> list[str] | None:
+        return None if query.columns is None else list(query.columns)
 
     def filters(self, query: Query) -> Any:
-        if query.column is None:
-            return None
-        column = self.pyparq.col(query.column)
-        if query.high is None:
-            return column == query.low
-        return (column >= query.low) & (column <= query.high)
+        column = self.pyparq.col
+        terms = [
+            column(t.column).isin(t.value) if t.op == "in" else OPERATORS[t.op](column(t.column), t.value)
+            for t in query.where
+        ]
+        return reduce(and_, terms) if terms else None
 
     def run(self, path: Path, query: Query) -> pa.Table:
+        if path.is_dir():
+            return pa.table(self.pyparq.dataset(path).read(self.columns(query), self.filters(query)))
         with self.pyparq.ParquetFile(path) as source:
+            if query.rows is not None:
+                return pa.table(source.take(np.array(query.rows)))
             return pa.table(self.scan(source, query).to_table())
 
     def write(self, table: Any, path: Path, job: WriteJob) -> None:
+        options = {"row_group_size": job.rows, "max_rows_per_page": job.page_rows, "compression": job.codec}
         self.pyparq.write_table(
             table,
             path,
-            row_group_size=job.rows,
-            compression=job.codec,
             compression_level=job.level,
-            bloom_filters=dict.fromkeys(BLOOM_COLUMNS, BLOOM_RATE) if job.bloom else None,
+            bloom_filters=dict.fromkeys(job.bloom, BLOOM_RATE) or None,
+            **{name: value for name, value in options.items() if value is not None},
         )
 
 
@@ -115,30 +143,39 @@ class PyArrow(Engine):
     how = "pyarrow.parquet.read_table(path, filters=…); ParquetFile(path).read(columns) without a filter"
 
     def run(self, path: Path, query: Query) -> pa.Table:
-        import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
         columns = None if query.columns is None else list(query.columns)
-        if query.column is None:
-            with pq.ParquetFile(path, pre_buffer=True) as source:
-                return source.read(columns=columns)
-        field = pc.field(query.column)
-        where = field == query.low if query.high is None else (field >= query.low) & (field <= query.high)
-        return pq.read_table(path, columns=columns, filters=where)
+        if query.rows is not None:
+            return pq.read_table(path, columns=columns).take(pa.array(query.rows))
+        if query.where or path.is_dir():
+            return pq.read_table(path, columns=columns, filters=self.filters(query))
+        with pq.ParquetFile(path, pre_buffer=True) as source:
+            return source.read(columns=columns)
+
+    def filters(self, query: Query) -> Any:
+        from pyarrow.compute import field
+
+        terms = [
+            field(t.column).isin(pa.array(t.value)) if t.op == "in" else OPERATORS[t.op](field(t.column), t.value)
+            for t in query.where
+        ]
+        return reduce(and_, terms) if terms else None
 
     def write(self, table: Any, path: Path, job: WriteJob) -> None:
         import pyarrow.parquet as pq
 
-        options = {name: {"ndv": job.rows, "fpp": BLOOM_RATE} for name in BLOOM_COLUMNS}
+        bloom = {name: {"ndv": min(job.rows or 1 << 20, table.num_rows), "fpp": BLOOM_RATE} for name in job.bloom}
+        options = {"max_rows_per_page": job.page_rows, "bloom_filter_options": bloom or None}
         pq.write_table(
             table,
             path,
             row_group_size=job.rows,
-            compression=job.codec,
+            compression=job.codec or "snappy",
             compression_level=job.level,
-            use_dictionary=list(DICTIONARY_COLUMNS),
-            write_page_index=True,
-            bloom_filter_options=options if job.bloom else None,
+            use_dictionary=True if job.dictionary is None else list(job.dictionary),
+            write_page_index=job.indexed,
+            **{name: value for name, value in options.items() if value is not None},
         )
 
 
@@ -151,10 +188,15 @@ class Polars(Engine):
         import polars as pl
 
         frame = pl.scan_parquet(path, cache=False)
-        if query.column is not None:
-            column = pl.col(query.column)
-            where = column == query.low if query.high is None else (column >= query.low) & (column <= query.high)
-            frame = frame.filter(where)
+        if query.rows is not None:
+            frame = frame.with_row_index("row_number").filter(pl.col("row_number").is_in(list(query.rows)))
+            frame = frame.drop("row_number")
+        for t in query.where:
+            column = pl.col(t.column)
+            if t.op == "in":
+                frame = frame.filter(column.is_in(pl.Series(t.value).implode()))
+            else:
+                frame = frame.filter(OPERATORS[t.op](column, t.value))
         if query.columns is not None:
             frame = frame.select(query.columns)
         return frame.collect().to_arrow(compat_level=pl.CompatLevel.newest())
@@ -165,19 +207,17 @@ class Polars(Engine):
         return pl.from_arrow(table)
 
     def write(self, table: Any, path: Path, job: WriteJob) -> None:
-        table.write_parquet(
-            path,
-            row_group_size=job.rows,
-            compression=job.codec,
-            compression_level=job.level,
-        )
+        options = {"row_group_size": job.rows, "compression": job.codec, "compression_level": job.level}
+        if job.page_rows is not None:
+            raise NotOffered("no limit of rows per page")
+        table.write_parquet(path, **{name: value for name, value in options.items() if value is not None})
 
 
 class DuckDB(Engine):
     name = "duckdb"
     how = "one connection kept, file cache off; execute(…).to_arrow_table() for small answers, sql(…) for large"
     writes_page_index = False
-    writes_bloom = False  # only for dictionary-encoded chunks, of which id and url have none
+    writes_bloom = False  # only for dictionary-encoded chunks, of which columns of distinct values have none
 
     def __init__(self) -> None:
         import duckdb
@@ -188,24 +228,35 @@ class DuckDB(Engine):
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
 
     def run(self, path: Path, query: Query) -> pa.Table:
-        columns = "*" if query.columns is None else ", ".join(query.columns)
-        sql = f"select {columns} from read_parquet('{path}')"
-        if query.column is None:
-            run = self.connection.execute if query.small else self.connection.sql
-            return run(sql).to_arrow_table()
-        if query.high is None:
-            sql += f" where {query.column} = {sql_literal(query.low)}"
+        columns = "*" if query.columns is None else ", ".join(f'"{name}"' for name in query.columns)
+        files = f"{path}/*.parquet" if path.is_dir() else f"{path}"
+        terms = []
+        for place, t in enumerate(query.where):
+            if t.op == "in":
+                self.connection.register(f"wanted_{place}", pa.table({"v": t.value}))
+                terms.append(f'"{t.column}" in (select v from wanted_{place})')
+            else:
+                terms.append(f'"{t.column}" {SQL_OPERATORS.get(t.op, t.op)} {sql_literal(t.value)}')
+        if query.rows is not None:
+            columns = "* exclude (file_row_number)" if query.columns is None else columns
+            sql = f"select {columns} from read_parquet('{files}', file_row_number=true)"
+            terms.append(f"file_row_number in ({', '.join(map(str, query.rows))})")
         else:
-            low, high = sql_literal(query.low), sql_literal(query.high)
-            sql += f" where {query.column} between {low} and {high}"
-        return self.connection.execute(sql).to_arrow_table()
+            sql = f"select {columns} from read_parquet('{files}')"
+        if terms:
+            sql += " where " + " and ".join(terms)
+        if query.rows is not None:
+            sql += " order by file_row_number"
+        small = query.small or query.rows is not None
+        return (self.connection.execute if small else self.connection.sql)(sql).to_arrow_table()
 
     def write(self, table: Any, path: Path, job: WriteJob) -> None:
-        level = f", compression_level {job.level}" if job.level else ""
+        options = {"row_group_size": job.rows, "compression": job.codec, "compression_level": job.level}
+        if job.page_rows is not None:
+            raise NotOffered("no limit of rows per page")
+        given = "".join(f", {name} {value}" for name, value in options.items() if value is not None)
         self.connection.register("source", table)
-        self.connection.execute(
-            f"copy source to '{path}' (format parquet, row_group_size {job.rows}, compression {job.codec}{level})"
-        )
+        self.connection.execute(f"copy source to '{path}' (format parquet{given})")
         self.connection.unregister("source")
 
 
@@ -229,51 +280,70 @@ class DataFusion(Engine):
     def run(self, path: Path, query: Query) -> pa.Table:
         from datafusion import col, lit
 
-        frame = self.context().read_parquet(path)
-        if query.column is not None:
-            column = col(query.column)
-            low, high = (datafusion_literal(lit, v) for v in (query.low, query.high))
-            frame = frame.filter(column == low if query.high is None else (column >= low) & (column <= high))
+        if query.rows is not None:
+            raise NotOffered("no row numbers")
+        context = self.context()
+        frame = context.read_parquet(path)
+        for t in query.where:
+            if t.op == "in":
+                wanted = context.from_arrow(pa.table({"wanted": t.value}))
+                frame = frame.join(wanted, left_on=[t.column], right_on=["wanted"], how="semi")
+            else:
+                frame = frame.filter(OPERATORS[t.op](col(f'"{t.column}"'), datafusion_literal(lit, t.value)))
         if query.columns is not None:
-            frame = frame.select(*query.columns)
+            frame = frame.select(*[f'"{name}"' for name in query.columns])
         return frame.to_arrow_table()
 
     def write(self, table: Any, path: Path, job: WriteJob) -> None:
         from datafusion import ParquetColumnOptions, ParquetWriterOptions
 
-        bloom = ParquetColumnOptions(
-            dictionary_enabled=False,
-            bloom_filter_enabled=True,
-            bloom_filter_fpp=BLOOM_RATE,
-            bloom_filter_ndv=job.rows,
-        )
-        plain = {
-            name: ParquetColumnOptions(dictionary_enabled=False)
-            for name in table.column_names
-            if name not in DICTIONARY_COLUMNS
+        columns: dict[str, Any] = {}
+        if job.dictionary is not None:
+            plain = ParquetColumnOptions(dictionary_enabled=False)
+            columns |= {name: plain for name in table.column_names if name not in job.dictionary}
+        columns |= {
+            name: ParquetColumnOptions(
+                dictionary_enabled=job.dictionary is None or name in job.dictionary,
+                bloom_filter_enabled=True,
+                bloom_filter_fpp=BLOOM_RATE,
+                bloom_filter_ndv=min(job.rows or 1 << 20, table.num_rows),
+            )
+            for name in job.bloom
+        }
+        given = {
+            "max_row_group_size": job.rows,
+            "compression": f"{job.codec}({job.level})" if job.level else job.codec,
+            "data_page_row_count_limit": job.page_rows,
         }
         options = ParquetWriterOptions(
-            max_row_group_size=job.rows,
-            compression=f"zstd({job.level})" if job.level else job.codec,
             statistics_enabled="page",
-            column_specific_options=plain | (dict.fromkeys(BLOOM_COLUMNS, bloom) if job.bloom else {}),
+            column_specific_options=columns,
+            **{name: value for name, value in given.items() if value is not None},
         )
         self.context().from_arrow(table).write_parquet_with_options(path, options)
 
 
-def sql_literal(value: Value | None) -> str:
-    return f"timestamptz '{value.isoformat()}'" if isinstance(value, datetime) else repr(value)
+def sql_literal(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"timestamptz '{value.isoformat()}'"
+    if isinstance(value, date):
+        return f"date '{value.isoformat()}'"
+    return str(value) if isinstance(value, Decimal) else repr(value)
 
 
-def datafusion_literal(lit: Any, value: Value | None) -> Any:
-    return lit(pa.scalar(value, pa.timestamp("us", "UTC")) if isinstance(value, datetime) else value)
+def datafusion_literal(lit: Any, value: Any) -> Any:
+    return lit(pa.scalar(value, pa.timestamp("us", "UTC")) if isinstance(value, datetime) else pa.scalar(value))
 
 
-def available_engines(names: list[str] | None) -> tuple[list[Engine], dict[str, str]]:
+KINDS: tuple[type[Engine], ...] = (Pyparq, PyArrow, Polars, DuckDB, DataFusion)
+NAMES = tuple(kind.name for kind in KINDS)
+
+
+def available_engines(names: list[str] | None = None) -> tuple[list[Engine], dict[str, str]]:
     """The engines that can be imported, ours first, and why the others cannot."""
     engines: list[Engine] = []
     missing: dict[str, str] = {}
-    for kind in (Pyparq, PyArrow, Polars, DuckDB, DataFusion):
+    for kind in KINDS:
         if names is not None and kind.name not in names:
             continue
         try:
@@ -282,3 +352,9 @@ def available_engines(names: list[str] | None) -> tuple[list[Engine], dict[str, 
         except ImportError as error:
             missing[kind.name] = str(error)
     return engines, missing
+
+
+def engine_named(name: str) -> Engine:
+    """One engine; ImportError where it is not installed."""
+    (kind,) = (kind for kind in KINDS if kind.name == name)
+    return kind()

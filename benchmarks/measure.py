@@ -5,9 +5,6 @@ from __future__ import annotations
 import gc
 import io
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from engines import Engine, Pyparq, Query
-
-BUDGET = 6.0  # seconds an engine may spend on one measurement before it gets fewer repetitions
+import pyarrow.compute as pc
+from engines import Pyparq, Query
 
 
 @dataclass
 class Timing:
-    """What one engine did on one measurement; `bytes_read` is what read calls returned (median)."""
+    """What one engine did for one line; `bytes_read` is what read calls returned (median)."""
 
     median_ms: float
     min_ms: float
+    cpu_ms: float  # processor time of all threads, the least
     runs: int
     bytes_read: int | None = None
     explained_bytes: int | None = None
@@ -41,9 +38,9 @@ def interleave(
     calls: Mapping[str, Callable[[int], Any]],
     runs: int,
     *,
-    at_least: int = 7,
+    budget: float,
+    at_least: int = 3,
     before: Callable[[str], None] | None = None,
-    budget: float = BUDGET,
 ) -> dict[str, Timing]:
     """Time every call, one after the other within each round, so that noise on the machine hits them all.
 
@@ -58,7 +55,8 @@ def interleave(
         call(0)
         seconds = time.perf_counter() - start
         wanted[name] = min(runs, max(at_least, int(budget / max(seconds, 1e-6))))
-    seconds_of: dict[str, list[float]] = {name: [] for name in calls}
+    wall_of: dict[str, list[float]] = {name: [] for name in calls}
+    cpu_of: dict[str, list[float]] = {name: [] for name in calls}
     bytes_of: dict[str, list[int]] = {name: [] for name in calls}
     names = list(calls)
     for step in range(runs):
@@ -69,20 +67,22 @@ def interleave(
             if before:
                 before(name)
             read = bytes_read_so_far()
-            start = time.perf_counter()
+            cpu, start = time.process_time(), time.perf_counter()
             result = calls[name](step)
-            seconds_of[name].append(time.perf_counter() - start)
+            wall_of[name].append(time.perf_counter() - start)
+            cpu_of[name].append(time.process_time() - cpu)
             bytes_of[name].append(bytes_read_so_far() - read)
             del result  # freeing is nobody's figure
         gc.collect(0)
     return {
         name: Timing(
-            round(statistics.median(seconds) * 1e3, 4),
-            round(min(seconds) * 1e3, 4),
-            len(seconds),
+            round(statistics.median(wall) * 1e3, 4),
+            round(min(wall) * 1e3, 4),
+            round(min(cpu_of[name]) * 1e3, 4),
+            len(wall),
             int(statistics.median(bytes_of[name])),
         )
-        for name, seconds in seconds_of.items()
+        for name, wall in wall_of.items()
     }
 
 
@@ -143,49 +143,45 @@ def count_ours(engine: Pyparq, path: Path, queries: Sequence[Query], timing: Tim
     timing.explained_bytes = int(statistics.median(explained))
 
 
-def check(engine: Engine, path: Path, query: Query, expected: pa.Table) -> None:
-    """Run `query` and compare every value with `expected`; AssertionError says what differs."""
-    found = canonical(engine.run(path, query), expected.schema)
-    compare(found, expected, f"{engine.name}, {query}", keeps_order=engine.keeps_order)
-
-
 def compare(found: pa.Table, expected: pa.Table, what: str, *, keeps_order: bool) -> None:
-    """Compare every value, rows in order unless `keeps_order` is false."""
-    if not keeps_order:  # ts is unique; a column without it is compared as a bag of values
-        key = "ts" if "ts" in expected.column_names else expected.column_names[0]
-        found, expected = found.sort_by(key), expected.sort_by(key)
+    """Compare every value, rows in order unless `keeps_order` is false; AssertionError says what differs."""
+    expected = canonical(expected, expected.schema)
+    found = canonical(found, expected.schema)
     if found.num_rows != expected.num_rows:
         raise AssertionError(f"{what}: {found.num_rows} rows, expected {expected.num_rows}")
+    if not keeps_order:
+        keys = [(name, "ascending") for name in sort_keys(expected)]
+        found, expected = found.sort_by(keys), expected.sort_by(keys)
     for name in expected.column_names:
         if not found[name].equals(expected[name]):
             raise AssertionError(f"{what}: column {name} differs")
 
 
+def sort_keys(table: pa.Table) -> list[str]:
+    """Columns that put the rows into one order: the first one without repeats, or all that can be sorted by."""
+    flat = [f.name for f in table.schema if not pa.types.is_nested(f.type)]
+    for name in flat[:4]:
+        if pc.count_distinct(table[name]).as_py() == table.num_rows:
+            return [name]
+    return flat
+
+
 def canonical(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The same values in the types of `schema`: views and large types are an engine's own choice."""
+    """The same values in the types of `schema`, without views: those and large types are an engine's own choice."""
     if set(table.column_names) != set(schema.names):
-        raise AssertionError(f"columns {table.column_names}, expected {schema.names}")
-    return pa.table({name: as_type(table[name], schema.field(name).type) for name in schema.names})
+        raise AssertionError(f"columns {table.column_names[:10]}, expected {schema.names[:10]}")
+    columns = [as_type(table[name], comparable(schema.field(name).type)) for name in schema.names]
+    return pa.Table.from_arrays(columns, names=schema.names)
+
+
+def comparable(kind: pa.DataType) -> pa.DataType:
+    """A type of the same values that pyarrow can sort and count."""
+    return pa.large_string() if pa.types.is_string_view(kind) else kind
 
 
 def as_type(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    if (
-        pa.types.is_timestamp(kind)
-        and pa.types.is_timestamp(values.type)
-        and (values.type.tz is None or values.type.unit != kind.unit)
-    ):
-        raise AssertionError(f"an instant came back as {values.type}")
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(values.type) and values.type != kind:
+        unlike = (values.type.tz is None) != (kind.tz is None)
+        if unlike or (kind.tz is not None and values.type.unit != kind.unit):
+            raise AssertionError(f"an instant came back as {values.type}, expected {kind}")
     return values if values.type == kind else values.cast(kind)
-
-
-def import_seconds(module: str, runs: int = 15) -> float:
-    """Median seconds that ``import module`` takes in a fresh interpreter that already has numpy."""
-    code = f"import numpy, time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
-    command = [sys.executable, "-c", code]
-    # From an empty folder: in a checkout, `-c` would import the sources instead of what is installed.
-    with tempfile.TemporaryDirectory() as empty:
-        seconds = [
-            float(subprocess.run(command, cwd=empty, capture_output=True, text=True, check=True).stdout)
-            for _ in range(runs)
-        ]
-    return statistics.median(seconds)

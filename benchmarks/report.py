@@ -1,59 +1,27 @@
-"""The benchmark's results as JSON, as a markdown table and as an SVG chart."""
+"""The benchmark's results as JSON, as markdown tables, and as charts (``chart.py``)."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
-from measure import Timing
+import chart
+from engines import NAMES
+from groups import GROUPS, MEANS, TITLES
+from lines import geometric_mean
 
 START, END = "<!-- figures: start -->", "<!-- figures: end -->"
-ENGINES = ("pyparq", "pyarrow", "polars", "duckdb", "datafusion")
-COLOURS = dict(zip(ENGINES, ("#d1495b", "#30638e", "#edae49", "#7a9e7e", "#8d6a9f"), strict=True))
+Item = Mapping[str, Any]
 
 
-def line(
-    name: str,
-    file: str,
-    timings: Mapping[str, Timing],
-    peers: set[str],
-    target: float,
-    floor: float,
-    floor_meaning: str,
-    most_bytes: int | None,
-) -> dict[str, Any]:
-    """One measurement as plain data; `peers` are the engines that do the whole job and so may be the best."""
-    best = min(peers, key=lambda p: timings[p].median_ms) if peers else None
-    found: dict[str, Any] = {
-        "name": name,
-        "file": file,
-        "engines": {engine: timing.to_json() for engine, timing in timings.items()},
-        "best_peer": best,
-        "target": target,
-        "floor_ms": round(floor * 1e3, 4),
-        "floor": floor_meaning,
-        "most_bytes": most_bytes,
-    }
-    if best and "pyparq" in timings:
-        found["ratio"] = round(timings["pyparq"].median_ms / timings[best].median_ms, 3)
-        found["ratio_of_minima"] = round(
-            timings["pyparq"].min_ms / min(timings[p].min_ms for p in peers), 3
-        )  # steadier than the medians when the machine is busy with something else
-        ours, sizes = timings["pyparq"].file_bytes, [timings[p].file_bytes or 0 for p in peers]
-        if ours:
-            found["size_ratio"] = round(ours / min(sizes), 3)
-    return found
-
-
-def save(results: dict[str, Any], folder: Path) -> None:
-    """Write results.json and chart.svg, and put the table between the marks in README.md."""
+def save(results: Item, folder: Path) -> None:
+    """Write results.json and the charts, and put the tables between the marks in README.md."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "chart.svg").write_text(as_svg(results))
+    (folder / "chart.svg").write_text(chart.ratios(results["lines"], MEANS))
+    (folder / "growth.svg").write_text(chart.growth(results["lines"]))
     readme = folder / "README.md"
     text = readme.read_text() if readme.exists() else f"{START}\n{END}\n"
     before, _, rest = text.partition(START)
@@ -61,113 +29,167 @@ def save(results: dict[str, Any], folder: Path) -> None:
     readme.write_text(f"{before}{START}\n{as_markdown(results)}{END}{after}")
 
 
-def as_markdown(results: Mapping[str, Any]) -> str:
-    names = [name for name in ENGINES if name in results["engines"]]
+def in_short(item: Item, cpu: bool = False) -> str:
+    """One line while it runs."""
+    by = f" (by {item['writer']})" if item.get("writer") else ""
+    name = f"{item['name'] + by:56}"
+    if item["kind"] == "added":
+        return f"{name} {item.get('ratios', '')} of what it adds to pyarrow"
+    if item["kind"] == "speedup":
+        return f"{name} " + ", ".join(f"{n} {f['speedup']:.2f}" for n, f in item["engines"].items())
+    if item["kind"] == "memory":
+        return f"{name} " + ", ".join(f"{n} {f['share']:.2f}" for n, f in item["engines"].items())
+    part = "cpu_ms" if cpu else "median_ms"
+    times = "  ".join(f"{n} {t[part]:.3g}" for n, t in item["engines"].items())
+    refused = "".join(f"; {n} left out: {why[:80]}" for n, why in item["refused"].items())
+    ratio = item.get("ratio_of_cpu" if cpu else "ratio")
+    verdict = "" if ratio is None else f"{ratio:6.2f} of {item['best_peer']} (≤ {item['target']})"
+    return f"{name} {verdict}   {times}{refused}"
+
+
+def as_markdown(results: Item) -> str:
+    names = [name for name in NAMES if name in results["engines"]]
     versions = ", ".join(f"{name} {results['engines'][name]['version']}" for name in names)
     lines = [
-        f"Medians in ms, {results['rows']:,} rows; {results['machine']}; {versions}; copying memory: "
-        f"{results['memory_bandwidth_gb_s']} GB/s a thread; {results['when']}.",
+        f"Medians; {results['machine']}; {versions}; copying memory: {results['memory_bandwidth_gb_s']} GB/s a thread; "
+        f"load before the run: {results['load_at_start']}; {results['when']}.",
+        "",
+        *summary(results),
+    ]
+    for group in GROUPS:
+        items = [item for item in results["lines"] if item["group"] == group]
+        if items:
+            lines += [f"## {TITLES[group]}", "", f"`python benchmarks/run.py --only {group}`", ""]
+            lines += tables(items, names, results["clock"] == "cpu")
+    lines += [f"Left out: {name}: {reason}" for name, reason in results["left_out"].items()]
+    return "\n".join(lines).rstrip() + "\n\n"
+
+
+def means(items: Sequence[Item], key: str = "ratio") -> dict[str, tuple[float, Item]]:
+    """By group: the geometric mean of the ratios, and the worst line."""
+    found: dict[str, tuple[float, Item]] = {}
+    for group in MEANS:
+        counted = [item for item in items if item["group"] == group and item.get("counted") and key in item]
+        if counted:
+            worst = max(counted, key=lambda item: float(item[key]))
+            found[group] = geometric_mean([item[key] for item in counted]), worst
+    return found
+
+
+def summary(results: Item) -> list[str]:
+    """One row per group."""
+    cpu = results["clock"] == "cpu"
+    key = "ratio_of_cpu" if cpu else "ratio"
+    found = means(results["lines"], key)
+    if not found:
+        return []
+    title = "processor time" if cpu else "time"
+    lines = [
+        f"| group | {title} / best peer's, geometric mean (at most) | worst line | quicker than every peer |",
+        "|---|---:|---|---:|",
+    ]
+    for group, (mean, worst) in found.items():
+        counted = [item for item in results["lines"] if item["group"] == group and item["counted"] and key in item]
+        won = sum(item[key] < 1 for item in counted)
+        by = f", by {worst['writer']}" if worst["writer"] else ""
+        lines.append(
+            f"| {group} | {mean:.2f} ({MEANS[group]}) | {worst[key]:.2f}: {worst['name']}{by} "
+            f"| {won} of {len(counted)} |"
+        )
+    everything = [
+        item[key] for item in results["lines"] if item.get("counted") and key in item and item["group"] in MEANS
+    ]
+    return [
+        *lines,
+        f"| all | {geometric_mean(everything):.2f} | | {sum(r < 1 for r in everything)} of {len(everything)} |",
         "",
     ]
-    for file in dict.fromkeys(item["file"] for item in results["measurements"]):
-        lines += table(file, [item for item in results["measurements"] if item["file"] == file], names)
-    if "import_ms" in results:
-        lines += [f"`import pyparq` takes {results['import_ms']} ms beyond numpy (target: at most 60).", ""]
-    return "\n".join(lines) + "\n"
 
 
-def table(file: str, items: list[dict[str, Any]], names: list[str]) -> list[str]:
-    title = {"": "Writing", "wide": "The wide file (written by pyarrow)"}.get(file, f"Events file written by {file}")
-    size = "file size" if file == "" else "bytes read"
-    head = ["", *names, "ratio to best peer (target)", "physical limit", size]
-    lines = [f"**{title}**", "", "| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+def tables(items: Sequence[Item], names: list[str], cpu: bool) -> list[str]:
+    """A table for each kind of figure."""
+    makers = {"time": times, "added": added, "speedup": speedups, "memory": memory}
+    lines: list[str] = []
+    for kind, make in makers.items():
+        some = [item for item in items if item["kind"] == kind]
+        if some:
+            lines += [*(make(some, names, cpu) if kind == "time" else make(some, names)), ""]
+    return lines
+
+
+def head(*cells: str) -> list[str]:
+    return ["| " + " | ".join(cells) + " |", "|---" + "|---:" * (len(cells) - 1) + "|"]
+
+
+def times(items: Sequence[Item], names: list[str], cpu: bool) -> list[str]:
+    """Milliseconds; the peer to beat in bold."""
+    extra = {
+        "MB": any("file_bytes" in t for item in items for t in item["engines"].values()),
+        "limit": any("floor_ms" in item for item in items),
+        "bytes read": any("counted_bytes" in t for item in items for t in item["engines"].values()),
+    }
+    others = [name for name in dict.fromkeys(n for i in items for n in i["engines"]) if name not in names]
+    shown = [*names, *others]
+    lines = head("ms", "file by", *shown, "ratio (at most)", *(name for name, there in extra.items() if there))
+    part, key = ("cpu_ms", "ratio_of_cpu") if cpu else ("median_ms", "ratio")
     for item in items:
-        timings = item["engines"]
-        cells = [item["name"]]
-        for name in names:
-            cell = f"{timings[name]['median_ms']:.3g}" if name in timings else "–"
+        cells = [item["name"], item["writer"]]
+        for name in shown:
+            cell = f"{item['engines'][name][part]:.3g}" if name in item["engines"] else "–"
             cells.append(f"**{cell}**" if name == item["best_peer"] else cell)
-        ratio = f"{item['ratio']:.2f}" if "ratio" in item else "–"
-        cells += [
-            f"{ratio} (≤ {item['target']})",
-            f"{item['floor_ms']:.3g}: {item['floor']}",
-            amounts(item, names),
-        ]
+        cells.append(f"{item[key]:.2f} ({item['target']})" if key in item else "–")
+        if extra["MB"]:
+            sizes = [f"{t['file_bytes'] / 1e6:.3g}" for t in item["engines"].values() if "file_bytes" in t]
+            whose = f"; ours {item['size_ratio']} of the smallest peer's" if "size_ratio" in item else "–"
+            cells.append(" / ".join(sizes) + whose)
+        if extra["limit"]:
+            cells.append(f"{item['floor_ms']:.3g}" if "floor_ms" in item else "–")
+        if extra["bytes read"]:
+            cells.append(" / ".join(human(item["engines"][n]) for n in names if n in item["engines"]))
         lines.append("| " + " | ".join(cells) + " |")
-    return [*lines, ""]
+    return lines
 
 
-def amounts(item: Mapping[str, Any], names: list[str]) -> str:
-    """Who read or wrote how much, in table order; ours as counted from outside."""
-    parts = []
-    for name in names:
-        timing = item["engines"].get(name, {})
-        counted = timing.get("file_bytes") or timing.get("counted_bytes") or timing.get("bytes_read")
-        if counted is not None:
-            parts.append(f"{name} {human(counted)}")
-    if "size_ratio" in item:
-        parts.append(f"ours {item['size_ratio']} of the smallest peer's")
-    if item["most_bytes"]:
-        parts.append(f"(ours ≤ {human(item['most_bytes'])})")
-    return ", ".join(parts)
+def human(timing: Item) -> str:
+    """Bytes read, as counted from outside."""
+    count = timing.get("counted_bytes", timing.get("bytes_read", 0))
+    return f"{count / 1e6:.3g} MB" if count >= 1e6 else f"{count / 1e3:.3g} kB"
 
 
-def human(count: int) -> str:
-    return f"{count / 1e6:.3g} MB" if count >= 1e6 else f"{count / 1e3:.3g} kB" if count >= 1e3 else f"{count} B"
-
-
-def as_svg(results: Mapping[str, Any]) -> str:
-    """Bars on a logarithmic axis: pyarrow's events file, the wide file, writes; a tick is the floor."""
-    items = [item for item in results["measurements"] if item["file"] in ("pyarrow", "wide", "")]
-    names = [name for name in ENGINES if name in results["engines"]]
-    values = [t["median_ms"] for item in items for t in item["engines"].values()]
-    values += [item["floor_ms"] for item in items]
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    bar, gap, left, width = 9, 10, 210, 560
-
-    def x(value: float) -> float:
-        return left + width * (math.log10(value) - low) / (high - low)
-
-    top, y, body = 58, 58.0, []
+def added(items: Sequence[Item], names: list[str]) -> list[str]:
+    lines = head("ms added", "pyparq plain", "GCM", "CTR", "pyarrow plain", "GCM", "CTR", "ratio GCM", "ratio CTR")
     for item in items:
-        present = [name for name in names if name in item["engines"]]
-        middle = y + bar * len(present) / 2 + 4
-        body.append(text(left - 8, middle, item["name"], "end"))
-        for i, name in enumerate(present):
-            value = item["engines"][name]["median_ms"]
-            body.append(
-                f'<rect x="{left}" y="{y + i * bar:.1f}" width="{x(value) - left:.1f}" height="{bar - 1}" '
-                f'fill="{COLOURS[name]}"><title>{escape(name)}: {value:.3g} ms</title></rect>'
-            )
-            body.append(text(x(value) + 3, y + i * bar + bar - 2, f"{value:.3g}", size=8))
-        floor = x(item["floor_ms"])
-        body.append(
-            f'<path d="M{floor:.1f} {y - 2:.1f}V{y + bar * len(present) + 1:.1f}" '
-            f'stroke="#111" stroke-width="2">'
-            f"<title>{escape(item['floor'])}: {item['floor_ms']:.3g} ms</title></path>"
-        )
-        y += bar * len(present) + gap
-    axis = []
-    for power in range(low, high + 1):
-        at = x(10.0**power)
-        axis.append(f'<path d="M{at:.1f} {top - 6}V{y:.1f}" stroke="#ddd"/>')
-        axis.append(text(at, y + 12, f"{10.0**power:g}", "middle"))
-    legend, at = [], left
-    for name in names:
-        legend.append(f'<rect x="{at}" y="32" width="10" height="10" fill="{COLOURS[name]}"/>')
-        legend.append(text(at + 14, 41, name))
-        at += 90
-    legend.append(f'<path d="M{at + 4} 31V43" stroke="#111" stroke-width="2"/>')
-    legend.append(text(at + 10, 41, "physical limit"))
-    title = text(12, 20, f"Milliseconds (logarithmic, shorter is better), {results['rows']:,} events", size=14)
-    height = y + 22
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{height:.0f}" '
-        f'viewBox="0 0 {left + width + 60} {height:.0f}" font-family="sans-serif" font-size="11">'
-        f'<rect width="100%" height="100%" fill="white"/>{title}'
-        f"{''.join(legend)}{''.join(axis)}{''.join(body)}</svg>\n"
-    )
+        cells = [item["name"]]
+        for name in ("pyparq", "pyarrow"):
+            found = item["engines"].get(name, {})
+            cells += [f"{found[part]:+.3g}" if part in found else "–" for part in ("plain", "GCM", "CTR")]
+        cells += [f"{item['ratios'][part]:.2f}" if "ratios" in item else "–" for part in ("GCM", "CTR")]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
 
 
-def text(x: float, y: float, content: str, anchor: str = "start", size: int = 11) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(content)}</text>'
+def speedups(items: Sequence[Item], names: list[str]) -> list[str]:
+    lines = head("two processors against one, times quicker", *names)
+    for item in items:
+        found = item["engines"]
+        cells = [
+            f"{found[n]['speedup']:.2f} ({found[n]['one_ms']:.3g} to {found[n]['two_ms']:.3g} ms)"
+            if n in found
+            else "–"
+            for n in names
+        ]
+        lines.append("| " + " | ".join([f"{item['name']} (ours at least {item['target']})", *cells]) + " |")
+    return lines
+
+
+def memory(items: Sequence[Item], names: list[str]) -> list[str]:
+    lines = head("peak MB of a read, and of its result (share of 1.15 times the result and 64 MB)", *names)
+    for item in items:
+        found = item["engines"]
+        cells = [
+            f"{found[n]['peak'] / 1e6:.0f}, {found[n]['result'] / 1e6:.0f} ({found[n]['share']:.2f})"
+            if n in found else "–"
+            for n in names
+        ]  # fmt: skip
+        lines.append("| " + " | ".join([item["name"], *cells]) + " |")
+    return lines

@@ -13,11 +13,23 @@ import numpy.typing as npt
 from pyparq.buffers import empty_results
 from pyparq.column import Column, bytes_held
 from pyparq.errors import DataError
-from pyparq.kernels import dict_encode_binary, narrow_offsets, string_views, take_binary
+from pyparq.kernels import (
+    dict_encode_binary,
+    keep_binary,
+    keep_bits,
+    keep_fixed,
+    kept_bytes,
+    mask_count,
+    mask_rows,
+    narrow_offsets,
+    string_views,
+    take_binary,
+)
 from pyparq.schemas.types import DataType
 
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 _INT32_MAX = 2**31 - 1
 VIEWS = ("vu", "vz")
 VIEW_BUFFER = _INT32_MAX
@@ -183,6 +195,41 @@ def take(column: Column, rows: Int64Array) -> Column:
         taken = fixed_column(type_, column.values()[rows], mask)
     taken.dictionary = column.dictionary  # that the values were spelled out from
     return taken
+
+
+def keep(column: Column, words: Words, count: int) -> Column:
+    """The ``count`` elements whose bits are set in ``words`` (as of a :class:`~pyparq.index.row_mask.RowMask`)."""
+    type_ = column.type
+    if type_.format == "n":
+        return null_column(type_, count)
+    width = 16 if type_.format in VIEWS else type_.byte_width
+    if type_.is_nested or not (width or type_.format == "b" or type_.is_binary_like):
+        return take(column, mask_rows(words))
+    validity, nulls = None, 0
+    if column.validity is not None and column.null_count:
+        kept = keep_bits(words, column.validity, column.offset, column.length)
+        nulls = count - mask_count(kept)
+        validity = kept.view(np.uint8)[: (count + 7) // 8] if nulls else None
+    if type_.format == "b":
+        packed = keep_bits(words, column.buffers[0], column.offset, column.length).view(np.uint8)
+        return Column(type_, count, validity, (packed[: (count + 7) // 8],), nulls)
+    if type_.is_binary_like and type_.dictionary is None:
+        buffers: tuple[npt.NDArray[Any], ...] = _keep_binary(column, words, count)
+    else:
+        start = column.offset * width
+        raw = column.buffers[0].reshape(-1).view(np.uint8)[start : start + column.length * width]
+        out = empty_results((count * width,), np.uint8)
+        keep_fixed(words, raw, width, out)
+        buffers = out.view(column.buffers[0].dtype), *column.buffers[1:]  # what views look at is shared
+    return Column(type_, count, validity, buffers, nulls, (), column.dictionary)
+
+
+def _keep_binary(column: Column, words: Words, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    offsets = column.offsets()
+    data = empty_results((kept_bytes(words, offsets),), np.uint8)
+    edges = empty_results((count + 1,), offsets.dtype)
+    keep_binary(words, offsets, _data(column), edges, data)
+    return edges, data
 
 
 def bytes_taken(column: Column, rows: Int64Array) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.format import ttypes as tt
+from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.index.bounds import Bounds
 from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
 from pyparq.schemas.order import (
@@ -25,6 +26,8 @@ from pyparq.schemas.order import (
 )
 from pyparq.schemas.total_order import extreme
 from pyparq.schemas.types import LeafType, Physical
+
+Int64Array = npt.NDArray[np.int64]
 
 _BYTES_PHYSICAL = (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
 
@@ -120,6 +123,29 @@ def bounds_of_chunks(
     bounds = bounds_of_stored(leaf, mins, maxs, np.array(nulls, np.int64), np.array(nans, np.int64), counts)
     bounds.definition_histograms = _level_histograms(metas)
     return bounds
+
+
+def bounds_of_numbers(
+    leaf: LeafType,
+    numbers: ChunkNumbers,
+    bytes_at: Callable[[Int64Array, Int64Array], list[bytes | None]],
+    column_order: int = Order.TYPE,
+    created_by: str | None = None,
+) -> Bounds:
+    """As :func:`bounds_of_chunks`, of chunks whose numbers are known, but without level histograms. ``bytes_at``: what
+    is stored at some places of the footer, in so many bytes (``None`` where the place is -1)."""
+    modern, old = believed_bounds(leaf, column_order, created_by)
+    new = modern & ((numbers.min_value >= 0) | (numbers.max_value >= 0))
+    absent = np.full(len(numbers.min), -1, np.int64)
+    lows = np.where(new, numbers.min_value, numbers.min if old else absent)
+    highs = np.where(new, numbers.max_value, numbers.max if old else absent)
+    low_sizes, high_sizes = (
+        np.where(new, numbers.min_value_size, numbers.min_size),
+        np.where(new, numbers.max_value_size, numbers.max_size),
+    )
+    nulls, nans = np.maximum(numbers.null_count, -1), np.maximum(numbers.nan_count, -1)
+    mins, maxs = bytes_at(lows, low_sizes), bytes_at(highs, high_sizes)
+    return bounds_of_stored(leaf, mins, maxs, nulls, nans, numbers.num_values)
 
 
 def believed_bounds(leaf: LeafType, column_order: int, created_by: str | None) -> tuple[bool, bool]:

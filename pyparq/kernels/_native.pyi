@@ -50,6 +50,52 @@ def rle_encode_u8(values: Buffer, bit_width: int) -> bytes:
 def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
     """Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error."""
 
+# --- rows as bitmaps: uint64 words, the least significant bit first, zeros behind the last row ---
+def mask_count(words: Buffer) -> int:
+    """How many bits are set."""
+
+def mask_runs(words: Buffer) -> int:
+    """How many runs of set bits there are."""
+
+def mask_to_ranges(words: Buffer, num_rows: int, join: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the runs of set bits start and end; runs at most `join` rows apart are one."""
+
+def mask_from_ranges(starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]:
+    """The reverse, of int64 ranges that ascend and are disjoint."""
+
+def mask_rows(words: Buffer) -> NDArray[np.int64]:
+    """The numbers of the bits that are set."""
+
+def mask_head(words: Buffer, count: int) -> NDArray[np.uint64]:
+    """The first `count` of the set bits."""
+
+def mask_within(words: Buffer, num_rows: int, starts: Buffer, ends: Buffer) -> NDArray[np.uint64]:
+    """The bits that lie in some ranges (int64, ascending and disjoint), side by side."""
+
+def mask_spread(words: Buffer, starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]:
+    """Each bit at the next row of the ranges; the other rows of `num_rows` are not set."""
+
+def mask_of_bits(bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]:
+    """`length` bits of any bitmap from bit `offset` on."""
+
+def mask_entries(words: Buffer, num_rows: int, rep_levels: Buffer) -> NDArray[np.uint64]:
+    """For each of the uint8 repetition levels, whether the row that it belongs to is set."""
+
+def mask_slots(words: Buffer, def_levels: Buffer, level: int) -> NDArray[np.uint64]:
+    """The bits of those entries whose uint8 definition level comes to `level`, side by side."""
+
+def keep_fixed(words: Buffer, values: Buffer, width: int, out: Buffer) -> None:
+    """The values of `width` bytes whose bits are set, into the bytes `out`, which they fill."""
+
+def keep_bits(words: Buffer, bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]:
+    """Of the `length` bits of a bitmap from bit `offset` on those whose bits in `words` are set, side by side."""
+
+def kept_bytes(words: Buffer, offsets: Buffer) -> int:
+    """Bytes of the strings whose bits are set."""
+
+def keep_binary(words: Buffer, offsets: Buffer, data: Buffer, out_offsets: Buffer, out_data: Buffer) -> None:
+    """The strings whose bits are set: offsets of the same width from 0 on, and their `kept_bytes`."""
+
 # --- few rows of some pages ---
 OpenedPage: TypeAlias = tuple[Any, Any, int, int, Any]
 """A page's values, its definition levels without a length (or None), how many levels, the encoding of the values, and

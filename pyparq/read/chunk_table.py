@@ -28,7 +28,7 @@ DATA_PAGE, DATA_PAGE_V2 = 0, 3
 class ChunkTable:
     """Column chunks of some leaves in some row groups, as :meth:`pyparq.read.open.OpenFile.chunk_table` makes it.
 
-    ``row_groups`` (ascending) and ``num_rows`` have an int64 per row group, ``columns`` one per leaf. Every other array
+    ``row_groups`` and ``num_rows`` have an int64 per row group, ``columns`` one per leaf. Every other array
     has the shape (row groups, columns), int64 or bool. A decoder of many chunks takes ``start``, ``size``,
     ``num_values``, ``codec`` and ``first_page``, where ``encrypted`` is false: these are checked against the schema and
     the file. Not to be changed.
@@ -77,6 +77,10 @@ class ChunkTable:
     def numbers_at(self, i: int, j: int) -> ChunkNumbers:
         """Those of one chunk."""
         return ChunkNumbers(*self._stack[:, i, j].tolist())
+
+    def of_column(self, j: int) -> ChunkNumbers:
+        """Those of one leaf, an array of each."""
+        return ChunkNumbers(*self._stack[:, :, j])
 
     def put(self, i: int, j: int, start: int, size: int, numbers: ChunkNumbers, encrypted: bool) -> None:
         """What is known of a chunk that was looked at by itself."""

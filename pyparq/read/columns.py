@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyparq import forks
 from pyparq.errors import ChecksumError, CorruptFileError, located
+from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
 from pyparq.read.account import Account
@@ -20,7 +21,7 @@ from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.page_reads import ColumnRead, Needed, PageRead, plan_column
 from pyparq.read.pages import DICTIONARY_PAGE, PageBuffers, PageWalk, StoredPage, read_header
 from pyparq.read.prefetch import Prefetch
-from pyparq.read.prune import Selection
+from pyparq.read.row_groups import Selection
 from pyparq.read.sparse import PAYS_FROM
 from pyparq.schemas.tree import Node
 from pyparq.threads import check_stopped, cpu_count, map_tasks
@@ -31,6 +32,9 @@ TASK_FROM = 64 << 10
 """Chunks of fewer stored bytes do not count for that: they are mostly Python, which one thread runs at a time."""
 TOGETHER = 1 << 20
 """Column reads below this many bytes are fetched in one step with their neighbours and decoded without threads."""
+
+MASK_PAYS_FROM = 16
+"""The same as :data:`PAYS_FROM` for rows here and there, which a pass over all of them keeps at little cost."""
 
 PREFETCHED = 8
 """At most this part of the memory that a read may hold is taken by bytes that are requested before they are needed."""
@@ -54,6 +58,20 @@ class Wanted:
     rows: RowRanges
     tested: bool = False
     """Are the values compared with something?"""
+    mask: RowMask | None = None
+    """Which of ``rows`` are wanted, where these are no more than ranges around them. The leaf holds no others then."""
+
+    @classmethod
+    def at(cls, selection: Selection, node: Node, rows: Rows) -> Wanted:
+        """Rows in either form."""
+        if isinstance(rows, RowMask):
+            return cls(selection, node, rows.cover, mask=rows)
+        return cls(selection, node, rows)
+
+    @property
+    def count(self) -> int:
+        """How many rows are wanted."""
+        return self.rows.count if self.mask is None else self.mask.count
 
 
 class ColumnReader:
@@ -186,15 +204,15 @@ class ColumnReader:
     def _decode_as(
         self, chunk: Chunk, item: Wanted, read: ColumnRead, data: list[memoryview], alone: bool
     ) -> DecodedLeaf:
-        sparse = item.rows.count * PAYS_FROM <= read.num_rows
-        rows = item.rows if sparse else read.row_ranges(chunk.num_rows)
+        sparse = item.count * (PAYS_FROM if item.mask is None else MASK_PAYS_FROM) <= read.num_rows
+        only = None if not sparse else item.rows if item.mask is None else item.mask.ranges
+        rows = read.row_ranges(chunk.num_rows) if only is None else only
         known = item.selection.dictionaries.get(read.column)
         kind = self._kind(item, chunk, sparse)
         try:
             buffers = self._buffers.pop()
         except IndexError:
             buffers = PageBuffers()
-        only = item.rows if sparse else None
         decoder = ChunkDecoder(
             chunk, self.options, _slots_in(chunk, rows.count), known, kind, only, buffers, self.account
         )
@@ -204,6 +222,8 @@ class ColumnReader:
             else:
                 start, end = self._feed_pages(decoder, read, data)
             leaf = decoder.finish(rows)
+            if item.mask is not None:
+                leaf = self._masked(leaf, item.mask)
         except BaseException:
             decoder.release()
             raise
@@ -216,6 +236,17 @@ class ColumnReader:
             self.counts.column_chunks += 1
         self._buffers.append(buffers)
         return leaf
+
+    def _masked(self, leaf: DecodedLeaf, mask: RowMask) -> DecodedLeaf:
+        """The leaf at the rows of a mask; what is left out is no longer counted."""
+        if leaf.rows.count == mask.count:
+            return replace(leaf, rows=mask)
+        before = leaf.num_bytes
+        room = before * mask.count // max(leaf.rows.count, 1) + 8 * mask.count
+        self.account.take(room)
+        kept = leaf.select(mask)
+        self.account.give(room + before - kept.num_bytes)
+        return kept
 
     def _kind(self, item: Wanted, chunk: Chunk, sparse: bool) -> Kind:
         """What the leaf is to come out as. Few rows would keep all entries of a dictionary of views alive."""

@@ -27,11 +27,6 @@ def has_column_index(chunk: Chunk) -> bool:
     return bool(chunk.numbers.column_index_offset) and bool(chunk.numbers.column_index_length)
 
 
-def has_page_index(chunk: Chunk) -> bool:
-    """Whether the footer places both indexes of a chunk."""
-    return bool(chunk.numbers.column_index_offset) and bool(chunk.numbers.offset_index_offset)
-
-
 def _offset_range(chunk: Chunk) -> Range:
     return chunk.numbers.offset_index_offset, chunk.numbers.offset_index_length
 

@@ -234,13 +234,13 @@ class OpenFile:
         return Chunk(self, node, row_group, num_rows, table.numbers_at(i, j), start, size)
 
     def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node]) -> ChunkTable:
-        """The chunks of some leaves in some row groups (ascending) as arrays, looked up at once.
+        """The chunks of some leaves in some row groups as arrays, looked up at once.
 
         Raises as :meth:`chunk` for the first chunk, row group by row group, with which something is wrong.
         """
         groups = np.asarray(row_groups, np.int64)
         columns = np.array([node.column for node in nodes], np.int64)
-        num_rows = self._rows_of(groups)
+        num_rows = self.rows_of(groups)
         stack = self.footer.chunk_numbers(groups, columns, [node.path for node in nodes], len(self.tree.leaves))
         start, size, odd = check_numbers(ChunkNumbers(*stack), nodes, num_rows, self.fetcher.source.size)
         if self.decryption.info is not None or omits_dictionary_header(self.created_by):
@@ -252,7 +252,7 @@ class OpenFile:
         self._tables |= {column: (table, j) for j, column in enumerate(columns.tolist())}
         return table
 
-    def _rows_of(self, row_groups: Int64Array) -> Int64Array:
+    def rows_of(self, row_groups: Int64Array) -> Int64Array:
         """The rows of some row groups, as :meth:`num_rows_of` has them."""
         rows = self.footer.rows[row_groups]
         if not bool((rows > 0).all()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,20 +18,22 @@ from pyparq.filters.bloom import probe_hashes
 from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.dictionary import evaluate_dictionary
 from pyparq.filters.predicate import VALUE_OPS, And, Constant, Predicate, Test
+from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.index import bloom
 from pyparq.index.bounds import Bounds
-from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import RowRanges
-from pyparq.index.statistics import bounds_of_chunks
+from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
 from pyparq.io.source import Range
 from pyparq.read.account import Account
 from pyparq.read.bloom_probe import HEADER, Probe, Probing
+from pyparq.read.chunk_table import Mask
 from pyparq.read.decode import decode_dictionary
-from pyparq.read.indexes import has_page_index, offset_index_range, page_index_ranges, read_locations, read_page_indexes
+from pyparq.read.indexes import offset_index_range, page_index_ranges, read_locations, read_page_indexes
 from pyparq.read.open import Chunk, OpenFile
-from pyparq.read.page_reads import ColumnRead, plan_column
+from pyparq.read.page_reads import plan_column
 from pyparq.read.pages import DICTIONARY_PAGE, StoredPage, read_header
-from pyparq.read.selectivity import USELESS, kept_share
+from pyparq.read.row_groups import Answers, RowGroups, Selection
+from pyparq.read.selectivity import kept_shares
 from pyparq.read.together import hold, pays
 from pyparq.schemas.tree import Node
 from pyparq.schemas.values import Values
@@ -41,25 +43,12 @@ MOST_CHUNKS = 1000
 needed."""
 
 
-@dataclass(slots=True)
-class Selection:
-    """The rows of one row group that are still in question, and what was read on the way."""
+Question = tuple[Test, Selection, Chunk]
 
-    row_group: int
-    maybe: RowRanges
-    sure: RowRanges
-    dictionaries: dict[int, Values] = field(default_factory=dict)
-    """Decoded dictionaries by leaf column."""
-    locations: dict[int, PageLocations | None] = field(default_factory=dict)
-    """Page locations by leaf column; ``None`` where there is no usable OffsetIndex."""
-    planned: Mapping[int, ColumnRead] | None = None
-    """What a plan says to read, by leaf column: no index is asked then."""
-    narrows: bool = False
-    """Whether few of the rows are expected to match, so that page locations are likely to be needed."""
 
-    @property
-    def num_rows(self) -> int:
-        return self.maybe.num_rows
+def _asks_histograms(test: Test) -> bool:
+    """Whether the counts of levels say more about a test than its bounds."""
+    return test.asks_levels or test.node.max_rep > 0
 
 
 @dataclass(slots=True)
@@ -112,32 +101,32 @@ class Pruner:
         self.tests = list(dict.fromkeys(predicate.tests()))
         self.reports: list[StageReport] = []
         self.selections: list[Selection] = []
-        self._maybe: dict[tuple[Test, int], RowRanges] = {}
-        self._sure: dict[tuple[Test, int], RowRanges] = {}
-        self._share: dict[tuple[Test, int], float] = {}
-        self._asked: set[tuple[int, int]] = set()
         self.dictionaries_decoded = 0
         self._within = within or {}
         self._outputs = outputs
         self._probes: Probes | None = None
         self._not_reported = 0, 0
         """Requests and bytes that belong to the stages to come."""
-        for row_group in row_groups:
-            rows = RowRanges.all(file.num_rows_of(row_group))
-            none = RowRanges.none(rows.num_rows)
-            self.selections.append(Selection(row_group, self._within.get(row_group, rows), none))
-            for test in self.tests:
-                self._maybe[test, row_group] = rows
-                self._sure[test, row_group] = none
-                self._share[test, row_group] = 0.5
+        self._asked: set[tuple[int, int]] = set()
+        self._groups = RowGroups(file, row_groups, self._within)
+        self._answers = {test: Answers(len(row_groups)) for test in self.tests}
+        self._changed: set[int] = set()
+        """Places of row groups for which a stage has found something out."""
+        self._left: int | None = None
+        """Rows of the selections, once counted."""
 
     def run(self) -> list[Selection]:
         """The row groups that may hold matching rows, each with its row ranges."""
+        groups = self._groups
         if isinstance(self.predicate, Constant):
-            return self._constant(self.predicate.value)
+            every = np.full(len(groups), self.predicate.value)
+            self.selections = groups.selections(every, every) if self.predicate.value else []
+            return self.selections
         options = self.options
         if options.use_statistics:
-            self._stage("statistics", self._by_statistics)
+            self._stage_of_statistics()
+        else:
+            self._select()
         with self._asked_together():
             if self._ask_filters:
                 self._stage("bloom filter", self._by_bloom)
@@ -203,36 +192,48 @@ class Pruner:
         for chunk in wanted:
             parts[chunk.row_group].locations[chunk.node.column] = found.get((chunk.row_group, chunk.node.column))
 
-    def _constant(self, value: bool) -> list[Selection]:
-        for selection in self.selections:
-            if value:
-                selection.sure = selection.maybe
-        if not value:
-            self.selections = []
-        return self.selections
-
     # ---- the frame of a stage
+
+    def _select(self) -> None:
+        """Let go of row groups without any rows that can match; the others are looked at one by one from here on."""
+        maybe, sure = self._of_whole_groups(self.predicate)
+        self.selections = self._groups.selections(maybe, sure)
+
+    def _of_whole_groups(self, predicate: Predicate) -> tuple[Mask, Mask]:
+        """The row groups in which a row can match, and those of which all rows do."""
+        if isinstance(predicate, Test):
+            answers = self._answers[predicate]
+            return answers.some, answers.every
+        if isinstance(predicate, Constant):
+            every = np.full(len(self._groups), predicate.value)
+            return every, every
+        maybe, sure = zip(*(self._of_whole_groups(child) for child in predicate.children), strict=True)
+        join = np.logical_and if isinstance(predicate, And) else np.logical_or
+        return join.reduce(maybe), join.reduce(sure)
 
     def _stage(self, name: str, run: Callable[[], None]) -> None:
         if not self.selections:
             return
         counts = self.file.fetcher.counts
         requests, size = counts.requests, counts.bytes
-        groups, rows = len(self.selections), sum(s.maybe.count for s in self.selections)
+        groups, rows, asked = len(self.selections), self._rows_left(), list(self.selections)
         self._asked = set()
         run()
-        asked = list(self.selections)
         self._settle()
         pages = self._page_counts(asked) if name == "column index" else (0, 0)
         if self._asked:
-            rows_left = sum(s.maybe.count for s in self.selections)
             early, self._not_reported = self._not_reported, (0, 0)
+            took = counts.requests - requests + early[0], counts.bytes - size + early[1]
             self.reports.append(
                 StageReport(
-                    name, len(self._asked), groups, len(self.selections), rows, rows_left,
-                    *pages, counts.requests - requests + early[0], counts.bytes - size + early[1],
+                    name, len(self._asked), groups, len(self.selections), rows, self._rows_left(), *pages, *took
                 )
-            )  # fmt: skip
+            )
+
+    def _rows_left(self) -> int:
+        if self._left is None:
+            self._left = sum([s.maybe.count for s in self.selections])
+        return self._left
 
     def _note(self, chunks: Sequence[Chunk]) -> None:
         """These chunks' indexes are asked in this stage."""
@@ -241,27 +242,33 @@ class Pruner:
     def _page_counts(self, asked: list[Selection]) -> tuple[int, int]:
         """Pages of the chunks whose index was asked: how many there are, and how many hold rows still in question."""
         before = after = 0
-        for selection in asked:
-            for row_group, column in self._asked:
-                locations = selection.locations.get(column)
-                if row_group == selection.row_group and locations is not None:
-                    before += len(locations)
-                    after += len(selection.maybe.pages(locations.first_rows))
+        selections = {selection.row_group: selection for selection in asked}
+        for row_group, column in self._asked:
+            selection = selections[row_group]
+            locations = selection.locations.get(column)
+            if locations is not None:
+                before += len(locations)
+                after += len(selection.maybe.pages(locations.first_rows))
         return before, after
 
     def _settle(self) -> None:
-        """Combine the tests' rows by the predicate, and let go of row groups without any."""
+        """Combine the tests' rows by the predicate where that has changed, and let go of row groups without any."""
+        if not self._changed:
+            return
         for selection in self.selections:
+            if selection.place not in self._changed:
+                continue
             selection.maybe, selection.sure = self._combine(self.predicate, selection)
             inside = self._within.get(selection.row_group)
             if inside is not None:
                 selection.maybe, selection.sure = selection.maybe & inside, selection.sure & inside
+        self._changed.clear()
+        self._left = None
         self.selections = [s for s in self.selections if s.maybe]
 
     def _combine(self, predicate: Predicate, selection: Selection) -> tuple[RowRanges, RowRanges]:
         if isinstance(predicate, Test):
-            key = predicate, selection.row_group
-            return self._maybe[key], self._sure[key]
+            return self._answers[predicate].rows(selection)
         if isinstance(predicate, Constant):
             rows, none = RowRanges.all(selection.num_rows), RowRanges.none(selection.num_rows)
             return (rows, rows) if predicate.value else (none, none)
@@ -274,57 +281,80 @@ class Pruner:
                 maybe, sure = maybe | other_maybe, sure | other_sure
         return maybe, sure
 
-    def _open_questions(self) -> list[tuple[Test, Selection, Chunk]]:
-        """(test, row group, chunk) where an index could still change something."""
-        found = []
-        for selection in self.selections:
-            if selection.sure.count == selection.maybe.count:
-                continue
-            for test in self.tests:
-                key = test, selection.row_group
-                if self._share[key] < USELESS and self._maybe[key] and not self._sure[key].is_all:
-                    found.append((test, selection, self.file.chunk(selection.row_group, test.node)))
-        return found
+    def _open_questions(self, having: Callable[[Test], Mask | None] | None = None) -> list[Question]:
+        """(test, row group, chunk) where an index could still change something. ``having``: of a test, the row groups
+        whose chunks are of interest (``None``: none of them)."""
+        asked, masks = list[Test](), list[Mask]()
+        for test in self.tests:
+            wanted = None if having is None else having(test)
+            if having is None or wanted is not None:
+                is_open = self._answers[test].is_open
+                mask = is_open if wanted is None else is_open & wanted
+                if mask.any():
+                    asked.append(test)
+                    masks.append(mask)
+        if not asked:
+            return []
+        undecided = [s for s in self.selections if s.sure.count != s.maybe.count]
+        places = [s.place for s in undecided]
+        found = np.argwhere(np.column_stack(masks)[places]).tolist()
+        chunk = self.file.chunk
+        return [(asked[t], undecided[k], chunk(undecided[k].row_group, asked[t].node)) for k, t in found]
+
+    def _numbers(self, node: Node) -> ChunkNumbers:
+        """Of the chunks of a tested leaf in all row groups."""
+        return self._groups.numbers([test.node for test in self.tests], node)
 
     def _drop(self, test: Test, selection: Selection) -> None:
-        self._maybe[test, selection.row_group] = RowRanges.none(selection.num_rows)
+        self._answers[test].drop(selection)
+        self._changed.add(selection.place)
 
     # ---- the stages
 
-    def _by_statistics(self) -> None:
+    def _stage_of_statistics(self) -> None:
+        """All row groups at once."""
+        groups = self._groups
         bounds_of: dict[Node, Bounds] = {}
         for test in self.tests:
-            bounds = bounds_of.get(test.node)
-            if bounds is None:
-                bounds = bounds_of[test.node] = self._chunk_bounds(test.node)
-            some, every = evaluate_bounds(test, bounds)
-            for k, selection in enumerate(self.selections):
-                key = test, selection.row_group
-                if not some[k]:
-                    self._drop(test, selection)
-                elif every[k]:
-                    self._sure[key] = RowRanges.all(selection.num_rows)
-                self._share[key] = kept_share(test, bounds, k)
+            if test.node not in bounds_of:
+                bounds_of[test.node] = self._chunk_bounds(test.node)
+            bounds = bounds_of[test.node]
+            self._answers[test].take(*evaluate_bounds(test, bounds), kept_shares(test, bounds))
+        self._select()
+        asked = len(bounds_of) * len(groups)
+        if asked:
+            self.reports.append(
+                StageReport(
+                    "statistics", asked, len(groups), len(self.selections), groups.num_asked, self._rows_left(),
+                    0, 0, 0, 0,
+                )
+            )  # fmt: skip
 
     def _chunk_bounds(self, node: Node) -> Bounds:
-        """From the statistics of a leaf's chunks, one entry per row group that is still in question."""
-        chunks = [self.file.chunk(s.row_group, node) for s in self.selections]
-        self._note(chunks)
-        order = self.file.column_order(node)
-        return bounds_of_chunks(node.type, [c.meta for c in chunks], order, self.file.created_by)
+        """From the statistics of a leaf's chunks, one entry per row group."""
+        order, created_by = self.file.column_order(node), self.file.created_by
+        numbers = self._numbers(node)
+        if self._groups.all_placed(node) and not any(_asks_histograms(t) for t in self.tests if t.node is node):
+            return bounds_of_numbers(node.type, numbers, self.file.footer.bytes_at, order, created_by)
+        metas = [self.file.chunk(k, node).meta for k in self._groups.row_groups]
+        return bounds_of_chunks(node.type, metas, order, created_by)
 
     def _bloom_probes(self) -> Probes:
         asked: list[tuple[Test, Selection, Probe]] = []
         hashes_of: dict[Test, list[list[int]] | None] = {}
-        for test, selection, chunk in self._open_questions():
-            if not chunk.numbers.bloom_filter_offset or not bloom.can_prune(test.leaf):
-                continue
+        for test, selection, chunk in self._open_questions(self._have_filters):
             if test not in hashes_of:
                 hashes_of[test] = probe_hashes(test)
             hashes = hashes_of[test]
             if hashes is not None:
                 asked.append((test, selection, Probe(chunk, hashes)))
         return Probes(asked, Probing([probe for _, _, probe in asked], self.file.fetcher, self.options.limits))
+
+    def _have_filters(self, test: Test) -> Mask | None:
+        if not bloom.can_prune(test.leaf):
+            return None
+        mask: Mask = self._numbers(test.node).bloom_filter_offset != 0
+        return mask
 
     def _by_bloom(self) -> None:
         probes = self._probes or self._bloom_probes()
@@ -336,9 +366,9 @@ class Pruner:
 
     def _dictionary_questions(self, before_index: bool) -> list[tuple[Test, Selection, Chunk]]:
         asked = []
-        for test, selection, chunk in self._open_questions():
+        for test, selection, chunk in self._open_questions(self._have_dictionaries):
             size = dictionary_size(chunk)
-            if test.op not in VALUE_OPS or size == 0 or not chunk.is_all_dictionary:
+            if size == 0:
                 continue
             if before_index:
                 index_size = chunk.numbers.column_index_length + chunk.numbers.offset_index_length
@@ -348,6 +378,13 @@ class Pruner:
                 continue  # asked already, or nearly the whole chunk
             asked.append((test, selection, chunk))
         return asked
+
+    def _have_dictionaries(self, test: Test) -> Mask | None:
+        """Chunks whose data pages all use the dictionary."""
+        if test.op not in VALUE_OPS:
+            return None
+        mask: Mask = (self._numbers(test.node).flags & ALL_DICTIONARY) != 0
+        return mask
 
     def _by_dictionary(self, before_index: bool) -> None:
         asked = self._dictionary_questions(before_index)
@@ -397,8 +434,13 @@ class Pruner:
             return None
         return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options, self._account)
 
+    def _have_page_index(self, test: Test) -> Mask | None:
+        numbers = self._numbers(test.node)
+        mask: Mask = (numbers.column_index_offset != 0) & (numbers.offset_index_offset != 0)
+        return mask
+
     def _by_column_index(self) -> None:
-        asked = [q for q in self._open_questions() if has_page_index(q[2])]
+        asked = self._open_questions(self._have_page_index)
         self._note([chunk for _, _, chunk in asked])
         chunks = list({(c.row_group, c.node.column): c for _, _, c in asked}.values())
         indexes = read_page_indexes(self.file, chunks)
@@ -409,11 +451,8 @@ class Pruner:
             bounds, locations = index
             selection.locations[chunk.node.column] = locations
             some, every = evaluate_bounds(test, bounds)
-            key = test, selection.row_group
-            first_rows = locations.first_rows
-            self._maybe[key] &= RowRanges.from_pages(first_rows, np.flatnonzero(some), selection.num_rows)
-            if every.any():
-                self._sure[key] |= RowRanges.from_pages(first_rows, np.flatnonzero(every), selection.num_rows)
+            self._answers[test].narrow(selection, locations.first_rows, some, every)
+            self._changed.add(selection.place)
 
 
 def chunks_to_locate(file: OpenFile, selections: Sequence[Selection], nodes: Sequence[Node]) -> list[Chunk]:

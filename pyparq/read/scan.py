@@ -19,6 +19,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, evaluate_rows
+from pyparq.index.row_mask import RowMask, Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.ahead import Ahead
 from pyparq.io.source import Range
@@ -36,7 +37,8 @@ from pyparq.read.page_reads import with_pages
 from pyparq.read.plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
 from pyparq.read.plan_check import check_reads, check_row_groups, check_state
 from pyparq.read.project import project
-from pyparq.read.prune import MOST_CHUNKS, Pruner, Selection, StageReport, chunks_to_locate
+from pyparq.read.prune import MOST_CHUNKS, Pruner, StageReport, chunks_to_locate
+from pyparq.read.row_groups import Selection
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
 from pyparq.read.stream import ScanStream
 from pyparq.read.together import pays
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
+
+MASKED_FROM = 1 << 13
+"""Rows that a predicate looks at, from which on those that it keeps may be a bitmap."""
 
 ASSEMBLE_FROM = 1 << 16
 """Rows from which on nested columns are put together on threads."""
@@ -450,7 +455,7 @@ class Scan:
         if limit is not None:
             kept = [rows.head(limit) for rows in kept]
         rest = [
-            Wanted(s, leaf, rows)
+            Wanted.at(s, leaf, rows)
             for s, rows in zip(selections, kept, strict=True)
             if rows
             for output in outputs
@@ -463,7 +468,9 @@ class Scan:
         parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
         places = [(output, s, rows) for s, rows in parts for output in outputs]
         columns = iter(
-            map_tasks(lambda place: self._assemble(*place, decoded), places, self._assembles_on_threads(kept))
+            map_tasks(
+                lambda place: self._assemble(*place, decoded), places, self._assembles_on_threads(kept, bool(first))
+            )
         )
         return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
 
@@ -477,22 +484,33 @@ class Scan:
         chunks = chunks_to_locate(self.file, narrowed, nodes)
         return self.file.fetcher.begin([r for chunk in chunks for r in offset_index_range(chunk, self.file)])
 
-    def _assembles_on_threads(self, kept: Sequence[RowRanges]) -> bool:
-        """Flat columns are only handed on; what makes lists and structs of levels is worth it from some size on."""
-        nested = any(output.shape.kind != "leaf" for output in self.outputs)
-        return nested and self.file.options.use_threads and sum(rows.count for rows in kept) >= ASSEMBLE_FROM
+    def _assembles_on_threads(self, kept: Sequence[Rows], filtered: bool) -> bool:
+        """What makes lists and structs of levels, or keeps some rows, is worth it from some size on; other columns are
+        only handed on."""
+        works = filtered or any(output.shape.kind != "leaf" for output in self.outputs)
+        return works and self.file.options.use_threads and sum(rows.count for rows in kept) >= ASSEMBLE_FROM
 
-    def _survivors(self, selection: Selection, decoded: dict[tuple[int, int], DecodedLeaf]) -> RowRanges:
+    def _survivors(self, selection: Selection, decoded: dict[tuple[int, int], DecodedLeaf]) -> Rows:
         """The rows where the predicate is true."""
         undecided = selection.maybe & ~selection.sure
         if not undecided:
             return selection.sure
-        leaves = {c: self._select(decoded[selection.row_group, c], undecided) for c in self.predicate.columns()}
+        leaves = {c: decoded[selection.row_group, c] for c in self.predicate.columns()}
+        rows = next(iter(leaves.values())).rows
+        if not isinstance(rows, RowRanges) or any(leaf.rows != rows for leaf in leaves.values()):
+            rows = undecided
+            leaves = {c: self._select(leaf, undecided) for c, leaf in leaves.items()}
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
-        return undecided.select(evaluate_rows(self.predicate, columns, levels=levels)) | selection.sure
+        mask = evaluate_rows(self.predicate, columns, levels=levels)
+        if rows.count < MASKED_FROM:
+            return rows.select(mask) & selection.maybe | selection.sure
+        found = RowMask.of_bools(mask).spread(rows)
+        if not selection.maybe.is_all:
+            found &= as_mask(selection.maybe)
+        return rows_of(found | as_mask(selection.sure) if selection.sure else found)
 
-    def _select(self, leaf: DecodedLeaf, rows: RowRanges) -> DecodedLeaf:
+    def _select(self, leaf: DecodedLeaf, rows: Rows) -> DecodedLeaf:
         """The leaf at some of its rows, whose memory is counted."""
         if rows == leaf.rows:
             return leaf
@@ -501,7 +519,7 @@ class Scan:
         return leaf.select(rows)
 
     def _assemble(
-        self, output: Output, selection: Selection, rows: RowRanges, decoded: dict[tuple[int, int], DecodedLeaf]
+        self, output: Output, selection: Selection, rows: Rows, decoded: dict[tuple[int, int], DecodedLeaf]
     ) -> Column:
         leaves = {leaf.column: self._select(decoded[selection.row_group, leaf.column], rows) for leaf in output.leaves}
         if output.shape.kind == "leaf":

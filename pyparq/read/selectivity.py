@@ -10,49 +10,65 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from pyparq.filters.predicate import Test
 from pyparq.index.bounds import Bounds
+
+Shares = npt.NDArray[np.float64]
 
 USELESS = 0.95
 """From this share on no index is read for a test."""
 
-_UNKNOWN = 0.5
+UNKNOWN = 0.5
 
 
-def kept_share(test: Test, bounds: Bounds, k: int) -> float:
-    """Between 0 and 1, for part ``k`` of ``bounds``; values are taken to be spread evenly between their bounds."""
+def kept_shares(test: Test, bounds: Bounds) -> Shares:
+    """Between 0 and 1 for each part of ``bounds``; values are taken to be spread evenly between their bounds."""
     if test.asks_levels:
-        return _UNKNOWN
+        return np.full(len(bounds), UNKNOWN)
     if test.none:
-        return 1.0  # few lists hold any one value
-    count, nulls = int(bounds.counts[k]), int(bounds.null_counts[k])
-    null_share = nulls / count if count > 0 and nulls >= 0 else 0.0
+        return np.ones(len(bounds))  # few lists hold any one value
+    counts, nulls = bounds.counts, bounds.null_counts
+    known = (counts > 0) & (nulls >= 0)
+    null_shares = np.where(known, nulls / np.maximum(counts, 1), 0.0)
     if test.op == "is_null":
-        return null_share
-    present = 1.0 - null_share
+        return null_shares
+    present = 1.0 - null_shares
     if test.op in ("==", "in", "is_nan"):
-        return 0.0
+        return np.zeros(len(bounds))
     if test.op in ("!=", "not in", "not starts_with", "is_not_null", "is_not_nan"):
         return present
-    if not bounds.has_bounds[k]:
-        return _UNKNOWN
-    low, high, literal = bounds.mins[k], bounds.maxs[k], test.literal
     if test.op == "starts_with":
-        return _UNKNOWN * present
-    below: float = _position(low, high, literal)
-    return present * (below if test.op in ("<", "<=") else 1.0 - below)
+        return np.where(bounds.has_bounds, UNKNOWN * present, UNKNOWN)
+    below = _positions(bounds, test.literal)
+    share = present * (below if test.op in ("<", "<=") else 1.0 - below)
+    return np.where(bounds.has_bounds, share, UNKNOWN)
+
+
+def _positions(bounds: Bounds, literal: Any) -> Shares:
+    """Where a literal stands between the two bounds of each part: 0 at the lower, 1 at the upper."""
+    if bounds.mins.dtype == np.dtype(object):  # bytes, or integers of any length
+        found = [_position(low, high, literal) for low, high in zip(bounds.mins, bounds.maxs, strict=True)]
+        return np.array(found, np.float64)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        low, high = bounds.mins.astype(np.float64), bounds.maxs.astype(np.float64)
+        spread = high - low
+        places = (float(literal) - low) / spread
+    usable = (spread > 0) & np.isfinite(spread)
+    return np.where(usable, np.clip(np.where(usable, places, 0.0), 0.0, 1.0), UNKNOWN)
 
 
 def _position(low: Any, high: Any, literal: Any) -> float:
-    """Where a literal stands between two bounds: 0 at the lower, 1 at the upper."""
     if isinstance(low, bytes):
         low, high, literal = _as_numbers(low, high, literal)
     try:
         low, high, literal = float(low), float(high), float(literal)
-    except OverflowError:  # decimals of any length are Python integers
-        return _UNKNOWN
+    except OverflowError:
+        return UNKNOWN
     if not high > low or not isfinite(high - low):
-        return _UNKNOWN
+        return UNKNOWN
     return min(max(float((literal - low) / (high - low)), 0.0), 1.0)
 
 

@@ -1,0 +1,60 @@
+"""Filters that keep between 1 and 99 % of the rows, in no order that an index could use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from functools import partial
+
+import numpy as np
+from engines import Query, Term, WriteJob
+from inputs import PLAIN, Inputs
+from lines import Line, Read
+from tables import ORDERS_OUT
+
+HALF = (Term("pick", "<", 0.5),)
+SHIPPED = (Term("l_shipdate", ">=", date(1994, 1, 1)), Term("l_shipdate", "<", date(1995, 1, 1)))
+DISCOUNT = (Term("l_discount", ">=", Decimal("0.05")), Term("l_discount", "<=", Decimal("0.07")))
+Q6 = Query(
+    ("l_extendedprice", "l_discount"),
+    (*SHIPPED, *DISCOUNT, Term("l_quantity", "<", Decimal("24.00"))),
+)
+
+
+def lines(inputs: Inputs) -> Iterator[Line]:
+    """Seven columns out, one column out, strings, two terms, ``isin``, TPC-H's Q6; the half by every writer."""
+    rows = inputs.sizes.rows
+
+    def orders(name: str, query: Query, writer: str = "pyarrow", job: WriteJob = PLAIN) -> Read:
+        return Read(
+            group="filters", name=name, writer=writer, target=1.0,
+            path=partial(inputs.file, writer, job, "orders", rows),
+            table=partial(inputs.table, "orders", rows), queries=lambda: [query],
+        )  # fmt: skip
+
+    for percent in (1, 10, 50, 90, 99):
+        yield orders(f"keeps {percent} %, 7 columns out", Query(ORDERS_OUT, (Term("pick", "<", percent / 100),)))
+    for writer in ("polars", "duckdb", "datafusion", "pyparq"):
+        yield orders("keeps 50 %, 7 columns out", Query(ORDERS_OUT, HALF), writer)
+    yield orders("string == keeping half", Query(ORDERS_OUT, (Term("side", "==", "buy"),)))
+    yield orders("keeps 50 %, one other column out", Query(("price",), HALF))
+    yield orders("two terms keeping 25 %", Query(ORDERS_OUT, (*HALF, Term("second", "<", 0.5))))
+    for count in inputs.sizes.wanted:
+        wanted = np.random.default_rng(count).permutation(rows * 2)[: min(count, rows)].astype(np.int64)
+        line = orders(f"isin of {count:,} integers", Query(("key", "price"), (Term("key", "in", wanted),)))
+        yield replace(line, counted=count >= 100, curve=("integers in isin", count))
+    scale = inputs.sizes.lineitem
+    for writer in ("pyarrow", "duckdb"):
+        yield Read(
+            group="filters", name="lineitem, Q6's filter", writer=writer, target=1.0,
+            path=partial(inputs.file, writer, PLAIN, "lineitem", scale),
+            table=partial(inputs.table, "lineitem", scale), queries=lambda: [Q6],
+        )  # fmt: skip
+    yield Read(
+        group="filters", name="flights late by an hour", writer="pyparq", target=1.0,
+        path=partial(inputs.file, "pyparq", WriteJob(), "flights", inputs.sizes.flights),
+        table=partial(inputs.table, "flights", inputs.sizes.flights),
+        queries=lambda: [Query(None, (Term("dep_delay", ">", 60),))],
+    )  # fmt: skip
