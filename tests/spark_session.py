@@ -1,6 +1,7 @@
 """A local Spark for tests: a plugin, so that one session serves all modules of a run.
 
-A test module says ``pytest_plugins = ("spark_session",)`` and uses the ``spark`` fixture.
+A test module says ``pytest_plugins = ("spark_session",)`` and uses the fixtures
+``spark`` and ``ps``.
 """
 
 from __future__ import annotations
@@ -52,6 +53,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def ps(spark: Any) -> Any:
+    """``pyparq.spark``, once there is a session."""
+    import pyparq.spark
+
+    return pyparq.spark
 
 
 def compile_java(session: Any, source: Path) -> None:

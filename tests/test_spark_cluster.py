@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark"), pytest.mark
 
 WORK = """
 import os, sys
+import pyparq
 import pyparq.spark as ps
 from pyparq import col
 
@@ -48,6 +49,24 @@ def everything(spark, source):
     assert loaded.count() == 5
     loaded.write.format("pyparq").mode("append").save(os.path.join(WHERE, "source"))
     assert ps.count(spark, WHERE + "/source") == 5
+    spark.conf.set("spark.pyparq.planInTasksAbove", "2")
+    for small in (0, 8 << 20):
+        frame = ps.read(spark, source, filters="ID < 10 or id >= 995", small=small)
+        assert sorted(row.id for row in frame.collect()) == [*range(10), *range(995, 1_000)]
+        assert ps.count(spark, source, col("id") < 3, small=small) == 3
+    assert ps.count(spark, source) == 1_000
+    assert ps.read(spark, source, columns=["name"], small=0).count() == 1_000
+    assert ps.rewrite(spark, source, WHERE + "/once", columns=["id"]).count() == 1
+    try:
+        ps.read(spark, source, columns=["nome"])
+        raise SystemExit("there is no such column")
+    except pyparq.ColumnNotFoundError as error:
+        assert "name" in str(error), error
+    try:
+        ps.read(spark, source + "/nowhere")
+        raise SystemExit("there is no such folder")
+    except FileNotFoundError as error:
+        assert "nowhere" in str(error), error
     print("all seen")
 """
 

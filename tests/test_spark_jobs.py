@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
-from conftest import require
 from spark_tools import BLOOM, ask
 
 import pyparq
@@ -22,14 +21,6 @@ from pyparq.errors import OptionError, TargetExistsError
 
 pytest_plugins = ("spark_session",)
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def ps(spark: Any) -> Any:
-    require("pyspark")
-    import pyparq.spark
-
-    return pyparq.spark
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
-from conftest import require
 
 import pyparq
 from pyparq import col
@@ -23,14 +22,6 @@ from pyparq.errors import DataError, OptionError, SkippedFileWarning, Unsupporte
 pytest_plugins = ("spark_session",)
 pytestmark = pytest.mark.spark
 KEY = b"0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def ps(spark: Any) -> Any:
-    require("pyspark")
-    import pyparq.spark
-
-    return pyparq.spark
 
 
 @pytest.fixture(scope="module")
@@ -100,13 +91,13 @@ def test_only_pages_that_can_match_are_planned(folder: Path) -> None:
 
 def test_only_few_rows_are_answered_without_a_job(ps: Any, tmp_path: Path) -> None:
     """However few bytes they are: Spark cuts what it is handed into partitions of 10,000 rows."""
-    from pyparq.spark.question import Question, answered
+    from pyparq.spark.question import Question, replied
 
     pyparq.write_table({"id": np.arange(150_000)}, tmp_path / "t.parquet")
     path = str(tmp_path / "t.parquet")
     for filters, few in ((None, False), (col("id") < 1_000, True), (col("id") >= 0, False)):
         asked = Question(path, None, filters, None, None, 8 << 20, None, "raise", False, None, False)
-        reply = answered(asked, lambda: 2)
+        reply = replied(asked, lambda: 2)
         assert (reply.answer is not None) == few
         assert bool(reply.parts) != few
 
@@ -123,10 +114,15 @@ def test_names_follow_the_sessions_case_sensitivity(spark: Any, ps: Any, folder:
     frame = ps.read(spark, folder, columns=["PRICE", "ID"], filters=col("Id") < 3)
     assert frame.columns == ["Price", "id"]
     assert frame.count() == 3
+    text = "ID < 3 AND Items IS NOT NULL"
+    assert rows(ps.read(spark, folder, columns="iD", filters=text)) == [(0,), (1,), (2,)]
+    assert ps.count(spark, folder, text) == 3
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
         with pytest.raises(pyparq.ColumnNotFoundError):
             ps.read(spark, folder, columns=["PRICE"])
+        with pytest.raises(pyparq.ColumnNotFoundError):
+            ps.read(spark, folder, columns=["id"], filters=text)
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
 
@@ -137,6 +133,9 @@ def test_names_that_differ_by_case_alone_are_ambiguous(spark: Any, ps: Any, tmp_
     pq.write_table(pa.table({"aa": [1], "aA": [2]}), tmp_path / "u.parquet")
     with pytest.raises(OptionError, match="ambiguous"):
         ps.read(spark, tmp_path / "u.parquet", columns=["AA"])
+    with pytest.raises(OptionError, match="ambiguous"):
+        ps.read(spark, tmp_path / "u.parquet", filters="AA = 1")
+    assert ps.count(spark, tmp_path / "u.parquet", "aA = 2") == 1
 
 
 # ---- types ---------------------------------------------------------------------------------------------------------
@@ -386,6 +385,15 @@ def test_options_of_the_data_source(source: Any, folder: Path, filters: str) -> 
     frame = source(columns='["name", "id"]', filters=filters, partitions="2").load(str(folder))
     assert frame.columns == ["name", "id"]
     assert [row.id for row in frame.orderBy("id").collect()] == [2995, 2996, 2997, 2998, 2999]
+
+
+def test_the_data_source_tells_names_apart_as_its_option_says(source: Any, folder: Path) -> None:
+    """It does not see the session's settings."""
+    from pyspark.errors import PySparkException
+
+    assert source(columns="ID", filters="ID < 3").load(str(folder)).count() == 3
+    with pytest.raises(PySparkException, match="no column 'ID'"):
+        source(columns="id", filters="ID < 3", case_sensitive="true").load(str(folder)).count()
 
 
 def test_a_declared_schema_chooses_the_columns(source: Any, folder: Path) -> None:

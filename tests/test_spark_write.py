@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import require
 
 import pyparq
 from pyparq import col
@@ -23,14 +22,6 @@ from pyparq.errors import DataError, OptionError, TargetExistsError, Unsupported
 pytest_plugins = ("spark_session",)
 pytestmark = pytest.mark.spark
 KEY = b"0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def ps(spark: Any) -> Any:
-    require("pyspark")
-    import pyparq.spark
-
-    return pyparq.spark
 
 
 @pytest.fixture(scope="module")
@@ -288,31 +279,6 @@ commit(job, replies)
         pyparq.recover_dataset(target)
         assert spark.read.parquet(str(target)).count() in counts
         assert step == "staged" or spark.read.parquet(str(target)).count() == 1
-
-
-# ---- streams -----------------------------------------------------------------------------------------------------
-
-
-def test_batches_of_a_stream(spark: Any, ps: Any, tmp_path: Path) -> None:
-    """As docs/spark.md writes it: a batch that is repeated replaces itself."""
-    for k in range(3):
-        spark.range(k * 10, k * 10 + 10).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
-
-    def save(batch: Any, batch_id: int) -> None:
-        ps.write(batch, tmp_path / "out" / f"batch={batch_id}", mode="overwrite")
-
-    def run() -> None:
-        stream = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
-        options = {"checkpointLocation": str(tmp_path / "check")}
-        stream.writeStream.foreachBatch(save).options(**options).trigger(availableNow=True).start().awaitTermination()
-
-    run()
-    assert sorted(pyparq.read_table(tmp_path / "out", ["id"])["id"].to_pylist()) == list(range(30))
-    assert len(list((tmp_path / "out").iterdir())) == 3
-    spark.range(30, 35).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
-    run()
-    save(spark.range(30, 35), 3)  # as after a crash between the write and the stream's own record
-    assert sorted(pyparq.read_table(tmp_path / "out", ["id"])["id"].to_pylist()) == list(range(35))
 
 
 # ---- the data source -----------------------------------------------------------------------------------------------

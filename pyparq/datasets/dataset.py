@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from pyparq.arguments import Filters, Names, ReadArguments
+    from pyparq.datasets.shares import Surveyed
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -100,6 +101,7 @@ class Dataset:
         self._footers = Footers(self._found.files, self._options, self._found.storage_options)
         self._summary: TrustedSummary | None = None
         self._summary_sought = False
+        self._surveyed: Surveyed | None = None
         self._opened: dict[int, OpenFile] = {}
         self._skipped: dict[int, ParquetError | OSError] = {}
 
@@ -245,6 +247,18 @@ class Dataset:
                 self.leave_out(k, error)
         return opened
 
+    def with_survey(self, surveyed: Surveyed) -> Dataset:
+        """The same dataset, whose footers other processes have read."""
+        found = dataset_of(
+            self._found, self._partitions, self._declared, self._options, self._by, self._on_error, self._progress
+        )
+        found._surveyed = surveyed
+        return found
+
+    def read_footers(self, numbers: Iterable[int]) -> None:
+        """Read the footers of these files, in parallel."""
+        self.map_files(self.open, self._footers.read([k for k in numbers if k not in self._skipped]))
+
     def open_all(self, numbers: Iterable[int]) -> list[tuple[int, OpenFile]]:
         """The files with these numbers, their footers read in parallel, without those that are left out."""
         wanted = list(numbers)
@@ -279,7 +293,7 @@ class Dataset:
         """The first of all files whose footers are alike in all but rows and row groups, and all other files, their
         footers read in parallel."""
         wanted = [k for k in numbers if k not in self._skipped]
-        self.map_files(self.open, self._footers.read(wanted))
+        self.read_footers(wanted)
         seen: set[int] = set()
         for k in wanted:
             frame = self._footers.frame(k)
@@ -335,6 +349,12 @@ class Dataset:
             )  # fmt: skip
 
     def _unified(self, numbers: Iterable[int]) -> Schema:
+        if self._surveyed is not None:
+            wanted = list(numbers)
+            for k in wanted:
+                if k in self._surveyed.failed and k not in self._skipped:
+                    self.leave_out(k, self._surveyed.failed[k])
+            return unify(self._surveyed.schemas(wanted), self._by)
         summary = self._trusted()
         if summary is not None:
             return summary.schema
@@ -343,6 +363,21 @@ class Dataset:
             if id(file.tree) not in distinct:
                 distinct[id(file.tree)] = file.name, marked(file.fields.schema, file.tree)
         return unify(distinct.values(), self._by)
+
+
+def dataset_of(
+    found: Found,
+    partitions: Partitions,
+    schema: Schema | None,
+    options: ReadOptions,
+    by: str,
+    on_error: str,
+    progress: Progress | None = None,
+) -> Dataset:
+    """The dataset with these files and partition values, whose options have been checked."""
+    made = object.__new__(Dataset)
+    made._set(found, partitions, schema, options, by, on_error, progress)
+    return made
 
 
 def scan_of_plan(
@@ -362,8 +397,7 @@ def scan_of_plan(
     header = plan.header
     own = {name: value for name, value in options.items() if value is not None}
     files = tuple(DataFile(file.name, file.where, (), file.size) for file in plan.files)
-    dataset = object.__new__(Dataset)
-    dataset._set(
+    dataset = dataset_of(
         Found(plan.source, files, False, storage_options), planned_partitions(plan), header.schema,
         ReadOptions.make({**{f.name: getattr(header.options, f.name) for f in fields(ReadOptions)}, **own}),
         header.by, header.on_error, progress,

@@ -94,6 +94,11 @@ class DatasetScan:
         """Schema of the result: see :attr:`Dataset.schema`."""
         return self._projection.schema
 
+    @property
+    def schema_asked(self) -> Schema:
+        """The dataset's schema, but for columns that neither the result nor the filter names."""
+        return self._projection.base
+
     # ---- what a user calls
 
     def to_table(self) -> Table:
@@ -146,18 +151,26 @@ class DatasetScan:
         Prunes with the indexes of all files, but reads no data. With a ``limit``, files behind enough rows that surely
         match are not opened. Raises :class:`pyparq.PlanError` for files that have neither path nor URL.
         """
-        dataset = self._dataset
         if self.limit is None:
-            plans: Iterable[FilePlan | None] = dataset.map_files(self._plan_file, self._file_scans())
-        else:
-            scans = (self._file_scan(number, self.limit) for number in self._numbers)
-            plans = (self._plan_file(file_scan) for file_scan in scans if file_scan is not None)
-        kept = within_limit((plan for plan in plans if plan is not None), self.limit)
+            return self.assembled(plan for _, plan in self.plan_files())
+        scans = (self._file_scan(number, self.limit) for number in self._numbers)
+        plans = (self._plan_file(file_scan) for file_scan in scans if file_scan is not None)
+        return self.assembled(plan for plan in plans if plan is not None)
+
+    def plan_files(self) -> list[tuple[int, FilePlan]]:
+        """The numbers of the files in which a row may match, and what will be read of each."""
+        scans = self._file_scans()
+        plans = self._dataset.map_files(self._plan_file, scans)
+        return [(scan.number, plan) for scan, plan in zip(scans, plans, strict=True) if plan is not None]
+
+    def assembled(self, plans: Iterable[FilePlan]) -> DatasetPlan:
+        """The plan of the scan from those of its files, which come in their order."""
+        dataset = self._dataset
         header = DatasetPlanHeader(
-            dataset.root, self.columns, self.filters, self._projection.base, dataset._partitions.fields, dataset._by,
+            dataset.root, self.columns, self.filters, self.schema_asked, dataset._partitions.fields, dataset._by,
             dataset._on_error, plan_options(dataset._options), self.limit, self.schema,
         )  # fmt: skip
-        return header.plan(dataset._partitions.columns, kept).trimmed()
+        return header.plan(dataset._partitions.columns, within_limit(plans, self.limit)).trimmed()
 
     def _plan_file(self, file_scan: FileScan) -> FilePlan | None:
         file = self._dataset._found.files[file_scan.number]

@@ -15,7 +15,7 @@ from typing import Any
 from pyparq.datasets.discovery import DataFile, discover
 from pyparq.errors import OptionError, ParquetError
 from pyparq.spark.session import is_connect, parallelism
-from pyparq.spark.work import over_payloads
+from pyparq.spark.work import ask, over_payloads
 
 REPORT = (
     "path string, ok boolean, error string, rows long, bytes_read long, bytes_decoded long, bytes_copied long, "
@@ -75,8 +75,7 @@ def _files(spark: Any, source: Any, storage_options: Mapping[str, Any] | None) -
     """The files of a source, listed where they are."""
     if not is_connect(spark):
         return listed(source, storage_options)
-    rows = over_payloads(spark, "list", [pickle.dumps((source, storage_options))], "reply binary").collect()
-    found: list[DataFile] = pickle.loads(bytes(rows[0][0]))
+    found: list[DataFile] = ask(spark, "list", source, storage_options)
     return found
 
 

@@ -9,7 +9,8 @@ from pyparq.datasets.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import AllOf, AnyOf, Expression, IsNan, IsNull, Not
-from pyparq.schemas.tree import SchemaTree
+from pyparq.options import ColumnName
+from pyparq.schemas.tree import Node, SchemaTree
 
 
 class Names:
@@ -19,6 +20,14 @@ class Names:
         self._dataset = dataset
         self._exact = case_sensitive
         self._made: SchemaTree | None = None
+
+    @property
+    def tree(self) -> SchemaTree:
+        """The columns of the dataset, which are found here by the names that a question may give them."""
+        if self._made is None:
+            tree = self._dataset.tree
+            self._made = tree if self._exact else AnyCase(tree.root, tree.leaves)
+        return self._made
 
     def columns(self, given: Any) -> Any:
         """``given`` as the dataset spells it."""
@@ -47,30 +56,43 @@ class Names:
         """The column called ``name``; where none is, the only one whose name differs by case alone."""
         if self._exact:
             return name
-        if self._made is None:
-            self._made = self._dataset.tree
+        tree = self.tree
+        return tree.spelled(name) if isinstance(tree, AnyCase) else name
+
+
+class AnyCase(SchemaTree):
+    """Columns that are found without regard to case where no name fits exactly."""
+
+    def find(self, name: ColumnName) -> Node:
+        return super().find(self.spelled(name))
+
+    def spelled(self, name: ColumnName) -> ColumnName:
+        """The name as the tree has it; a name that it does not have stays as it is.
+
+        Raises :class:`OptionError` for one that several columns have but for case.
+        """
         try:
-            self._made.find(name)
+            super().find(name)
             return name
         except ColumnNotFoundError:
-            return self._by_folded_case(self._made, name)
+            return self._by_folded_case(name)
 
-    def _by_folded_case(self, tree: SchemaTree, name: Any) -> Any:
-        parts = name if isinstance(name, tuple) else tuple(name.split("."))
-        if not isinstance(name, tuple):
-            whole = [node.path for node in tree.root.children if node.name.lower() == name.lower()]
+    def _by_folded_case(self, name: ColumnName) -> ColumnName:
+        parts = name.split(".") if isinstance(name, str) else name
+        if isinstance(name, str):
+            whole = [node.path for node in self.root.children if node.name.lower() == name.lower()]
             if whole:
-                return self._only(name, whole)
-        nodes = [tree.root]
+                return _only(name, whole)
+        nodes = [self.root]
         for part in parts:
             nodes = [child for node in nodes for child in node.children if child.name.lower() == part.lower()]
-        return self._only(name, [node.path for node in nodes]) if nodes else name
+        return _only(name, [node.path for node in nodes]) if nodes else name
 
-    @staticmethod
-    def _only(name: Any, found: list[Any]) -> Any:
-        if len(found) > 1:
-            listed = ", ".join(".".join(path) for path in found)
-            raise OptionError(
-                f"the name {name!r} is ambiguous: {listed}. Spell it as the file does, or set spark.sql.caseSensitive"
-            )
-        return found[0]
+
+def _only(name: ColumnName, found: list[tuple[str, ...]]) -> ColumnName:
+    if len(found) > 1:
+        listed = ", ".join(".".join(path) for path in found)
+        raise OptionError(
+            f"the name {name!r} is ambiguous: {listed}. Spell it as the file does, or set spark.sql.caseSensitive"
+        )
+    return found[0]

@@ -1,20 +1,28 @@
 """A read as one value, and what it comes to once it is planned: an answer, or parts for Spark's workers.
 
-Planning runs where the files are: in the driver of a classic session, in a task for Spark Connect.
+This runs where the files are: in the driver of a classic session, in a task for Spark Connect. Who asks is
+:mod:`pyparq.spark.planning`, which also shares the planning of many files out to tasks.
 """
 
 from __future__ import annotations
 
 import pickle
+import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyparq.datasets.dataset import Dataset, dataset
+from pyparq.datasets.dataset import Dataset, dataset, dataset_of
+from pyparq.datasets.discovery import Found
+from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.plan import DatasetPlan
+from pyparq.datasets.scan import DatasetScan
 from pyparq.errors import SkippedFileWarning
 from pyparq.filters.expression import AllOf, Expression
+from pyparq.options import ReadOptions
+from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.types import Schema
 from pyparq.spark.keys import keys_of
 from pyparq.spark.names import Names
@@ -29,7 +37,7 @@ ANSWER_ROWS = 100_000
 
 @dataclass(frozen=True)
 class Question:
-    """What :func:`pyparq.spark.read` was asked. It is pickled for Spark Connect."""
+    """What :func:`pyparq.spark.read` or :func:`pyparq.spark.count` was asked. It is pickled for tasks."""
 
     source: Any
     columns: Any
@@ -44,6 +52,10 @@ class Question:
     storage_options: Any
     case_sensitive: bool
     options: dict[str, Any] = field(default_factory=dict)
+    counts: bool = False
+    """Only the number of rows is asked for."""
+    many: int = sys.maxsize
+    """Of more files, tasks read the footers."""
 
     def settings(self) -> dict[str, Any]:
         """What the tasks that read the parts have to know."""
@@ -56,47 +68,99 @@ class Question:
 class Reply:
     """What planning came to."""
 
-    schema: Schema
-    """Of the result, in pyparq's types."""
-    answer: bytes | None
-    """The rows, as an Arrow stream in Spark's types; ``None`` where the parts have to be read."""
+    schema: Schema | None
+    """Of the result, in pyparq's types; ``None`` for a number of rows."""
+    answer: bytes | int | None
+    """The rows, as an Arrow stream in Spark's types, or their number; ``None`` where the parts have to be read."""
     parts: tuple[bytes, ...]
     """Pickled plans."""
     skipped: tuple[str, ...]
     """What was said of files that were left out."""
 
 
-def answered(question: Question, slots: Callable[[], int]) -> Reply:
-    """Plan a read, and read at once what is small. ``slots``: how many tasks the session runs at a time; called only
-    where a job is needed.
+@dataclass(frozen=True)
+class Listing:
+    """The files of a source, where there are so many that tasks plan them."""
+
+    found: Found
+    partitions: Partitions
+
+    def dataset(self, question: Question) -> Dataset:
+        """The dataset, without keys: none of its files is opened here."""
+        return dataset_of(
+            self.found, self.partitions, schema_given(question), read_options(question), by_of(question),
+            question.on_error,
+        )  # fmt: skip
+
+
+_OF_DATASETS = ("partitioning", "filename", "by")
+"""Options of :func:`pyparq.dataset` that are none of :class:`ReadOptions`."""
+
+
+def read_options(question: Question, decryption: Any = None, *, use_threads: bool = True) -> ReadOptions:
+    """How the question says that each file is read."""
+    given = {name: value for name, value in question.options.items() if name not in _OF_DATASETS}
+    return ReadOptions.make({"use_threads": use_threads, **given, "decryption": decryption})
+
+
+def schema_given(question: Question) -> Schema | None:
+    return None if question.schema is None else parse_schema(question.schema)
+
+
+def by_of(question: Question) -> str:
+    return str(question.options.get("by", "name"))
+
+
+def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
+    """Plan a read, and read at once what is small; or, where there are many files, say which they are. ``slots``: how
+    many tasks the session runs at a time; called only where a job is needed.
 
     Raises what :func:`pyparq.dataset` and its scans raise, and :class:`UnsupportedError` for a column that Spark has no
     type for.
     """
+    with left_out() as said:
+        ds = _dataset(question)
+        if len(ds.files) > question.many:
+            return Listing(ds._found, ds._partitions)
+        if question.counts and question.filters is None:
+            return Reply(None, ds.count(), (), tuple(said()))
+        plan = scan_of(question, ds).plan()
+        return reply_to(plan, question, slots, said)
+
+
+def planned_or_listed(question: Question) -> DatasetPlan | Listing:
+    """The plan of a read; or, where there are many files, which they are."""
+    ds = _dataset(question)
+    return Listing(ds._found, ds._partitions) if len(ds.files) > question.many else scan_of(question, ds).plan()
+
+
+def reply_to(
+    plan: DatasetPlan, question: Question, slots: Callable[[], int], said: Callable[[], list[str]] = list
+) -> Reply:
+    """Read what is small, and cut up what is not. ``said``: what has been said of files that were left out."""
+    answer: bytes | int | None
+    if question.counts:
+        answer = _number(plan, question)
+    else:
+        answer = _answer(plan, SparkTypes(plan.schema, truncate=question.truncate), question)
+    parts = () if answer is not None else tuple(pickled(plan.split(question.parts or slots())))
+    return Reply(None if question.counts else plan.schema, answer, parts, tuple(said()))
+
+
+@contextmanager
+def left_out() -> Iterator[Callable[[], list[str]]]:
+    """Collects the warnings about files that are left out: the texts so far."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", SkippedFileWarning)
-        plan = planned(question)
-        types = SparkTypes(plan.schema, truncate=question.truncate)
-        answer = _answer(plan, types, question)
-    skipped = tuple(str(w.message) for w in heard if issubclass(w.category, SkippedFileWarning))
-    parts = () if answer is not None else tuple(pickled(plan.split(question.parts or slots())))
-    return Reply(plan.schema, answer, parts, skipped)
-
-
-def counted(question: Question, slots: Callable[[], int]) -> int | list[bytes]:
-    """The number of matching rows where planning tells it, or the parts to count."""
-    ds = _dataset(question)
-    if question.filters is None:
-        return ds.count()
-    plan = _plan(question, ds)
-    if plan.num_bytes <= question.small:
-        return int(_run(plan, question).count())
-    return pickled(plan.split(question.parts or slots()))
+        yield lambda: [str(w.message) for w in heard if issubclass(w.category, SkippedFileWarning)]
+    for other in heard:
+        if not issubclass(other.category, SkippedFileWarning):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
 
 
 def planned(question: Question, also: Expression | None = None) -> DatasetPlan:
-    """The plan of the read; ``also``: a filter besides the question's."""
-    return _plan(question, _dataset(question), also)
+    """The plan of the read, made here; ``also``: a filter besides the question's."""
+    return scan_of(question, _dataset(question), also).plan()
 
 
 def schema_of(question: Question) -> Schema:
@@ -117,28 +181,46 @@ def _dataset(question: Question) -> Dataset:
     )  # fmt: skip
 
 
-def _plan(question: Question, ds: Dataset, also: Expression | None = None) -> DatasetPlan:
+def scan_of(question: Question, ds: Dataset, also: Expression | None = None) -> DatasetScan:
+    """The scan of the dataset that answers the question, with names as the dataset spells them."""
     names = Names(ds, question.case_sensitive)
     given = question.filters
     if isinstance(given, str):
         from pyparq.sql.where import parse_where
 
-        given = parse_where(given, ds.tree)
+        given = parse_where(given, names.tree)
     asked = [part for part in (names.filters(given), also) if part is not None]
     filters = AllOf(tuple(asked)) if len(asked) > 1 else asked[0] if asked else None
-    return ds.plan(names.columns(question.columns), filters)
+    return ds.scan(names.columns(question.columns), filters)
 
 
 def _run(plan: DatasetPlan, question: Question) -> Any:
     return plan.scan(decryption=keys_of(question.decryption), storage_options=question.storage_options)
 
 
+def is_small(plan: DatasetPlan, question: Question) -> bool:
+    """Whether so little is left to read that a job would take longer."""
+    return plan.num_bytes <= question.small and len(plan.files) <= question.many
+
+
+def surely(plan: DatasetPlan) -> int:
+    """Rows that match without a doubt."""
+    return sum(group.sure.count for file in plan.files for group in file.row_groups)
+
+
+def _number(plan: DatasetPlan, question: Question) -> int | None:
+    """The number of rows, if the plan says it or few bytes do; ``None`` otherwise."""
+    sure = surely(plan)
+    if sure == plan.num_rows:
+        return sure
+    return int(_run(plan, question).count()) if is_small(plan, question) else None
+
+
 def _answer(plan: DatasetPlan, types: SparkTypes, question: Question) -> bytes | None:
     """The rows, if they are few enough; ``None`` otherwise."""
     import pyarrow as pa
 
-    surely = sum(group.sure.count for file in plan.files for group in file.row_groups)
-    if plan.num_bytes > question.small or surely > ANSWER_ROWS:
+    if not is_small(plan, question) or surely(plan) > ANSWER_ROWS:
         return None
     # createDataFrame fails on a table without any batch: the first one may have no rows.
     batches, size, rows = [pa.RecordBatch.from_pylist([], types.arrow)], 0, 0

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import OptionError, SkippedFileWarning
 from pyparq.options import ReadOptions
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute
-from pyparq.spark.question import Question, Reply, answered, counted
-from pyparq.spark.session import check_session, is_case_sensitive, is_connect, parallelism
+from pyparq.spark.planning import reply
+from pyparq.spark.question import Question
+from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
 from pyparq.spark.types import SparkTypes
-from pyparq.spark.work import over_payloads
+from pyparq.spark.work import over_payloads, replies
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
@@ -53,65 +53,61 @@ def read(
     The DataFrame is a snapshot of the files that are there now. A file that changes before it is read is an error
     (:class:`pyparq.PlanError`). Raises :class:`pyparq.UnsupportedError` for a column that Spark has no type for.
     """
-    question = _question(
-        spark, source, columns, filters, schema, partitions, small, decryption, on_error, truncate, storage_options,
-        options,
-    )  # fmt: skip
     if columns is not None and not isinstance(columns, str) and not list(columns):
         raise OptionError("a DataFrame needs a column: name one in columns, or use pyparq.spark.count")
-    reply: Reply = _where_the_files_are(spark, question)
-    for said in reply.skipped:
-        warnings.warn(said, SkippedFileWarning, stacklevel=2)
-    types = SparkTypes(reply.schema, truncate=truncate)
-    if reply.answer is not None:
-        return spark.createDataFrame(_table(reply.answer), schema=types.spark)
-    return over_payloads(spark, "read", reply.parts, types.spark, question.settings())
-
-
-def count(
-    spark: Any,
-    source: Any,
-    filters: Filters | None = None,
-    *,
-    schema: Any = None,
-    partitions: int | None = None,
-    small: int = SMALL,
-    decryption: str | None = None,
-    on_error: str = "raise",
-    storage_options: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> int:
-    """The number of rows that match. Without a filter only footers are read, and no Spark job runs.
-
-    The parameters are those of :func:`read`.
-    """
     question = _question(
-        spark, source, [], filters, schema, partitions, small, decryption, on_error, False, storage_options, options
-    )
-    if is_connect(spark):
-        found = _ask(spark, "count_plan", question)
-    else:
-        found = counted(question, lambda: parallelism(spark))
-    if isinstance(found, int):
-        return found
-    rows = over_payloads(spark, "count", found, "rows long", question.settings()).collect()
-    return sum(row[0] for row in rows)
+        spark, source, columns=columns, filters=filters, schema=schema, partitions=partitions, small=small,
+        decryption=decryption, on_error=on_error, truncate=truncate, storage_options=storage_options, **options,
+    )  # fmt: skip
+    found = reply(spark, question)
+    _warn(found.skipped)
+    assert found.schema is not None  # it is no number of rows
+    types = SparkTypes(found.schema, truncate=truncate)
+    if isinstance(found.answer, bytes):
+        return spark.createDataFrame(_table(found.answer), schema=types.spark)
+    return over_payloads(spark, "read", found.parts, types.spark, question.settings())
+
+
+def count(spark: Any, source: Any, filters: Filters | None = None, **options: Any) -> int:
+    """The number of rows that match. Without a filter only footers are read.
+
+    ``options``: the parameters of :func:`read`, but for ``columns`` and ``truncate``.
+    """
+    if not {"columns", "truncate"}.isdisjoint(options):
+        raise OptionError("a count takes neither columns nor truncate")
+    question = _question(spark, source, columns=[], filters=filters, counts=True, **options)
+    found = reply(spark, question)
+    _warn(found.skipped)
+    if isinstance(found.answer, int):
+        return found.answer
+    counted = replies(spark, "count", found.parts, question.settings())
+    _warn([text for _, said in counted for text in said])
+    return sum(rows for rows, _ in counted)
+
+
+def _warn(skipped: Iterable[str]) -> None:
+    """Say which files were left out, of the line that called :func:`read` or :func:`count`."""
+    for said in skipped:
+        warnings.warn(said, SkippedFileWarning, stacklevel=3)
 
 
 def _question(
     spark: Any,
     source: Any,
+    *,
     columns: Any,
     filters: Any,
-    schema: Any,
-    partitions: int | None,
-    small: int,
-    decryption: Any,
-    on_error: str,
-    truncate: bool,
-    storage_options: Any,
-    options: dict[str, Any],
+    schema: Any = None,
+    partitions: int | None = None,
+    small: int = SMALL,
+    decryption: Any = None,
+    on_error: str = "raise",
+    truncate: bool = False,
+    storage_options: Any = None,
+    counts: bool = False,
+    **options: Any,
 ) -> Question:
+    """What was asked, with its options checked."""
     check_session(spark)
     check_factory(decryption)
     if partitions is not None and (not isinstance(partitions, int) or partitions < 1):
@@ -121,9 +117,8 @@ def _question(
     known = {"partitioning", "filename", "by"}
     ReadOptions.check_known({k: v for k, v in options.items() if k not in known}, (*_PARAMETERS, *known))
     return Question(
-        absolute(source, is_connect(spark)), columns, filters, _arrow_schema(schema),
-        partitions, small, decryption, on_error, truncate, storage_options,
-        is_case_sensitive(spark), options,
+        absolute(source, is_connect(spark)), columns, filters, _arrow_schema(schema), partitions, small, decryption,
+        on_error, truncate, storage_options, is_case_sensitive(spark), options, counts, many_files(spark),
     )  # fmt: skip
 
 
@@ -145,20 +140,6 @@ def _arrow_schema(schema: Any) -> Any:
     from pyparq.schemas.parse import schema as parse_schema
 
     return parse_schema(to_arrow_schema(schema, timezone="UTC"))
-
-
-def _where_the_files_are(spark: Any, question: Question) -> Reply:
-    if not is_connect(spark):
-        return answered(question, lambda: parallelism(spark))
-    reply: Reply = _ask(spark, "plan", question)
-    return reply
-
-
-def _ask(spark: Any, task: str, question: Question) -> Any:
-    """The reply of a job of one task."""
-    payload = pickle.dumps((question, parallelism(spark)))
-    rows = over_payloads(spark, task, [payload], "reply binary").collect()
-    return pickle.loads(bytes(rows[0][0]))
 
 
 def _table(answer: bytes) -> Any:

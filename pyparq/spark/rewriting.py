@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyparq.datasets.plan import DatasetPlan
 from pyparq.errors import OptionError
-from pyparq.schemas.types import Schema
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
-from pyparq.spark.question import Question, pickled, planned
-from pyparq.spark.session import check_session, is_case_sensitive, is_connect
+from pyparq.spark.planning import planned
+from pyparq.spark.question import Question, pickled
+from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
 from pyparq.spark.work import over_payloads
 from pyparq.spark.writing import MODES, TaskReply, WriteJob, committer_of
 
@@ -57,16 +58,18 @@ def rewrite(
     far = is_connect(spark)
     where, place, mode = _places(source, target, mode, far)
     question = Question(
-        where, columns, filters, None, partitions, 0, decryption, "raise", False, None, is_case_sensitive(spark)
-    )
-    schema, payloads, own = _ask(spark, question) if far else parts_of(question)
+        where, columns, filters, None, partitions, 0, decryption, "raise", False, None, is_case_sensitive(spark),
+        many=many_files(spark),
+    )  # fmt: skip
+    plan = planned(spark, question)
+    payloads, own = _parts(plan, question), tuple(field.name for field in plan.header.partitions)
     names = own if partition_cols is None else partition_cols
     names = (names,) if isinstance(names, str) else tuple(names)
     commits = committer_of(spark)
-    staging = commits.start(place, MODES[mode], schema, names, options)
+    staging = commits.start(place, MODES[mode], plan.schema, names, options)
     if staging is None:
         return spark.createDataFrame([], REPORT)
-    job = WriteJob(staging, schema, names, encryption, options)
+    job = WriteJob(staging, plan.schema, names, encryption, options)
     began = time.perf_counter()
     try:
         work = [pickle.dumps((job, decryption, k, payload)) for k, payload in enumerate(payloads)]
@@ -93,17 +96,10 @@ def _places(source: Any, target: Any, mode: str | None, far: bool) -> tuple[Any,
     return where, where if target is None else absolute(os.fspath(target), far), chosen
 
 
-def parts_of(question: Question) -> tuple[Schema, list[bytes], tuple[str, ...]]:
-    """The schema of the rows, the parts of the plan, and the names of the partition columns; where the files are."""
-    plan = planned(question)
+def _parts(plan: DatasetPlan, question: Question) -> list[bytes]:
+    """What each task rewrites."""
     count = question.parts or max(1, -(-plan.num_bytes // PART_BYTES))
-    parts = plan.split(count) if plan.files else []
-    return plan.schema, pickled(parts), tuple(field.name for field in plan.header.partitions)
-
-
-def _ask(spark: Any, question: Question) -> Any:
-    rows = over_payloads(spark, "rewrite_plan", [pickle.dumps(question)], "reply binary").collect()
-    return pickle.loads(bytes(rows[0][0]))
+    return pickled(plan.split(count)) if plan.files else []
 
 
 def rewrite_task(payload: bytes, attempt: str) -> Iterator[TaskReply]:

@@ -91,3 +91,16 @@ def parallelism(spark: Any) -> int:
 def is_case_sensitive(spark: Any) -> bool:
     """Whether names of columns are told apart by case (``spark.sql.caseSensitive``)."""
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+
+
+MANY_FILES = 2_000
+"""Of more files, Spark's tasks read the footers. So many local ones take the driver some tenths of a second."""
+_MANY_FILES = "spark.pyparq.planInTasksAbove"
+
+
+def many_files(spark: Any) -> int:
+    """The number of files above which a job plans a read (``spark.pyparq.planInTasksAbove``)."""
+    given = spark.conf.get(_MANY_FILES, str(MANY_FILES))
+    if not re.fullmatch("[0-9]{1,18}", given):
+        raise OptionError(f"{_MANY_FILES} must be a number of files, not {given!r}")
+    return int(given)

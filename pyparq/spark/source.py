@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -84,6 +85,11 @@ class PyparqDataSource(DataSource):  # type: ignore[misc]
         from pyparq.spark.source_writer import Writer
 
         return Writer(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        from pyparq.spark.stream_writer import StreamWriter
+
+        return StreamWriter(dict(self.options), schema, overwrite)
 
 
 class Part(InputPartition):  # type: ignore[misc]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from pyparq.datasets.staging import Staging
 from pyparq.errors import OptionError
 from pyparq.spark.keys import check_factory
 from pyparq.spark.option_text import as_list, as_value, source_of
@@ -23,6 +25,39 @@ from pyparq.spark.writing import (
 )
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What the options of a write ask for."""
+
+    target: str
+    schema: Any
+    """Of the rows, as pyarrow has it."""
+    partition_cols: tuple[str, ...]
+    encryption: str | None
+    options: dict[str, Any]
+    """Of :func:`pyparq.write_table`, for each file."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], schema: Any) -> Wanted:
+        """From the text that Spark hands on. Raises :class:`OptionError`."""
+        target = source_of(options)
+        if not isinstance(target, str):
+            raise OptionError("give one folder to write to")
+        given = {name.lower(): value for name, value in options.items() if name.lower() not in ("path", "paths")}
+        encryption = given.pop("encryption", None)
+        check_factory(encryption, "encryption")
+        names = tuple(as_list(given.pop("partition_cols", None)) or ())
+        settings = with_row_metadata({name: as_value(text) for name, text in given.items()}, schema, names)
+        return cls(target, nullable_schema(schema), names, encryption, settings)
+
+    @property
+    def about(self) -> tuple[Any, tuple[str, ...], dict[str, Any]]:
+        return self.schema, self.partition_cols, self.options
+
+    def job(self, staging: Staging) -> WriteJob:
+        return WriteJob(staging, self.schema, self.partition_cols, self.encryption, self.options)
+
+
 class Message(WriterCommitMessage):  # type: ignore[misc]
     """What one task has written."""
 
@@ -35,18 +70,10 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
 
     def __init__(self, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
         super().__init__()
-        target = source_of(options)
-        if not isinstance(target, str):
-            raise OptionError("give one folder to write to")
-        given = {name.lower(): value for name, value in options.items() if name.lower() not in ("path", "paths")}
-        encryption = given.pop("encryption", None)
-        check_factory(encryption, "encryption")
-        names = tuple(as_list(given.pop("partition_cols", None)) or ())
-        arrow = nullable_schema(schema)
-        settings = with_row_metadata({name: as_value(text) for name, text in given.items()}, schema, names)
-        staging = start(target, "overwrite" if overwrite else "append", arrow, names, settings)
+        wanted = Wanted.of(options, schema)
+        staging = start(wanted.target, "overwrite" if overwrite else "append", *wanted.about)
         assert staging is not None  # for mode "ignore" alone
-        self.job = WriteJob(staging, arrow, names, encryption, settings)
+        self.job = wanted.job(staging)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         context = TaskContext.get()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pyparq.errors import ParquetError
 from pyparq.spark.keys import keys_of
 from pyparq.spark.types import SparkTypes
 
@@ -37,27 +38,43 @@ def _scan(plan: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _count(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The number of rows of a part of a plan that match."""
-    import pyarrow as pa
+    """The number of rows of a part of a plan that match, and what was said of files that were left out."""
+    from pyparq.spark.question import left_out
 
-    counted = _scan(pickle.loads(payload), settings).count()
-    yield pa.RecordBatch.from_pydict({"rows": pa.array([counted], pa.int64())})
-
-
-def _plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """What a question comes to, planned here: see :mod:`pyparq.spark.question`."""
-    from pyparq.spark.question import answered
-
-    question, slots = pickle.loads(payload)
-    yield _reply(answered(question, lambda: slots))
+    with left_out() as said:
+        yield _reply((_scan(pickle.loads(payload), settings).count(), said()))
 
 
-def _count_plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The number of rows that match where planning tells it, or the parts to count."""
-    from pyparq.spark.question import counted
+def _question(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """What a question comes to: see :mod:`pyparq.spark.question`."""
+    from pyparq.spark.question import replied
 
     question, slots = pickle.loads(payload)
-    yield _reply(counted(question, lambda: slots))
+    yield _told(lambda: replied(question, lambda: slots))
+
+
+def _whole_plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """The plan of a question."""
+    from pyparq.spark.question import planned_or_listed
+
+    (question,) = pickle.loads(payload)
+    yield _told(lambda: planned_or_listed(question))
+
+
+def _answer(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """What a plan that many tasks have made comes to."""
+    from pyparq.spark.question import left_out, reply_to
+
+    plan, question, slots = pickle.loads(payload)
+    with left_out() as said:
+        yield _told(lambda: reply_to(plan, question, lambda: slots, said))
+
+
+def _share(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """What a share of many files holds: see :mod:`pyparq.spark.planning`."""
+    from pyparq.spark.planning import share_reply
+
+    yield _told(lambda: share_reply(pickle.loads(payload), **settings))
 
 
 def run_batches(batches: Iterator[Any], task: str, job: bytes) -> Iterator[Any]:
@@ -80,15 +97,15 @@ def _commit_step(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """A step of a commit where the files are."""
     from pyparq.spark.writing import STEPS
 
-    step, arguments = pickle.loads(payload)
-    yield _reply(STEPS[step](*arguments))
+    step, *arguments = pickle.loads(payload)
+    yield _told(lambda: STEPS[step](*arguments))
 
 
 def _list(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The files of a source."""
     from pyparq.spark.files import listed
 
-    yield _reply(listed(*pickle.loads(payload)))
+    yield _told(lambda: listed(*pickle.loads(payload)))
 
 
 def _files(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
@@ -102,13 +119,6 @@ def _files(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     yield pa.RecordBatch.from_pylist(list(file_rows(*pickle.loads(payload))), schema)
 
 
-def _rewrite_plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """What a rewrite comes to, planned here."""
-    from pyparq.spark.rewriting import parts_of
-
-    yield _reply(parts_of(pickle.loads(payload)))
-
-
 def _rewrite(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """Write a part of a plan into staging."""
     from pyspark import TaskContext
@@ -117,6 +127,16 @@ def _rewrite(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
 
     for reply in rewrite_task(payload, f"task-{TaskContext.get().taskAttemptId()}"):
         yield _reply(reply)
+
+
+def _told(make: Callable[[], Any]) -> Any:
+    """The reply that ``make`` gives, or the error of a file or an option that it raises: the driver raises it then.
+    From a failed task Spark would make an error of its own."""
+    try:
+        made = make()
+    except (ParquetError, OSError) as error:
+        made = error
+    return _reply(made)
 
 
 def _reply(value: Any) -> Any:
@@ -128,6 +148,6 @@ def _reply(value: Any) -> Any:
 
 _BATCH_TASKS = {"write": _write}
 _TASKS = {
-    "read": _read, "count": _count, "plan": _plan, "count_plan": _count_plan, "commit_step": _commit_step,
-    "list": _list, "files": _files, "rewrite_plan": _rewrite_plan, "rewrite": _rewrite,
+    "read": _read, "count": _count, "question": _question, "whole_plan": _whole_plan, "answer": _answer,
+    "share": _share, "commit_step": _commit_step, "list": _list, "files": _files, "rewrite": _rewrite,
 }  # fmt: skip

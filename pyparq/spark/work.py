@@ -24,6 +24,21 @@ def over_payloads(
     return rows.repartitionById(max(len(payloads), 1), "bin").mapInArrow(run, schema)
 
 
+def ask(spark: Any, task: str, *arguments: Any) -> Any:
+    """What a job of one task replies. The errors that it gives back are raised as they are."""
+    return replies(spark, task, [pickle.dumps(arguments)])[0]
+
+
+def replies(spark: Any, task: str, payloads: Sequence[bytes], settings: Mapping[str, Any] | None = None) -> list[Any]:
+    """What the tasks of a job reply, in the order of their payloads: see :func:`ask`."""
+    rows = over_payloads(spark, task, payloads, "reply binary", settings).collect()
+    found = [pickle.loads(bytes(row[0])) for row in rows]
+    for reply in found:
+        if isinstance(reply, Exception):
+            raise reply
+    return found
+
+
 def over_batches(df: Any, task: str, job: Any, schema: Any) -> Any:
     """A DataFrame of what the function ``task`` gives for the batches of each partition of ``df``. ``job`` is pickled
     into the task."""

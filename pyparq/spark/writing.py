@@ -19,7 +19,7 @@ from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.session import check_session, is_connect
 from pyparq.spark.types import SparkTypes, in_microseconds
-from pyparq.spark.work import over_batches, over_payloads
+from pyparq.spark.work import ask, over_batches
 
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
          "overwrite_partitions": "overwrite_partitions"}  # fmt: skip
@@ -174,20 +174,15 @@ class _Far:
         self._spark = spark
 
     def start(self, *arguments: Any) -> Staging | None:
-        found: Staging | None = self._ask("start", arguments)
+        found: Staging | None = ask(self._spark, "commit_step", "start", *arguments)
         return found
 
     def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
-        report: WriteReport = self._ask("commit", (job, list(replies)))
+        report: WriteReport = ask(self._spark, "commit_step", "commit", job, list(replies))
         return report
 
     def abort(self, staging: Staging) -> None:
-        self._ask("abort", (staging,))
-
-    def _ask(self, step: str, arguments: tuple[Any, ...]) -> Any:
-        payload = pickle.dumps((step, arguments))
-        rows = over_payloads(self._spark, "commit_step", [payload], "reply binary").collect()
-        return pickle.loads(bytes(rows[0][0]))
+        ask(self._spark, "commit_step", "abort", staging)
 
 
 def started(
@@ -216,12 +211,9 @@ def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
 
 
 def committed(committer: Committer, job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
-    """Make the files of all tasks visible.
-
-    Raises :class:`DataError` for a partition that is missing or came twice: then some rows would be lost or doubled.
-    """
+    """Make the files of all tasks visible. Raises what :func:`all_parts` does."""
     try:
-        parts = _all_parts(replies)
+        parts = all_parts(replies)
         if not parts and (job.staging.mode == "overwrite" or not StagedFiles(job.staging, "").has_data()):
             parts = write_staged(
                 [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
@@ -244,7 +236,9 @@ def abort(staging: Staging) -> None:
         Committer.resume(staging).abort()
 
 
-def _all_parts(replies: Iterable[TaskReply | None]) -> list[StagedPart]:
+def all_parts(replies: Iterable[TaskReply | None]) -> list[StagedPart]:
+    """The files of all tasks. Raises :class:`DataError` for a partition that is missing or came twice: then some rows
+    would be lost or doubled."""
     seen: set[int] = set()
     parts: list[StagedPart] = []
     for reply in replies:

@@ -1,0 +1,180 @@
+"""Who plans a read: the driver, a task of a Connect session, or, where there are many files, a job of Spark.
+
+Such a job has one task for each share of the files. It reads their footers and indexes, and gives back what is to be
+read of each file, as a row. The parts of all shares make one plan, the same that one process would have made.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyparq.datasets.dataset import Dataset
+from pyparq.datasets.plan import DatasetPlan, FilePlan
+from pyparq.datasets.scan import DatasetScan
+from pyparq.datasets.shares import Share, Survey, Surveyed, shares_of, survey
+from pyparq.errors import CorruptIndexWarning, ParquetError
+from pyparq.schemas.types import Schema
+from pyparq.spark.files import PER_SLOT
+from pyparq.spark.keys import keys_of
+from pyparq.spark.question import (
+    Listing,
+    Question,
+    Reply,
+    by_of,
+    is_small,
+    left_out,
+    planned_or_listed,
+    read_options,
+    replied,
+    reply_to,
+    scan_of,
+    schema_given,
+)
+from pyparq.spark.session import is_connect, parallelism
+from pyparq.spark.work import ask, replies
+
+
+@dataclass(frozen=True)
+class ShareReply:
+    """What the task of a share found."""
+
+    survey: Survey | None
+    """``None`` where the schema was given, so that nobody needs it."""
+    plans: list[tuple[int, FilePlan]] | None
+    """Of its files by their numbers in the dataset. ``None``: the question cannot be asked of these files alone."""
+    failed: dict[int, ParquetError | OSError]
+    """Files that cannot be read, by the same numbers."""
+    said: tuple[str, ...]
+    """Of indexes that are damaged."""
+
+
+def reply(spark: Any, question: Question) -> Reply:
+    """Plan a read, and read at once what is small; all of it where the files are.
+
+    Raises what :func:`pyparq.dataset` and its scans raise.
+    """
+    far = is_connect(spark)
+    found: Reply | Listing
+    if far:
+        found = ask(spark, "question", question, parallelism(spark))
+    else:
+        found = replied(question, lambda: parallelism(spark))
+    if isinstance(found, Reply):
+        return found
+    with left_out() as said:
+        if question.counts and question.filters is None:
+            return Reply(None, _rows(spark, question, found), (), tuple(said()))
+        plan = _by_tasks(spark, question, found)
+        if far and is_small(plan, question):
+            made: Reply = ask(spark, "answer", plan, question, parallelism(spark))
+            return replace(made, skipped=(*said(), *made.skipped))
+        return reply_to(plan, question, lambda: parallelism(spark), said)
+
+
+def planned(spark: Any, question: Question) -> DatasetPlan:
+    """The plan of a read, made where the files are."""
+    found: DatasetPlan | Listing = (
+        ask(spark, "whole_plan", question) if is_connect(spark) else planned_or_listed(question)
+    )
+    return _by_tasks(spark, question, found) if isinstance(found, Listing) else found
+
+
+# ---- many files ----------------------------------------------------------------------------------------------------
+
+
+def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
+    """The plan of many files, made by tasks."""
+    here = listing.dataset(question)
+    shares = shares_of(here, _tasks(spark, question, here))
+    replies = _asked(spark, question, shares)
+    if question.schema is not None:
+        scan = scan_of(question, here)
+    else:
+        surveyed = _surveyed(shares, replies)
+        here = here.with_survey(surveyed)
+        scan = scan_of(question, here)
+        again = [
+            k
+            for k, share in enumerate(shares)
+            if replies[k].plans is None or not surveyed.is_like_all(share, scan.opened, here._by)
+        ]
+        # The schema of a plan is what its parts are run with: it has the columns that the question names.
+        resolved = replace(question, columns=scan.columns, filters=scan.filters, case_sensitive=True)
+        asked = _asked(spark, resolved, [shares[k] for k in again], schema=scan.schema_asked)
+        for k, found in zip(again, asked, strict=True):
+            replies[k] = found
+    return _assembled(here, scan, replies)
+
+
+def _assembled(here: Dataset, scan: DatasetScan, replies: Sequence[ShareReply]) -> DatasetPlan:
+    """One plan of what the tasks found."""
+    left, plans = set(scan.opened), list[FilePlan]()
+    for found in replies:
+        for number, error in sorted(found.failed.items()):
+            if number in left and number not in here._skipped:
+                here.leave_out(number, error)
+        for said in found.said:
+            warnings.warn(said, CorruptIndexWarning, stacklevel=2)
+        for number, made in found.plans or ():
+            plans.append(replace(made, combination=int(here._partitions.of_file[number])))
+    return scan.assembled(plans)
+
+
+def _rows(spark: Any, question: Question, listing: Listing) -> int:
+    """The rows of all files, by their footers."""
+    here = listing.dataset(question)
+    shares = shares_of(here, _tasks(spark, question, here))
+    surveyed = _surveyed(shares, _asked(spark, question, shares, counts=True))
+    here = here.with_survey(surveyed)
+    for number, error in sorted(surveyed.failed.items()):
+        here.leave_out(number, error)
+    scan_of(question, here)  # raises where the files have no common schema
+    return int(surveyed.rows.sum())
+
+
+def _tasks(spark: Any, question: Question, dataset: Dataset) -> int:
+    """How many tasks plan: one for each quarter of what one process would plan, and some for each slot at most."""
+    return min(PER_SLOT * parallelism(spark), -(-4 * len(dataset.files) // max(question.many, 1)))
+
+
+def _asked(
+    spark: Any, question: Question, shares: Sequence[Share], *, schema: Schema | None = None, counts: bool = False
+) -> list[ShareReply]:
+    """What the tasks of the shares reply. The question goes to them as a setting: it may hold what is not to be seen in
+    Spark's UI."""
+    if not shares:
+        return []
+    settings = {"question": question, "schema": schema, "counts": counts}
+    return replies(spark, "share", [pickle.dumps(share) for share in shares], settings)
+
+
+def _surveyed(shares: Sequence[Share], found: Sequence[ShareReply]) -> Surveyed:
+    """What the tasks found in the footers."""
+    failed = {number: error for reply in found for number, error in reply.failed.items()}
+    return Surveyed([(s, r.survey) for s, r in zip(shares, found, strict=True) if r.survey is not None], failed)
+
+
+def share_reply(share: Share, question: Question, schema: Schema | None, counts: bool) -> ShareReply:
+    """What one task does. ``schema``: that of all files, once it is known. ``counts``: only rows are wanted."""
+    declared = schema if schema is not None else schema_given(question)
+    is_local = all("://" not in str(file.where) for file in share.files)
+    # Spark has as many tasks at a time as there are cores; requests wait for each other otherwise.
+    options = read_options(question, keys_of(question.decryption), use_threads=not is_local)
+    files = share.dataset(declared, by_of(question), question.storage_options, options)
+    seen, plans = None, None
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", CorruptIndexWarning)
+        if counts or declared is None:
+            seen = survey(files)
+        if not counts:
+            try:
+                plans = [(share.first + k, plan) for k, plan in scan_of(question, files).plan_files()]
+            except ParquetError:
+                if schema is not None:
+                    raise
+    said = tuple(str(warning.message) for warning in heard if issubclass(warning.category, CorruptIndexWarning))
+    return ShareReply(seen, plans, {share.first + k: error for k, error in files._skipped.items()}, said)
