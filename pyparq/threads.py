@@ -11,11 +11,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyparq import forks
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor  # loads slowly, so only where threads are wanted
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,7 +43,7 @@ def pool() -> ThreadPoolExecutor:
     global _pool
     with _lock:
         if _pool is None:
-            _pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="pyparq")
+            _pool = _executor(cpu_count(), thread_name_prefix="pyparq")
         return _pool
 
 
@@ -50,8 +52,14 @@ def request_pool() -> ThreadPoolExecutor:
     global _request_pool
     with _lock:
         if _request_pool is None:
-            _request_pool = ThreadPoolExecutor(REQUESTS, thread_name_prefix="pyparq-request")
+            _request_pool = _executor(REQUESTS, thread_name_prefix="pyparq-request")
         return _request_pool
+
+
+def _executor(threads: int, thread_name_prefix: str) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(threads, thread_name_prefix=thread_name_prefix)
 
 
 @forks.in_child

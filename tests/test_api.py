@@ -121,6 +121,26 @@ def test_importing_loads_what_reading_needs_alone() -> None:
     assert out.splitlines() == ["[]", "pyparq.write.file pyparq.errors pyparq.limits"]
 
 
+def test_the_import_alone_loads_little() -> None:
+    """The reader comes with its first use; so do threads, and what only remote files need, after it."""
+    late = ("asyncio", "concurrent.futures", "pyparq.read.file", "pyparq.options", "pyparq.table", "pyparq.io.fetch")
+    code = (
+        f"import sys, pyparq; print([name for name in {late} if name in sys.modules])\n"
+        "pyparq.ParquetFile; print('asyncio' in sys.modules, pyparq.options.ReadOptions is pyparq.ReadOptions)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines() == ["[]", "False True"]
+
+
+FIRST = ("read.scan", "write.file", "table", "schemas.types", "filters.expression", "datasets.dataset", "options")
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_any_module_can_be_the_first(first: str) -> None:
+    """No module counts on another one having been imported before."""
+    subprocess.run([sys.executable, "-c", f"import pyparq.{first}"], capture_output=True, text=True, check=True)
+
+
 def test_a_name_that_pyparq_does_not_have() -> None:
     with pytest.raises(AttributeError, match="no attribute 'reed_table'; did you mean 'read_table'"):
         _ = pyparq.reed_table

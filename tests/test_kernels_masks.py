@@ -191,3 +191,168 @@ def test_what_does_not_fit_is_refused() -> None:
     refused(lambda: kernels.mask_entries(words, 70, np.ones(70, np.uint8)))
     for level in (-1, 256):
         refused(lambda level=level: kernels.mask_slots(words, raw, level))
+
+
+# ---- tests of values -------------------------------------------------------------------------------------------------
+
+OPS: dict[str, Any] = {
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+}  # fmt: skip
+NUMBERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+
+
+def numbers(dtype: str, n: int) -> Any:
+    """The ends of the type, the zeros and NaN among others."""
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        pool = [0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan, 65504.0, 6e-8]
+    else:
+        info = np.iinfo(kind)
+        pool = [info.min, info.min + 1, 0, 1, 5, info.max - 1, info.max]
+    return np.array([RNG.choice(pool) for _ in range(n)], kind)
+
+
+def rank(value: Any) -> Any:
+    """NaN above every number, the zeros equal."""
+    return (1, 0) if value != value else (0, value)
+
+
+def wanted_bits(n: int) -> tuple[Any, list[bool]]:
+    bits = [RNG.random() < RNG.choice((0.02, 0.9)) and (i // 64) % 3 != 1 for i in range(n)]
+    return packed(bits), bits
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_numbers_against_a_literal(dtype: str) -> None:
+    for n in (0, 1, 64, 100, 333):
+        values = numbers(dtype, n)
+        within, bits = wanted_bits(n)
+        for literal in {x for x in numbers(dtype, 12).tolist() if x == x}:
+            one = np.array([literal], dtype)
+            for op, python in OPS.items():
+                wanted = [python(rank(v), rank(literal)) for v in values.tolist()]
+                assert bools(kernels.match_numbers(values, op, one), n) == wanted, (op, literal)
+                found = bools(kernels.match_numbers(values, op, one, within), n)
+                assert found == [w and bit for w, bit in zip(wanted, bits, strict=True)]
+        for op, nan in (("is_nan", True), ("is_not_nan", False)):
+            found = bools(kernels.match_numbers(values, op, np.zeros(1, dtype)), n)
+            assert found == [(v != v) is nan for v in values.tolist()]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_numbers_in_a_set(dtype: str) -> None:
+    for size in (0, 1, 5, 300):
+        members = numbers(dtype, size)
+        if np.dtype(dtype).itemsize > 2 and size > 5:  # far apart: hashed
+            members = np.concatenate((members, np.arange(size).astype(dtype) * (2**24)))
+        found = kernels.NumberSet(members)
+        known = {rank(v) for v in members.tolist() if v == v}
+        for n in (0, 70, 500):
+            values = np.concatenate((numbers(dtype, n), members[:50]))
+            within, bits = wanted_bits(len(values))
+            wanted = [rank(v) in known for v in values.tolist()]
+            assert bools(found.test(values), len(values)) == wanted
+            both = [w and bit for w, bit in zip(wanted, bits, strict=True)]
+            assert bools(found.test(values, within), len(values)) == both
+
+
+def test_random_integers_in_sets_of_any_size() -> None:
+    rng = np.random.default_rng(2)
+    for span in (10, 10_000, 2**40, 2**63 - 1):
+        for size in (3, 1_000, 50_000):
+            members = rng.integers(-span, span, size)
+            values = np.concatenate((rng.integers(-span, span, 20_000), members[:1_000]))
+            found = np.unpackbits(kernels.NumberSet(members).test(values).view(np.uint8), bitorder="little")
+            assert np.array_equal(found[: len(values)].astype(bool), np.isin(values, members))
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_wide_integers(width: int) -> None:
+    top = 1 << (8 * width - 1)
+    pool = [0, 1, -1, top - 1, -top, *(x for k in (63, 64, 100) for x in (2**k, -(2**k), 2**k - 1))]
+    pool = [x for x in pool if -top <= x < top]
+    values = [RNG.choice(pool) for _ in range(150)]
+    data = b"".join(v.to_bytes(width, "little", signed=True) for v in values)
+    within, bits = wanted_bits(len(values))
+    for literal in pool:
+        raw = literal.to_bytes(width, "little", signed=True)
+        for op, python in OPS.items():
+            wanted = [python(v, literal) for v in values]
+            assert bools(kernels.match_limbs(data, width, op, raw), len(values)) == wanted
+            found = bools(kernels.match_limbs(data, width, op, raw, within), len(values))
+            assert found == [w and bit for w, bit in zip(wanted, bits, strict=True)]
+
+
+WORDS_POOL = [b"", b"\0", b"a", b"a\0", b"abcdefg", b"abcdefgh", b"abcdefghi", b"abcdefgh\0", b"\xff" * 9, b"b" * 40]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_byte_strings(dtype: Any) -> None:
+    for n in (0, 1, 64, 200):
+        values = [RNG.choice(WORDS_POOL) for _ in range(n)]
+        offsets, data = binary(values, dtype)
+        within, bits = wanted_bits(n)
+        for literal in WORDS_POOL:
+            tests = {op: [python(v, literal) for v in values] for op, python in OPS.items()}
+            tests["starts_with"] = [v.startswith(literal) for v in values]
+            tests["not starts_with"] = [not v.startswith(literal) for v in values]
+            for op, wanted in tests.items():
+                assert bools(kernels.match_binary(offsets, data, op, literal), n) == wanted, (op, literal)
+                found = bools(kernels.match_binary(offsets, data, op, literal, within), n)
+                assert found == [w and bit for w, bit in zip(wanted, bits, strict=True)]
+
+
+@pytest.mark.parametrize("width", [1, 5, 8, 12])
+def test_byte_strings_of_one_length(width: int) -> None:
+    pool = [RNG.randbytes(width) for _ in range(5)] + [b"\0" * width, b"\xff" * width]
+    values = [RNG.choice(pool) for _ in range(100)]
+    for literal in [*pool, b"", pool[0][:1], pool[0] + b"x"]:
+        tests = {op: [python(v, literal) for v in values] for op, python in OPS.items()}
+        tests["starts_with"] = [v.startswith(literal) for v in values]
+        for op, wanted in tests.items():
+            assert bools(kernels.match_fixed(b"".join(values), width, op, literal), 100) == wanted
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "i4", "u4", "i8", "u8"])
+def test_indices_into_a_table(dtype: str) -> None:
+    table = [RNG.random() < 0.5 for _ in range(70)]
+    codes = np.concatenate((np.arange(70), [0, 69, 70, 100])).astype(dtype)
+    codes = np.concatenate((codes, numbers(dtype, 100)))  # what stands under nulls
+    within, bits = wanted_bits(len(codes))
+    wanted = [0 <= code < 70 and table[code] for code in codes.tolist()]
+    assert bools(kernels.match_codes(codes, packed(table), 70), len(codes)) == wanted
+    found = bools(kernels.match_codes(codes, packed(table), 70, within), len(codes))
+    assert found == [w and bit for w, bit in zip(wanted, bits, strict=True)]
+    assert not any(bools(kernels.match_codes(codes, packed([]), 0), len(codes)))
+
+
+def test_tests_that_do_not_fit_are_refused() -> None:
+    values, one = np.arange(70), np.zeros(1, np.int64)
+    short = np.zeros(1, np.uint64)
+    offsets, data = binary([b"x"] * 70, np.int32)
+    refused(lambda: kernels.match_numbers(values, "~", one))
+    refused(lambda: kernels.match_numbers(values, "starts_with", one))
+    refused(lambda: kernels.match_numbers(values, "<", one[:0]))
+    refused(lambda: kernels.match_numbers(values, "<", np.zeros(1, np.int32)))
+    refused(lambda: kernels.match_numbers(values, "<", one, short))
+    refused(lambda: kernels.match_limbs(values, 12, "<", bytes(12)))
+    refused(lambda: kernels.match_limbs(values, 16, "<", bytes(8)))
+    refused(lambda: kernels.match_limbs(values, 0, "<", b""))
+    refused(lambda: kernels.match_limbs(values, 8, "is_nan", bytes(8)))
+    refused(lambda: kernels.match_limbs(values, 8, "<", bytes(8), short))
+    refused(lambda: kernels.match_binary(offsets, data, "is_nan", b""))
+    refused(lambda: kernels.match_binary(offsets, data, "<", b"", short))
+    refused(lambda: kernels.match_fixed(data, 3, "<", b""))
+    refused(lambda: kernels.match_fixed(data, 1, "<", b"", short))
+    for bad in (offsets[:0], np.flip(offsets).copy(), offsets - 3, offsets + 3):
+        for op in ("==", "<", "starts_with"):
+            refused(lambda bad=bad, op=op: kernels.match_binary(bad, data, op, b"x"))
+    refused(lambda: kernels.match_codes(values, short, 65))
+    refused(lambda: kernels.match_codes(values, short, -1))
+    refused(lambda: kernels.match_codes(values, np.array([2], np.uint64), 1))
+    refused(lambda: kernels.match_codes(values.astype(np.float64), short, 64))
+    refused(lambda: kernels.match_codes(values, short, 64, short))
+    refused(lambda: kernels.NumberSet(values).test(values.astype(np.int32)))
+    refused(lambda: kernels.NumberSet(values).test(values.astype(np.float64)))
+    refused(lambda: kernels.NumberSet(values).test(values, short))

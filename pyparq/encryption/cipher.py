@@ -5,7 +5,6 @@ A stored GCM module is length (4 bytes), nonce (12), ciphertext, tag (16); a CTR
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 import threading
@@ -59,6 +58,8 @@ _nonces_lock = threading.Lock()
 
 
 def _nonces_of(key: bytes) -> Nonces:
+    import hashlib
+
     name = hashlib.sha256(key).digest()
     with _nonces_lock:
         nonces = _nonces.get(name)

@@ -1,7 +1,8 @@
-"""Test values in bulk: numbers in numpy, byte strings and big decimals in the kernels.
+"""Test values in bulk, in the kernels.
 
-Every function gives a bool mask with one entry per value. Literals are in the leaf's comparable domain and,
-by binding, always within what the values' type can hold.
+Every function gives a :class:`~pyparq.index.row_mask.RowMask` with one bit per value. Literals are in the leaf's
+comparable domain and, by binding, always within what the values' type can hold. ``within`` says of which values anybody
+wants to know: the others may come out either way.
 """
 
 from __future__ import annotations
@@ -13,147 +14,87 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.index.row_mask import RowMask, Words
+from pyparq.kernels import NumberSet
 
-BoolArray = npt.NDArray[np.bool_]
-
-_FEW = 8
+Within = Words | None
+_FEW = 4
 """Up to this many literals, one pass for each beats a lookup."""
-_TABLE_SPAN = 1 << 22
-"""Integer literals that span less are looked up in a table of flags."""
 
 
-def match_numbers(op: str, literals: Sequence[Any], values: npt.NDArray[Any]) -> BoolArray:
-    """Integers, floats (NaN above every number) and booleans as uint8, 1-D."""
+def match_numbers(
+    op: str, literals: Sequence[Any], values: npt.NDArray[Any], within: Within = None, found: NumberSet | None = None
+) -> RowMask:
+    """Integers, floats (NaN above every number) and booleans as uint8, 1-D. ``found``: the literals as a set."""
+    values = np.ascontiguousarray(values)
     if op in ("in", "not in"):
-        found = _isin_numbers(values, np.array(literals, values.dtype))
-        return found if op == "in" else np.logical_not(found, out=found)
-    literal = values.dtype.type(literals[0])
-    if op == "==":
-        return np.asarray(values == literal)
-    if op == "!=":
-        return np.asarray(values != literal)
-    if op == "<":
-        return np.asarray(values < literal)
-    if op == "<=":
-        return np.asarray(values <= literal)
-    if values.dtype.kind != "f":
-        return np.asarray(values > literal if op == ">" else values >= literal)
-    # The negation lets NaN pass, which numpy's > and >= do not.
-    below: BoolArray = np.asarray(values <= literal if op == ">" else values < literal)
-    return np.logical_not(below, out=below)
+        mask = _isin_numbers(values, literals, within, found)
+        return mask if op == "in" else ~mask
+    literal = np.zeros(1, values.dtype)
+    if len(literals):
+        literal[0] = literals[0]
+    return RowMask.of_words(kernels.match_numbers(values, op, literal, within), len(values))
 
 
-def _isin_numbers(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolArray:
-    """Membership in sorted distinct literals."""
-    if len(literals) <= _FEW:
-        found = np.asarray(values == literals[0])
-        for literal in literals[1:]:
-            found |= values == literal
-        return found
-    if values.dtype.kind in "iu" and int(literals[-1]) - int(literals[0]) < _TABLE_SPAN:
-        return _isin_table(values, literals)
-    if values.dtype == literals.dtype and values.dtype.kind in "iu" and len(values) > len(literals):
-        return _isin_hashed(values, literals)
-    return _isin_sorted(values, literals)
+def number_set(literals: Any, dtype: np.dtype[Any]) -> NumberSet:
+    """The literals, all of which values of this type can hold, to look such values up in."""
+    return NumberSet(np.array(literals, dtype))
 
 
-def _isin_sorted(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolArray:
-    place = np.searchsorted(literals, values)
-    place[place == len(literals)] = 0
-    return np.asarray(literals[place] == values)
+def _isin_numbers(values: npt.NDArray[Any], literals: Any, within: Within, found: NumberSet | None) -> RowMask:
+    if len(literals) > _FEW:
+        found = number_set(literals, values.dtype) if found is None else found
+        return RowMask.of_words(found.test(values, within), len(values))
+    mask = RowMask.none(len(values))
+    for literal in literals:
+        mask |= match_numbers("==", (literal,), values, within)
+    return mask
 
 
-def _isin_hashed(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolArray:
-    """Membership by a table of flags for hashes: only what is flagged, little more than what is a member, is searched
-    for."""
-    bits = min((16 * len(literals)).bit_length(), 24)
-    flags = np.zeros(1 << bits, bool)
-    flags[_hashed(literals, bits)] = True
-    perhaps = np.flatnonzero(np.take(flags, _hashed(values, bits), mode="clip"))
-    found = np.zeros(len(values), bool)
-    found[perhaps] = _isin_sorted(values[perhaps], literals)
-    return found
-
-
-def _hashed(values: npt.NDArray[Any], bits: int) -> npt.NDArray[np.int64]:
-    """The upper bits of a product with an odd constant (Fibonacci hashing)."""
-    numbers = values.view(np.dtype(f"u{values.dtype.itemsize}")).astype(np.uint64)
-    numbers *= np.uint64(0x9E3779B97F4A7C15)
-    numbers >>= np.uint64(64 - bits)
-    return numbers.view(np.int64)
-
-
-def _isin_table(values: npt.NDArray[Any], literals: npt.NDArray[Any]) -> BoolArray:
-    """Membership by a table of flags (numpy's own refuses spans that the values' type cannot hold)."""
-    low, span = int(literals[0]), int(literals[-1]) - int(literals[0])
-    flags = np.zeros(span + 2, bool)
-    flags[[int(v) - low for v in literals]] = True
-    # Differences wrap around in the unsigned type, so all that lies outside comes out beyond the span.
-    unsigned = np.dtype(f"u{values.dtype.itemsize}")
-    place = values.view(unsigned) - literals[:1].view(unsigned)
-    if unsigned.itemsize == 8:
-        place = np.minimum(place, unsigned.type(span + 1), out=place).view(np.int64)
-    return np.asarray(np.take(flags, place, mode="clip"))
+def match_flags(op: str, literals: Sequence[Any], flags: RowMask) -> RowMask:
+    """Booleans, one bit each."""
+    on_false, on_true = match_numbers(op, literals, np.array([0, 1], np.uint8)).bools().tolist()
+    if on_false is on_true:
+        return RowMask.all(flags.num_rows) if on_true else RowMask.none(flags.num_rows)
+    return flags if on_true else ~flags
 
 
 def match_binary(
-    op: str, literals: Sequence[bytes], offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8]
-) -> BoolArray:
+    op: str,
+    literals: Sequence[bytes],
+    offsets: npt.NDArray[Any],
+    data: npt.NDArray[np.uint8],
+    within: Within = None,
+) -> RowMask:
     """Byte strings of any length (unsigned lexicographic order): int32 or int64 offsets into ``data``."""
     if op in ("in", "not in"):
         found = _isin_binary(offsets, data, literals)
         return found if op == "in" else ~found
-    if op in ("starts_with", "not starts_with"):
-        found = kernels.starts_with_binary(offsets, data, literals[0])
-        return found if op == "starts_with" else ~found
-    return _from_sign(op, kernels.compare_binary(offsets, data, literals[0]))
+    return RowMask.of_words(kernels.match_binary(offsets, data, op, literals[0], within), len(offsets) - 1)
 
 
-def match_fixed(op: str, literals: Sequence[bytes], values: npt.NDArray[np.uint8]) -> BoolArray:
+def match_fixed(op: str, literals: Sequence[bytes], values: npt.NDArray[np.uint8], within: Within = None) -> RowMask:
     """Byte strings of one length: uint8 of shape ``(n, width)``."""
     count, width = values.shape
-    if op in ("==", "!=", "<", "<=", ">", ">="):
-        return _from_sign(op, kernels.compare_flba(values.reshape(-1), width, False, literals[0]))
-    return match_binary(op, literals, _even_offsets(count, width), values.reshape(-1))
+    if op in ("in", "not in"):
+        return match_binary(op, literals, _even_offsets(count, width), values.reshape(-1))
+    return RowMask.of_words(kernels.match_fixed(values.reshape(-1), width, op, literals[0], within), count)
 
 
-def match_limbs(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8]) -> BoolArray:
+def match_limbs(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8], within: Within = None) -> RowMask:
     """Decimals as memory holds them: little-endian two's complement, uint8 of shape ``(n, width)``."""
     count, width = values.shape
     if width <= 8:
-        return match_numbers(op, literals, values.reshape(-1).view(f"<i{width}"))
+        return match_numbers(op, literals, values.reshape(-1).view(f"<i{width}"), within)
     if op in ("in", "not in"):
         raw = [v.to_bytes(width, "little", signed=True) for v in literals]
         found = _isin_binary(_even_offsets(count, width), values.reshape(-1), raw)
         return found if op == "in" else ~found
-    limbs = values.reshape(-1).view("<u8").reshape(count, width // 8)
-    less, equal = _compare_limbs(limbs, literals[0], needs_less=op not in ("==", "!="))
-    if op == "==":
-        return equal
-    if op == "!=":
-        return ~equal
-    if op == "<":
-        return less
-    if op == ">=":
-        return ~less
-    return less | equal if op == "<=" else ~(less | equal)
+    literal = literals[0].to_bytes(width, "little", signed=True)
+    return RowMask.of_words(kernels.match_limbs(values.reshape(-1), width, op, literal, within), count)
 
 
-def _compare_limbs(limbs: npt.NDArray[np.uint64], literal: int, needs_less: bool) -> tuple[BoolArray, BoolArray]:
-    """(value < literal, value == literal), from the signed top limb down."""
-    top = limbs.shape[1] - 1
-    high, sign = limbs[:, top].view("<i8"), np.int64(literal >> (64 * top))
-    equal = np.asarray(high == sign)
-    less = np.asarray(high < sign) if needs_less else equal
-    for k in range(top - 1, -1, -1):
-        part = np.uint64((literal >> (64 * k)) & 0xFFFF_FFFF_FFFF_FFFF)
-        if needs_less:
-            less |= equal & (limbs[:, k] < part)
-        equal &= limbs[:, k] == part
-    return less, equal
-
-
-def match_decimal_fixed(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8]) -> BoolArray:
+def match_decimal_fixed(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8]) -> RowMask:
     """Decimals as files hold them: big-endian two's complement, uint8 of shape ``(n, width)``."""
     width = values.shape[1]
     data = values.reshape(-1)
@@ -166,7 +107,7 @@ def match_decimal_fixed(op: str, literals: Sequence[int], values: npt.NDArray[np
 
 def match_decimal_binary(
     op: str, literals: Sequence[int], offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8]
-) -> BoolArray:
+) -> RowMask:
     """Decimals on BYTE_ARRAY: big-endian two's complement of any length."""
 
     def sign(literal: int) -> npt.NDArray[np.int8]:
@@ -176,31 +117,19 @@ def match_decimal_binary(
     return _by_sign(op, literals, sign)
 
 
-def _by_sign(op: str, literals: Sequence[int], sign: Any) -> BoolArray:
+def _by_sign(op: str, literals: Sequence[int], sign: Any) -> RowMask:
     if op not in ("in", "not in"):
-        return _from_sign(op, sign(literals[0]))
-    found = np.asarray(sign(literals[0]) == 0)
+        return match_numbers(op, (0,), sign(literals[0]))
+    found = match_numbers("==", (0,), sign(literals[0]))
     for literal in literals[1:]:
-        found |= sign(literal) == 0
+        found |= match_numbers("==", (0,), sign(literal))
     return found if op == "in" else ~found
 
 
-def _from_sign(op: str, sign: npt.NDArray[np.int8]) -> BoolArray:
-    if op == "==":
-        return np.asarray(sign == 0)
-    if op == "!=":
-        return np.asarray(sign != 0)
-    if op == "<":
-        return np.asarray(sign < 0)
-    if op == "<=":
-        return np.asarray(sign <= 0)
-    return np.asarray(sign > 0 if op == ">" else sign >= 0)
-
-
-def _isin_binary(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], literals: Sequence[bytes]) -> BoolArray:
+def _isin_binary(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], literals: Sequence[bytes]) -> RowMask:
     lengths = np.fromiter(map(len, literals), np.int64, len(literals))
     edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    return kernels.isin_binary(offsets, data, edges, b"".join(literals))
+    return RowMask.of_bools(kernels.isin_binary(offsets, data, edges, b"".join(literals)))
 
 
 def _even_offsets(count: int, width: int) -> npt.NDArray[np.int64]:

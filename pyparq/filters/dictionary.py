@@ -14,7 +14,8 @@ from pyparq.filters.compare import (
     match_fixed,
     match_numbers,
 )
-from pyparq.filters.predicate import VALUE_OPS, Test
+from pyparq.filters.predicate import Test
+from pyparq.index.row_mask import RowMask, Words
 from pyparq.schemas.order import stored_dtype
 from pyparq.schemas.types import LeafType
 from pyparq.schemas.values import BinaryValues, Values
@@ -26,8 +27,8 @@ def evaluate_dictionary(test: Test, values: Values, leaf: LeafType) -> bool:
 
     Always true for tests that a null passes and for leaves without an order (INT96): nothing is proven there.
     """
-    mask = dictionary_mask(test, values, leaf)
-    return mask is None or bool(mask.any())
+    mask = _matching(test, values, leaf)
+    return mask is None or bool(mask)
 
 
 def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> npt.NDArray[np.bool_] | None:
@@ -35,11 +36,16 @@ def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> npt.NDArray[n
 
     With a chunk's indices this answers the test on its rows: ``mask[indices]``, nulls apart.
     """
+    mask = _matching(test, values, leaf)
+    return None if mask is None else mask.bools()
+
+
+def _matching(test: Test, values: Values, leaf: LeafType) -> RowMask | None:
     op = test.op
     if op == "is_null" or test.asks_levels or test.none or leaf.kind == "int96":
         return None
     if op == "is_not_null":
-        return np.ones(_count(values), bool)
+        return RowMask.all(_count(values))
     if isinstance(values, BinaryValues):
         match = match_decimal_binary if leaf.kind == "decimal" else match_binary
         return match(op, test.literals, values.offsets, values.data)
@@ -50,11 +56,10 @@ def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> npt.NDArray[n
     return number_mask(test, values.reshape(-1).view(dtype))
 
 
-def number_mask(test: Test, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def number_mask(test: Test, values: npt.NDArray[Any], within: Words | None = None) -> RowMask:
     """Any test that looks at a value, on numbers (1-D)."""
-    if test.op in VALUE_OPS:
-        return match_numbers(test.op, test.literals, values)
-    return np.asarray(values != values if test.op == "is_nan" else values == values)
+    found = test.number_set(values.dtype) if test.op in ("in", "not in") else None
+    return match_numbers(test.op, test.literals, values, within, found)
 
 
 def _count(values: Values) -> int:

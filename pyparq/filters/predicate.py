@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.kernels import NumberSet
 from pyparq.printing import printable
 from pyparq.schemas.order import bound_dtype
 from pyparq.schemas.tree import Node
@@ -60,7 +61,7 @@ class Test:
     does and the outermost list is not null (its values are there from ``level`` on).
     """
 
-    __slots__ = ("_array", "level", "literals", "name", "node", "none", "op")
+    __slots__ = ("_array", "_sets", "level", "literals", "name", "node", "none", "op")
     __test__ = False  # pytest: this is no test class
 
     def __init__(
@@ -80,6 +81,10 @@ class Test:
         self.none = none
         self.name = name
         self._array: npt.NDArray[Any] | None = None
+        self._sets: dict[np.dtype[Any], NumberSet] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _test_of, (self.node, self.op, self.literals, self.level, self.none, self.name)
 
     @property
     def leaf(self) -> LeafType:
@@ -106,6 +111,13 @@ class Test:
             self._array = domain_array(self.leaf, self.literals)
         return self._array
 
+    def number_set(self, dtype: np.dtype[Any]) -> NumberSet:
+        """The literals to look values of this type up in; made once."""
+        found = self._sets.get(dtype)
+        if found is None:
+            found = self._sets[dtype] = NumberSet(np.asarray(self.literal_array(), dtype))
+        return found
+
     def columns(self) -> set[int]:
         return {self.node.column}
 
@@ -128,6 +140,10 @@ class Test:
         return f"{name} {self.op.replace('_', ' ')} {format_literal(self.leaf, self.literal)}"
 
     __repr__ = printable(__str__)
+
+
+def _test_of(node: Node, op: str, literals: Any, level: int, none: bool, name: str | None) -> Test:
+    return Test(node, op, literals, level=level, none=none, name=name)
 
 
 class _Junction:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import kernels
 from pyparq.errors import FilterError
-from pyparq.filters.compare import match_binary, match_fixed, match_limbs
+from pyparq.filters.compare import match_binary, match_fixed, match_flags, match_limbs
 from pyparq.filters.dictionary import number_mask
 from pyparq.filters.predicate import And, Constant, Predicate, Test
+from pyparq.index.row_mask import RowMask, Words
 from pyparq.schemas.types import DataType
 
 if TYPE_CHECKING:
@@ -40,59 +42,72 @@ def evaluate_rows(
     num_rows: int = -1,
     levels: Mapping[int, EntryLevels] | None = None,
 ) -> BoolArray:
-    """A mask of the rows where ``predicate`` is true (neither false nor unknown).
+    """As :func:`matching_rows`, one bool per row."""
+    return matching_rows(predicate, columns, num_rows, levels).bools()
+
+
+def matching_rows(
+    predicate: Predicate,
+    columns: Mapping[int, Column],
+    num_rows: int = -1,
+    levels: Mapping[int, EntryLevels] | None = None,
+    within: Words | None = None,
+) -> RowMask:
+    """The rows where ``predicate`` is true (neither false nor unknown).
 
     ``columns`` holds by leaf ordinal at least ``predicate.columns()``, all of one length, in the leaves'
     Arrow types (``Node.arrow_type``; dictionary-encoded and large ones too). A leaf inside structs must be
     null where any of them is. A leaf in a list has one element per item. ``levels`` are needed for leaves in lists and
-    for null tests of groups, ``num_rows`` only for a :class:`Constant`.
+    for null tests of groups, ``num_rows`` only for a :class:`Constant`. Rows outside of ``within`` may come out either
+    way: so the later terms of AND and OR look only at rows that those before leave open.
     """
     if isinstance(predicate, Test):
         column = predicate.node.column
-        return evaluate_test(predicate, columns[column], levels.get(column) if levels is not None else None)
+        return evaluate_test(predicate, columns[column], None if levels is None else levels.get(column), within)
     if isinstance(predicate, Constant):
         if num_rows < 0:
             raise ValueError("a constant predicate needs num_rows")
-        return np.full(num_rows, predicate.value)
-    mask = evaluate_rows(predicate.children[0], columns, num_rows, levels)
+        return RowMask.all(num_rows) if predicate.value else RowMask.none(num_rows)
+    mask = matching_rows(predicate.children[0], columns, num_rows, levels, within)
     for child in predicate.children[1:]:
         if isinstance(predicate, And):
-            if not mask.any():
+            if not mask:
                 break
-            mask &= evaluate_rows(child, columns, num_rows, levels)
+            mask &= matching_rows(child, columns, num_rows, levels, mask.words)
         else:
-            mask |= evaluate_rows(child, columns, num_rows, levels)
+            open_rows = ~mask.words if within is None else within & ~mask.words
+            mask |= matching_rows(child, columns, num_rows, levels, open_rows)
     return mask
 
 
-def evaluate_test(test: Test, column: Column, levels: EntryLevels | None = None) -> BoolArray:
-    """A mask of the rows where one test is true."""
+def evaluate_test(
+    test: Test, column: Column, levels: EntryLevels | None = None, within: Words | None = None
+) -> RowMask:
+    """The rows where one test is true."""
     if test.op == "null_items":
-        return _with_null_items(test, column, levels)
+        return RowMask.of_bools(_with_null_items(test, column, levels))
     if test.asks_levels:
-        there = _reached(test.level, column, levels)
+        there = RowMask.of_bools(_reached(test.level, column, levels))
         return ~there if test.op == "is_null" else there
     if test.node.max_rep == 0:
-        return _evaluate_slots(test, column)
+        return _evaluate_slots(test, column, within)
     if levels is None or levels.repetition is None:
         raise ValueError("a test on items of lists needs their levels")
-    passed = _rows_of(np.flatnonzero(_evaluate_slots(test, column)), levels)
+    passed = _rows_of(_evaluate_slots(test, column, None).rows(), levels)
     rows = np.zeros(int(np.count_nonzero(levels.repetition == 0)), bool)
     rows[passed] = True
-    return ~rows & _reached(test.level, column, levels) if test.none else rows
+    return RowMask.of_bools(~rows & _reached(test.level, column, levels) if test.none else rows)
 
 
-def _evaluate_slots(test: Test, column: Column) -> BoolArray:
-    valid = _valid_mask(column)
+def _evaluate_slots(test: Test, column: Column, within: Words | None) -> RowMask:
+    valid = _valid(column)
     op = test.op
     if op == "is_null":
-        return np.zeros(column.length, bool) if valid is None else ~valid
+        return RowMask.none(column.length) if valid is None else ~valid
     if op == "is_not_null":
-        return np.ones(column.length, bool) if valid is None else valid.copy()
-    mask = _match(test, column)
-    if valid is not None:
-        mask &= valid
-    return mask
+        return RowMask.all(column.length) if valid is None else valid
+    mask = _match(test, column, within)
+    return mask if valid is None else mask & valid
 
 
 def _reached(level: int, column: Column, levels: EntryLevels | None) -> BoolArray:
@@ -125,39 +140,49 @@ def _rows_of(slots: npt.NDArray[np.intp], levels: EntryLevels) -> npt.NDArray[np
     return np.searchsorted(np.flatnonzero(levels.repetition == 0), entries, side="right") - 1
 
 
-def _valid_mask(column: Column) -> BoolArray | None:
-    """As ``Column.valid_mask``, with nulls in the dictionary and columns of type null taken in."""
+def _valid(column: Column) -> RowMask | None:
+    """Where a value is present, ``None`` where all are; with nulls in the dictionary and columns of type null taken
+    in."""
     if column.type.format == "n":
-        return np.zeros(column.length, bool)
-    valid = column.valid_mask()
-    inner = None if column.dictionary is None else column.dictionary.valid_mask()
-    if inner is None:
+        return RowMask.none(column.length)
+    valid: RowMask | None = None
+    if column.validity is not None and column.null_count:
+        valid = _bits(column, column.validity)
+    if column.type.dictionary is None or column.dictionary is None or not column.dictionary.null_count:
         return valid
-    valid = np.ones(column.length, bool) if valid is None else valid.copy()
-    valid[valid] = inner[column.values()[valid]]
-    return valid
+    inner = _by_entry(column, column.dictionary, _valid(column.dictionary))
+    return inner if valid is None else inner & valid
 
 
-def _match(test: Test, column: Column) -> BoolArray:
+def _bits(column: Column, bitmap: npt.NDArray[Any]) -> RowMask:
+    return RowMask.of_words(kernels.mask_of_bits(bitmap, column.offset, column.length), column.length)
+
+
+def _by_entry(column: Column, entries: Column, of_entries: RowMask | None, within: Words | None = None) -> RowMask:
+    """What holds for each row, from what holds for each entry of its dictionary (``None``: all)."""
+    table = RowMask.all(entries.length) if of_entries is None else of_entries
+    codes = np.ascontiguousarray(column.values())
+    return RowMask.of_words(kernels.match_codes(codes, table.words, entries.length, within), column.length)
+
+
+def _match(test: Test, column: Column, within: Words | None) -> RowMask:
     """The test on every slot; what comes out where the slot is null means nothing."""
-    if column.dictionary is not None:
-        if column.dictionary.length == 0:  # all null, then
-            return np.zeros(column.length, bool)
-        # Indices of null slots may be anything: clip them.
-        return np.take(_match(test, column.dictionary), column.values(), mode="clip")
     type_ = column.type
+    if type_.dictionary is not None and column.dictionary is not None:
+        return _by_entry(column, column.dictionary, _match(test, column.dictionary, None), within)
     _check(test, type_)
     if type_.format == "n":
-        return np.zeros(column.length, bool)
+        return RowMask.none(column.length)
     if type_.is_binary_like:
-        return match_binary(test.op, test.literals, column.offsets(), column.buffers[1])
+        return match_binary(test.op, test.literals, column.offsets(), column.buffers[1], within)
     kind = type_.kind
     if kind == "decimal":
-        return match_limbs(test.op, test.literals, column.values())
+        return match_limbs(test.op, test.literals, column.values(), within)
     if kind == "fixed":
-        return match_fixed(test.op, test.literals, column.values())
-    values = column.values()
-    return number_mask(test, values.view(np.uint8) if kind == "bool" else values)
+        return match_fixed(test.op, test.literals, column.values(), within)
+    if kind == "bool":
+        return match_flags(test.op, test.literals, _bits(column, column.buffers[0]))
+    return number_mask(test, column.values(), within)
 
 
 def _check(test: Test, have: DataType) -> None:

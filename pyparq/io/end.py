@@ -8,7 +8,6 @@ Others that run requests concurrently are asked for both at the same time. That 
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -92,6 +91,8 @@ async def _from_http(fs: Any, url: str, length: int) -> End | None:
 
 
 async def _from_any(fs: Any, path: str, length: int) -> End | None:
+    import asyncio
+
     asked = fs._info(path), fs._cat_file(path, start=-length)
     info, data = list[Any](await asyncio.gather(*asked, return_exceptions=True))
     if isinstance(info, BaseException):

@@ -6,7 +6,6 @@ came with the first (``If-Match``, RFC 9110 section 13.1.1), and S3 refuses to s
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -44,6 +43,8 @@ async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]]
 
     Raises what s3fs raises: for another object an answer of status 412.
     """
+    import asyncio
+
     asking, free = _Asking(fs, etag), asyncio.Semaphore(AT_A_TIME)
 
     async def one(offset: int, length: int) -> bytes:

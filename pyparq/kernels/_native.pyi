@@ -96,6 +96,31 @@ def kept_bytes(words: Buffer, offsets: Buffer) -> int:
 def keep_binary(words: Buffer, offsets: Buffer, data: Buffer, out_offsets: Buffer, out_data: Buffer) -> None:
     """The strings whose bits are set: offsets of the same width from 0 on, and their `kept_bytes`."""
 
+# --- tests of values into bitmaps; `within`, a bitmap, says of which values anybody wants to know ---
+def match_numbers(values: Buffer, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """Numbers (float16 too) against a literal of their type: == != < <= > >=, is_nan, is_not_nan. NaN is above every
+    number, and no literal; the zeros are equal."""
+
+def match_limbs(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """Little-endian two's complement of `width` bytes, a multiple of 8."""
+
+def match_binary(
+    offsets: Buffer, data: Buffer, op: str, literal: Buffer, within: Buffer | None = None
+) -> NDArray[np.uint64]:
+    """Byte strings in unsigned lexicographic order: == != < <= > >=, starts_with, not starts_with."""
+
+def match_fixed(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """The same for byte strings of one length."""
+
+def match_codes(codes: Buffer, table: Buffer, entries: int, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """For each index the bit of `table`, which has so many `entries`; none for an index that is not below that."""
+
+class NumberSet:
+    """Numbers (float16 too) to look others of their type up in. NaN is never found; the zeros are equal."""
+
+    def __init__(self, values: Buffer) -> None: ...
+    def test(self, values: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
+
 # --- few rows of some pages ---
 OpenedPage: TypeAlias = tuple[Any, Any, int, int, Any]
 """A page's values, its definition levels without a length (or None), how many levels, the encoding of the values, and

@@ -18,8 +18,8 @@ from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, 
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
-from pyparq.filters.rows import EntryLevels, evaluate_rows
-from pyparq.index.row_mask import RowMask, Rows, as_mask, rows_of
+from pyparq.filters.rows import EntryLevels, matching_rows
+from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.ahead import Ahead
 from pyparq.io.source import Range
@@ -502,10 +502,10 @@ class Scan:
             leaves = {c: self._select(leaf, undecided) for c, leaf in leaves.items()}
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
-        mask = evaluate_rows(self.predicate, columns, levels=levels)
+        mask = matching_rows(self.predicate, columns, levels=levels)
         if rows.count < MASKED_FROM:
-            return rows.select(mask) & selection.maybe | selection.sure
-        found = RowMask.of_bools(mask).spread(rows)
+            return rows.select(mask.bools()) & selection.maybe | selection.sure
+        found = mask.spread(rows)
         if not selection.maybe.is_all:
             found &= as_mask(selection.maybe)
         return rows_of(found | as_mask(selection.sure) if selection.sure else found)
