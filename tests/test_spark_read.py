@@ -333,9 +333,9 @@ def test_notes_of_files_that_workers_leave_out(spark: Any, ps: Any, source: Any,
         ps.read(spark, tmp_path / "t", on_error="skip", skipped_to=tmp_path / "now")
     assert len([w for w in said if isinstance(w.message, SkippedFileWarning)]) == 3
     assert noted("now") == noted("lazy")
+    where = col("a").isin([f"{k} 50" for k in range(4)])
     for small in (0, 1 << 20):
         with pytest.warns(SkippedFileWarning, match=r"[134]\.parquet") as said:
-            where = col("a").isin([f"{k} 50" for k in range(4)])
             assert ps.count(spark, tmp_path / "t", where, on_error="skip", small=small) == 2
         assert {Path(w.message.file).name for w in said if isinstance(w.message, SkippedFileWarning)} == {
             "1.parquet", "3.parquet", "4.parquet",
