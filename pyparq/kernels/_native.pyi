@@ -327,6 +327,12 @@ def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None
 def stop_requested() -> bool:
     """Within such a call: whether its result is of no use any more."""
 
+read_many_ranges: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer], int] | None
+"""`(paths, statuses, files, offsets, lengths, out)`: read ranges of files one after another into `out`; returns how
+many were read before one could not be: its file is not there, has changed, or ends too early. `statuses`: size, time
+and inode of each file, which must be what they were; `files`: of each range the place of its file in `paths`, rising.
+None where the system has no positioned reads."""
+
 # --- Snappy ---
 class Arena:
     """Gives out parts of one buffer. `more(size)` gives such a buffer, of at least so many bytes."""

@@ -352,6 +352,7 @@ void bind_dictionary(nb::module_& m);
 void bind_leaf_chunks(nb::module_& m);
 void bind_many_filters(nb::module_& m);
 void bind_many_footers(nb::module_& m);
+void bind_many_ranges(nb::module_& m);
 void bind_mask_bits(nb::module_& m);
 void bind_mask_keep(nb::module_& m);
 void bind_mask_match(nb::module_& m);

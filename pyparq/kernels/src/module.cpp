@@ -70,6 +70,7 @@ NB_MODULE(_native, m) {
     bind_leaf_chunks(m);
     bind_many_filters(m);
     bind_many_footers(m);
+    bind_many_ranges(m);
     bind_mask_bits(m);
     bind_mask_keep(m);
     bind_mask_match(m);
