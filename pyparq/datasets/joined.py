@@ -9,7 +9,7 @@ read one by one, which says what it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -203,6 +203,9 @@ class JoinedFile(OpenFile):
     def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node]) -> ChunkTable:
         places = [self._tables[node.column][1] for node in nodes]
         return self._tables[nodes[0].column][0].part(np.asarray(row_groups, np.int64), places)
+
+    def look_up(self, row_groups: Sequence[int], nodes: Iterable[Node]) -> None:
+        """All are known."""
 
     def _chunk(self, row_group: int, node: Node) -> Chunk:
         raise CorruptFileError("the chunks of this column were not looked up")
