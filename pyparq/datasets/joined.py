@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq import kernels
-from pyparq.buffers import pool
 from pyparq.datasets.file_chunks import FileChunks, chunks_of_files
 from pyparq.datasets.footers import StoredFooter
 from pyparq.encryption.reading import CLEAR_FILE
@@ -68,7 +67,7 @@ class JoinedSource:
         order = np.argsort(places, kind="stable")
         sorted_places, sorted_lengths = places[order], lengths[order]
         files, offsets = sorted_places >> APART, sorted_places & ((1 << APART) - 1)
-        buffer = memoryview(pool.take(int(lengths.sum())).data)
+        buffer = memoryview(kernels.take_memory(int(lengths.sum())).data)
         done = kernels.read_many_ranges(self._paths, self._statuses, files, offsets, sorted_lengths, buffer)
         if done < len(ranges):
             raise ChangedFileError("the file has changed", file=os.fsdecode(self._paths[int(files[done])]))

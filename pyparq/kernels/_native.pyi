@@ -310,6 +310,19 @@ def deflate_bound(codec: int, size: int) -> int:
 def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
     """Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec has."""
 
+# --- memory ---
+def take_memory(size: int) -> NDArray[np.uint8]:
+    """Bytes of anything, in memory that is used again when the last view of it is gone."""
+
+def idle_memory() -> int:
+    """Bytes that wait to be used again."""
+
+def keep_idle_memory(most: int) -> None:
+    """Keep no more than so many."""
+
+def release_idle_memory() -> None:
+    """Give them back to the system."""
+
 # --- threads ---
 def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
     """`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The first

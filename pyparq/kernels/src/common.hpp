@@ -354,6 +354,7 @@ void bind_many_footers(nb::module_& m);
 void bind_many_ranges(nb::module_& m);
 void bind_mask_bits(nb::module_& m);
 void bind_mask_keep(nb::module_& m);
+void bind_memory(nb::module_& m);
 void bind_mask_match(nb::module_& m);
 void bind_minmax(nb::module_& m);
 void bind_hash(nb::module_& m);

@@ -72,6 +72,7 @@ NB_MODULE(_native, m) {
     bind_many_ranges(m);
     bind_mask_bits(m);
     bind_mask_keep(m);
+    bind_memory(m);
     bind_mask_match(m);
     bind_minmax(m);
     bind_hash(m);
