@@ -113,6 +113,11 @@ class DatasetScan:
         return self._projection.schema
 
     @property
+    def skipped(self) -> list[tuple[str, str]]:
+        """Files that were left out so far, with what was wrong (``on_error="skip"``)."""
+        return [(name, f"the file is left out: {error}") for name, error in self._dataset.skipped]
+
+    @property
     def schema_asked(self) -> Schema:
         """The dataset's schema, but for columns that neither the result nor the filter names."""
         return self._projection.base

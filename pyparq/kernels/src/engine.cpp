@@ -12,22 +12,12 @@
 
 namespace pyparq {
 
-// Python's account of memory (tracemalloc), as numpy's arrays are in it.
-extern "C" int PyTraceMalloc_Track(unsigned int domain, uintptr_t address, size_t size);
-extern "C" int PyTraceMalloc_Untrack(unsigned int domain, uintptr_t address);
-
-constexpr unsigned kNumpyDomain = 389047;  // numpy.lib.tracemalloc_domain
-
-void release_tracked(void* p) noexcept {
-    PyTraceMalloc_Untrack(kNumpyDomain, reinterpret_cast<uintptr_t>(p));
-    std::free(p);
-}
-
 nb::object Block::taken(size_t n, bool is_signed, size_t itemsize) {
-    // The capsule owns the bytes; numpy keeps it as the array's base.
-    uint8_t* const data = std::exchange(data_, nullptr);
-    PyTraceMalloc_Track(kNumpyDomain, reinterpret_cast<uintptr_t>(data), std::exchange(size_, 0));
-    const nb::capsule owner(data, release_tracked);
+    trim_area(area_, n * itemsize);
+    const Area area = std::exchange(area_, {});
+    size_ = 0;
+    const nb::capsule owner = owner_of(area, n * itemsize);
+    uint8_t* const data = area.data;
     const auto over = [&](auto tag) {
         using T = decltype(tag);
         return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(reinterpret_cast<T*>(data), {n}, owner));

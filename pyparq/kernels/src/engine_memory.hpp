@@ -1,10 +1,9 @@
 // Memory of the decoder: results that numpy arrays take over, and how many bytes a read may hold.
 #pragma once
-#include "common.hpp"
+#include "memory.hpp"
 
+#include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <new>
 
 namespace pyparq {
 
@@ -43,19 +42,18 @@ class Block {
         swap(other);
         return *this;
     }
-    ~Block() { std::free(data_); }
+    ~Block() { give_area(area_); }
 
-    uint8_t* data() const { return data_; }
+    uint8_t* data() const { return area_.data; }
     size_t size() const { return size_; }
     template <class T>
-    T* as() const { return reinterpret_cast<T*>(data_); }
+    T* as() const { return reinterpret_cast<T*>(area_.data); }
 
     // At least `size` bytes, the first ones as they were.
     void grow(size_t size) {
         if (size <= size_) return;
-        void* const found = std::realloc(data_, size);
-        if (found == nullptr) throw std::bad_alloc();
-        data_ = static_cast<uint8_t*>(found), size_ = size;
+        if (size > area_.room) grow_area(area_, size_, size);
+        size_ = size;
     }
 
     // The first n items (uint8, int32 or int64) as a numpy array. Needs the GIL; nothing is here afterwards.
@@ -64,7 +62,7 @@ class Block {
         constexpr size_t kCopied = 4096;
         if (n * sizeof(T) <= kCopied) {
             Fresh<T> out(n);
-            if (n > 0) std::memcpy(out.data, data_, n * sizeof(T));
+            if (n > 0) std::memcpy(out.data, area_.data, n * sizeof(T));
             return std::move(out.object);
         }
         return taken(n, std::is_signed_v<T>, sizeof(T));
@@ -72,34 +70,37 @@ class Block {
 
   private:
     void swap(Block& other) noexcept {
-        std::swap(data_, other.data_);
+        std::swap(area_, other.area_);
         std::swap(size_, other.size_);
     }
     nb::object taken(size_t n, bool is_signed, size_t itemsize);
 
-    uint8_t* data_ = nullptr;
+    Area area_;
     size_t size_ = 0;
 };
 
 // Memory for passing use: grows, and keeps nothing of what it held.
 class Passing {
   public:
+    Passing() = default;
+    Passing(const Passing&) = delete;
+    Passing& operator=(const Passing&) = delete;
+    ~Passing() { give_area(area_); }
+
     uint8_t* take(size_t size, Budget& budget) {
-        if (size > size_) {
-            const size_t room = std::max(size + 64, size_ * 3 / 2);
-            budget.take(room - size_);
-            memory_.reset();
-            memory_ = std::make_unique_for_overwrite<uint8_t[]>(room);
-            size_ = room;
+        if (size + 64 > area_.room) {
+            const size_t room = std::max(size + 64, area_.room * 3 / 2);
+            budget.take(room - area_.room);
+            give_area(std::exchange(area_, {}));
+            area_ = take_area(room);
         }
-        return memory_.get();
+        return area_.data;
     }
     template <class T>
     T* items(size_t n, Budget& budget) { return reinterpret_cast<T*>(take(n * sizeof(T), budget)); }
 
   private:
-    std::unique_ptr<uint8_t[]> memory_;
-    size_t size_ = 0;
+    Area area_;
 };
 
 }  // namespace pyparq
