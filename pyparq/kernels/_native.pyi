@@ -287,15 +287,6 @@ def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.i
     groups, and its rows. -1 and -1 where that cannot be told: it is damaged, says that the file is encrypted, has row
     groups without rows, or states rows that are not their sum."""
 
-def leaf_chunks(
-    footers: list[bytes], sizes: Buffer, column: int, path: list[bytes], type: int, modern: bool, old: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], list[bytes | None], list[bytes | None]]:
-    """The column chunks of one leaf in the footers of files of these sizes (int64): where each file's row groups begin;
-    of all row groups the rows, then the values, nulls, NaNs, offsets and lengths of the Bloom filters (-1 or 0 where
-    the footer has none); whether the chunk is as it should be; its least and its greatest value as stored. `modern`:
-    these may be `min_value` and `max_value`; `old`: where neither is there, `min` and `max`. Of a chunk that is not as
-    it should be nothing must be believed."""
-
 probe_filters: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, int], NDArray[np.uint8]] | None
 """`(paths, statuses, files, offsets, lengths, hashes, most)`: whether Bloom filters hold any of the hashes (uint64): 0
 certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, time and inode of each file, which must

@@ -349,7 +349,6 @@ void bind_fixed(nb::module_& m);
 void bind_binary(nb::module_& m);
 void bind_gather_short(nb::module_& m);
 void bind_dictionary(nb::module_& m);
-void bind_leaf_chunks(nb::module_& m);
 void bind_many_filters(nb::module_& m);
 void bind_many_footers(nb::module_& m);
 void bind_many_ranges(nb::module_& m);

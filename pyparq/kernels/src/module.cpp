@@ -67,7 +67,6 @@ NB_MODULE(_native, m) {
     bind_codecs(m);
     bind_codes(m);
     bind_dictionary(m);
-    bind_leaf_chunks(m);
     bind_many_filters(m);
     bind_many_footers(m);
     bind_many_ranges(m);
