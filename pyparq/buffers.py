@@ -1,16 +1,13 @@
 """Memory that one read after another goes into.
 
 Fresh memory is given out by the kernel page by page, at a microsecond and more for each 4 KiB when it is first touched:
-more than it costs to decompress into it. So some of it is kept: a little for what lives only until it is decoded, more
-for results, which come back when the user lets go of them (as the memory pools of other Arrow libraries do).
+more than it costs to decompress into it. So some of it is kept when it is let go of (``kernels/src/memory.hpp``), as
+the memory pools of other Arrow libraries do.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-import threading
-from collections import deque
 from contextlib import suppress
 from functools import cache
 from math import prod
@@ -19,131 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq import forks
-from pyparq.kernels import Arena
+from pyparq.kernels import Arena, keep_idle_memory, release_idle_memory, take_memory
 
 Bytes = npt.NDArray[np.uint8]
 
 SMALLEST = 32 << 10
 """Below this many bytes the allocator is quick enough."""
-LARGEST = 64 << 20
-"""A buffer larger than this is never kept."""
-MOST = 64 << 20
-"""Bytes kept for passing use in all. Whatever does not fit is allocated and freed as usual."""
-MOST_RESULTS = 512 << 20
-"""Bytes kept for results, those that are in use included; less where memory is small."""
+LEAST_KEPT = 64 << 20
+MOST_KEPT = 512 << 20
+"""Bytes kept that nobody uses; less where memory is small."""
 SHARE_OF_MEMORY = 32
-"""Results may keep one part in so many of the memory there is."""
-HUGE = 2 << 20
-"""Bytes of a large page: numpy asks the kernel for those in arrays of 4 MiB and more, as far as they are aligned."""
-
-
-class BufferPool:
-    """Buffers of a few sizes. One is free again when the last view into it is gone, which its reference count tells:
-    nobody has to give anything back, and nothing that is still in use can be handed out twice."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._after_fork()
-        forks.watch(self)
-
-    def _after_fork(self) -> None:
-        """Begin with nothing: another thread may have been about to change what was here."""
-        self._kept: dict[int, deque[Bytes]] = {}
-        self._total = 0
-        self._lock = threading.Lock()
-
-    def take(self, size: int) -> Bytes:
-        """``size`` bytes of anything."""
-        if not SMALLEST <= size <= LARGEST:
-            return _part(_fresh(size), size)
-        step = 1 << (size - 1).bit_length() - 3  # an eighth or less is unused
-        room = (size + step - 1) // step * step
-        with self._lock:
-            kept = self._kept.setdefault(room, deque())
-            buffer = _idle(kept, _TRIES)
-            if buffer is not None:
-                return _part(buffer, size)
-            if self._total + room > self._most and not self._drop_idle(room, _TRIES):
-                return _part(_fresh(size), size)
-            try:
-                buffer = _fresh(room)
-            except MemoryError:
-                self._drop_all()
-                buffer = _fresh(room)
-            kept.append(buffer)
-            self._total += room
-            return _part(buffer, size)
-
-    def release(self) -> None:
-        """Give up all that is idle."""
-        with self._lock:
-            self._drop_all()
-
-    def _drop_all(self) -> None:
-        self._drop_idle(self._most + 1, self._most // SMALLEST)
-
-    def _drop_idle(self, room: int, tries: int) -> bool:
-        """Give up idle buffers until ``room`` bytes fit; whether they do. Looks at ``tries`` buffers of each size."""
-        for size, kept in self._kept.items():
-            while _idle(kept, tries) is not None:
-                kept.pop()
-                self._total -= size
-                if self._total + room <= self._most:
-                    return True
-        return False
-
-    @property
-    def total(self) -> int:
-        """Bytes kept, in use or not."""
-        return self._total
-
-
-_TRIES = 8
-"""Buffers to look at for one that is idle. There may be thousands in use: a wide table has as many columns."""
-
-
-def _turn(kept: deque[Bytes]) -> tuple[int, Bytes]:
-    """The first buffer, moved to the end so that the next search goes on behind it, and its reference count."""
-    buffer = kept.popleft()
-    kept.append(buffer)
-    return sys.getrefcount(buffer), buffer
-
-
-def _count_alone() -> int:
-    """What :func:`_turn` counts for a buffer that nobody else refers to. Interpreters differ in what they count of a
-    running function; -1, so that nothing is ever used again, for one that does not count each view."""
-    kept = deque([np.empty(1, np.uint8)])
-    alone = _turn(kept)[0]
-    view = kept[0][:1]
-    seen = _turn(kept)[0]
-    del view
-    return alone if seen == alone + 1 and _turn(kept)[0] == alone else -1
-
-
-_ALONE = _count_alone()
-
-
-def _idle(kept: deque[Bytes], tries: int) -> Bytes | None:
-    """A buffer that nobody else refers to, now the last; ``None`` where the first ``tries`` are all in use."""
-    for _ in range(min(tries, len(kept))):
-        count, buffer = _turn(kept)
-        if count == _ALONE:
-            return buffer
-    return None
-
-
-def _fresh(size: int) -> Bytes:
-    """New memory for ``size`` bytes; with room to align it to large pages from where the unused rest of the last one
-    is a third at most."""
-    return np.empty(size if size < 3 * HUGE // 2 else size + HUGE, np.uint8)
-
-
-def _part(buffer: Bytes, size: int) -> Bytes:
-    """``size`` bytes of a fresh buffer, from a large page's edge on in large ones: then they are there after a few
-    faults instead of thousands."""
-    start = 0 if len(buffer) < 2 * HUGE else -buffer.ctypes.data % HUGE
-    return buffer[start : start + size]
+"""One part in so many of the memory there is may be kept."""
 
 
 CGROUPS = "/sys/fs/cgroup"
@@ -180,9 +63,12 @@ def _limit_files() -> list[str]:
     return found
 
 
-pool = BufferPool(MOST)
-"""For what is fetched and inflated."""
-_results = BufferPool(max(MOST, min(MOST_RESULTS, memory_size(quickly=True) // SHARE_OF_MEMORY)))
+def kept_most() -> int:
+    """Bytes that are kept at most."""
+    return max(LEAST_KEPT, min(MOST_KEPT, memory_size(quickly=True) // SHARE_OF_MEMORY))
+
+
+keep_idle_memory(kept_most())
 
 
 def empty_results(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -191,17 +77,15 @@ def empty_results(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
     size = prod(shape) * wanted.itemsize
     if size < SMALLEST:
         return np.empty(shape, wanted)
-    return _results.take(size).view(wanted).reshape(shape)
+    return take_memory(size).view(wanted).reshape(shape)
 
 
 def release_unused() -> None:
     """Return unused memory that pyparq keeps for later reads to the system.
 
-    pyparq keeps up to 64 MiB for reading and decompressing. For results it keeps up to 1/32 of the memory that
-    the machine or container has, at most 512 MiB.
+    pyparq keeps up to 1/32 of the memory that the machine or container has, at least 64 MiB and at most 512 MiB.
     """
-    pool.release()
-    _results.release()
+    release_idle_memory()
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
@@ -227,10 +111,10 @@ class Scratch:
     def take(self, size: int) -> Bytes:
         """At least ``size`` bytes."""
         if size > len(self._buffer):
-            self._buffer = pool.take(max(size, 1 << 16))
+            self._buffer = take_memory(max(size, 1 << 16))
         return self._buffer
 
 
 def new_arena() -> Arena:
     """Memory for several pages at a time, from what is kept: what is taken of it stays until it is cleared."""
-    return Arena(pool.take)
+    return Arena(take_memory)

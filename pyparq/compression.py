@@ -15,9 +15,9 @@ import cramjam
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.buffers import Scratch, pool
+from pyparq.buffers import Scratch
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
-from pyparq.kernels import Arena, snappy_start
+from pyparq.kernels import Arena, snappy_start, take_memory
 from pyparq.threads import check_stopped
 
 UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
@@ -61,7 +61,7 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | memoryview | None 
         return b""
     decoder = library_decoder(codec)
     assert decoder is not None
-    target = pool.take(size) if out is None else out[:size]
+    target = take_memory(size) if out is None else out[:size]
     try:
         written = decoder(data, target)
     except CorruptFileError:

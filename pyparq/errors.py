@@ -151,7 +151,11 @@ class ManagedTableWarning(UserWarning):
 
 
 class SkippedFileWarning(UserWarning):
-    """A file of a dataset was left out because it could not be read (``on_error="skip"``)."""
+    """A file of a dataset was left out because it could not be read (``on_error="skip"``). ``file``: its name."""
+
+    def __init__(self, message: str, file: str = "") -> None:
+        super().__init__(message)
+        self.file = file
 
 
 class located:

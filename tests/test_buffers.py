@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import io
-import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,81 +15,96 @@ import pytest
 
 import pyparq
 from pyparq import buffers
-from pyparq.buffers import HUGE, LARGEST, SMALLEST, BufferPool, empty_results, pool
+from pyparq.buffers import SMALLEST, empty_results
+from pyparq.kernels import idle_memory, keep_idle_memory, take_memory
+
+HUGE = 2 << 20
 
 
 def address(buffer: np.ndarray) -> int:
     return int(buffer.__array_interface__["data"][0])
 
 
+@pytest.fixture(autouse=True)
+def nothing_idle() -> Iterator[None]:
+    gc.collect()
+    pyparq.release_unused()
+    yield
+    keep_idle_memory(buffers.kept_most())
+
+
 def test_memory_is_used_again_when_the_last_view_is_gone() -> None:
-    pool = BufferPool(1 << 26)
-    first = pool.take(100_000)
+    first = take_memory(100_000)
     place = address(first)
     view = memoryview(first)[10:20]
     derived = np.frombuffer(view, np.uint8)
     del first, view
-    second = pool.take(100_000)
+    second = take_memory(100_000)
     assert address(second) != place, "a view of the first one is still there"
     del derived
-    third = pool.take(99_000)
+    third = take_memory(99_000)
     assert address(third) == place
     assert len(third) == 99_000
 
 
-def test_sizes_that_the_allocator_is_left_to() -> None:
-    pool = BufferPool(1 << 26)
-    assert [len(pool.take(n)) for n in (0, 1, SMALLEST - 1, LARGEST + 1)] == [0, 1, SMALLEST - 1, LARGEST + 1]
-    assert pool.total == 0
+@pytest.mark.parametrize(
+    "size", [0, 1, 7, SMALLEST - 1, SMALLEST, 100_000, HUGE - 1, HUGE, HUGE + 1, 5_000_000, 40 << 20]
+)
+def test_memory_of_any_size(size: int) -> None:
+    for _ in range(3):
+        found = take_memory(size)
+        assert found.shape == (size,)
+        assert found.dtype == np.uint8
+        assert found.flags.writeable
+        assert address(found) % 16 == 0
+        if size > HUGE:
+            assert address(found) % HUGE == 0  # so that large pages can be had
+        found[:] = 7  # all of it is there
+        assert (found == 7).all()
 
 
 def test_no_more_is_kept_than_allowed() -> None:
-    pool = BufferPool(most=1 << 20)
-    held = [pool.take(1 << 18) for _ in range(10)]
-    assert pool.total == 1 << 20
+    keep_idle_memory(1 << 20)
+    held = [take_memory(1 << 18) for _ in range(10)]
+    assert idle_memory() == 0
     assert len({address(buffer) for buffer in held}) == 10
     del held
-    large = pool.take(1 << 20)  # takes the place of the idle ones
-    assert pool.total == 1 << 20
-    assert len(large) == 1 << 20
-    pool.release()
-    assert pool.total == 1 << 20, "what is in use stays"
-    del large
-    pool.release()
-    assert pool.total == 0
+    assert idle_memory() == 1 << 20
+    large = take_memory(1 << 20)
+    del large  # takes the place of the others
+    assert idle_memory() == 1 << 20
+    take_memory((1 << 20) + 1)
+    assert idle_memory() == 1 << 20, "too much is not kept"
+    pyparq.release_unused()
+    assert idle_memory() == 0
 
 
-def test_an_idle_buffer_is_found_among_many_that_are_not() -> None:
-    pool = BufferPool(1 << 26)
-    held = [pool.take(SMALLEST) for _ in range(30)]
-    place = address(held.pop(5))
-    held += [pool.take(SMALLEST) for _ in range(10)]
-    assert place in {address(buffer) for buffer in held}
-    assert len({address(buffer) for buffer in held}) == 39
+def test_the_oldest_is_let_go_of_first() -> None:
+    keep_idle_memory(1 << 20)
+    sizes = [1 << 18, 1 << 17, 1 << 18, 1 << 19]
+    held = [take_memory(size) for size in sizes]
+    places = [address(buffer) for buffer in held]
+    while held:
+        held.pop(0)
+    assert idle_memory() == sum(sizes[1:])
+    again = [take_memory(size) for size in sizes[1:]]
+    assert [address(buffer) for buffer in again] == places[1:]
 
 
-@pytest.mark.parametrize("counted", [lambda real: real + 5, lambda real: 7, lambda real: max(real - 1, 1)])
-def test_other_ways_to_count_references(monkeypatch: pytest.MonkeyPatch, counted: Callable[[int], int]) -> None:
-    """What a count includes differs between interpreters: it is found out, not assumed; and where it tells nothing,
-    nothing is used again."""
-    real = sys.getrefcount
-    monkeypatch.setattr(buffers.sys, "getrefcount", lambda thing: counted(real(thing)))
-    monkeypatch.setattr(buffers, "_ALONE", buffers._count_alone())
-    pool = BufferPool(1 << 26)
-    first = pool.take(100_000)
-    places = {address(first)}
-    for _ in range(20):
-        places.add(address(pool.take(100_000)))
-    assert address(pool.take(100_000)) != address(first)
-    assert len(places) == (2 if buffers._ALONE > 0 else 21)
+def test_sizes_that_are_not_there() -> None:
+    for size in (1 << 62, (1 << 63) - 1):
+        with pytest.raises(MemoryError):
+            take_memory(size)
+    with pytest.raises(ValueError, match="negative"):
+        take_memory(-1)
 
 
-def test_threads_never_share_a_buffer() -> None:
-    pool, wrong = BufferPool(1 << 26), []
+def test_threads_never_share_memory() -> None:
+    wrong = []
 
     def work(number: int) -> None:
         for _ in range(500):
-            buffer = pool.take(SMALLEST)
+            buffer = take_memory(SMALLEST)
             buffer[:] = number
             if not (buffer == number).all():
                 wrong.append(number)
@@ -143,14 +157,11 @@ def test_results_come_back_when_they_are_let_go(tmp_path: Path) -> None:
 def test_everything_idle_can_be_given_back(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     pq.write_table(pa.table({"x": range(300_000)}), path)
-    gc.collect()
-    pyparq.release_unused()
-    before = pool.total + buffers._results.total  # what other tests hold on to
     pyparq.read_table(path)
-    assert pool.total + buffers._results.total > before
     gc.collect()
+    assert idle_memory() > 0
     pyparq.release_unused()
-    assert pool.total + buffers._results.total == before
+    assert idle_memory() == 0
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, (3 << 20) - 8, 3 << 20, 4_000_004, 9 << 20])
@@ -194,8 +205,8 @@ def test_what_was_in_the_memory_before_does_not_show(dictionary: bool, version: 
     for byte in (0, 0xAB, 0x5C):
         held = []
         for size in range(SMALLEST, 1 << 20, SMALLEST):
-            for kept in (pool, buffers._results):
-                held.append(kept.take(size))
+            for _ in range(2):
+                held.append(take_memory(size))
                 held[-1][:] = byte
         del held
         found = pyparq.read_table(sink.getvalue())
@@ -206,4 +217,4 @@ def test_what_was_in_the_memory_before_does_not_show(dictionary: bool, version: 
 
 def test_the_share_of_memory_that_results_may_keep() -> None:
     assert buffers.memory_size() >= 1 << 28  # every machine that runs this
-    assert buffers.MOST <= buffers._results._most <= buffers.MOST_RESULTS
+    assert buffers.LEAST_KEPT <= buffers.kept_most() <= buffers.MOST_KEPT

@@ -111,8 +111,6 @@ MODULES = {
     "pool of threads": (lambda: threads._lock, threads.pool),
     "pool of request threads": (lambda: threads._lock, threads.request_pool),
     "file systems with one reader": (lambda: remote._one_at_a_time, lambda: None),
-    "buffers": (lambda: buffers.pool._lock, lambda: buffers.pool.take(1 << 20)),
-    "results": (lambda: buffers._results._lock, lambda: buffers.empty_results((1 << 20,), "u1")),
     "schemas": (lambda: schemas._lock, lambda: None),
     "garbage collector": (lambda: codec._gc_lock, lambda: None),
     "nonces": (lambda: cipher._nonces_lock, lambda: cipher.DataKey(bytes(16)).wrap(b"secret", b"")),
@@ -217,23 +215,31 @@ def test_the_garbage_collector_goes_on_in_the_child() -> None:
     assert gc.isenabled()
 
 
-def test_a_child_begins_with_empty_pools() -> None:
-    """Whatever a thread of its parent was about to do to them."""
-    kept = buffers.pool.take(1 << 20)
-    assert buffers.pool.total >= kept.nbytes
+def test_a_child_has_memory_to_use_again() -> None:
+    """Its own copy of what was idle, whatever other threads did when it was made."""
+    buffers.empty_results((1 << 20,), "u1")[:] = 1
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.is_set():
+            buffers.empty_results((1 << 16,), "u1")
 
     def task() -> None:
-        assert buffers.pool.total == 0
+        for _ in range(100):
+            buffers.empty_results((1 << 16,), "u1")[:] = 2
+        found = buffers.empty_results((1 << 20,), "u1")
+        found[:] = 3
+        assert (found == 3).all()
         buffers.release_unused()
-        assert buffers.pool.take(1 << 20).nbytes == 1 << 20
 
-    with held(buffers.pool._lock):
-        buffers.pool._kept[1 << 20] = None  # type: ignore[assignment]
-        try:
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(10):
             joined(forked(task))
-        finally:
-            del buffers.pool._kept[1 << 20]
-            buffers.pool._total = sum(size * len(kept) for size, kept in buffers.pool._kept.items())
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_every_lock_knows_of_forks() -> None:

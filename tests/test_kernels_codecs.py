@@ -148,6 +148,13 @@ def test_a_beginning_is_less_than_all(codec: int) -> None:
     assert found == data[: len(found)]
 
 
+@pytest.mark.parametrize("codec", [SNAPPY, LZ4_RAW, ZSTD, GZIP], ids=CODEC_NAMES.__getitem__)
+def test_a_beginning_of_what_is_truncated(codec: int) -> None:
+    data = samples()["words"]
+    stream = bytes(WRITERS[codec](data))[: len(WRITERS[codec](data)) // 2]
+    assert inflated(codec, stream, len(data), len(data) * 9 // 10) is None
+
+
 def test_uncompressed() -> None:
     assert inflated(UNCOMPRESSED, b"abc", 3) == b"abc"
     assert inflated(UNCOMPRESSED, b"abc", 5) == b"abc"

@@ -308,6 +308,45 @@ def test_a_damaged_file_is_an_error_or_left_out(spark: Any, ps: Any, tmp_path: P
     assert rows(frame) == [(1,), (2,)]
 
 
+def test_notes_of_files_that_workers_leave_out(spark: Any, ps: Any, source: Any, tmp_path: Path) -> None:
+    """Their footers are good: only who reads their pages finds out."""
+    (tmp_path / "t").mkdir()
+    for k in range(4):
+        pq.write_table(pa.table({"a": [f"{k} {n}" for n in range(100)]}), tmp_path / "t" / f"{k}.parquet")
+    for k in (1, 3):
+        data = bytearray((tmp_path / "t" / f"{k}.parquet").read_bytes())
+        data[4:60] = b"\xff" * 56
+        (tmp_path / "t" / f"{k}.parquet").write_bytes(data)
+    (tmp_path / "t" / "4.parquet").write_bytes(b"PAR1 no Parquet at all PAR1")
+
+    def noted(name: str) -> list[tuple[str, bool]]:
+        notes = spark.read.schema("path string, error string").json(str(tmp_path / name)).collect()
+        return sorted((Path(note.path).name, "left out" in note.error and note.path in note.error) for note in notes)
+
+    with pytest.warns(SkippedFileWarning, match=r"4\.parquet"):
+        frame = ps.read(spark, tmp_path / "t", on_error="skip", small=0, skipped_to=tmp_path / "lazy")
+    assert noted("lazy") == [("4.parquet", True)]
+    for _ in range(2):
+        assert {row.a[0] for row in frame.collect()} == {"0", "2"}
+        assert noted("lazy") == [("1.parquet", True), ("3.parquet", True), ("4.parquet", True)]
+    with pytest.warns(SkippedFileWarning, match=r"[134]\.parquet") as said:
+        ps.read(spark, tmp_path / "t", on_error="skip", skipped_to=tmp_path / "now")
+    assert len([w for w in said if isinstance(w.message, SkippedFileWarning)]) == 3
+    assert noted("now") == noted("lazy")
+    where = col("a").isin([f"{k} 50" for k in range(4)])
+    for small in (0, 1 << 20):
+        with pytest.warns(SkippedFileWarning, match=r"[134]\.parquet") as said:
+            assert ps.count(spark, tmp_path / "t", where, on_error="skip", small=small) == 2
+        assert {Path(w.message.file).name for w in said if isinstance(w.message, SkippedFileWarning)} == {
+            "1.parquet", "3.parquet", "4.parquet",
+        }  # fmt: skip
+    options = {"on_error": "skip", "skipped_to": str(tmp_path / "source")}
+    assert source(**options).load(str(tmp_path / "t")).count() == 200
+    assert noted("source") == noted("lazy")
+    with pytest.raises(OptionError, match="skipped_to needs"):
+        ps.read(spark, tmp_path / "t", skipped_to=tmp_path / "u")
+
+
 def test_what_is_not_there(spark: Any, ps: Any, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ps.read(spark, tmp_path / "nowhere")

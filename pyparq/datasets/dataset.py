@@ -320,7 +320,8 @@ class Dataset:
             raise error
         self._opened.pop(k, None)
         self._skipped[k] = error
-        warnings.warn(f"the file is left out: {error}", SkippedFileWarning, stacklevel=3)
+        said = SkippedFileWarning(f"the file is left out: {error}", self._found.files[k].name)
+        warnings.warn(said, stacklevel=3)
 
     def schema_of(self, numbers: Iterable[int]) -> Schema:
         """The schema of the table that these files make."""

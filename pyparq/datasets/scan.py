@@ -5,20 +5,24 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pyparq import kernels
+from pyparq.columns import take
 from pyparq.datasets.adapt import Adapter
 from pyparq.datasets.ahead import InTurn
 from pyparq.datasets.evolution import marked
 from pyparq.datasets.explain import DatasetExplanation, carry_over, explain_files
 from pyparq.datasets.filter import FilterParts
 from pyparq.datasets.footers import AT_A_TIME
+from pyparq.datasets.joined import JoinedFile, Joint, Part, runs
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
 from pyparq.datasets.project import Projection
 from pyparq.datasets.together import Together
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression, Known
+from pyparq.filters.predicate import Constant
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
 from pyparq.read.open import OpenFile
@@ -43,6 +47,18 @@ class FileScan:
     adapter: Adapter
     combination: int
     """Of partition values."""
+
+
+@dataclass(slots=True)
+class JoinedScan:
+    """The scan of many small files as one."""
+
+    number: int
+    """Of the first of the files."""
+    numbers: list[int]
+    scan: Scan
+    adapter: Adapter
+    file: JoinedFile
 
 
 class DatasetScan:
@@ -82,6 +98,8 @@ class DatasetScan:
         self._together = False
         """Many files were asked at once, so that their own scans cannot tell what was removed."""
         self._ran_together: list[FileScan] = []
+        self._joined = False
+        """Files were read as if they were one."""
         self._reached: int | None = None
         """How many of the files a stream has come to; ``None``: no stream has run."""
 
@@ -93,6 +111,11 @@ class DatasetScan:
     def schema(self) -> Schema:
         """Schema of the result: see :attr:`Dataset.schema`."""
         return self._projection.schema
+
+    @property
+    def skipped(self) -> list[tuple[str, str]]:
+        """Files that were left out so far, with what was wrong (``on_error="skip"``)."""
+        return [(name, f"the file is left out: {error}") for name, error in self._dataset.skipped]
 
     @property
     def schema_asked(self) -> Schema:
@@ -109,8 +132,8 @@ class DatasetScan:
         if self.limit is not None:
             batches = list(self.batches(None))
         else:
-            scans = self._file_scans(together=together)
-            read = self._dataset.map_files(self._read, scans, self._dataset.at_a_time())
+            scans = self._all_scans() if together else self._file_scans(together=False)
+            read = self._dataset.map_files(self._read_any, scans, self._dataset.at_a_time())
             batches = [batch for part in read for batch in part]
         self.rows_returned = sum(batch.num_rows for batch in batches)
         return Table(*widen_columns(self.schema, batches))
@@ -141,7 +164,8 @@ class DatasetScan:
         whole, undecided = self._decided()
         total = sum(map(self._rows_of, whole))
         if undecided:
-            counts = self._dataset.map_files(self._count, self._file_scans(undecided), self._dataset.at_a_time())
+            scans = self._all_scans(undecided)
+            counts = self._dataset.map_files(self._count_any, scans, self._dataset.at_a_time())
             total += sum(counts)
         return total if self.limit is None else min(total, self.limit)
 
@@ -185,9 +209,11 @@ class DatasetScan:
     def explain(self, *, execute: bool = True) -> DatasetExplanation:
         """What was left out by partitions, what each index removed in all files, and the bytes and requests it took.
 
-        Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
+        Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes. Where small files
+        were read as one, it is run again, file by file.
         """
-        if execute and self.rows_returned is None:
+        if self._joined or (execute and self.rows_returned is None):
+            self._joined = self._together = False
             self._to_table(together=False)
         ran = self._ran
         if self._together or not ran:
@@ -267,11 +293,28 @@ class DatasetScan:
         self._done(number)
         return rows
 
-    def _file_scans(self, numbers: Sequence[int] | None = None, *, together: bool = True) -> list[FileScan]:
-        """The scans of the files in which a row may match. ``together``: many files are asked at once; otherwise each
-        file is, and its scan reports what its indexes removed."""
+    def _all_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan | JoinedScan]:
+        """The scans of the files in which a row may match, in the order of the files; many small ones have one."""
         wanted = list(self._numbers if numbers is None else numbers)
-        groups = self._row_groups(wanted) if together else {}
+        groups = self._row_groups(wanted)
+        joined = self._joined_scans([number for number in wanted if groups.get(number) != []], groups)
+        self._joined = bool(joined)
+        covered = {number for scan in joined for number in scan.numbers}
+        others = self._file_scans([number for number in wanted if number not in covered], groups=groups)
+        return sorted([*joined, *others], key=lambda scan: scan.number)
+
+    def _file_scans(
+        self,
+        numbers: Sequence[int] | None = None,
+        *,
+        together: bool = True,
+        groups: dict[int, list[int]] | None = None,
+    ) -> list[FileScan]:
+        """The scans of the files in which a row may match. ``together``: many files are asked at once; otherwise each
+        file is, and its scan reports what its indexes removed. ``groups``: what they have answered, if they have."""
+        wanted = list(self._numbers if numbers is None else numbers)
+        if groups is None:
+            groups = self._row_groups(wanted) if together else {}
         self._together = self._together or bool(groups)
         self._dataset.open_all(number for number in wanted if groups.get(number) != [])
         found = []
@@ -285,6 +328,40 @@ class DatasetScan:
         if together:
             self._ran_together = found
         return found
+
+    def _joined_scans(self, numbers: Sequence[int], groups: dict[int, list[int]]) -> list[JoinedScan]:
+        """Scans of small local files that are alike and follow each other."""
+        if self._plan is not None or len(numbers) < 2 or self._dataset.is_remote or kernels.read_many_ranges is None:
+            return []
+        footers = self._dataset._footers
+        footers.read(numbers)
+        alike: dict[tuple[int, Any], list[int]] = {}
+        for number in numbers:
+            frame = footers.frame(number)
+            if frame is not None and number not in self._dataset._skipped:
+                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
+                alike.setdefault((frame, rest.value if isinstance(rest, Known) else id(rest)), []).append(number)
+        joints: dict[int, Joint] = {}
+        models: dict[Joint, FileScan] = {}
+        for part in alike.values():
+            model = self._file_scan(part[0], None) if len(part) > 1 else None
+            if model is not None:
+                joint = self._joint(model.scan, part, groups)
+                joints |= dict.fromkeys(part, joint)
+                models[joint] = model
+        return [self._joined_scan(joints[run[0]], models[joints[run[0]]], run) for run in runs(numbers, joints)]
+
+    def _joint(self, model: Scan, numbers: Sequence[int], groups: dict[int, list[int]]) -> Joint:
+        files, footers, leaves = self._dataset._found.files, self._dataset._footers, model.file.tree.leaves
+        parts = [Part(str(files[k].where), footers.stored(k), groups.get(k)) for k in numbers]
+        read = {leaf.column for output in model.outputs for leaf in output.leaves} | model.predicate.columns()
+        selective = not isinstance(model.predicate, Constant)
+        return Joint(model.file, [leaves[column] for column in read or {0}], selective, numbers, parts)
+
+    def _joined_scan(self, joint: Joint, model: FileScan, numbers: list[int]) -> JoinedScan:
+        file = joint.file(numbers)
+        scan = model.scan._of_another(file, file.row_groups, None, ask_filters=False)
+        return JoinedScan(numbers[0], numbers, scan, model.adapter, file)
 
     def _in_turn(self) -> Iterator[tuple[int, int, FileScan | None]]:
         """The place of each file, its number and its scan, until there are as many rows as were asked for. ``None``
@@ -400,6 +477,51 @@ class DatasetScan:
             self._dataset.leave_out(file_scan.number, error)
             return []
         self._done(file_scan.number)
+        return made
+
+    def _read_any(self, scan: FileScan | JoinedScan) -> list[Batch]:
+        if isinstance(scan, FileScan):
+            return self._read(scan)
+        try:
+            table = scan.scan.to_table()
+            made = self._adapted_of_many(scan, table.batches)
+        except (ParquetError, OSError):  # one by one, they say what is wrong
+            return [batch for file_scan in self._one_by_one_of(scan) for batch in self._read(file_scan)]
+        for number in scan.numbers:
+            self._done(number)
+        return made
+
+    def _count_any(self, scan: FileScan | JoinedScan) -> int:
+        if isinstance(scan, FileScan):
+            return self._count(scan)
+        try:
+            counted = scan.scan.count()
+        except (ParquetError, OSError):
+            return sum(map(self._count, self._one_by_one_of(scan)))
+        for number in scan.numbers:
+            self._done(number)
+        return counted
+
+    def _one_by_one_of(self, scan: JoinedScan) -> Iterator[FileScan]:
+        for number in scan.numbers:
+            file_scan = self._file_scan(number, None)
+            if file_scan is not None:
+                yield file_scan
+
+    def _adapted_of_many(self, joined: JoinedScan, batches: Sequence[Batch]) -> list[Batch]:
+        """The batches of joined files as the dataset's; one may have rows of several files."""
+        partitions, rows = self._dataset._partitions, joined.scan.rows_of_groups
+        of_file = partitions.of_file[joined.numbers]
+        counts = [rows.get(group, 0) for group in range(joined.file.num_row_groups)]
+        combinations = of_file[joined.file.of_group].repeat(counts)
+        made, at = [], 0
+        for batch in batches:
+            own = iter(joined.adapter.adapt(batch.columns, batch.num_rows))
+            part = combinations[at : at + batch.num_rows]
+            at += batch.num_rows
+            places = self._projection.places
+            columns = [next(own) if k is None else take(partitions.columns[k], part) for k in places]
+            made.append(Batch(columns, batch.num_rows))
         return made
 
     def _batches_of(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:

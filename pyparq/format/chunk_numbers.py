@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ALL_DICTIONARY", "HAS_STATISTICS", "ODD", "ChunkNumbers", "stored_path"]
+from pyparq.kernels._native import bytes_at
+
+__all__ = ["ALL_DICTIONARY", "HAS_STATISTICS", "ODD", "ChunkNumbers", "bytes_of_buffers", "stored_path"]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -53,6 +55,12 @@ class ChunkNumbers(NamedTuple):
     min_size: Any
     max: Any
     max_size: Any
+
+
+def bytes_of_buffers(buffers: list[Any], of: Int64Array, starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
+    """Bytes of several footers, each by the place of the footer in ``buffers``, start and size; ``None`` for a start of
+    -1."""
+    return bytes_at(buffers, of, starts, sizes)
 
 
 def stored_path(path: Sequence[str]) -> bytes:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from pyparq import forks
 from pyparq.errors import CorruptFileError, DataError
+from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.generated import ttypes
 from pyparq.format.generated.rules import RULES
 from pyparq.kernels._native import KernelError, ThriftRules, ThriftTruncated
@@ -185,7 +186,8 @@ def column_chunk_numbers(data: Bytes, starts: NDArray[np.int64], paths: list[byt
     """The numbers of the ColumnChunks that start there in `data`: one row per field of
     `pyparq.format.chunk_numbers.ChunkNumbers`. A start of -1 stands for a chunk that is not there. ``paths``: in turn,
     the chunks' paths in the schema, as they should be stored."""
-    return _lenient_rules.chunk_numbers(data, starts, _KINDS[ttypes.ColumnChunk][0], paths).reshape(-1, len(starts))
+    found = _lenient_rules.chunk_numbers(data, starts, _KINDS[ttypes.ColumnChunk][0], paths)
+    return found.reshape(len(ChunkNumbers._fields), len(starts))
 
 
 def column_chunks_of_footers(
@@ -193,10 +195,10 @@ def column_chunks_of_footers(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The same of some columns, ascending, in the row groups of many serialized FileMetaData: (the number of row groups
     before each footer, and of all; the rows of each row group, -1 where something is wrong with it; the numbers of
-    their chunks). ``leaves``: column chunks that a row group should have."""
+    their chunks, by kind, row group and column). ``leaves``: column chunks that a row group should have."""
     kind = _KINDS[ttypes.ColumnChunk][0]
     first, rows, numbers = _lenient_rules.chunks_of_footers(footers, columns, kind, paths, leaves)
-    return first, rows, numbers.reshape(-1, len(rows) * len(columns))
+    return first, rows, numbers.reshape(len(ChunkNumbers._fields), len(rows), len(columns))
 
 
 def _natively(read: Callable[[Bytes, int, int], tuple[int, T]], cls: type, data: Bytes, offset: int) -> tuple[T, int]:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from pyparq import forks, kernels
-from pyparq.buffers import SMALLEST, pool
+from pyparq.buffers import SMALLEST
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.objects import ObjectFile
 from pyparq.io.opened import check_opened
@@ -128,7 +128,7 @@ class LocalFile:
     def _read_many(self, fd: int, ranges: Sequence[Range], size: int) -> list[memoryview]:
         """Ranges of ``size`` bytes in all, by one call: threads that read page by page often wait for each other."""
         assert kernels.pread_ranges is not None
-        buffer = memoryview(pool.take(size).data)
+        buffer = memoryview(kernels.take_memory(size).data)
         offsets, lengths = np.array(ranges, np.int64).T.copy()
         if kernels.pread_ranges(fd, offsets, lengths, buffer) < size:
             return [self._read(fd, offset, length) for offset, length in ranges]  # one of them says what is missing
@@ -140,7 +140,7 @@ class LocalFile:
             data = os.pread(fd, length, offset)
             if len(data) == length:
                 return memoryview(data)
-        buffer, got = memoryview(pool.take(length).data), 0
+        buffer, got = memoryview(kernels.take_memory(length).data), 0
         while got < length:
             check_stopped()
             count = _read_into(fd, buffer[got : got + LARGEST_CALL], offset + got)

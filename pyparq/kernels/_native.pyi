@@ -319,6 +319,19 @@ def deflate_bound(codec: int, size: int) -> int:
 def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
     """Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec has."""
 
+# --- memory ---
+def take_memory(size: int) -> NDArray[np.uint8]:
+    """Bytes of anything, in memory that is used again when the last view of it is gone."""
+
+def idle_memory() -> int:
+    """Bytes that wait to be used again."""
+
+def keep_idle_memory(most: int) -> None:
+    """Keep no more than so many."""
+
+def release_idle_memory() -> None:
+    """Give them back to the system."""
+
 # --- threads ---
 def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
     """`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The first
@@ -326,6 +339,12 @@ def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None
 
 def stop_requested() -> bool:
     """Within such a call: whether its result is of no use any more."""
+
+read_many_ranges: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer], int] | None
+"""`(paths, statuses, files, offsets, lengths, out)`: read ranges of files one after another into `out`; returns how
+many were read before one could not be: its file is not there, has changed, or ends too early. `statuses`: size, time
+and inode of each file, which must be what they were; `files`: of each range the place of its file in `paths`, rising.
+None where the system has no positioned reads."""
 
 # --- Snappy ---
 class Arena:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import encodings, kernels
-from pyparq.buffers import empty_results, pool
+from pyparq.buffers import empty_results
 from pyparq.encodings import (
     DELTA_BYTE_ARRAY,
     DELTA_LENGTH_BYTE_ARRAY,
@@ -92,7 +92,7 @@ class _Builder:
         if valid is not None:
             if self._valid is None:
                 self._share.take(self.capacity)
-                self._valid = pool.take(self.capacity)
+                self._valid = kernels.take_memory(self.capacity)
                 self._valid[: self.length] = 1
             self._valid[self.length : self.length + count] = valid
             self.null_count += count - present

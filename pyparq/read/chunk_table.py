@@ -82,6 +82,15 @@ class ChunkTable:
         """Those of one leaf, an array of each."""
         return ChunkNumbers(*self._stack[:, :, j])
 
+    def part(self, places: Int64Array, columns: Sequence[int]) -> ChunkTable:
+        """Some of its row groups and leaves, by their places."""
+        stack = self._stack[:, places][:, :, columns]
+        start, size = self.start[places][:, columns], self.size[places][:, columns]
+        return ChunkTable(
+            self.row_groups[places], self.columns[columns], self.num_rows[places], stack, start, size,
+            self.odd[places][:, columns],
+        )  # fmt: skip
+
     def put(self, i: int, j: int, start: int, size: int, numbers: ChunkNumbers, encrypted: bool) -> None:
         """What is known of a chunk that was looked at by itself."""
         self.start[i, j], self.size[i, j], self.encrypted[i, j] = start, size, encrypted

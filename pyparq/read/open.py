@@ -76,7 +76,9 @@ class Chunk:
     @property
     def meta(self) -> Any:
         """ColumnMetaData."""
-        return self.raw.meta_data if self._meta is None else self._meta
+        if self._meta is None:
+            self._meta = self.raw.meta_data
+        return self._meta
 
     @property
     def codec(self) -> int:

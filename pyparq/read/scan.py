@@ -100,6 +100,8 @@ class Scan:
         self.reader = ColumnReader(file)
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
+        self.rows_of_groups: dict[int, int] = {}
+        """Rows that were returned of each row group that has been read."""
         self.share_done = 0.0
         """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
         self._selections: list[Selection] | None = None
@@ -279,7 +281,7 @@ class Scan:
         other = copy(self)
         other.file = self.file.fork()
         other.reader, other.reports, other.rows_returned = ColumnReader(other.file), [], None
-        other._begun = False
+        other._begun, other.rows_of_groups = False, {}
         planned = [s for s in self._selections or () if s.planned is not None]
         other._selections = [replace(s, dictionaries={}) for s in planned] or None
         return other
@@ -454,6 +456,7 @@ class Scan:
         kept = [self._survivors(s, decoded) for s in selections]
         if limit is not None:
             kept = [rows.head(limit) for rows in kept]
+        self.rows_of_groups |= {s.row_group: rows.count for s, rows in zip(selections, kept, strict=True)}
         rest = [
             Wanted.at(s, leaf, rows)
             for s, rows in zip(selections, kept, strict=True)

@@ -26,7 +26,6 @@ from pyparq.spark.question import (
     Reply,
     by_of,
     is_small,
-    left_out,
     planned_or_listed,
     read_options,
     replied,
@@ -35,6 +34,7 @@ from pyparq.spark.question import (
     schema_given,
 )
 from pyparq.spark.session import is_connect, parallelism
+from pyparq.spark.skipped import left_out
 from pyparq.spark.work import ask, replies
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +17,13 @@ from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.scan import DatasetScan
-from pyparq.errors import SkippedFileWarning
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.options import ReadOptions
 from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.types import Schema
 from pyparq.spark.keys import keys_of
 from pyparq.spark.names import Names
+from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.types import SparkTypes
 
 DECODED = 8
@@ -54,6 +52,8 @@ class Question:
     options: dict[str, Any] = field(default_factory=dict)
     counts: bool = False
     """Only the number of rows is asked for."""
+    skipped_to: str | None = None
+    """Folder for notes of files that are left out."""
     many: int = sys.maxsize
     """Of more files, tasks read the footers."""
 
@@ -61,6 +61,7 @@ class Question:
         """What the tasks that read the parts have to know."""
         return {
             "truncate": self.truncate, "decryption": self.decryption, "storage_options": self.storage_options,
+            "skipped_to": self.skipped_to,
         }  # fmt: skip
 
 
@@ -74,8 +75,7 @@ class Reply:
     """The rows, as an Arrow stream in Spark's types, or their number; ``None`` where the parts have to be read."""
     parts: tuple[bytes, ...]
     """Pickled plans."""
-    skipped: tuple[str, ...]
-    """What was said of files that were left out."""
+    skipped: tuple[LeftOut, ...]
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ def planned_or_listed(question: Question) -> DatasetPlan | Listing:
 
 
 def reply_to(
-    plan: DatasetPlan, question: Question, slots: Callable[[], int], said: Callable[[], list[str]] = list
+    plan: DatasetPlan, question: Question, slots: Callable[[], int], said: Callable[[], list[LeftOut]] = list
 ) -> Reply:
-    """Read what is small, and cut up what is not. ``said``: what has been said of files that were left out."""
+    """Read what is small, and cut up what is not. ``said``: files that have been left out."""
     answer: bytes | int | None
     if question.counts:
         answer = _number(plan, question)
@@ -145,17 +145,6 @@ def reply_to(
         answer = _answer(plan, SparkTypes(plan.schema, truncate=question.truncate), question)
     parts = () if answer is not None else tuple(pickled(plan.split(question.parts or slots())))
     return Reply(None if question.counts else plan.schema, answer, parts, tuple(said()))
-
-
-@contextmanager
-def left_out() -> Iterator[Callable[[], list[str]]]:
-    """Collects the warnings about files that are left out: the texts so far."""
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always", SkippedFileWarning)
-        yield lambda: [str(w.message) for w in heard if issubclass(w.category, SkippedFileWarning)]
-    for other in heard:
-        if not issubclass(other.category, SkippedFileWarning):
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
 
 
 def planned(question: Question, also: Expression | None = None) -> DatasetPlan:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyparq.errors import OptionError, SkippedFileWarning
+from pyparq.errors import OptionError
 from pyparq.options import ReadOptions
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import reply
 from pyparq.spark.question import Question
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
+from pyparq.spark.skipped import LeftOut, note, warn
 from pyparq.spark.types import SparkTypes
-from pyparq.spark.work import over_payloads, replies
+from pyparq.spark.work import ask, over_payloads, replies
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
@@ -34,6 +34,7 @@ def read(
     small: int = SMALL,
     decryption: str | None = None,
     on_error: str = "raise",
+    skipped_to: Any = None,
     truncate: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
@@ -47,7 +48,9 @@ def read(
     text will do. ``partitions``: of the DataFrame, at most; by default as many as the session has cores. ``small``:
     read at once, without a Spark job, where at most so many bytes of pages are left. ``decryption``: the name of a
     function that makes the keys on each worker (``"module:function"``). ``on_error``: ``"skip"`` leaves out files that
-    cannot be read, and warns. ``truncate``: cut nanoseconds to the microseconds that Spark has. ``options``: of
+    cannot be read. It warns of those that are found now. ``skipped_to``: a folder, the same for all workers, that gets
+    a note (JSON with ``path`` and ``error``) of each file that is left out, now or when the DataFrame is used.
+    ``truncate``: cut nanoseconds to the microseconds that Spark has. ``options``: of
     :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`.
 
     The DataFrame is a snapshot of the files that are there now. A file that changes before it is read is an error
@@ -57,10 +60,12 @@ def read(
         raise OptionError("a DataFrame needs a column: name one in columns, or use pyparq.spark.count")
     question = _question(
         spark, source, columns=columns, filters=filters, schema=schema, partitions=partitions, small=small,
-        decryption=decryption, on_error=on_error, truncate=truncate, storage_options=storage_options, **options,
+        decryption=decryption, on_error=on_error, skipped_to=skipped_to, truncate=truncate,
+        storage_options=storage_options, **options,
     )  # fmt: skip
     found = reply(spark, question)
-    _warn(found.skipped)
+    warn(found.skipped)
+    _note(spark, question, found.skipped)
     assert found.schema is not None  # it is no number of rows
     types = SparkTypes(found.schema, truncate=truncate)
     if isinstance(found.answer, bytes):
@@ -77,18 +82,21 @@ def count(spark: Any, source: Any, filters: Filters | None = None, **options: An
         raise OptionError("a count takes neither columns nor truncate")
     question = _question(spark, source, columns=[], filters=filters, counts=True, **options)
     found = reply(spark, question)
-    _warn(found.skipped)
-    if isinstance(found.answer, int):
-        return found.answer
-    counted = replies(spark, "count", found.parts, question.settings())
-    _warn([text for _, said in counted for text in said])
-    return sum(rows for rows, _ in counted)
+    counted = [] if isinstance(found.answer, int) else replies(spark, "count", found.parts, question.settings())
+    skipped = [*found.skipped, *(file for _, said in counted for file in said)]
+    warn(skipped)
+    _note(spark, question, skipped)
+    return found.answer if isinstance(found.answer, int) else sum(rows for rows, _ in counted)
 
 
-def _warn(skipped: Iterable[str]) -> None:
-    """Say which files were left out, of the line that called :func:`read` or :func:`count`."""
-    for said in skipped:
-        warnings.warn(said, SkippedFileWarning, stacklevel=3)
+def _note(spark: Any, question: Question, skipped: Sequence[LeftOut]) -> None:
+    """Write notes where the files are. The folder is made even if there is nothing to note: so it can be read."""
+    if question.skipped_to is not None:
+        arguments = question.skipped_to, skipped, question.storage_options
+        if is_connect(spark):
+            ask(spark, "note", *arguments)
+        else:
+            note(*arguments)
 
 
 def _question(
@@ -102,6 +110,7 @@ def _question(
     small: int = SMALL,
     decryption: Any = None,
     on_error: str = "raise",
+    skipped_to: Any = None,
     truncate: bool = False,
     storage_options: Any = None,
     counts: bool = False,
@@ -114,16 +123,20 @@ def _question(
         raise OptionError(f"partitions must be at least 1, not {partitions!r}")
     if not isinstance(small, int) or small < 0:
         raise OptionError(f"small must be a number of bytes, at least 0, not {small!r}")
+    if skipped_to is not None and on_error != "skip":
+        raise OptionError('skipped_to needs on_error="skip": otherwise no file is left out')
     known = {"partitioning", "filename", "by"}
     ReadOptions.check_known({k: v for k, v in options.items() if k not in known}, (*_PARAMETERS, *known))
     return Question(
         absolute(source, is_connect(spark)), columns, filters, _arrow_schema(schema), partitions, small, decryption,
-        on_error, truncate, storage_options, is_case_sensitive(spark), options, counts, many_files(spark),
+        on_error, truncate, storage_options, is_case_sensitive(spark), options, counts,
+        None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
     )  # fmt: skip
 
 
 _PARAMETERS = (
-    "columns", "filters", "schema", "partitions", "small", "decryption", "on_error", "truncate", "storage_options",
+    "columns", "filters", "schema", "partitions", "small", "decryption", "on_error", "skipped_to", "truncate",
+    "storage_options",
 )  # fmt: skip
 
 

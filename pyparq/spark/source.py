@@ -39,15 +39,17 @@ from pyparq.options import ReadOptions
 from pyparq.spark import tasks
 from pyparq.spark.keys import check_factory
 from pyparq.spark.option_text import as_filters, as_flag, as_list, as_value, as_whole, source_of
+from pyparq.spark.paths import local
 from pyparq.spark.question import Question, pickled, planned, schema_of
 from pyparq.spark.session import check_session
+from pyparq.spark.skipped import left_out, note, warn
 from pyparq.spark.types import SparkTypes
 
 PARTITION_BYTES = 128 << 20
 """Bytes of pages in a partition, at most: what ``spark.sql.files.maxPartitionBytes`` is by default."""
 
 _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
-          "storage_options", "case_sensitive")  # fmt: skip
+          "storage_options", "case_sensitive", "skipped_to")  # fmt: skip
 
 
 _MARK = "pyparq.options"
@@ -108,7 +110,11 @@ class Reader(DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> list[InputPartition]:
         asked = _question(self._options, self._schema)
-        plan = planned(asked, self._pushed())
+        with left_out() as said:
+            plan = planned(asked, self._pushed())
+        warn(said())
+        if asked.skipped_to is not None:
+            note(asked.skipped_to, said(), asked.storage_options)
         if not plan.files:
             return [Part(None)]
         by_bytes = -(-plan.num_bytes // PARTITION_BYTES)
@@ -196,6 +202,7 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
         source, columns, as_filters(given.get("filters")), as_value(given.get("schema")), as_whole(given, "partitions"),
         as_whole(given, "small") or 0, given.get("decryption"), given.get("on_error", "raise"),
         as_flag(given, "truncate"), as_value(given.get("storage_options")), as_flag(given, "case_sensitive"), others,
+        skipped_to=None if given.get("skipped_to") is None else local(given["skipped_to"]),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyparq.errors import ParquetError
 from pyparq.spark.keys import keys_of
+from pyparq.spark.skipped import LeftOut, note
 from pyparq.spark.types import SparkTypes
 
 
@@ -27,7 +28,10 @@ def _read(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The rows of a part of a plan."""
     plan = pickle.loads(payload)
     types = SparkTypes(plan.schema, truncate=settings["truncate"])
-    yield from types.cast(_scan(plan, settings))
+    scan = _scan(plan, settings)
+    yield from types.cast(scan)
+    if settings["skipped_to"] is not None and scan.skipped:
+        note(settings["skipped_to"], [LeftOut(*file) for file in scan.skipped], settings["storage_options"])
 
 
 def _scan(plan: Any, settings: Mapping[str, Any]) -> Any:
@@ -39,7 +43,7 @@ def _scan(plan: Any, settings: Mapping[str, Any]) -> Any:
 
 def _count(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The number of rows of a part of a plan that match, and what was said of files that were left out."""
-    from pyparq.spark.question import left_out
+    from pyparq.spark.skipped import left_out
 
     with left_out() as said:
         yield _reply((_scan(pickle.loads(payload), settings).count(), said()))
@@ -63,7 +67,8 @@ def _whole_plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
 
 def _answer(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """What a plan that many tasks have made comes to."""
-    from pyparq.spark.question import left_out, reply_to
+    from pyparq.spark.question import reply_to
+    from pyparq.spark.skipped import left_out
 
     plan, question, slots = pickle.loads(payload)
     with left_out() as said:
@@ -91,6 +96,11 @@ def _write(batches: Iterator[Any], job: Any) -> Iterator[Any]:
     context = TaskContext.get()
     reply = write_task(batches, job, context.partitionId(), f"task-{context.taskAttemptId()}")
     yield _reply(reply)
+
+
+def _note(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """Write down which files were left out, where the files are."""
+    yield _told(lambda: note(*pickle.loads(payload)))
 
 
 def _commit_step(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
@@ -149,5 +159,5 @@ def _reply(value: Any) -> Any:
 _BATCH_TASKS = {"write": _write}
 _TASKS = {
     "read": _read, "count": _count, "question": _question, "whole_plan": _whole_plan, "answer": _answer,
-    "share": _share, "commit_step": _commit_step, "list": _list, "files": _files, "rewrite": _rewrite,
+    "share": _share, "note": _note, "commit_step": _commit_step, "list": _list, "files": _files, "rewrite": _rewrite,
 }  # fmt: skip

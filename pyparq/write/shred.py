@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.buffers import pool
 from pyparq.columns import list_items, slice_column
 from pyparq.errors import DataError
-from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots
+from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
 from pyparq.schemas.shape import Shape, shapes
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import LeafType, Schema
@@ -185,7 +184,7 @@ def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, sl
 
 def _as_int64(values: npt.NDArray[np.generic]) -> Int64Array:
     """A copy, in memory that is used again."""
-    out = pool.take(8 * len(values)).view(np.int64)
+    out = take_memory(8 * len(values)).view(np.int64)
     out[:] = values
     return out
 

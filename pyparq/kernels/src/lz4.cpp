@@ -1,6 +1,5 @@
 #include "lz4.hpp"
 
-#include "common.hpp"
 #include "overlap.hpp"
 
 namespace pyparq {
@@ -21,41 +20,106 @@ inline bool more_length(const uint8_t*& in, const uint8_t* end, size_t& length) 
     return true;
 }
 
+// Where a decoder stands in a block.
+struct Place {
+    const uint8_t* in;
+    const uint8_t* const in_end;
+    uint8_t* at;
+    uint8_t *const begin, *const end;
+
+    size_t left() const { return static_cast<size_t>(in_end - in); }
+    size_t room() const { return static_cast<size_t>(end - at); }
+};
+
+// Decodes sequences as long as no wide copy can go wrong, and no further than `stop`; false where one is malformed.
+bool decode_most(Place& place, const uint8_t* stop) {
+    // Of a sequence whose lengths stand in its token, and what others are made sure of that have longer ones.
+    constexpr size_t kInput = 1 + 16 + 2 + kLastLiterals, kOutput = 15 + 32 + kLastMatch;
+    if (place.left() < kInput || place.room() < kOutput) return true;
+    const uint8_t* const in_last = place.in_end - kInput;
+    const uint8_t* const last = std::min<const uint8_t*>(stop, place.end - kOutput + 1);
+    const uint8_t* in = place.in;
+    uint8_t* at = place.at;
+    bool right = true;
+    while (in <= in_last && at < last) {
+        const size_t token = *in, literals = token >> 4;
+        if (literals == 15) break;
+        copy_16(at, in + 1);
+        const uint8_t* behind = in + 1 + literals;
+        uint8_t* to = at + literals;
+        const size_t offset = load<uint16_t>(behind);
+        behind += 2;
+        if (offset - 1 >= static_cast<size_t>(to - place.begin)) [[unlikely]] {
+            right = false;
+            break;
+        }
+        size_t length = (token & 15) + kShortestMatch;
+        if (length < 15 + kShortestMatch) {
+            if (offset >= 16) [[likely]] {
+                copy_16(to, to - offset);
+                copy_16(to + 16, to + 16 - offset);
+            } else {
+                repeat(to, offset, length);
+            }
+        } else {
+            if (!more_length(behind, place.in_end, length)) {
+                right = false;
+                break;
+            }
+            if (length + kSlack > static_cast<size_t>(place.end - to)) break;
+            if (offset >= 32) {
+                for (size_t done = 0; done < length; done += 32) copy_32(to + done, to + done - offset);
+            } else {
+                copy_back(to, offset, length);
+            }
+        }
+        in = behind, at = to + length;
+    }
+    place.in = in, place.at = at;
+    return right;
+}
+
+enum class Found { More, End, Wrong };
+
+// Decodes one sequence.
+Found decode_one(Place& place) {
+    if (place.left() == 0) return Found::Wrong;
+    const size_t token = *place.in++;
+    size_t literals = token >> 4, length = (token & 15) + kShortestMatch;
+    if (literals == 15 && !more_length(place.in, place.in_end, literals)) return Found::Wrong;
+    if (literals > place.left() || literals > place.room()) return Found::Wrong;
+    if (literals > 0) std::memcpy(place.at, place.in, literals);
+    place.in += literals, place.at += literals;
+    if (place.left() == 0) return Found::End;
+    if (place.left() < 3 + kLastLiterals || place.room() < kLastMatch) return Found::Wrong;
+    const size_t offset = load<uint16_t>(place.in);
+    place.in += 2;
+    if (length == 15 + kShortestMatch && !more_length(place.in, place.in_end, length)) return Found::Wrong;
+    if (offset - 1 >= static_cast<size_t>(place.at - place.begin)) return Found::Wrong;
+    if (length > place.room() || place.room() - length < kLastLiterals) return Found::Wrong;
+    copy_back_exactly(place.at, offset, length);
+    place.at += length;
+    return Found::More;
+}
+
+// Decodes until there is enough, or the block ends; false where it is malformed.
+bool decode(Place& place, const uint8_t* stop) {
+    while (place.at < stop || stop == place.end) {
+        if (!decode_most(place, stop)) return false;
+        if (place.at >= stop && stop < place.end) return true;
+        const Found found = decode_one(place);
+        if (found != Found::More) return found == Found::End;
+    }
+    return true;
+}
+
 }  // namespace
 
 int64_t lz4_inflate(const uint8_t* in, size_t n, uint8_t* out, size_t room, size_t wanted) {
-    const uint8_t* const in_end = in + n;
-    uint8_t* at = out;
-    uint8_t *const end = out + room, *const stop = out + std::min(room, wanted);
-    for (;;) {
-        if (in == in_end) return -1;
-        const size_t token = *in++;
-        size_t literals = token >> 4, length = (token & 15) + kShortestMatch;
-        if (literals == 15 && !more_length(in, in_end, literals)) return -1;
-        const size_t left = static_cast<size_t>(in_end - in), free = static_cast<size_t>(end - at);
-        if (literals <= 16 && left >= 32 && free >= 32) {
-            copy_block<16>(at, in);
-        } else {
-            if (literals > left || literals > free) return -1;
-            if (literals > 0) std::memcpy(at, in, literals);
-            if (literals == left) return at + literals - out;
-            if (left - literals < 3 + kLastLiterals || free - literals < kLastMatch) return -1;
-        }
-        in += literals, at += literals;
-        if (at >= stop && stop < end) return at - out;
-        const size_t offset = load<uint16_t>(in);
-        in += 2;
-        if (length == 15 + kShortestMatch && !more_length(in, in_end, length)) return -1;
-        const size_t rest = static_cast<size_t>(end - at);
-        if (offset - 1 >= static_cast<size_t>(at - out) || length > rest || rest - length < kLastLiterals) return -1;
-        if (rest >= length + kSlack) {
-            copy_back(at, offset, length);
-        } else {
-            copy_back_exactly(at, offset, length);
-        }
-        at += length;
-        if (at >= stop && stop < end) return at - out;
-    }
+    Place place{.in = in, .in_end = in + n, .at = out, .begin = out, .end = out + room};
+    const uint8_t* const stop = out + std::min(wanted, room);
+    const bool right = decode(place, stop);
+    return right ? place.at - out : -1;
 }
 
 namespace {

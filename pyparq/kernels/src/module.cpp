@@ -71,8 +71,10 @@ NB_MODULE(_native, m) {
     bind_leaf_chunks(m);
     bind_many_filters(m);
     bind_many_footers(m);
+    bind_many_ranges(m);
     bind_mask_bits(m);
     bind_mask_keep(m);
+    bind_memory(m);
     bind_mask_match(m);
     bind_minmax(m);
     bind_hash(m);

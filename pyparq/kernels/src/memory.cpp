@@ -1,0 +1,230 @@
+#include "memory.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+#ifndef _WIN32
+#include <pthread.h>
+#include <sys/mman.h>
+#endif
+
+namespace pyparq {
+
+// Not in the headers of the stable ABI.
+extern "C" int PyTraceMalloc_Track(unsigned int domain, uintptr_t address, size_t size);
+extern "C" int PyTraceMalloc_Untrack(unsigned int domain, uintptr_t address);
+
+namespace {
+
+#if defined(__linux__) && !defined(PYPARQ_SANITIZE)
+constexpr bool kOwnMaps = true;
+#else
+constexpr bool kOwnMaps = false;  // a sanitizer sees the borders of what malloc gives
+#endif
+
+constexpr size_t kSmallest = size_t{32} << 10;   // below this many bytes the C library is quick enough
+constexpr size_t kLargePage = size_t{2} << 20;   // bytes of a large page of the common processors
+constexpr size_t kMapped = kLargePage;           // from this many bytes on, memory comes from the kernel directly
+constexpr unsigned kNumpyDomain = 389047;        // numpy.lib.tracemalloc_domain
+
+size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
+
+// What is asked for, and up to an eighth more: so that few sizes are kept. What is not touched takes no memory.
+size_t room_for(size_t size) {
+    if (size < kSmallest) return std::max<size_t>(size, 1);
+    if (size > std::numeric_limits<size_t>::max() / 2) throw std::bad_alloc();
+    return round_up(size, std::bit_floor(size - 1) / 8);
+}
+
+#if defined(__linux__)
+// Whole large pages are asked for; the rest is in small ones, of which only those are there that somebody touches.
+void want_large_pages(uint8_t* data, size_t size) { madvise(data, size / kLargePage * kLargePage, MADV_HUGEPAGE); }
+
+Area map(size_t size, size_t room) {
+    const size_t whole = room + kLargePage;
+    void* const found = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found == MAP_FAILED) throw std::bad_alloc();
+    const auto begin = reinterpret_cast<uintptr_t>(found), aligned = round_up(begin, kLargePage);
+    if (aligned > begin) munmap(found, aligned - begin);
+    auto* const data = reinterpret_cast<uint8_t*>(aligned);
+    if (aligned + room < begin + whole) munmap(data + room, begin + whole - aligned - room);
+    want_large_pages(data, size);
+    return {data, room};
+}
+
+void remap(Area& area, size_t size, size_t room) {
+    void* const found = mremap(area.data, area.room, room, MREMAP_MAYMOVE);
+    if (found == MAP_FAILED) throw std::bad_alloc();
+    area = {static_cast<uint8_t*>(found), room};
+    want_large_pages(area.data, size);
+}
+
+void unmap(Area area) { munmap(area.data, area.room); }
+#else
+Area map(size_t, size_t) { throw std::bad_alloc(); }
+void remap(Area&, size_t, size_t) {}
+void unmap(Area) {}
+#endif
+
+bool mapped(size_t room) { return kOwnMaps && room >= kMapped; }
+
+Area fresh(size_t size, size_t room) {
+    if (mapped(room)) return map(size, room);
+    void* const found = std::malloc(kOwnMaps ? room : std::max<size_t>(size, 1));
+    if (found == nullptr) throw std::bad_alloc();
+    return {static_cast<uint8_t*>(found), kOwnMaps ? room : std::max<size_t>(size, 1)};
+}
+
+void release(Area area) noexcept {
+    if (mapped(area.room)) {
+        unmap(area);
+    } else {
+        std::free(area.data);
+    }
+}
+
+// What was given back and may be used again.
+class Idle {
+  public:
+    void set_most(size_t most) {
+        const std::lock_guard guard(lock_);
+        most_ = most;
+        drop(most);
+    }
+    size_t total() {
+        const std::lock_guard guard(lock_);
+        return total_;
+    }
+    // An area of exactly so many bytes, or none. The last one given is the likeliest to be in a cache.
+    Area take(size_t room) {
+        const std::lock_guard guard(lock_);
+        const auto found = places_.find(room);
+        if (found == places_.end() || found->second.empty()) return {};
+        const auto place = found->second.back();
+        found->second.pop_back();
+        const Area area = *place;
+        by_age_.erase(place);
+        total_ -= room;
+        return area;
+    }
+    // Keeps it, and lets go of the oldest where it is too much then; false where it is too much alone.
+    bool give(Area area) noexcept {
+        const std::lock_guard guard(lock_);
+        if (area.room > most_) return false;
+        drop(most_ - area.room);
+        try {
+            auto& places = places_[area.room];
+            places.push_back(by_age_.end());
+            try {
+                places.back() = by_age_.insert(by_age_.end(), area);
+            } catch (...) {
+                places.pop_back();
+                throw;
+            }
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        total_ += area.room;
+        return true;
+    }
+    void clear() {
+        const std::lock_guard guard(lock_);
+        drop(0);
+    }
+    std::mutex& lock() { return lock_; }
+
+  private:
+    void drop(size_t most) {
+        while (total_ > most) {
+            const Area oldest = by_age_.front();
+            places_.find(oldest.room)->second.pop_front();
+            by_age_.pop_front();
+            total_ -= oldest.room;
+            release(oldest);
+        }
+    }
+
+    std::mutex lock_;
+    std::list<Area> by_age_;                                               // the oldest first
+    std::unordered_map<size_t, std::deque<std::list<Area>::iterator>> places_;  // by size, and by age
+    size_t total_ = 0, most_ = 0;
+};
+
+// Never freed: threads may outlive what C++ frees when the process ends.
+Idle* idle = nullptr;
+
+void give_owned(void* held) noexcept {
+    const std::unique_ptr<Area> area(static_cast<Area*>(held));
+    PyTraceMalloc_Untrack(kNumpyDomain, reinterpret_cast<uintptr_t>(area->data));
+    give_area(*area);
+}
+
+}  // namespace
+
+Area take_area(size_t size) {
+    const size_t room = room_for(size);
+    if (room >= kSmallest) {
+        if (const Area found = idle->take(room); found.data != nullptr) return found;
+    }
+    try {
+        return fresh(size, room);
+    } catch (const std::bad_alloc&) {
+        idle->clear();
+    }
+    return fresh(size, room);
+}
+
+void grow_area(Area& area, size_t used, size_t size) {
+    if (size <= area.room) return;
+    const size_t room = room_for(size);
+    if (area.data != nullptr && mapped(area.room)) return remap(area, size, room);
+    const Area found = take_area(size);
+    if (used > 0) std::memcpy(found.data, area.data, used);
+    give_area(area);
+    area = found;
+}
+
+void trim_area(Area& area, size_t used) {
+    const size_t room = room_for(used);
+    if (mapped(area.room) && mapped(room) && room < area.room) remap(area, used, room);
+}
+
+void give_area(Area area) noexcept {
+    if (area.data == nullptr) return;
+    if (!kOwnMaps || area.room < kSmallest || !idle->give(area)) release(area);
+}
+
+nb::capsule owner_of(Area area, size_t used) {
+    auto held = std::make_unique<Area>(area);
+    nb::capsule owner(held.get(), give_owned);
+    held.release();
+    PyTraceMalloc_Track(kNumpyDomain, reinterpret_cast<uintptr_t>(area.data), used);
+    return owner;
+}
+
+}  // namespace pyparq
+
+void bind_memory(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    idle = new Idle;
+#ifndef _WIN32
+    pthread_atfork([] { idle->lock().lock(); }, [] { idle->lock().unlock(); }, [] { idle->lock().unlock(); });
+#endif
+    m.def("take_memory", [](int64_t size) {
+        const size_t n = checked_count(size, "size");
+        const Area area = take_area(n);
+        return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(area.data, {n}, owner_of(area, n)));
+    }, "size"_a);
+    m.def("idle_memory", [] { return idle->total(); });
+    m.def("release_idle_memory", [] { idle->clear(); });
+    m.def("keep_idle_memory", [](int64_t most) { idle->set_most(checked_count(most, "most")); }, "most"_a);
+}
