@@ -96,7 +96,7 @@ def _in_file(test: Expression, projection: Projection, tree: SchemaTree, by: str
     if path is None:
         if isinstance(test, IsNull):
             return Known(True)
-        return Known(False) if isinstance(test, IsIn) and not test.values else Known(None)
+        return Known(False) if isinstance(test, IsIn) and not len(test.values) else Known(None)
     copy = object.__new__(type(test))
     slots: tuple[str, ...] = type(test).__slots__
     for name in slots:

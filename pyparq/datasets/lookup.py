@@ -6,6 +6,7 @@ from typing import Any
 
 from pyparq.errors import OptionError
 from pyparq.filters.expression import Expression, IsIn, Path, is_null_literal
+from pyparq.filters.value_array import ValueArray
 
 
 def key_filter(column: Path, keys: Any) -> Expression:
@@ -19,6 +20,8 @@ def key_filter(column: Path, keys: Any) -> Expression:
         )
     one = isinstance(keys, (str, bytes, bytearray, memoryview)) or hasattr(keys, "as_py") or not _many(keys)
     known = IsIn(column, (keys,) if one else keys).values
+    if isinstance(known, ValueArray):
+        return IsIn(column, known.without_null())
     return IsIn(column, tuple(key for key in known if not is_null_literal(key)))
 
 

@@ -28,6 +28,7 @@ from pyparq.filters.expression import (
 )
 from pyparq.filters.literal import Place, describe, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction
+from pyparq.filters.value_array import MANY, ValueArray
 from pyparq.schemas.shape import shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import OPTIONAL, REPEATED
@@ -203,7 +204,10 @@ def _compare_nan(node: Node, op: str) -> Predicate:
     return Test(node, "is_nan" if op in ("==", ">=") else "is_not_nan")
 
 
-def _bind_isin(node: Node, values: tuple[Any, ...], negate: bool) -> Predicate:
+def _bind_isin(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -> Predicate:
+    many = values.among(node.type) if isinstance(values, ValueArray) else None
+    if many is not None and isinstance(values, ValueArray):
+        return _bind_many(node, *many, values.has_null, negate)
     known = [v for v in values if not is_null_literal(v)]
     leaf, name = node.type, node.dotted
     places = [locate(leaf, v, name) for v in known]  # also where a null decides: a wrong literal is a mistake
@@ -213,16 +217,30 @@ def _bind_isin(node: Node, values: tuple[Any, ...], negate: bool) -> Predicate:
     numbers = tuple(sorted({v for v in exact if v == v}))
     has_nan = len(exact) > 0 and any(v != v for v in exact)
     if not negate:
-        tests: list[Predicate] = [Test(node, "is_nan")] if has_nan else []
-        if numbers:
-            tests.insert(0, Test(node, "==" if len(numbers) == 1 else "in", numbers))
-        return disjunction(tests)
+        return _among(node, numbers, has_nan)
     if not values:
         return TRUE  # nothing is among no values, not even a null
-    if leaf.kind == "null":
+    return FALSE if leaf.kind == "null" else _not_among(node, numbers, has_nan)
+
+
+def _bind_many(node: Node, numbers: Any, has_nan: bool, has_null: bool, negate: bool) -> Predicate:
+    """Of numbers in an array, sorted and distinct; they stay one where they are many."""
+    if negate and has_null:
         return FALSE
-    tests = [Test(node, "is_not_nan")] if has_nan else []
-    if numbers:
+    literals = numbers if len(numbers) >= MANY else tuple(numbers.tolist())
+    return (_not_among if negate else _among)(node, literals, has_nan)
+
+
+def _among(node: Node, numbers: Any, has_nan: bool) -> Predicate:
+    tests: list[Predicate] = [Test(node, "is_nan")] if has_nan else []
+    if len(numbers):
+        tests.insert(0, Test(node, "==" if len(numbers) == 1 else "in", numbers))
+    return disjunction(tests)
+
+
+def _not_among(node: Node, numbers: Any, has_nan: bool) -> Predicate:
+    tests: list[Predicate] = [Test(node, "is_not_nan")] if has_nan else []
+    if len(numbers):
         tests.insert(0, Test(node, "!=" if len(numbers) == 1 else "not in", numbers))
     return conjunction(tests) if tests else null_test(node, False)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pyparq.filters.predicate import Test
 from pyparq.index.bloom import can_prune, hash_literal
 
@@ -21,7 +23,8 @@ def probe_hashes(test: Test) -> list[list[int]] | None:
     if len(test.literals) > MOST_LITERALS:
         return None
     probes = []
-    for literal in test.literals:
+    literals = test.literals.tolist() if isinstance(test.literals, np.ndarray) else test.literals
+    for literal in literals:
         hashes = hash_literal(literal, test.leaf)
         if hashes is None:
             return None

@@ -167,7 +167,7 @@ def _within(test: Test, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[
     first = np.searchsorted(literals, low, "left")
     count = np.searchsorted(literals, high, "right") - first
     every = (count > 0) & (low == high)
-    if isinstance(test.literals[0], int):  # integers have only so many values between two bounds
+    if isinstance(test.literals[0], (int, np.integer)):  # integers have only so many values between two bounds
         unsigned = low.dtype == np.dtype(np.int64)  # the difference of two int64 may need 64 bits
         span = high.view(np.uint64) - low.view(np.uint64) if unsigned else high - low
         every |= (count > 0) & (span == (count - 1).astype(span.dtype))

@@ -30,9 +30,7 @@ def match_numbers(
     if op in ("in", "not in"):
         mask = _isin_numbers(values, literals, within, found)
         return mask if op == "in" else ~mask
-    literal = np.zeros(1, values.dtype)
-    if len(literals):
-        literal[0] = literals[0]
+    literal = np.array(literals[:1] or (0,), values.dtype)
     return RowMask.of_words(kernels.match_numbers(values, op, literal, within), len(values))
 
 

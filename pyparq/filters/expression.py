@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pyparq.errors import FilterError
+from pyparq.filters.value_array import ValueArray, value_array
 from pyparq.printing import printable
 
 _NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
@@ -201,7 +202,7 @@ class Contains(Expression):
 
 
 class IsIn(Expression):
-    """The column's value is among ``values`` (kept as a tuple)."""
+    """The column's value is among ``values``: a tuple, or many numbers as a :class:`ValueArray`."""
 
     __slots__ = ("path", "values")
 
@@ -209,11 +210,16 @@ class IsIn(Expression):
         if isinstance(values, (str, bytes, Expression)) or not hasattr(values, "__iter__"):
             raise FilterError(f"isin() takes a collection of values, not {values!r}", column=dotted(path))
         self.path = path
-        self.values = _as_tuple(values)
+        self.values: tuple[Any, ...] | ValueArray = values if isinstance(values, ValueArray) else _as_values(values)
 
     @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.isin({list(self.values)!r})"
+
+
+def _as_values(values: Any) -> tuple[Any, ...] | ValueArray:
+    many = value_array(values)
+    return _as_tuple(values) if many is None else many
 
 
 def _as_tuple(values: Any) -> tuple[Any, ...]:

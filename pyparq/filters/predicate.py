@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,10 @@ from pyparq.schemas.types import LeafType
 
 VALUE_OPS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in", "starts_with", "not starts_with")
 """Operators that look at a value and carry literals."""
+
+
+Literals: TypeAlias = Any
+"""A tuple of Python values, or many numbers as one array."""
 
 
 class Constant:
@@ -50,9 +54,9 @@ class Test:
     """One test on one leaf.
 
     ``op`` is one of :data:`VALUE_OPS` or ``is_null is_not_null is_nan is_not_nan null_items``; a null satisfies
-    ``is_null`` and nothing else. ``literals`` holds one value, sorted distinct ones for ``in`` and ``not
-    in``, none for the ``is_…`` tests; NaN never stands there (binding turns it into ``is_nan`` tests). For
-    ``null_items`` they are the definition levels that mean a null item of a list.
+    ``is_null`` and nothing else. ``literals`` holds one value, sorted distinct ones for ``in`` and ``not in`` (an array
+    of the domain's dtype where they are many numbers), none for the ``is_…`` tests; NaN never stands there (binding
+    turns it into ``is_nan`` tests). For ``null_items`` they are the definition levels that mean a null item of a list.
 
     Null tests ask for the definition level: something is there from ``level`` on (``node.max_def`` for the leaf
     itself, less for a struct or list around it, which ``name`` then names).
@@ -68,7 +72,7 @@ class Test:
         self,
         node: Node,
         op: str,
-        literals: tuple[Any, ...] = (),
+        literals: Literals = (),
         *,
         level: int | None = None,
         none: bool = False,
@@ -129,9 +133,9 @@ class Test:
         if self.op == "null_items":
             return f"{name} {'not ' if self.none else ''}contains null"
         if self.node.max_rep and not self.asks_levels:
-            item = format_literal(self.leaf, self.literal) if self.literals else "nan"
+            item = format_literal(self.leaf, self.literal) if len(self.literals) else "nan"
             return f"{name} {'not ' if self.none else ''}contains {item}"
-        if not self.literals:
+        if not len(self.literals):
             return f"{name} {self.op.replace('_', ' ')}"
         if self.op in ("in", "not in"):
             shown = [format_literal(self.leaf, v) for v in self.literals[:5]]
@@ -247,8 +251,10 @@ def _edge(test: Test, inwards: int) -> tuple[Any, int]:
 
 def domain_array(leaf: LeafType, literals: Iterable[Any]) -> npt.NDArray[Any]:
     """Values of the comparable domain as int64, uint64, float64 or object array."""
-    values = list(literals)
     dtype = domain_dtype(leaf)
+    if isinstance(literals, np.ndarray) and literals.dtype == dtype:
+        return literals
+    values = list(literals)
     if dtype != np.dtype(object):
         return np.array(values, dtype)
     array = np.empty(len(values), object)
