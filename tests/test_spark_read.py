@@ -392,10 +392,11 @@ def test_encrypted_files_with_keys_made_on_the_workers(
     for small in (0, 1 << 20):
         frame = ps.read(spark, tmp_path / "sealed.parquet", decryption="keys_of_this_test:make", small=small)
         assert frame.count() == 50
+        shown = frame._jdf.queryExecution().toString()
+        assert "keys_of_this_test" not in shown
+        assert KEY.decode() not in shown
     with pytest.raises(OptionError, match="module:function"):
         ps.read(spark, tmp_path / "sealed.parquet", decryption=pyparq.DecryptionProperties(footer_key=KEY))
-        shown = frame._jdf.queryExecution().toString()
-        assert "keys_of_this_test" not in shown and KEY.decode() not in shown
     with pytest.raises(OptionError, match="cannot be imported"):
         ps.read(spark, tmp_path / "sealed.parquet", decryption="no_such_module:make")
     (tmp_path / "here").mkdir()
