@@ -5,16 +5,21 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from itertools import pairwise
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from written import Page, Written
 
 import pyparq
-from pyparq.write import chunk
+from pyparq import encodings
+from pyparq.encodings import rle
+from pyparq.format import ttypes as tt
+from pyparq.format.codec import serialize
+from pyparq.kernels import read_levels
+from pyparq.schemas.values import concat_values, slice_of
 
 Row = dict[str, Any]
 
@@ -80,26 +85,71 @@ def by_us(**options: Any) -> bytes:
     return sink.getvalue()
 
 
-def within_rows(**options: Any) -> bytes:
-    """Pages that begin within rows, as old writers made them. Such pages may have no index; with ``write_page_index``
-    they get one all the same, which lies."""
-    real = chunk._paginate
+def within_rows(index: bool = False, **options: Any) -> bytes:
+    """Pages that begin within rows, as old writers made them. Such pages may have no index; with ``index`` they get one
+    all the same, which lies."""
+    file = Written(by_us(max_rows_per_page=60, compression="none", write_page_checksum=False, **options))
+    with pyparq.ParquetFile(file.data) as opened:
+        leaves = opened.schema.leaves
+    data, indexes = bytearray(b"PAR1"), []
+    for group, row_group in enumerate(file.meta.row_groups):
+        for column, chunk in enumerate(row_group.columns):
+            pages = file.pages(group, column)
+            first_rows = [place.first_row_index for place in file.offset_index(group, column).page_locations]
+            start, places = len(data), []
+            for page in pages if leaves[column].max_rep == 0 else moved(pages, leaves[column]):
+                head = serialize(page.header)
+                if page.header.data_page_header is not None:
+                    places.append(tt.PageLocation(len(data), len(head) + len(page.body), first_rows[len(places)]))
+                data += head + page.body
+            chunk.meta_data.data_page_offset = places[0].offset
+            if chunk.meta_data.dictionary_page_offset is not None:
+                chunk.meta_data.dictionary_page_offset = start
+            chunk.meta_data.total_compressed_size = chunk.meta_data.total_uncompressed_size = len(data) - start
+            chunk.column_index_offset = chunk.column_index_length = None
+            chunk.offset_index_offset = chunk.offset_index_length = None
+            indexes.append((chunk, serialize(tt.OffsetIndex(places))))
+    for chunk, stored in indexes if index else ():
+        chunk.offset_index_offset, chunk.offset_index_length = len(data), len(stored)
+        data += stored
+    footer = serialize(file.meta)
+    return bytes(data + footer + len(footer).to_bytes(4, "little") + b"PAR1")
 
-    def paginate(data: Any, *args: Any) -> Any:
-        dictionary, pages, sections = real(data, *args)
-        if data.rep_levels is None:
-            return dictionary, pages, sections
-        slots = pages.slots.copy()
-        for k, slot in enumerate(slots[1:-1].tolist(), start=1):
-            inside = np.flatnonzero(data.rep_levels[slot : slots[k + 1]])
-            slots[k] += inside[0] if len(inside) else 0
-        levels = data.def_levels
-        present = np.ones(data.num_slots, bool) if levels is None else levels == data.node.max_def
-        values = np.concatenate(([0], np.cumsum(present)))[slots]
-        return dictionary, replace(pages, slots=slots, values=values), sections
 
-    with mock.patch.object(chunk, "_paginate", paginate):
-        return by_us(max_rows_per_page=60, use_threads=False, **options)
+def moved(pages: list[Page], leaf: Any) -> list[Page]:
+    """The same pages, but each begins with the first slot that continues a row, where it has one."""
+    kept = [page for page in pages if page.header.data_page_header is None]
+    entries = kept[0].detail.num_values if kept else 0
+    reps, defs, values = [], [], []
+    for page in pages[len(kept) :]:
+        count, at, levels = page.detail.num_values, 0, []
+        for maximum in (leaf.max_rep, leaf.max_def):
+            size = int.from_bytes(page.body[at : at + 4], "little")
+            levels.append(read_levels(page.body[at + 4 : at + 4 + size], count, maximum, True)[0])
+            at += 4 + size
+        present, body = int(np.count_nonzero(levels[1] == leaf.max_def)), page.body[at:]
+        reps.append(levels[0]), defs.append(levels[1])
+        coded = rle.decode_indices(body, present, entries) if kept else None
+        values.append(encodings.decode(page.detail.encoding, body, present, leaf.type) if coded is None else coded)
+    whole = np.concatenate(values) if kept else concat_values(values, leaf.type)
+    edges = [0, *np.cumsum([len(r) for r in reps]).tolist()]
+    all_reps, all_defs = np.concatenate(reps), np.concatenate(defs)
+    for k in range(1, len(edges) - 1):
+        inside = np.flatnonzero(all_reps[edges[k] : edges[k + 1]])
+        edges[k] += int(inside[0]) if len(inside) else 0
+    before = np.append(0, np.cumsum(all_defs == leaf.max_def))
+    for page, (first, last) in zip(pages[len(kept) :], pairwise(edges), strict=True):
+        body = b""
+        for levels, maximum in ((all_reps, leaf.max_rep), (all_defs, leaf.max_def)):
+            runs = bytes(rle.encode_levels(levels[first:last], maximum))
+            body += len(runs).to_bytes(4, "little") + runs
+        part = slice_of(whole, int(before[first]), int(before[last]))
+        body += bytes(
+            rle.encode_indices(part, entries) if kept else encodings.encode(page.detail.encoding, part, leaf.type)
+        )
+        page.header.uncompressed_page_size = page.header.compressed_page_size = len(body)
+        page.detail.num_values, page.body = last - first, body
+    return pages
 
 
 FILES: dict[str, Callable[[], bytes]] = {
@@ -110,6 +160,6 @@ FILES: dict[str, Callable[[], bytes]] = {
     "pyarrow v2": lambda: by_pyarrow(
         write_page_index=True, data_page_version="2.0", data_page_size=400, write_batch_size=16
     ),
-    "within rows": lambda: within_rows(write_page_index=False),
-    "within rows, plain": lambda: within_rows(write_page_index=False, use_dictionary=False),
+    "within rows": lambda: within_rows(),
+    "within rows, plain": lambda: within_rows(column_encoding="PLAIN", use_dictionary=False),
 }  # fmt: skip

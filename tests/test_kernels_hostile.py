@@ -301,16 +301,18 @@ def test_random_offsets() -> None:
                 ),
             ),
             (
-                kernels.minmax_binary,
+                kernels.segment_bounds_binary,
                 (
+                    kernels.LeafOrder(4, 0, False, False, False),
                     offsets,
                     data,
                     bounds,
                 ),
             ),
             (
-                kernels.minmax_binary_decimal,
+                kernels.segment_bounds_binary,
                 (
+                    kernels.LeafOrder(5, 0, False, False, False),
                     offsets,
                     data,
                     bounds,
@@ -397,11 +399,10 @@ def test_random_fixed_arguments() -> None:
                 ),
             ),
             (
-                kernels.minmax_flba,
+                kernels.segment_bounds_fixed,
                 (
+                    kernels.LeafOrder(5, max(width, 0), False, False, False),
                     values,
-                    width,
-                    True,
                     bounds,
                 ),
             ),

@@ -12,10 +12,12 @@ import pytest
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
-from pyparq.format.codec import serialize
+from pyparq.format.chunk_numbers import ODD, ChunkNumbers, bytes_of_buffers, stored_path
+from pyparq.format.codec import column_chunks_of_footers, serialize
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.bloom import BloomFilter, serialize_filter
 from pyparq.kernels import KernelError
+from pyparq.read.chunk_table import numbers_of
 from pyparq.write.file import write_table
 
 SCHEMA = {"id": "int32?", "x": "double?", "s": "string?", "st": "struct<k: int64?, v: list<string>?>?"}
@@ -55,70 +57,85 @@ FILES = [
 LEAVES = [(0, ["id"], 1), (1, ["x"], 5), (2, ["s"], 6), (3, ["st", "k"], 2), (4, ["st", "v", "list", "element"], 6)]
 
 
-def asked(footers: list[bytes], sizes: list[int], leaf: Any, modern: bool = True, old: bool = False) -> Any:
-    column, path, type_ = leaf
-    found = kernels.leaf_chunks(
-        footers, np.array(sizes, np.int64), column, [p.encode() for p in path], type_, modern, old
-    )
-    first, numbers, good, mins, maxs = found
-    return first.tolist(), numbers.reshape(6, -1).T.tolist(), good.tolist(), mins, maxs
+def asked(footers: list[bytes], leaf: Any) -> Any:
+    column, path, _ = leaf
+    first, rows, stack = column_chunks_of_footers(footers, np.array([column], np.int64), [stored_path(path)], 5)
+    return first.tolist(), rows.tolist(), [ChunkNumbers(*chunk) for chunk in stack[:, :, 0].T.tolist()]
 
 
-def decoded(footer: bytes, column: int, old: bool) -> list[Any]:
+def decoded(footer: bytes, column: int) -> list[ChunkNumbers]:
     lazy, found = LazyFileMetaData(footer), []
     for group in range(lazy.num_row_groups):
-        meta = lazy.column_chunk(group, column).meta_data
-        st = meta.statistics
-        low, high = (None, None) if st is None else (st.min_value, st.max_value)
-        if old and st is not None and low is None and high is None:
-            low, high = st.min, st.max
-        counts = [-1 if st is None or n is None else n for n in (st and st.null_count, st and st.nan_count)]
-        filter_ = [meta.bloom_filter_offset or 0, meta.bloom_filter_length or 0]
-        found.append(([lazy.num_rows(group), meta.num_values, *counts, *filter_], low, high))
+        raw = lazy.column_chunk(group, column)
+        found.append(numbers_of(raw, raw.meta_data))
     return found
+
+
+def bounds_stored(footer: bytes, column: int) -> list[list[bytes | None]]:
+    lazy, found = LazyFileMetaData(footer), []
+    for group in range(lazy.num_row_groups):
+        st = lazy.column_chunk(group, column).meta_data.statistics
+        found.append([None] * 4 if st is None else [st.min_value, st.max_value, st.min, st.max])
+    return found
+
+
+def bounds_at(footer: bytes, chunk: ChunkNumbers) -> list[bytes | None]:
+    starts = np.array([chunk.min_value, chunk.max_value, chunk.min, chunk.max])
+    sizes = np.array([chunk.min_value_size, chunk.max_value_size, chunk.min_size, chunk.max_size])
+    return bytes_of_buffers([b"", footer], np.ones(4, np.int64), starts, sizes)
 
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: ".".join(leaf[1]))
 def test_chunks_of_a_leaf(leaf: Any) -> None:
-    footers, sizes = [footer for footer, _ in FILES], [size for _, size in FILES]
-    for old in (False, True):
-        first, numbers, good, mins, maxs = asked(footers, sizes, leaf, old=old)
-        expected = [chunk for footer in footers for chunk in decoded(footer, leaf[0], old)]
-        assert list(zip(numbers, mins, maxs, strict=True)) == expected
-        assert first == [0, *np.cumsum([LazyFileMetaData(footer).num_row_groups for footer in footers])]
-        assert all(good)
-    assert asked(footers, sizes, leaf, modern=False)[3] == [None] * first[-1]
+    footers = [footer for footer, _ in FILES]
+    first, rows, chunks = asked(footers, leaf)
+    assert [chunk[:17] for chunk in chunks] == [c[:17] for footer in footers for c in decoded(footer, leaf[0])]
+    groups = [LazyFileMetaData(footer) for footer in footers]
+    assert first == [0, *np.cumsum([lazy.num_row_groups for lazy in groups])]
+    assert rows == [lazy.num_rows(k) for lazy in groups for k in range(lazy.num_row_groups)]
+    for k, footer in enumerate(footers):
+        found = [bounds_at(footer, chunk) for chunk in chunks[first[k] : first[k + 1]]]
+        assert found == bounds_stored(footer, leaf[0])
 
 
 def test_chunks_that_are_not_what_the_schema_says() -> None:
-    footer, size = FILES[0]
-    for leaf in ((0, ["id"], 2), (0, ["other"], 1), (0, ["id", "id"], 1), (1, ["id"], 1), (99, ["id"], 1)):
-        assert asked([footer], [size], leaf)[2] == [False, False]
-    assert asked([footer], [50], LEAVES[0])[2] == [False, False]  # pages beyond the end of the file
-    assert asked([b"\x15"], [50], LEAVES[0])[:3:2] == ([0, 1], [False])
-    assert asked([], [], LEAVES[0])[0] == [0]
+    footer = FILES[0][0]
+    for leaf in ((0, ["other"], 1), (0, ["id", "id"], 1), (1, ["id"], 1), (99, ["id"], 1)):
+        assert [chunk.flags & ODD for chunk in asked([footer], leaf)[2]] == [ODD, ODD]
+    first, rows, chunks = asked([b"\x15"], LEAVES[0])
+    assert (first, rows, [chunk.flags for chunk in chunks]) == ([0, 1], [-1], [ODD])
+    assert asked([], LEAVES[0]) == ([0], [], [])
     with pytest.raises(KernelError):
-        asked([footer], [], LEAVES[0])
+        column_chunks_of_footers([footer], np.array([1, 0]), [b"", b""], 5)
+    with pytest.raises(KernelError):
+        column_chunks_of_footers([footer], np.array([0]), [], 5)
+    with pytest.raises(KernelError):
+        bytes_of_buffers([b"abc"], np.zeros(1, np.int64), np.array([2]), np.array([2]))
+    with pytest.raises(KernelError):
+        bytes_of_buffers([b"abc"], np.ones(1, np.int64), np.array([0]), np.array([1]))
 
 
 @pytest.mark.parametrize("k", range(len(FILES)))
 def test_damaged_footers(k: int) -> None:
-    """Whatever byte is wrong: what is taken for good reads as the decoder reads it."""
-    footer, size = FILES[k]
+    """Whatever byte is wrong: what is not odd reads as the decoder reads it."""
+    footer, _ = FILES[k]
     sound = 0
     for at in range(len(footer)):
         for value in (0, footer[at] ^ 1, footer[at] ^ 0x80, 0xFF, 0x19):
             bad = footer[:at] + bytes([value]) + footer[at + 1 :]
-            first, numbers, good, mins, maxs = asked([footer, bad], [size, size], LEAVES[at % 5], old=True)
-            if not all(good[first[1] :]) or kernels.footer_frames([bad])[0][0] < 0:
+            first, rows, chunks = asked([footer, bad], LEAVES[at % 5])
+            part = chunks[first[1] :]
+            odd = any(chunk.flags & ODD for chunk in part) or min(rows[first[1] :], default=0) < 0
+            if odd or kernels.footer_frames([bad])[0][0] < 0:
                 continue
             try:
-                expected = decoded(bad, LEAVES[at % 5][0], old=True)
+                expected = [chunk[:17] for chunk in decoded(bad, LEAVES[at % 5][0])]
             except CorruptFileError:
-                continue  # one that the dataset does not believe either: it decodes the first of each kind
+                continue  # one whose other parts the dataset's model refuses
             sound += 1
-            assert list(zip(numbers, mins, maxs, strict=True))[first[1] :] == expected
-        asked([footer[:at]], [size], LEAVES[0])
+            assert [chunk[:17] for chunk in part] == expected
+            assert [bounds_at(bad, chunk) for chunk in part] == bounds_stored(bad, LEAVES[at % 5][0])
+        asked([footer[:at]], LEAVES[0])
     assert sound > len(footer) // 4
 
 

@@ -96,85 +96,94 @@ NUMBERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32
 BOUNDS = np.array([0, 1, 1, 40, 333, 1000], np.int64)
 
 
+INT, UINT, FLOAT, BYTES, DECIMAL = range(1, 6)
+"""Domains of a LeafOrder."""
+
+
+def order(domain: int, width: int = 0, total: bool = False) -> kernels.LeafOrder:
+    return kernels.LeafOrder(domain, width, total, False, False)
+
+
+def parts(values: Any) -> list[Any]:
+    return [values[a:b] for a, b in zip(BOUNDS.tolist(), BOUNDS.tolist()[1:])]
+
+
 @pytest.mark.parametrize("dtype", NUMBERS)
-def test_minmax_integers(dtype: Any) -> None:
+def test_bounds_of_integers(dtype: Any) -> None:
     info = np.iinfo(dtype)
     values = np.random.default_rng(1).integers(info.min, info.max, 1000, dtype=dtype, endpoint=True)
-    lo, hi, nans = kernels.minmax_numeric(values, BOUNDS)
+    rules = order(INT if info.min else UINT, values.itemsize)
+    lo, hi, nans = kernels.segment_bounds_fixed(rules, values, BOUNDS)
     assert nans is None
-    assert lo.dtype == hi.dtype == dtype
-    for k in range(5):
-        part = values[BOUNDS[k] : BOUNDS[k + 1]]
-        if part.size:
-            assert (lo[k], hi[k]) == (part.min(), part.max())
+    for k, part in enumerate(parts(values)):
+        wanted = (part.min().tobytes(), part.max().tobytes()) if part.size else (None, None)
+        assert (lo[k], hi[k]) == wanted
 
 
+@pytest.mark.parametrize("total", [False, True])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.99, 1.0])
-def test_minmax_floats(dtype: Any, share: float) -> None:
+def test_bounds_of_floats(dtype: Any, share: float, total: bool) -> None:
     rng = np.random.default_rng(3)
     values = (rng.standard_normal(1000) * 1000).astype(dtype)
     values[rng.random(1000) < 0.05] = np.inf
     values[rng.random(1000) < 0.05] = -np.inf
     values[rng.random(1000) < share] = np.nan
     values[0] = np.inf
-    lo, hi, nans = kernels.minmax_numeric(values, BOUNDS)
+    lo, hi, nans = kernels.segment_bounds_fixed(order(FLOAT, values.itemsize, total), values, BOUNDS)
     assert nans is not None
-    assert lo.dtype == hi.dtype == dtype
-    for k in range(5):
-        part = values[BOUNDS[k] : BOUNDS[k + 1]]
+    for k, part in enumerate(parts(values)):
         real = part[~np.isnan(part)]
         assert nans[k] == part.size - real.size
         if real.size:
-            assert (lo[k], hi[k]) == (real.min(), real.max())
+            assert (lo[k], hi[k]) == (real.min().tobytes(), real.max().tobytes())
         else:
-            assert np.isnan(lo[k])
-            assert np.isnan(hi[k])
+            wanted = dtype(np.nan).tobytes() if part.size and total else None
+            assert (lo[k], hi[k]) == (wanted, wanted)
 
 
 @pytest.mark.parametrize("bounds", [[], [-1, 0], [0, 1001], [5, 3], [0, 5, 4]])
-def test_minmax_refuses_bad_bounds(bounds: list[int]) -> None:
-    b = np.array(bounds, np.int64)
-    with pytest.raises(KernelError, match="bounds"):
-        kernels.minmax_numeric(np.zeros(1000), b)
-    with pytest.raises(KernelError, match="bounds"):
-        kernels.minmax_flba(bytes(1000), 1, False, b)
+def test_bounds_refuse_bad_edges(bounds: list[int]) -> None:
+    edges = np.array(bounds, np.int64)
+    with pytest.raises(KernelError, match="edges"):
+        kernels.segment_bounds_fixed(order(FLOAT, 8), np.zeros(1000), edges)
+    with pytest.raises(KernelError, match="edges"):
+        kernels.segment_bounds_binary(order(BYTES), *binary([b""] * 1000), edges)
 
 
-def extremes(values: Sequence[Any], bounds: Any) -> tuple[list[int], list[int]]:
-    lo, hi = [], []
-    for a, b in zip(bounds.tolist(), bounds.tolist()[1:]):
-        rows = range(a, b)
-        lo.append(min(rows, key=lambda i: values[i]) if rows else -1)
-        hi.append(max(rows, key=lambda i: values[i]) if rows else -1)
+def extremes(values: Sequence[Any], keys: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Of each segment the values whose keys are smallest and largest."""
+    lo: list[Any] = []
+    hi: list[Any] = []
+    for rows in parts(range(len(values))):
+        lo.append(values[min(rows, key=keys.__getitem__)] if rows else None)
+        hi.append(values[max(rows, key=keys.__getitem__)] if rows else None)
     return lo, hi
 
 
 @pytest.mark.parametrize("dtype", OFFSET_TYPES)
 @pytest.mark.parametrize("alphabet", [b"\x00\x01", b"ab\xff", bytes(range(256))])
-def test_minmax_binary(dtype: Any, alphabet: bytes) -> None:
+def test_bounds_of_byte_arrays(dtype: Any, alphabet: bytes) -> None:
     values = words(random.Random(4), 1000, alphabet)
-    got = kernels.minmax_binary(*binary(values, dtype), BOUNDS)
-    assert (got[0].tolist(), got[1].tolist()) == extremes(values, BOUNDS)
+    got = kernels.segment_bounds_binary(order(BYTES), *binary(values, dtype), BOUNDS)
+    assert got[:2] == extremes(values, values)
 
 
 @pytest.mark.parametrize("alphabet", [b"\x00\x01\x80\xff\x7f", bytes(range(256))])
-def test_minmax_binary_decimal(alphabet: bytes) -> None:
+def test_bounds_of_decimals_of_any_length(alphabet: bytes) -> None:
     values = words(random.Random(4), 1000, alphabet)
-    numbers = [reference.twos_complement(v) for v in values]
-    lo, hi = kernels.minmax_binary_decimal(*binary(values), BOUNDS)
-    assert (lo.tolist(), hi.tolist()) == extremes(numbers, BOUNDS)
+    got = kernels.segment_bounds_binary(order(DECIMAL), *binary(values), BOUNDS)
+    assert got[:2] == extremes(values, [reference.twos_complement(v) for v in values])
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 12, 16, 17])
 @pytest.mark.parametrize("alphabet", [b"\x00\x80\xff", bytes(range(256))])
-def test_minmax_flba(width: int, alphabet: bytes) -> None:
+def test_bounds_of_fixed_length(width: int, alphabet: bytes) -> None:
     rng = random.Random(width)
     values = [bytes(rng.choices(alphabet, k=width)) for _ in range(1000)]
-    lo, hi = kernels.minmax_flba(b"".join(values), width, False, BOUNDS)
-    assert (lo.tolist(), hi.tolist()) == extremes(values, BOUNDS)
-    lo, hi = kernels.minmax_flba(b"".join(values), width, True, BOUNDS)
-    assert (lo.tolist(), hi.tolist()) == extremes([reference.twos_complement(v) for v in values], BOUNDS)
+    for domain, keys in ((BYTES, values), (DECIMAL, [reference.twos_complement(v) for v in values])):
+        got = kernels.segment_bounds_fixed(order(domain, width), b"".join(values), BOUNDS)
+        assert got[:2] == extremes(values, keys)
 
 
 def sign(a: Any, b: Any) -> int:

@@ -20,7 +20,7 @@ from written import footer
 
 from pyparq.errors import CorruptFileError, DataError, LimitError, ParquetError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.codec import deserialize, serialize
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, Bounds
 from pyparq.index.page_index import (
     MAX_WHOLE_BOUND,
@@ -55,7 +55,8 @@ def built(leaf: LeafType, pages: list[list[Any]], truncate: int | None = 64) -> 
     found = segment_minmax(leaf, physical(leaf, flat), edges)
     nulls = [len(page) - len(values) for page, values in zip(pages, there, strict=True)]
     builder.add_pages(found, nulls, [len(values) for values in there])
-    return builder.finish()
+    stored = builder.finish()
+    return None if stored is None else deserialize(tt.ColumnIndex, stored)[0]
 
 
 def physical(leaf: LeafType, values: list[Any]) -> Any:
@@ -167,7 +168,9 @@ def test_histograms() -> None:
         builder.add_page(
             low, low, null_count=2, value_count=3, definition_histogram=[1, 1, 3], repetition_histogram=[4, 1]
         )
-    index = builder.finish()
+    stored = builder.finish()
+    assert stored is not None
+    index = deserialize(tt.ColumnIndex, stored)[0]
     assert index is not None
     data = serialize(index)
     found = parse_column_index(data, INT32, 2, max_def=2, max_rep=1)

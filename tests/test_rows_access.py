@@ -295,7 +295,7 @@ ASKED = [
 @pytest.mark.parametrize(("columns", "asked"), ASKED, ids=lambda x: str(x))
 def test_an_index_over_pages_within_rows_is_not_used(columns: list[str], asked: dict[str, Any]) -> None:
     """No OffsetIndex is legal there; one that is there all the same is noticed and left, and the rows are right."""
-    data, honest = within_rows(), FILES["ours"]()
+    data, honest = within_rows(index=True), FILES["ours"]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CorruptIndexWarning)
         found = pyparq.read_table(data, columns, **asked)
@@ -305,7 +305,7 @@ def test_an_index_over_pages_within_rows_is_not_used(columns: list[str], asked: 
 
 def test_an_index_over_pages_within_rows_is_named() -> None:
     with pytest.warns(CorruptIndexWarning, match=r"in the middle of a row|rows, but the OffsetIndex"):
-        pyparq.read_table(within_rows(), ["ls"], rows=[50, 650])
+        pyparq.read_table(within_rows(index=True), ["ls"], rows=[50, 650])
 
 
 @pytest.mark.parametrize("rows", [[25, 3, 3, 99], list(range(10, 30)), []], ids=str)

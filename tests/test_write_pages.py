@@ -18,8 +18,7 @@ from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.schemas.shape import shapes
 from pyparq.schemas.types import Schema
-from pyparq.schemas.values import count_of
-from pyparq.write.paginate import Cost, Cutter, plain_cost
+from pyparq.schemas.values import BinaryValues
 from pyparq.write.plan import make_plan
 from pyparq.write.shred import LeafData, shred_column
 
@@ -62,52 +61,38 @@ ARRAYS = {
 @settings(max_examples=60)
 @given(
     name=st.sampled_from(sorted(ARRAYS)), rows=st.integers(1, 300), max_rows=st.integers(1, 120),
-    max_bytes=st.integers(1, 5000), split=st.integers(0, 300),
+    max_bytes=st.integers(1, 5000),
 )  # fmt: skip
-def test_pages_are_cut_at_rows_and_limits(name: str, rows: int, max_rows: int, max_bytes: int, split: int) -> None:
+def test_pages_are_cut_at_rows_and_limits(name: str, rows: int, max_rows: int, max_bytes: int) -> None:
     data = leaf_data(ARRAYS[name](rows))
-    cost = plain_cost(data.values, data.node.type.width)
-    cutter = Cutter(data, max_rows, max_bytes)
-    cutter.cut(min(split, rows), cost)
-    cutter.cut(rows, cost)
-    pages = cutter.pages()
+    file = write(
+        pa.table({"x": ARRAYS[name](rows)}), max_rows_per_page=max_rows, data_page_size=max_bytes,
+        column_encoding="PLAIN", use_dictionary=False, data_page_version="2.0",
+    )  # fmt: skip
     counted = as_rows(data)
     slots = np.append(0, np.cumsum([s for s, _ in counted]))
     values = np.append(0, np.cumsum([v for _, v in counted]))
-    assert pages.rows[0] == 0
-    assert pages.rows[-1] == rows
-    assert (np.diff(pages.rows) > 0).all()
-    assert (np.diff(pages.rows) <= max_rows).all()
-    assert (pages.slots == slots[pages.rows]).all()
-    assert (pages.values == values[pages.rows]).all()
-    assert min(split, rows) in pages.rows
-
     bits = (data.node.max_def.bit_length() if data.def_levels is not None else 0) + data.node.max_rep.bit_length()
+    lengths = np.diff(data.values.offsets) if isinstance(data.values, BinaryValues) else None
 
     def size(first: int, last: int) -> int:
-        count = int(values[last] - values[first])
-        return cost.of(int(values[first]), count) + int(slots[last] - slots[first]) * bits // 8
+        of = slice(int(values[first]), int(values[last]))
+        content = 4 * (of.stop - of.start) + int(lengths[of].sum()) if lengths is not None else 0
+        if lengths is None:
+            content = (of.stop - of.start) * data.node.type.width
+        return content + int(slots[last] - slots[first]) * bits // 8
 
-    for first, last in zip(pages.rows, pages.rows[1:], strict=False):
+    pages = [page.detail for page in file.pages(0, 0)]
+    edges = np.append(0, np.cumsum([page.num_rows for page in pages])).tolist()
+    assert edges[-1] == rows
+    for page, first, last in zip(pages, edges, edges[1:], strict=False):
+        assert 0 < last - first <= max_rows
+        assert page.num_values == slots[last] - slots[first]
+        assert page.num_nulls == page.num_values - (values[last] - values[first])
         assert size(first, last) <= max_bytes or last - first == 1
         # Nothing was cut short: one row more would have passed a limit.
-        if last - first < max_rows and last not in (rows, min(split, rows)):
+        if last - first < max_rows and last != rows:
             assert size(first, last + 1) > max_bytes
-
-
-def test_cost_counts_bits() -> None:
-    assert Cost(3).of(0, 10) == 4
-    assert Cost(3).of_prefixes(0, np.array([0, 8, 9])).tolist() == [0, 3, 4]
-
-
-def test_row_before_value() -> None:
-    for make in ARRAYS.values():
-        data = leaf_data(make(100))
-        cutter, counted = Cutter(data, 10, 1000), as_rows(data)
-        values = np.append(0, np.cumsum([v for _, v in counted]))
-        for value in range(count_of(data.values)):
-            row = cutter.row_before_value(value)
-            assert values[row] <= value < values[row + 1]
 
 
 ANY: list[int] = np.random.default_rng(5).integers(-(1 << 63), (1 << 63) - 1, 40_000).tolist()
@@ -246,6 +231,10 @@ def test_compression_per_column_and_levels() -> None:
 
 
 def test_a_row_beyond_the_largest_page_is_refused() -> None:
-    cutter = Cutter(leaf_data(pa.array([1, 2, 3])), 10, 1 << 20)
-    with pytest.raises(DataError, match="row 0 of the row group takes 2147483648 bytes"):
-        cutter.cut(3, Cost(8 << 31))
+    size = 1 << 31
+    data = pa.py_buffer(np.zeros(size, np.uint8))  # memory that nobody wrote to takes none
+    offsets = pa.py_buffer(np.array([0, size], np.int64))
+    table = pa.table({"x": pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, data])})
+    with pytest.raises(DataError, match=r"row 0 of the row group takes 2147483652 bytes") as caught:
+        write(table, use_dictionary=False)
+    assert (caught.value.row_group, caught.value.column) == (0, "x")

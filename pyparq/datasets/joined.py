@@ -9,7 +9,7 @@ read one by one, which says what it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq import kernels
+from pyparq.datasets.file_chunks import FileChunks, chunks_of_files
 from pyparq.datasets.footers import StoredFooter
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
-from pyparq.format.chunk_numbers import ChunkNumbers, bytes_of_buffers, stored_path
-from pyparq.format.codec import column_chunks_of_footers
+from pyparq.format.chunk_numbers import ChunkNumbers, bytes_of_buffers
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.row_ranges import Int64Array
 from pyparq.io.fetch import Fetcher
 from pyparq.io.source import Range
-from pyparq.read.chunk_table import ChunkTable, Mask, check_numbers
-from pyparq.read.open import Chunk, OpenFile, omits_dictionary_header
+from pyparq.read.chunk_table import ChunkTable
+from pyparq.read.open import Chunk, OpenFile
 from pyparq.read.schemas import FileSchema
 from pyparq.schemas.tree import Node
 
@@ -40,21 +40,6 @@ MOST_OF_FILE = 2 << 20
 MOST_ROW_GROUPS = 1024
 
 
-class FileChunks(NamedTuple):
-    """The column chunks of some leaves in files whose footers are alike."""
-
-    first: Int64Array
-    """Of each file its first row group among all; then their number."""
-    rows: Int64Array
-    """Of each row group."""
-    stack: Int64Array
-    """The numbers of the chunks: kind, row group, leaf."""
-    start: Int64Array
-    size: Int64Array
-    sound: Mask
-    """Files of which nothing is unusual."""
-
-
 class Part(NamedTuple):
     """A file among those that are joined."""
 
@@ -62,23 +47,6 @@ class Part(NamedTuple):
     footer: StoredFooter
     row_groups: list[int] | None
     """Those in which a row can match, where that is known."""
-
-
-def chunks_of_files(model: OpenFile, nodes: Sequence[Node], footers: Sequence[StoredFooter]) -> FileChunks:
-    """The chunks of ``nodes`` (by column) in the files with these footers, which are like that of ``model``."""
-    leaves = model.tree.leaves
-    columns = np.array([node.column for node in nodes], np.int64)
-    first, rows, stack = column_chunks_of_footers(
-        [footer.data for footer in footers], columns, [stored_path(node.path) for node in nodes], len(leaves)
-    )
-    sizes = np.repeat(np.array([footer.status.size for footer in footers], np.int64), np.diff(first))
-    start, size, odd = check_numbers(ChunkNumbers(*stack), nodes, rows, sizes)
-    bad = odd.any(axis=1) | (rows <= 0)
-    sound = np.ones(len(footers), np.bool_)
-    sound[np.searchsorted(first, np.flatnonzero(bad), "right") - 1] = False
-    if omits_dictionary_header(model.created_by):
-        sound[:] = False
-    return FileChunks(first, rows, stack, start, size, sound)
 
 
 class JoinedSource:
@@ -203,6 +171,9 @@ class JoinedFile(OpenFile):
         places = [self._tables[node.column][1] for node in nodes]
         return self._tables[nodes[0].column][0].part(np.asarray(row_groups, np.int64), places)
 
+    def look_up(self, row_groups: Sequence[int], nodes: Iterable[Node]) -> None:
+        """All are known."""
+
     def _chunk(self, row_group: int, node: Node) -> Chunk:
         raise CorruptFileError("the chunks of this column were not looked up")
 
@@ -226,8 +197,8 @@ class Joint:
         good = self._chunks.sound.copy()
         if selective:  # an index could leave out some pages
             numbered = ChunkNumbers(*self._chunks.stack)
-            indexed = ((numbered.offset_index_offset != 0) & (numbered.data_pages != 1)).any(axis=1)
-            good[np.searchsorted(first, np.flatnonzero(indexed), "right") - 1] = False
+            indexed = (numbered.offset_index_offset != 0) & (numbered.data_pages != 1)
+            good &= ~self._chunks.any_of(indexed.any(axis=1))
         self._good = good.tolist()
 
     def takes(self, number: int) -> tuple[int, int] | None:

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.datasets.file_chunks import chunks_of_files
 from pyparq.datasets.footers import AT_A_TIME, StoredFooter
 from pyparq.filters.bloom import probe_hashes
 from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.predicate import And, Constant, Predicate, Test
+from pyparq.format.chunk_numbers import ChunkNumbers, bytes_of_buffers
 from pyparq.index.bounds import Bounds
-from pyparq.index.statistics import believed_bounds, bounds_of_stored
+from pyparq.index.statistics import bounds_of_numbers
 from pyparq.read.open import OpenFile
-from pyparq.schemas.tree import Node
 from pyparq.threads import map_tasks
 
 ABSENT, UNUSABLE = 0, 2
@@ -31,18 +31,6 @@ ABSENT, UNUSABLE = 0, 2
 
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
-
-
-class LeafChunks(NamedTuple):
-    """The column chunks of one leaf in many files, in order."""
-
-    first: Int64Array
-    """Of each file its first row group among all; then their number."""
-    good: Mask
-    bounds: Bounds
-    filter_offsets: Int64Array
-    """Of the Bloom filters; 0 where there is none."""
-    filter_lengths: Int64Array
 
 
 class Together:
@@ -55,56 +43,44 @@ class Together:
         self._paths = [os.fsencode(path) for path in paths]
         self._data = [footer.data for footer in footers]
         self._statuses = np.array([footer.status for footer in footers], np.int64)
-        self._leaves: dict[Node, LeafChunks] = {}
+        self._tests = list(dict.fromkeys(predicate.tests()))
+        self._nodes = sorted({test.node for test in self._tests}, key=lambda node: node.column)
+        self._chunks = chunks_of_files(model, self._nodes, footers)
         self._maybe: dict[Test, Mask] = {}
 
     def row_groups(self) -> list[list[int] | None]:
         """Of each file the row groups that can match; ``None``: that the file has to be asked by itself."""
-        tests = list(dict.fromkeys(self._predicate.tests()))
-        if not tests:
+        if not self._tests:
             return [None] * len(self._data)
-        self._leaves = {node: self._chunks(node) for node in {test.node: None for test in tests}}
-        first = self._leaves[tests[0].node].first
-        usual = self._usual(first)
-        for test in tests:
+        first, usual = self._chunks.first, self._chunks.sound.copy()
+        for test in self._tests:
             self._maybe[test] = np.ones(int(first[-1]), bool)
         if self._options.use_statistics:
-            for test in tests:
-                self._maybe[test] = evaluate_bounds(test, self._leaves[test.node].bounds).some
+            bounds = {node: self._bounds(j) for j, node in enumerate(self._nodes)}
+            for test in self._tests:
+                self._maybe[test] = evaluate_bounds(test, bounds[test.node]).some
         if self._options.use_bloom_filters and kernels.probe_filters is not None:
-            for test in tests:
+            for test in self._tests:
                 self._ask_filters(test, usual)
         kept: list[list[int] | None] = [[] if sound else None for sound in usual.tolist()]
         live = np.flatnonzero(self._combined(self._predicate))
-        files = np.searchsorted(first, live, "right") - 1
+        files = self._chunks.file_of[live]
         for file, group in zip(files.tolist(), (live - first[files]).tolist(), strict=True):
             found = kept[file]
             if found is not None:
                 found.append(group)
         return kept
 
-    def _usual(self, first: Int64Array) -> Mask:
-        """The files all of whose chunks are as they should be."""
-        usual = np.ones(len(self._data), bool)
-        for chunks in self._leaves.values():
-            if not np.array_equal(chunks.first, first):
-                return np.zeros(len(self._data), bool)
-            usual[np.searchsorted(first, np.flatnonzero(~chunks.good), "right") - 1] = False
-        return usual
+    def _bounds(self, j: int) -> Bounds:
+        """From the statistics of the chunks of one leaf."""
+        node, model = self._nodes[j], self._model
+        of = self._chunks.file_of
 
-    def _chunks(self, node: Node) -> LeafChunks:
-        order = self._model.column_order(node)
-        modern, old = believed_bounds(node.type, order, self._model.created_by)
-        first, numbers, good, mins, maxs = kernels.leaf_chunks(
-            self._data, np.ascontiguousarray(self._statuses[:, 0]), node.column,
-            [name.encode() for name in node.path], int(node.element.type), modern, old,
-        )  # fmt: skip
-        rows, values, nulls, nans, offsets, lengths = numbers.reshape(6, -1)
-        if node.max_rep == 0:  # a chunk that states another number of values: nothing it counts is believed
-            for k in np.flatnonzero(values != rows).tolist():
-                values[k], nulls[k], nans[k], mins[k], maxs[k] = rows[k], -1, -1, None, None
-        bounds = bounds_of_stored(node.type, mins, maxs, nulls, nans, values)
-        return LeafChunks(first, good, bounds, offsets, lengths)
+        def bytes_at(starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
+            return bytes_of_buffers(self._data, of, starts, sizes)
+
+        order = model.column_order(node)
+        return bounds_of_numbers(node.type, self._chunks.of_leaf(j), bytes_at, order, model.created_by)
 
     def _combined(self, predicate: Predicate) -> Mask:
         if isinstance(predicate, Test):
@@ -118,9 +94,8 @@ class Together:
     def _ask_filters(self, test: Test, usual: Mask) -> None:
         """Take away the row groups whose Bloom filters hold none of the literals. A file with a filter that cannot be
         used is not ``usual``."""
-        chunks = self._leaves[test.node]
-        files = np.repeat(np.arange(len(self._data)), np.diff(chunks.first))
-        wanted = self._combined(self._predicate) & self._maybe[test] & (chunks.filter_offsets > 0) & usual[files]
+        files, chunks = self._chunks.file_of, self._chunks.of_leaf(self._nodes.index(test.node))
+        wanted = self._combined(self._predicate) & self._maybe[test] & (chunks.bloom_filter_offset > 0) & usual[files]
         asked = np.flatnonzero(wanted)
         hashes = probe_hashes(test) if len(asked) else None
         if hashes is None:
@@ -134,11 +109,12 @@ class Together:
         usual[files[asked[answer == UNUSABLE]]] = False
 
     def _probe(
-        self, chunks: LeafChunks, files: Int64Array, part: Int64Array, hashes: npt.NDArray[np.uint64]
+        self, chunks: ChunkNumbers, files: Int64Array, part: Int64Array, hashes: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.uint8]:
         assert kernels.probe_filters is not None
         first, last = int(files[0]), int(files[-1]) + 1
         return kernels.probe_filters(
             self._paths[first:last], self._statuses[first:last].reshape(-1), files - first,
-            chunks.filter_offsets[part], chunks.filter_lengths[part], hashes, self._options.limits.max_bloom_filter,
+            chunks.bloom_filter_offset[part], chunks.bloom_filter_length[part], hashes,
+            self._options.limits.max_bloom_filter,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from pyparq.encryption.columns import Find, find_in
 from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, HeldKey
 from pyparq.errors import DataError, OptionError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.codec import serialize, serialize_footer
 from pyparq.schemas.tree import SchemaTree
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
@@ -46,6 +46,8 @@ class FileEncryption(Protocol):
     """What the writer asks of a file's encryption."""
 
     magic: bytes
+    encrypts: bool
+    """Whether anything is encrypted."""
     material: Mapping[str, str] | None
     """External key material to store beside the file."""
     behind_clear_footer: frozenset[int]
@@ -57,8 +59,8 @@ class FileEncryption(Protocol):
     def store_metadata(self, chunk: tt.ColumnChunk, row_group: int, column: int) -> tt.ColumnChunk:
         """The ColumnChunk as the footer holds it, from the whole one, which is left as it is."""
 
-    def seal_footer(self, footer: tt.FileMetaData) -> list[Any]:
-        """Everything between the last index and the footer's length."""
+    def seal_footer(self, footer: tt.FileMetaData, row_groups: Sequence[bytes]) -> list[Any]:
+        """Everything between the last index and the footer's length; ``row_groups`` are serialized."""
 
 
 class _Clear:
@@ -80,6 +82,7 @@ class _ClearFile:
     """A file without encryption."""
 
     magic = MAGIC
+    encrypts = False
     material: Mapping[str, str] | None = None
     behind_clear_footer: frozenset[int] = frozenset()
 
@@ -89,8 +92,8 @@ class _ClearFile:
     def store_metadata(self, chunk: tt.ColumnChunk, row_group: int, column: int) -> tt.ColumnChunk:
         return chunk
 
-    def seal_footer(self, footer: tt.FileMetaData) -> list[Any]:
-        return [serialize(footer)]
+    def seal_footer(self, footer: tt.FileMetaData, row_groups: Sequence[bytes]) -> list[Any]:
+        return [serialize_footer(footer, row_groups)]
 
 
 CLEAR_FILE = _ClearFile()
@@ -125,6 +128,8 @@ class EncryptedFile:
     :class:`DataError` for an encrypted column that two bytes cannot count, and what a KMS has to say as
     :class:`EncryptionError`.
     """
+
+    encrypts = True
 
     def __init__(
         self,
@@ -190,15 +195,15 @@ class EncryptedFile:
             return tt.EncryptionAlgorithm(AES_GCM_CTR_V1=tt.AesGcmCtrV1(**fields))
         return tt.EncryptionAlgorithm(AES_GCM_V1=tt.AesGcmV1(**fields))
 
-    def seal_footer(self, footer: tt.FileMetaData) -> list[Any]:
+    def seal_footer(self, footer: tt.FileMetaData, row_groups: Sequence[bytes]) -> list[Any]:
         aad = footer_aad(self._file_aad)
         if self._plaintext_footer:
             footer.encryption_algorithm = self._algorithm()
             footer.footer_signing_key_metadata = self._footer.metadata
-            data = serialize(footer)
+            data = serialize_footer(footer, row_groups)
             return [data, self._footer.key.sign(data, aad)]
         crypto = tt.FileCryptoMetaData(encryption_algorithm=self._algorithm(), key_metadata=self._footer.metadata)
-        return [serialize(crypto), self._footer.key.seal([serialize(footer)], aad)]
+        return [serialize(crypto), self._footer.key.seal([serialize_footer(footer, row_groups)], aad)]
 
 
 def _bare(meta: Any) -> tt.ColumnMetaData:

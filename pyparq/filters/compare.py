@@ -26,7 +26,7 @@ def match_numbers(
     op: str, literals: Sequence[Any], values: npt.NDArray[Any], within: Within = None, found: NumberSet | None = None
 ) -> RowMask:
     """Integers, floats (NaN above every number) and booleans as uint8, 1-D. ``found``: the literals as a set."""
-    values = np.ascontiguousarray(values)
+    values = np.require(values, requirements=("C", "A"))  # a dictionary may lie anywhere in its file
     if op in ("in", "not in"):
         mask = _isin_numbers(values, literals, within, found)
         return mask if op == "in" else ~mask

@@ -18,8 +18,9 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from io import BytesIO
 from typing import Any, NoReturn, TypeVar
 
@@ -55,6 +56,8 @@ __all__ = [
     "deserialize_numbers",
     "deserialize_lists",
     "serialize",
+    "serialize_footer",
+    "serialize_row_group",
 ]
 
 Bytes = bytes | bytearray | memoryview
@@ -225,6 +228,37 @@ def serialize(value: object) -> bytes:
     if end != len(data):
         raise ThriftEncodeError(f"cannot serialize this {type(value).__name__}: its bytes do not read back")
     return data
+
+
+def serialize_row_group(group: ttypes.RowGroup, columns: Sequence[bytes], count: int) -> bytes:
+    """A RowGroup whose ``count`` ColumnChunks are serialized already; ``group`` has none."""
+    return _list_of_structs(1, count) + b"".join(columns) + serialize(group)[2:]  # behind its own list, of nothing
+
+
+def serialize_footer(footer: ttypes.FileMetaData, row_groups: Sequence[bytes]) -> bytes:
+    """A FileMetaData whose RowGroups are serialized already; ``footer`` has none."""
+    before = ttypes.FileMetaData(footer.version, footer.schema, footer.num_rows, [])
+    after = copy(footer)
+    after.version, after.schema, after.num_rows = 0, [], 0
+    head, tail = serialize(before)[:-3], serialize(after)  # without the list of nothing, and the end
+    if not tail.startswith(_NO_ROWS):
+        raise ThriftEncodeError("cannot serialize this FileMetaData: its first fields are not where they should be")
+    return b"".join([head, _list_of_structs(1, len(row_groups)), *row_groups, tail[len(_NO_ROWS) :]])
+
+
+_NO_ROWS = bytes([0x15, 0, 0x19, 0x0C, 0x16, 0, 0x19, 0x0C])
+"""Version, schema, rows and row groups of a footer where they are zero and empty."""
+
+
+def _list_of_structs(step: int, count: int) -> bytes:
+    """The header of a list field, ``step`` ids behind the field before it, and that of the list."""
+    if count < 15:
+        return bytes([step << 4 | 9, count << 4 | 12])
+    size = bytearray()
+    while count > 0x7F:
+        size.append(count & 0x7F | 0x80)
+        count >>= 7
+    return bytes([step << 4 | 9, 0xFC]) + bytes(size) + bytes([count])
 
 
 def _decode(cls: type[T], body: bytes, typeargs: list[Any]) -> T:

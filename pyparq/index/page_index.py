@@ -12,25 +12,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pyparq import kernels
 from pyparq.errors import CorruptFileError, DataError, LimitError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize, deserialize_lists
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bounds, Int64Array
 from pyparq.index.statistics import writer_is_trusted
-from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
+from pyparq.index.truncate import DEFAULT_TRUNCATE
 from pyparq.kernels import check_page_locations
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.schemas import total_order
 from pyparq.schemas.order import (
     FLOAT_KINDS,
     Order,
     SegmentBounds,
     decode_bound_pairs,
-    decode_bounds,
-    has_order,
-    stored_dtype,
+    native_order,
 )
 from pyparq.schemas.types import LeafType
 
@@ -38,15 +35,6 @@ MAX_WHOLE_BOUND = 4096
 """A ColumnIndex is not written when a bound that cannot be truncated is longer than this (bytes)."""
 
 _INT32_MAX = (1 << 31) - 1
-
-
-def boundary_order(mins: npt.NDArray[Any], maxs: npt.NDArray[Any]) -> int:
-    """The ``BoundaryOrder`` of bounds in the comparable domain, null pages left out."""
-    if bool(np.all(mins[:-1] <= mins[1:])) and bool(np.all(maxs[:-1] <= maxs[1:])):
-        return ASCENDING
-    if bool(np.all(mins[:-1] >= mins[1:])) and bool(np.all(maxs[:-1] >= maxs[1:])):
-        return DESCENDING
-    return UNORDERED
 
 
 # ---------------------------------------------------------------- writing
@@ -64,14 +52,12 @@ class ColumnIndexBuilder:
     def __init__(
         self, leaf: LeafType, truncate: int | None = DEFAULT_TRUNCATE, column_order: Order = Order.TYPE
     ) -> None:
-        self._leaf = leaf
-        self._total = column_order == Order.TOTAL and leaf.kind in FLOAT_KINDS
-        self._truncate = truncate
-        self._possible = has_order(leaf)
-        self._null_pages: list[bool] = []
-        self._mins: list[bytes] = []
-        self._maxs: list[bytes] = []
+        self._order = native_order(leaf, column_order)
+        self._truncate = -1 if truncate is None else truncate
+        self._mins: list[bytes | None] = []
+        self._maxs: list[bytes | None] = []
         self._null_counts: list[int] = []
+        self._value_counts: list[int] = []
         self._nan_counts: list[int] = []
         self._definition: list[int] = []
         self._repetition: list[int] = []
@@ -92,24 +78,10 @@ class ColumnIndexBuilder:
         Bounds are ``None`` for a page without values that could be one. Histograms are given for every page
         or none.
         """
-        if not self._possible:
-            return
-        if value_count > 0 and (minimum is None or maximum is None):
-            # All NaN: TYPE_ORDER forbids the whole index then, as the lists must hold something valid.
-            self._possible = False
-            return
-        self._null_pages.append(value_count == 0)
-        if value_count == 0 or minimum is None or maximum is None:
-            low = high = b""
-        else:
-            low = truncate_min(self._leaf, minimum, self._truncate)
-            high = truncate_max(self._leaf, maximum, self._truncate)
-            if self._truncate is not None and max(len(low), len(high)) > max(MAX_WHOLE_BOUND, self._truncate):
-                self._possible = False
-                return
-        self._mins.append(low)
-        self._maxs.append(high)
+        self._mins.append(minimum)
+        self._maxs.append(maximum)
         self._null_counts.append(null_count)
+        self._value_counts.append(value_count)
         self._nan_counts.append(nan_count or 0)
         self._definition.extend(definition_histogram or ())
         self._repetition.extend(repetition_histogram or ())
@@ -121,35 +93,12 @@ class ColumnIndexBuilder:
             minimum, maximum, nulls, values, nan = entry
             self.add_page(minimum, maximum, null_count=int(nulls), value_count=int(values), nan_count=nan)
 
-    def finish(self) -> tt.ColumnIndex | None:
-        """The ColumnIndex, or ``None`` when the format allows none (no order; a page of nothing but NaN)."""
-        if not self._possible:
-            return None
-        index = tt.ColumnIndex(
-            null_pages=self._null_pages,
-            min_values=self._mins,
-            max_values=self._maxs,
-            boundary_order=self._order(),
-            null_counts=self._null_counts,
-        )
-        if self._leaf.kind in FLOAT_KINDS:
-            index.nan_counts = self._nan_counts
-        if self._definition:
-            index.definition_level_histograms = self._definition
-        if self._repetition:
-            index.repetition_level_histograms = self._repetition
-        return index
-
-    def _order(self) -> int:
-        there = [k for k, null in enumerate(self._null_pages) if not null]
-        if len(there) < 2:  # the usual case of small chunks
-            return ASCENDING
-        listed = [self._mins[k] for k in there], [self._maxs[k] for k in there]
-        if self._total:
-            dtype = stored_dtype(self._leaf)
-            return boundary_order(*(total_order.keys(np.frombuffer(b"".join(raw), dtype)) for raw in listed))
-        mins, maxs = (decode_bounds(self._leaf, raw)[0] for raw in listed)
-        return boundary_order(mins, maxs)
+    def finish(self) -> bytes | None:
+        """The serialized ColumnIndex, or ``None`` when the format allows none (no order; a page of nothing but NaN)."""
+        return kernels.column_index(
+            self._order, self._mins, self._maxs, self._null_counts, self._value_counts, self._nan_counts,
+            self._definition, self._repetition, self._truncate, MAX_WHOLE_BOUND,
+        )  # fmt: skip
 
 
 class OffsetIndexBuilder:
@@ -335,7 +284,6 @@ __all__ = [
     "ColumnIndexBuilder",
     "OffsetIndexBuilder",
     "PageLocations",
-    "boundary_order",
     "parse_column_index",
     "parse_offset_index",
 ]

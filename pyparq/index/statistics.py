@@ -5,26 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import kernels
 from pyparq.format import ttypes as tt
 from pyparq.format.chunk_numbers import ChunkNumbers
+from pyparq.format.codec import deserialize
 from pyparq.index.bounds import Bounds
-from pyparq.index.truncate import DEFAULT_TRUNCATE, truncate_max, truncate_min
+from pyparq.index.truncate import DEFAULT_TRUNCATE
 from pyparq.schemas.order import (
     FLOAT_KINDS,
     Order,
     decode_bound_pairs,
-    decode_bounds,
     domain,
-    encode_bound,
     has_order,
-    stored_dtype,
+    native_order,
 )
-from pyparq.schemas.total_order import extreme
 from pyparq.schemas.types import LeafType, Physical
 
 Int64Array = npt.NDArray[np.int64]
@@ -223,55 +221,11 @@ def build_statistics(
     """
     if leaf.kind in FLOAT_KINDS and nan_count is None:
         raise ValueError("statistics of floats need nan_count")
-    statistics = tt.Statistics(null_count=null_count, distinct_count=distinct_count)
-    if leaf.kind in FLOAT_KINDS:
-        statistics.nan_count = nan_count
-    low, high = _extreme(leaf, mins, order, largest=False), _extreme(leaf, maxs, order, largest=True)
-    if low is None or high is None:
-        return statistics
-    if leaf.kind in FLOAT_KINDS and order != Order.TOTAL:
-        # A zero's sign is chosen for safety (parquet.thrift, ColumnOrder): it may not be the one that occurs.
-        zeros = decode_bounds(leaf, [low, high])[0] == 0
-        statistics.min_value = encode_bound(leaf, -0.0) if zeros[0] else low
-        statistics.max_value = encode_bound(leaf, 0.0) if zeros[1] else high
-        statistics.is_min_value_exact, statistics.is_max_value_exact = not bool(zeros[0]), not bool(zeros[1])
-    else:
-        statistics.min_value = truncate_min(leaf, low, truncate)
-        statistics.max_value = truncate_max(leaf, high, truncate)
-        statistics.is_min_value_exact = statistics.min_value == low
-        statistics.is_max_value_exact = statistics.max_value == high
-    if nan_count and statistics.min_value == statistics.max_value:
-        _part_bounds(statistics, leaf, low)
+    stored = kernels.statistics(
+        native_order(leaf, order), mins, maxs, null_count, nan_count or 0,
+        -1 if distinct_count is None else distinct_count, -1 if truncate is None else truncate,
+    )  # fmt: skip
+    statistics = deserialize(tt.Statistics, stored)[0]
     if deprecated and domain(leaf) in ("int", "float"):
         statistics.min, statistics.max = statistics.min_value, statistics.max_value
     return statistics
-
-
-def _part_bounds(statistics: tt.Statistics, leaf: LeafType, bound: bytes) -> None:
-    """Widen equal bounds of floats beside NaN by one step: DataFusion (55) takes a column whose bounds are equal for
-    constant and shows its NaN as that number."""
-    dtype = np.dtype({2: "<f2", 4: "<f4", 8: "<f8"}[leaf.width])
-    value = np.frombuffer(bound, dtype)[0]
-    if np.isnan(value):  # nothing else is there (total order)
-        return
-    if value == -np.inf:
-        statistics.max_value, statistics.is_max_value_exact = np.nextafter(value, dtype.type(0)).tobytes(), False
-    else:
-        with np.errstate(over="ignore"):  # below the least number is -inf
-            below = np.nextafter(value, dtype.type(-np.inf))
-        statistics.min_value, statistics.is_min_value_exact = below.tobytes(), False
-
-
-def _extreme(leaf: LeafType, raw: Sequence[bytes | None], order: Order, largest: bool) -> bytes | None:
-    """The smallest or largest of the bounds that are there."""
-    there = [r for r in raw if r is not None]
-    if not there or not has_order(leaf):
-        return None
-    if domain(leaf) == "bytes":
-        return max(there) if largest else min(there)
-    if leaf.kind in FLOAT_KINDS and order == Order.TOTAL:
-        dtype = stored_dtype(leaf)
-        assert dtype is not None
-        return extreme(there, dtype, largest)
-    values: Any = decode_bounds(leaf, there)[0]
-    return there[int(values.argmax() if largest else values.argmin())]

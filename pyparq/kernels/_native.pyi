@@ -287,15 +287,6 @@ def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.i
     groups, and its rows. -1 and -1 where that cannot be told: it is damaged, says that the file is encrypted, has row
     groups without rows, or states rows that are not their sum."""
 
-def leaf_chunks(
-    footers: list[bytes], sizes: Buffer, column: int, path: list[bytes], type: int, modern: bool, old: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], list[bytes | None], list[bytes | None]]:
-    """The column chunks of one leaf in the footers of files of these sizes (int64): where each file's row groups begin;
-    of all row groups the rows, then the values, nulls, NaNs, offsets and lengths of the Bloom filters (-1 or 0 where
-    the footer has none); whether the chunk is as it should be; its least and its greatest value as stored. `modern`:
-    these may be `min_value` and `max_value`; `old`: where neither is there, `min` and `max`. Of a chunk that is not as
-    it should be nothing must be believed."""
-
 probe_filters: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, int], NDArray[np.uint8]] | None
 """`(paths, statuses, files, offsets, lengths, hashes, most)`: whether Bloom filters hold any of the hashes (uint64): 0
 certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, time and inode of each file, which must
@@ -482,25 +473,6 @@ def tally_codes(
     one for each of the entries; None: all 0) of its codes."""
 
 # --- order ---
-def minmax_numeric(values: Buffer, bounds: Buffer) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64] | None]:
-    """Minimum, maximum and NaN count of each segment [bounds[k], bounds[k + 1]), int64 bounds.
-
-    Any integer or float dtype of 1 to 8 bytes; the results have it too. NaN never is a bound; a segment of
-    NaNs alone (or none) gives NaN, an empty one of integers 0. Which zero of -0.0 and +0.0 is given is not
-    defined. The NaN counts are None for integers.
-    """
-
-def minmax_binary(offsets: Buffer, data: Buffer, bounds: Buffer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row of the first smallest and first largest value per segment, unsigned bytes; -1 if it is empty."""
-
-def minmax_binary_decimal(offsets: Buffer, data: Buffer, bounds: Buffer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same for big-endian two's complement numbers of any length."""
-
-def minmax_flba(
-    data: Buffer, width: int, signed_be: bool, bounds: Buffer
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same for fixed width, as unsigned bytes or (`signed_be`) big-endian two's complement."""
-
 def compare_binary(offsets: Buffer, data: Buffer, literal: Buffer) -> NDArray[np.int8]:
     """-1, 0, 1: each value against the literal, unsigned bytes."""
 
@@ -664,6 +636,138 @@ def thrift_split_struct(data: Buffer, offset: int) -> tuple[int, NDArray[np.int6
 def thrift_split_list(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]:
     """The type of the elements of the list or set that starts at ``offset``, and where each of them starts, then the
     end of the last."""
+
+class LeafOrder:
+    """How the values of a leaf compare (`pyparq.schemas.order.native_order`)."""
+
+    def __init__(self, domain: int, width: int, total: bool, cut: bool, text: bool) -> None: ...
+
+_Bounds: TypeAlias = tuple[list[bytes | None], list[bytes | None], NDArray[np.int64] | None]
+
+def segment_bounds_fixed(order: LeafOrder, values: Buffer, edges: Buffer) -> _Bounds:
+    """Smallest and largest value of each segment [edges[k], edges[k + 1]) in PLAIN, int64 edges, and how many NaNs are
+    in it (None but for floats). None where no value could be a bound."""
+
+def segment_bounds_binary(order: LeafOrder, offsets: Buffer, data: Buffer, edges: Buffer) -> _Bounds:
+    """The same of byte arrays."""
+
+def shorter_min(order: LeafOrder, value: bytes, length: int) -> bytes:
+    """A lower bound of at most `length` bytes (below 0: whole) where the type allows that."""
+
+def shorter_max(order: LeafOrder, value: bytes, length: int) -> bytes:
+    """The same for an upper bound; the whole value where there is no shorter one."""
+
+def statistics(
+    order: LeafOrder,
+    mins: Sequence[bytes | None],
+    maxs: Sequence[bytes | None],
+    null_count: int,
+    nan_count: int,
+    distinct_count: int,
+    truncate: int,
+) -> bytes:
+    """The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown."""
+
+def column_index(
+    order: LeafOrder,
+    mins: Sequence[bytes | None],
+    maxs: Sequence[bytes | None],
+    null_counts: Sequence[int],
+    value_counts: Sequence[int],
+    nan_counts: Sequence[int],
+    definition: Sequence[int],
+    repetition: Sequence[int],
+    truncate: int,
+    longest: int,
+) -> bytes | None:
+    """The serialized ColumnIndex of pages; None where the format allows none, or a bound is longer than `longest`."""
+
+class FileRules:
+    """What holds for all columns of a file that is written. Lengths to cut bounds to are below 0 for whole ones."""
+
+    def __init__(
+        self,
+        version: int,
+        max_rows: int,
+        page_size: int,
+        dictionary_limit: int,
+        statistics_truncate: int,
+        index_truncate: int,
+        longest_bound: int,
+        page_index: bool,
+        size_statistics: bool,
+        min_values: int,
+        settles: float,
+        most_of_dictionary: float,
+        record_key: str,
+        crc: Crc32 | None,
+    ) -> None: ...
+
+class ColumnRules:
+    """How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
+    encoding and the share of the best before it that it may take; `key_values` are serialized KeyValue structs."""
+
+    def __init__(
+        self,
+        file: FileRules,
+        order: LeafOrder,
+        physical: int,
+        width: int,
+        max_def: int,
+        max_rep: int,
+        codec: int,
+        compress: Callable[[Any], Any] | None,
+        dictionary: bool,
+        keep_dictionary: bool,
+        encoding: int,
+        candidates: Sequence[tuple[int, float]],
+        statistics: bool,
+        path: Sequence[str],
+        key_values: Sequence[bytes],
+    ) -> None: ...
+
+class EncodedChunks:
+    """Column chunks of one row group, one after another, and what the footer and the indexes say about them."""
+
+    def __init__(self) -> None: ...
+    @property
+    def count(self) -> int:
+        """Chunks that are encoded; after a failure the number of the one at fault."""
+    @property
+    def size(self) -> int:
+        """Stored bytes."""
+    @property
+    def uncompressed(self) -> int:
+        """The same before compression; headers count as they are stored."""
+    def encode(self, jobs: list[tuple[Any, ...]], check: Callable[[], object]) -> tuple[int, int, int, int] | None:
+        """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
+        None, rows, slots, dictionary, choice, seal), without the GIL.
+
+        A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
+        before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
+        is called every 50 ms. Returns None, or why a chunk cannot be written: (code, page, row, size)."""
+    def take(self) -> NDArray[np.uint8]:
+        """The bytes of all chunks. They are not kept."""
+    def place(self, base: int) -> None:
+        """Say where in the file the first chunk starts."""
+    def column_index(self, chunk: int) -> bytes | None:
+        """The serialized ColumnIndex of a chunk, if it has one."""
+    def offset_index(self, chunk: int) -> bytes: ...
+    def set_column_index(self, chunk: int, stored: bytes) -> None:
+        """Store these bytes instead."""
+    def set_offset_index(self, chunk: int, stored: bytes) -> None: ...
+    def column_indexes(self, position: int) -> bytes:
+        """All ColumnIndexes, one after another, as they will be stored at `position`. They are not kept."""
+    def offset_indexes(self, position: int) -> bytes: ...
+    def column_chunks(self) -> bytes:
+        """All serialized ColumnChunks, one after another."""
+    def column_chunk(self, chunk: int) -> bytes: ...
+    def set_bloom(self, chunk: int, position: int, size: int) -> None:
+        """Say where the Bloom filter of a chunk is."""
+    def choice(self, chunk: int) -> tuple[int, float] | None:
+        """The encoding that was chosen for it, and the stored bytes per value; None where nothing was measured."""
+    def first_places(self, chunk: int) -> NDArray[np.int64] | None:
+        """The values at which the entries of its dictionary first occur; None without one that has all values."""
 
 class ThriftRules:
     """The structs' fields, as `pyparq.format.generated.rules` tells them, to check bytes before decoding."""

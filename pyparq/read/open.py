@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -27,6 +27,9 @@ from pyparq.schemas.tree import Node, SchemaTree
 
 DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""
+
+WORTH_A_TABLE = 3
+"""Chunks from which on looking at all at once takes less time than one by one."""
 
 
 @lru_cache(maxsize=16)
@@ -240,17 +243,35 @@ class OpenFile:
 
         Raises as :meth:`chunk` for the first chunk, row group by row group, with which something is wrong.
         """
+        table = self._glance(np.asarray(row_groups, np.int64), nodes)
+        for i, j in np.argwhere(table.odd).tolist():
+            chunk = self.chunk(int(table.row_groups[i]), nodes[j])
+            table.put(i, j, chunk.start, chunk.size, chunk.numbers, chunk.crypto.encrypted)
+        return table
+
+    def look_up(self, row_groups: Sequence[int], nodes: Iterable[Node]) -> None:
+        """Look at many chunks at once that :meth:`chunk` is going to be asked for. Says nothing of what is wrong with
+        any."""
         groups = np.asarray(row_groups, np.int64)
+        missing = [node for node in dict.fromkeys(nodes) if not self._knows(groups, node)]
+        if len(groups) * len(missing) >= WORTH_A_TABLE:
+            self._glance(groups, missing)
+
+    def _knows(self, row_groups: Int64Array, node: Node) -> bool:
+        table, _ = self._tables.get(node.column, (None, 0))
+        if table is None:
+            return False
+        return len(table.row_groups) == self.num_row_groups or bool(np.isin(row_groups, table.row_groups).all())
+
+    def _glance(self, row_groups: Int64Array, nodes: Sequence[Node]) -> ChunkTable:
+        """The table of some chunks; of those that are odd, nothing in it holds."""
         columns = np.array([node.column for node in nodes], np.int64)
-        num_rows = self.rows_of(groups)
-        stack = self.footer.chunk_numbers(groups, columns, [node.path for node in nodes], len(self.tree.leaves))
+        num_rows = self.rows_of(row_groups)
+        stack = self.footer.chunk_numbers(row_groups, columns, [node.path for node in nodes], len(self.tree.leaves))
         start, size, odd = check_numbers(ChunkNumbers(*stack), nodes, num_rows, self.fetcher.source.size)
         if self.decryption.info is not None or omits_dictionary_header(self.created_by):
             odd[:] = True
-        table = ChunkTable(groups, columns, num_rows, stack, start, size, odd)
-        for i, j in np.argwhere(odd).tolist():
-            chunk = self.chunk(int(groups[i]), nodes[j])
-            table.put(i, j, chunk.start, chunk.size, chunk.numbers, chunk.crypto.encrypted)
+        table = ChunkTable(row_groups, columns, num_rows, stack, start, size, odd)
         self._tables |= {column: (table, j) for j, column in enumerate(columns.tolist())}
         return table
 

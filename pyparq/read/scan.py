@@ -450,6 +450,8 @@ class Scan:
 
     def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
         first = [w for s in selections for w in self._filter_columns(s)]
+        leaves = [leaf for output in outputs for leaf in output.leaves]
+        self.file.look_up([s.row_group for s in selections], [*{w.node: None for w in first}, *leaves])
         threads = self.file.options.use_threads and pays(self.file.fetcher)
         beside = self._locate_beside(selections, first, outputs) if first and threads else None
         decoded = _by_place(first, self.reader.read(first))

@@ -9,7 +9,6 @@ import numpy as np
 
 from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, UnsupportedError
-from pyparq.format.codec import serialize
 from pyparq.index.bloom import serialize_filter
 from pyparq.index.page_index import ColumnIndexBuilder
 from pyparq.index.statistics import writer_is_trusted
@@ -220,7 +219,7 @@ def _build_column_index(change: ChunkChange, survey: Survey, order: Order, trunc
         change.leave(COLUMN_INDEX, "a page holds nothing but NaN, or a bound that is too long", present)
         return
     assert change.chunk is not None
-    change.column_index = b"".join(change.chunk.crypto.seal(Module.COLUMN_INDEX, [serialize(index)]))
+    change.column_index = b"".join(change.chunk.crypto.seal(Module.COLUMN_INDEX, [index]))
 
 
 def _fits(file: OpenFile, change: ChunkChange, survey: Survey) -> bool:

@@ -7,7 +7,6 @@ nanoseconds, which is the order of the instants where the nanoseconds stay withi
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,20 +62,3 @@ def decode_bounds(raw: list[bytes | None], unit: str) -> tuple[Int64Array, npt.N
     joined = b"".join([r if r is not None and len(r) == 12 else bytes(12) for r in raw])
     values, in_range = instants(np.frombuffer(joined, np.uint8).reshape(-1, 12), unit)
     return values, fits & in_range
-
-
-def segment_minmax(values: Bytes, bounds: Int64Array) -> tuple[list[bytes | None], list[bytes | None]]:
-    """Smallest and largest value of each segment ``[bounds[k], bounds[k + 1])``; ``None`` for empty ones."""
-    days, nanos = parts(values)
-    mins: list[bytes | None] = []
-    maxs: list[bytes | None] = []
-    edges = bounds.tolist()
-    for first, last in pairwise(edges):
-        if first == last:
-            mins.append(None)
-            maxs.append(None)
-            continue
-        order = np.lexsort((nanos[first:last], days[first:last]))
-        mins.append(values[first + int(order[0])].tobytes())
-        maxs.append(values[first + int(order[-1])].tobytes())
-    return mins, maxs

@@ -27,14 +27,14 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.schemas import int96, total_order
+from pyparq.schemas import int96
 from pyparq.schemas.types import LeafType, Physical
 from pyparq.schemas.values import BinaryValues, Values
 
@@ -266,6 +266,24 @@ class SegmentBounds:
         return len(self.mins)
 
 
+_DOMAINS = {"": 0, "int": 1, "uint": 2, "float": 3, "bytes": 4, "decimal": 5, "int96": 6}
+
+
+@lru_cache(maxsize=4096)
+def native_order(leaf: LeafType, order: Order = Order.TYPE) -> kernels.LeafOrder:
+    """The leaf's order as the kernels take it."""
+    total = order == Order.TOTAL and leaf.kind in FLOAT_KINDS
+    return kernels.LeafOrder(_DOMAINS[domain(leaf)], leaf.width, total, can_truncate(leaf), leaf.is_text)
+
+
+_CUTTABLE = frozenset({"string", "enum", "json", "bson", "binary"})
+
+
+def can_truncate(leaf: LeafType) -> bool:
+    """Whether bounds of this leaf may be cut: every prefix of a value is a value of the type."""
+    return leaf.physical == Physical.BYTE_ARRAY and leaf.kind in _CUTTABLE
+
+
 def segment_minmax(leaf: LeafType, values: Values, bounds: Int64Array, order: Order = Order.TYPE) -> SegmentBounds:
     """Bounds of the segments ``values[bounds[k]:bounds[k + 1]]``, ``k`` from 0 to ``len(bounds) - 2``.
 
@@ -273,66 +291,11 @@ def segment_minmax(leaf: LeafType, values: Values, bounds: Int64Array, order: Or
     of their ``order``. TYPE: NaN is left out (and counted), a zero minimum is -0.0, a zero maximum +0.0. TOTAL: NaN is
     left out too, but is the bound of a segment that holds nothing else; zeros keep their signs.
     """
-    bounds = np.ascontiguousarray(bounds, np.int64)
-    kind = domain(leaf)
-    if kind == "":
-        nothing: list[bytes | None] = [None] * (len(bounds) - 1)
-        return SegmentBounds(nothing, list(nothing), None)
+    edges = np.ascontiguousarray(bounds, np.int64)
+    rules = native_order(leaf, order)
     if isinstance(values, BinaryValues):
-        return _binary_minmax(values, bounds, signed=kind == "decimal")
-    if kind in ("bytes", "decimal"):
-        return _fixed_minmax(values, bounds, signed=kind == "decimal")
-    if kind == "int96":
-        return SegmentBounds(*int96.segment_minmax(values, bounds), None)
-    if kind == "float":
-        return _total_minmax(leaf, values, bounds) if order == Order.TOTAL else _float_minmax(leaf, values, bounds)
-    if kind == "uint":
-        values = values.view(np.dtype(f"<u{leaf.width}"))
-    mins, maxs = kernels.minmax_numeric(values, bounds)[:2]
-    filled = (np.diff(bounds) > 0).tolist()
-    return SegmentBounds(_cells(mins, filled), _cells(maxs, filled), None)
-
-
-def _cells(values: npt.NDArray[Any], filled: list[bool]) -> list[bytes | None]:
-    """The bytes of each value, ``None`` where not ``filled``."""
-    raw, width = values.tobytes(), values.itemsize
-    return [raw[k * width : (k + 1) * width] if there else None for k, there in enumerate(filled)]
-
-
-def _float_minmax(leaf: LeafType, values: npt.NDArray[Any], bounds: Int64Array) -> SegmentBounds:
-    wide = values.reshape(-1).view("<f2").astype(np.float32) if leaf.kind == "float16" else values
-    mins, maxs, nans = kernels.minmax_numeric(wide, bounds)
-    nan_counts = np.asarray(nans, np.int64)
-    stored = stored_dtype(leaf)
-    assert stored is not None
-    # The sign of a zero says nothing about which zeros there are: widen, so that old readers lose neither.
-    mins = np.where(mins == 0, stored.type(-0.0), mins).astype(stored)
-    maxs = np.where(maxs == 0, stored.type(0.0), maxs).astype(stored)
-    filled = (np.diff(bounds) > nan_counts).tolist()
-    return SegmentBounds(_cells(mins, filled), _cells(maxs, filled), nan_counts)
-
-
-def _total_minmax(leaf: LeafType, values: npt.NDArray[Any], bounds: Int64Array) -> SegmentBounds:
-    plain = values.reshape(-1).view("<f2") if leaf.kind == "float16" else values
-    mins, maxs, nan_counts = total_order.segment_minmax(plain, bounds)
-    filled = (np.diff(bounds) > 0).tolist()
-    return SegmentBounds(_cells(mins, filled), _cells(maxs, filled), nan_counts)
-
-
-def _binary_minmax(values: BinaryValues, bounds: Int64Array, signed: bool) -> SegmentBounds:
-    find = kernels.minmax_binary_decimal if signed else kernels.minmax_binary
-    smallest, largest = find(values.offsets, values.data, bounds)
-    return SegmentBounds(
-        [values.value(k) if k >= 0 else None for k in smallest.tolist()],
-        [values.value(k) if k >= 0 else None for k in largest.tolist()],
-        None,
-    )
-
-
-def _fixed_minmax(values: npt.NDArray[Any], bounds: Int64Array, signed: bool) -> SegmentBounds:
-    smallest, largest = kernels.minmax_flba(values.reshape(-1), values.shape[1], signed, bounds)
-    return SegmentBounds(
-        [values[k].tobytes() if k >= 0 else None for k in smallest.tolist()],
-        [values[k].tobytes() if k >= 0 else None for k in largest.tolist()],
-        None,
-    )
+        return SegmentBounds(*kernels.segment_bounds_binary(rules, values.offsets, values.data, edges))
+    raw = np.ascontiguousarray(values)
+    if not leaf.width:  # a fixed-size binary of no bytes
+        raw = raw.reshape(len(values), 0)
+    return SegmentBounds(*kernels.segment_bounds_fixed(rules, raw, edges))

@@ -15,20 +15,19 @@ from pyparq.index.sizing import bytes_for
 from pyparq.options import BloomOptions
 from pyparq.schemas.types import LeafType
 from pyparq.schemas.values import Values
-from pyparq.write.encode import DictionarySection
 
 
 def build_filter(
-    values: Values, dictionary: DictionarySection | None, leaf: LeafType, options: BloomOptions
+    values: Values, entries: Values | None, leaf: LeafType, options: BloomOptions
 ) -> npt.NDArray[np.uint8] | None:
     """The bitset over a chunk's values (nulls left out); ``None`` where ``auto`` finds that it adds nothing.
 
-    A complete dictionary holds every distinct value once, which is all that has to be hashed.
+    ``entries``: those of a dictionary that has every value of the chunk once, which is all that has to be hashed.
     """
-    if dictionary is not None and dictionary.complete and not dictionary.known:
+    if entries is not None:
         if options.auto:
             return None
-        values = dictionary.entries
+        values = entries
     return filter_of(hash_values(values, leaf), options)
 
 

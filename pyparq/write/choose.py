@@ -9,32 +9,19 @@ the thresholds come from. Dictionaries are another matter (:mod:`pyparq.write.en
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from threading import Event, Lock
-from typing import TYPE_CHECKING, Any
+from threading import Condition, Lock
 
-import numpy as np
-
-from pyparq import compression, encodings, forks
+from pyparq import compression, forks
 from pyparq.encodings import (
     BYTE_STREAM_SPLIT,
     DELTA_BINARY_PACKED,
     DELTA_BYTE_ARRAY,
     DELTA_LENGTH_BYTE_ARRAY,
-    PLAIN,
     RLE,
-    plain,
-    rle,
 )
-from pyparq.format import ttypes as tt
 from pyparq.schemas.types import LeafType, Physical
-from pyparq.schemas.values import BinaryValues, Values, count_of, plain_size, same_values, slice_of
-from pyparq.write.encode import DictionarySection, known_dictionary, share_of_plain, try_dictionary
-
-if TYPE_CHECKING:
-    from pyparq.options import WriteOptions
-    from pyparq.write.plan import ColumnPlan
-    from pyparq.write.shred import LeafData
+from pyparq.schemas.values import Values, same_values
+from pyparq.threads import check_stopped
 
 CANDIDATES: dict[Physical, tuple[int, ...]] = {
     Physical.BOOLEAN: (RLE,),
@@ -69,22 +56,6 @@ KEY = "pyparq.encoding"
 encoding that was taken first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What was decided for a column, and from what."""
-
-    encoding: int = PLAIN
-    sizes: dict[int, float] = field(default_factory=dict)
-    """Stored bytes per value of the sample, by encoding; empty when nothing was measured."""
-
-    def record(self) -> tt.KeyValue | None:
-        """For the metadata of the chunk that decided."""
-        if not self.sizes:
-            return None
-        order = sorted(self.sizes, key=lambda e: (e != self.encoding, e))
-        return tt.KeyValue(KEY, " ".join(f"{e}={self.sizes[e]:.3g}" for e in order))
-
-
 def parse_record(text: str) -> dict[int, float] | None:
     """The sizes of a :meth:`Choice.record`, the chosen encoding first; ``None`` for anything else."""
     try:
@@ -94,68 +65,8 @@ def parse_record(text: str) -> dict[int, float] | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """How the values of a column chunk are written."""
-
-    dictionary: DictionarySection | None
-    encoding: int
-    """Of the values without a dictionary."""
-    record: tt.KeyValue | None
-    """What the choice came from, in the chunk that made it."""
-    distinct: int | None
-    """Different values, where a complete dictionary (kept or not) has counted them."""
-
-
-def decide(data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices, row_group: int) -> Decision:
-    """Dictionary or not, and which encoding otherwise, for one chunk."""
-    values, dictionary = data.values, None
-    if plan.entries:
-        dictionary = _known(data, plan, options, choices)
-        if dictionary is not None:
-            return Decision(dictionary, PLAIN, None, len(np.unique(dictionary.indices)))
-    if plan.dictionary:
-        dictionary = try_dictionary(values, plan.leaf, options.dictionary_pagesize_limit, plan.keep_dictionary)
-    distinct = count_of(dictionary.entries) if dictionary is not None and dictionary.complete else None
-    if plan.encoding is not None:
-        return Decision(dictionary, plan.encoding, None, distinct)
-    if plan.entries:  # pyarrow makes dictionaries of no other encoding
-        return Decision(dictionary, PLAIN, None, distinct)
-    if dictionary is not None and dictionary.complete and share_of_plain(dictionary, values) <= DICTIONARY_SETTLES:
-        return Decision(dictionary, PLAIN, None, distinct)
-    # The page that decides is the first one that this encoding would have to hold.
-    start = len(dictionary.indices) if dictionary is not None and not dictionary.complete else 0
-    choice, here = choices.of(slice_of(values, start, count_of(values)), plan, options, row_group)
-    if dictionary is not None and beats_dictionary(choice, dictionary, plan, options):
-        dictionary = None
-    return Decision(dictionary, choice.encoding, choice.record() if here else None, distinct)
-
-
-def _known(data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices) -> DictionarySection | None:
-    """The dictionary that the values come from; ``None`` where it is not to be kept, or cannot be."""
-    known, section = data.known, None
-    if not count_of(data.values) and (known is None or not count_of(known.values)):
-        return None  # nothing but nulls, of no dictionary
-    if known is not None and plan.dictionary:
-        section = known_dictionary(data.values, known.values, plan.leaf, options.dictionary_pagesize_limit)
-    if known is None or section is None or known.source is None or not choices.agrees(plan.column, known.values):
-        choices.reordered.add(plan.column)
-    return section
-
-
-def choose(values: Values, plan: ColumnPlan, options: WriteOptions) -> Choice:
-    """Try the candidates on the values of a first page."""
-    sample = first_page(values, options)
-    count, leaf = count_of(sample), plan.leaf
-    candidates = candidates_of(leaf, plan.codec)
-    if count < MIN_VALUES or not candidates:
-        return Choice()
-    sizes = {e: stored_size(plan, encodings.encode(e, sample, leaf)) / count for e in (PLAIN, *candidates)}
-    best = PLAIN
-    for candidate in candidates:
-        if sizes[candidate] <= MOST[candidate] * sizes[best]:
-            best = candidate
-    return Choice(best, sizes)
+_POLL = 0.1
+"""Seconds after which a waiting thread looks whether it is to stop."""
 
 
 def candidates_of(leaf: LeafType, codec: int) -> tuple[int, ...]:
@@ -167,34 +78,6 @@ def candidates_of(leaf: LeafType, codec: int) -> tuple[int, ...]:
     return found
 
 
-def beats_dictionary(choice: Choice, section: DictionarySection, plan: ColumnPlan, options: WriteOptions) -> bool:
-    """Does the chosen encoding take clearly less than a dictionary (which is smaller than PLAIN)?"""
-    if choice.encoding == PLAIN:
-        return False
-    covered = len(section.indices)
-    indices = section.indices[: min(covered, options.max_rows_per_page)]
-    per_value = stored_size(plan, rle.encode_indices(indices, count_of(section.entries))) / len(indices)
-    if choice.sizes[choice.encoding] >= MOST_OF_DICTIONARY * per_value + plain_size(section.entries) / covered:
-        return False
-    some = first_page(section.entries, options)
-    stored = stored_size(plan, plain.encode(some, plan.leaf)) * plain_size(section.entries) / plain_size(some)
-    return choice.sizes[choice.encoding] < MOST_OF_DICTIONARY * (per_value + stored / covered)
-
-
-def first_page(values: Values, options: WriteOptions) -> Values:
-    """The values that one page takes: up to ``max_rows_per_page`` of them, and about ``data_page_size`` bytes."""
-    count = min(count_of(values), options.max_rows_per_page)
-    if isinstance(values, BinaryValues):
-        offsets = values.offsets[: count + 1]
-        count = max(int((offsets - offsets[0]).searchsorted(options.data_page_size, side="right")) - 1, min(count, 1))
-    return slice_of(values, 0, count)
-
-
-def stored_size(plan: ColumnPlan, body: Any) -> int:
-    """Bytes that an encoded page body takes behind the column's codec."""
-    return memoryview(compression.compress(plan.codec, body, plan.level)).nbytes
-
-
 class Choices:
     """The choices of one file: each column's first row group decides, later ones wait for it and follow.
 
@@ -202,8 +85,8 @@ class Choices:
     """
 
     def __init__(self, columns: int) -> None:
-        self._decided = [Event() for _ in range(columns)]
-        self._found: list[Choice | None] = [None] * columns
+        self._decided = [False] * columns
+        self._found: list[tuple[int, float] | None] = [None] * columns
         self._entries: dict[int, Values] = {}
         self._after_fork()
         forks.watch(self)
@@ -212,18 +95,20 @@ class Choices:
 
     def _after_fork(self) -> None:
         self._lock = Lock()
+        self._news = Condition(self._lock)
 
-    def of(self, values: Values, plan: ColumnPlan, options: WriteOptions, row_group: int) -> tuple[Choice, bool]:
-        """The choice for a column chunk, and whether it was made there."""
-        if row_group:
-            self._decided[plan.column].wait()
-            found = self._found[plan.column]
-            return (found, False) if found is not None else (choose(values, plan, options), True)
-        made = choose(values, plan, options)
-        if made.sizes:
-            self._found[plan.column] = made
-        self._decided[plan.column].set()
-        return made, True
+    def decided(self, column: int, found: tuple[int, float] | None) -> None:
+        """The first row group's choice: encoding and stored bytes per value; ``None`` where it made none."""
+        self._found[column] = found
+
+    def of(self, column: int) -> tuple[int, float] | None:
+        """The first row group's choice, for a later one: waits until it is made."""
+        if not self._decided[column]:
+            with self._news:
+                while not self._decided[column]:
+                    check_stopped()
+                    self._news.wait(_POLL)
+        return self._found[column]
 
     def agrees(self, column: int, entries: Values) -> bool:
         """Are these the entries of the column's other row groups?"""
@@ -233,5 +118,7 @@ class Choices:
 
     def release(self, columns: Iterable[int]) -> None:
         """Let nobody wait (any longer) for these columns: their first row group is encoded, or failed, or dropped."""
-        for column in columns:
-            self._decided[column].set()
+        with self._news:
+            for column in columns:
+                self._decided[column] = True
+            self._news.notify_all()

@@ -1,284 +1,189 @@
-"""One column chunk: pages, and everything the footer and the indexes say about them.
+"""Column chunks: what the native writer is told about columns, and what it made of some of them beside each other.
 
-Offsets are counted from the start of the chunk until :meth:`EncodedChunk.placed` knows where that is.
+Everything that happens per page and per value happens in the kernels (``write_*.cpp``): dictionary and encoding,
+where pages are cut, levels, statistics, indexes, compression, checksums, headers. It is described where it is done.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pyparq import encodings
+from pyparq import compression, encodings, kernels
+from pyparq.encodings import dictionary, plain
 from pyparq.encryption.aad import Module
-from pyparq.encryption.writing import ChunkEncryption
+from pyparq.encryption.writing import ChunkEncryption, FileEncryption
+from pyparq.errors import DataError, ParquetError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
-from pyparq.index.page_index import ColumnIndexBuilder, OffsetIndexBuilder
-from pyparq.index.statistics import build_statistics
+from pyparq.format.codec import deserialize, serialize
+from pyparq.index.page_index import MAX_WHOLE_BOUND
 from pyparq.options import WriteOptions
-from pyparq.schemas.order import FLOAT_KINDS, SegmentBounds, segment_minmax
+from pyparq.schemas.order import native_order
 from pyparq.schemas.values import BinaryValues, count_of
+from pyparq.threads import check_stopped
+from pyparq.write import choose
 from pyparq.write.bloom import build_filter, stored_filter
-from pyparq.write.choose import Choices, Decision, decide
-from pyparq.write.encode import DictionarySection, DirectSection, Section, level_bytes
-from pyparq.write.pages import PageWriter
-from pyparq.write.paginate import Cutter, Pages
-from pyparq.write.plan import ColumnPlan
+from pyparq.write.choose import Choices, candidates_of
+from pyparq.write.known import known_dictionary
+from pyparq.write.plan import ColumnPlan, WritePlan
 
 if TYPE_CHECKING:
     from pyparq.write.shred import LeafData
 
-Int64Array = npt.NDArray[np.int64]
+_CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
+_PAGE_TOO_LARGE = 1
 
 
-@dataclass(slots=True)
-class EncodedChunk:
-    """A chunk ready to be stored: ``parts`` one after another are its ``size`` bytes."""
+class StoredChunks:
+    """Some column chunks of a row group, beside each other."""
 
-    parts: list[Any]
-    size: int
-    meta: tt.ColumnMetaData
-    """Offsets count from the start of the chunk."""
-    offset_index: OffsetIndexBuilder | None
-    """``None`` without a page index; its offsets too count from the start of the chunk."""
-    column_index: bytes | None
-    """Stored bytes of the ColumnIndex, where one can be written."""
-    bloom: list[Any] | None
-    """Stored modules of the Bloom filter."""
+    def __init__(self, row_group: int, columns: list[int]) -> None:
+        self.row_group = row_group
+        self.columns = columns
+        self.native = kernels.EncodedChunks()
+        self.filters: list[tuple[int, list[Any]]] = []
+        """Stored modules of Bloom filters, by the chunk's place in here."""
 
-    def placed(self, base: int) -> tt.ColumnMetaData:
-        """The metadata of the chunk at file offset ``base``."""
-        self.meta.data_page_offset += base
-        if self.meta.dictionary_page_offset is not None:
-            self.meta.dictionary_page_offset += base
-        return self.meta
+    def seal_offset_indexes(self, encryption: FileEncryption) -> None:
+        """Encrypt the OffsetIndexes of chunks that are encrypted. They must have a place."""
+        for k, column in enumerate(self.columns):
+            crypto = encryption.chunk(self.row_group, column)
+            if crypto.encrypted:
+                sealed = crypto.seal(Module.OFFSET_INDEX, [self.native.offset_index(k)])
+                self.native.set_offset_index(k, b"".join(sealed))
 
-
-_FEW_LEVELS = 12
-"""Up to here, comparing with each level takes less time than counting through int64."""
-
-
-@dataclass(slots=True)
-class _Levels:
-    """Histograms of the levels: one row per page, one column per level; ``None`` for a leaf without such levels."""
-
-    definition: Int64Array | None
-    repetition: Int64Array | None
+    def footer_entries(self, encryption: FileEncryption) -> bytes:
+        """The serialized ColumnChunks."""
+        if not encryption.encrypts:
+            return self.native.column_chunks()
+        entries = []
+        for k, column in enumerate(self.columns):
+            whole = deserialize(tt.ColumnChunk, self.native.column_chunk(k))[0]
+            entries.append(serialize(encryption.store_metadata(whole, self.row_group, column)))
+        return b"".join(entries)
 
 
-def encode_chunk(
-    data: LeafData, plan: ColumnPlan, options: WriteOptions, crypto: ChunkEncryption, choices: Choices, row_group: int
-) -> EncodedChunk:
-    """Encode one leaf of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
-    encoding, another chunk."""
-    decision = decide(data, plan, options, choices, row_group)
-    dictionary, pages, sections = _paginate(data, plan, options, decision)
-    version = 1 if str(options.data_page_version) == "1.0" else 2
-    writer = PageWriter(plan.codec, plan.level, version, options.write_page_checksum, crypto)
-    if dictionary is not None:
-        writer.add_dictionary(dictionary.entries, plan.leaf)
-    _write_pages(writer, data, pages, sections)
-    bounds = segment_minmax(plan.leaf, data.values, pages.values, plan.order) if plan.statistics else None
-    levels = _histograms(data, pages)
-    meta = _metadata(data, plan, writer, sections, dictionary, decision)
-    if bounds is not None:
-        meta.statistics = _statistics(data, plan, options, bounds, decision)
-    if options.write_size_statistics:
-        meta.size_statistics = _size_statistics(data, levels)
-    offset_index, column_index = None, None
-    if options.write_page_index:
-        offset_index = _offset_index(data, pages, writer, options)
-        if bounds is not None:
-            column_index = _column_index(plan, options, pages, bounds, levels, crypto)
-    return EncodedChunk(
-        writer.parts, writer.size, meta, offset_index, column_index,
-        _bloom(data, plan, dictionary, crypto),
+class ChunkEncoder:
+    """Encodes the column chunks of one file."""
+
+    def __init__(self, plan: WritePlan, encryption: FileEncryption, choices: Choices) -> None:
+        self._plan = plan
+        self._options = plan.options
+        self._encryption = encryption
+        self._choices = choices
+        rules = _file_rules(plan.options)
+        self._rules = [_column_rules(column, rules, _compressor(column, encryption)) for column in plan.columns]
+
+    def encode(self, leaves: Sequence[LeafData], row_group: int) -> StoredChunks:
+        """Encode leaves of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
+        encoding, another chunk."""
+        made = StoredChunks(row_group, [data.node.column for data in leaves])
+        sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
+        jobs = [self._job(data, crypto, row_group) for data, crypto in zip(leaves, sealed, strict=True)]
+        try:
+            refusal = made.native.encode(jobs, check_stopped)
+            if refusal is not None:
+                raise _refused(*refusal)
+        except ParquetError as error:
+            error.locate(row_group=row_group, column=leaves[made.native.count].node.dotted)
+            raise
+        for k, (data, crypto) in enumerate(zip(leaves, sealed, strict=True)):
+            self._finish(made, k, data, crypto, row_group)
+        return made
+
+    def _job(self, data: LeafData, crypto: ChunkEncryption, row_group: int) -> tuple[Any, ...]:
+        column, values = data.node.column, data.values
+        plan = self._plan.columns[column]
+        known = _known(data, plan, self._options, self._choices) if plan.entries else None
+        choice = self._choices.of(column) if row_group else None
+        offsets, raw = values if isinstance(values, BinaryValues) else (None, np.ascontiguousarray(values))
+        return (
+            self._rules[column], offsets, raw, data.def_levels, data.rep_levels, data.num_rows, data.num_slots,
+            known, choice, crypto.page_seal() if crypto.encrypted else None,
+        )  # fmt: skip
+
+    def _finish(self, made: StoredChunks, k: int, data: LeafData, crypto: ChunkEncryption, row_group: int) -> None:
+        native, plan = made.native, self._plan.columns[data.node.column]
+        if row_group == 0:
+            self._choices.decided(plan.column, native.choice(k))
+        if crypto.encrypted:
+            index = native.column_index(k)
+            if index is not None:
+                native.set_column_index(k, b"".join(crypto.seal(Module.COLUMN_INDEX, [index])))
+        if plan.bloom is not None:
+            places = native.first_places(k)
+            entries = None if places is None else dictionary.entries(data.values, places)
+            bitset = build_filter(data.values, entries, plan.leaf, plan.bloom)
+            if bitset is not None:
+                made.filters.append((k, stored_filter(bitset, crypto)))
+
+
+def _file_rules(options: WriteOptions) -> kernels.FileRules:
+    return kernels.FileRules(
+        1 if str(options.data_page_version) == "1.0" else 2,
+        options.max_rows_per_page,
+        options.data_page_size,
+        options.dictionary_pagesize_limit,
+        options.statistics_truncate_length or -1,
+        options.column_index_truncate_length or -1,
+        MAX_WHOLE_BOUND,
+        options.write_page_index,
+        options.write_size_statistics,
+        choose.MIN_VALUES,
+        choose.DICTIONARY_SETTLES,
+        choose.MOST_OF_DICTIONARY,
+        choose.KEY,
+        _CRC if options.write_page_checksum else None,
+    )
+
+
+def _column_rules(
+    plan: ColumnPlan, file: kernels.FileRules, compress: Callable[[Any], Any] | None
+) -> kernels.ColumnRules:
+    leaf, node = plan.leaf, plan.node
+    # pyarrow makes dictionaries of no other encoding than PLAIN
+    encoding = plan.encoding if plan.encoding is not None else encodings.PLAIN if plan.entries else -1
+    pairs = [serialize(tt.KeyValue(key=k, value=v)) for k, v in plan.key_values.items()]
+    return kernels.ColumnRules(
+        file, native_order(leaf, plan.order), int(leaf.physical), leaf.width, node.max_def, node.max_rep, plan.codec,
+        compress, plan.dictionary, plan.keep_dictionary, encoding,
+        [(e, choose.MOST[e]) for e in candidates_of(leaf, plan.codec)], plan.statistics, plan.path, pairs,
     )  # fmt: skip
 
 
-def _paginate(
-    data: LeafData, plan: ColumnPlan, options: WriteOptions, decision: Decision
-) -> tuple[DictionarySection | None, Pages, list[tuple[Section, int]]]:
-    """Page boundaries, and the section that the pages up to a number belong to; no dictionary if no page has it."""
-    cutter = Cutter(data, options.max_rows_per_page, options.data_page_size)
-    sections: list[tuple[Section, int]] = []
-    dictionary = decision.dictionary
-    if dictionary is not None:
-        last = data.num_rows if dictionary.complete else cutter.row_before_value(len(dictionary.indices))
-        if last > 0:
-            sections.append((dictionary, cutter.cut(last, dictionary.cost)))
-        else:
-            dictionary = None
-    if dictionary is None or not dictionary.complete:
-        direct = DirectSection(data.values, plan.leaf, decision.encoding)
-        sections.append((direct, cutter.cut(data.num_rows, direct.cost)))
-    return dictionary, cutter.pages(), sections
-
-
-def _write_pages(writer: PageWriter, data: LeafData, pages: Pages, sections: list[tuple[Section, int]]) -> None:
-    node = data.node
-    rows, slots, values = pages.rows.tolist(), pages.slots.tolist(), pages.values.tolist()
-    start = 0
-    for section, end in sections:
-        for page in range(start, end):
-            first, last = slots[page], slots[page + 1]
-            writer.add_data(
-                section.encoding,
-                level_bytes(_cut(data.rep_levels, first, last), last - first, node.max_rep),
-                level_bytes(_cut(data.def_levels, first, last), last - first, node.max_def),
-                section.body(values[page], values[page + 1]),
-                slots=last - first,
-                rows=rows[page + 1] - rows[page],
-                nulls=last - first - (values[page + 1] - values[page]),
-                has_levels=(node.max_rep > 0, node.max_def > 0),
-            )
-        start = end
-
-
-def _cut(levels: npt.NDArray[np.uint8] | None, first: int, last: int) -> npt.NDArray[np.uint8] | None:
-    return None if levels is None else levels[first:last]
-
-
-def _metadata(
-    data: LeafData, plan: ColumnPlan, writer: PageWriter, sections: list[tuple[Section, int]],
-    dictionary: DictionarySection | None, decision: Decision,
-) -> tt.ColumnMetaData:  # fmt: skip
-    data_page = tt.PageType.DATA_PAGE if writer.version == 1 else tt.PageType.DATA_PAGE_V2
-    stats: list[tt.PageEncodingStats] = []
-    if dictionary is not None:
-        stats.append(tt.PageEncodingStats(tt.PageType.DICTIONARY_PAGE, encodings.PLAIN, 1))
-    before = 0
-    for section, end in sections:
-        if end > before:
-            stats.append(tt.PageEncodingStats(data_page, section.encoding, end - before))
-        before = end
-    used = {s.encoding for s in stats}
-    if data.node.max_def or data.node.max_rep:
-        used.add(encodings.RLE)
-    return tt.ColumnMetaData(
-        type=int(plan.leaf.physical),
-        encodings=sorted(used),
-        path_in_schema=list(plan.path),
-        codec=plan.codec,
-        num_values=data.num_slots,
-        total_uncompressed_size=writer.uncompressed_size,
-        total_compressed_size=writer.size,
-        data_page_offset=writer.offsets[0],
-        dictionary_page_offset=0 if dictionary is not None else None,
-        encoding_stats=stats,
-        key_value_metadata=_key_values(plan, decision) or None,
-    )
-
-
-def _key_values(plan: ColumnPlan, decision: Decision) -> list[tt.KeyValue]:
-    """What the user said of the column, and how its encoding was chosen, where it was."""
-    pairs = [tt.KeyValue(key=k, value=v) for k, v in plan.key_values.items()]
-    return pairs if decision.record is None else [*pairs, decision.record]
-
-
-def _statistics(
-    data: LeafData, plan: ColumnPlan, options: WriteOptions, bounds: SegmentBounds, decision: Decision
-) -> tt.Statistics:
-    return build_statistics(
-        plan.leaf,
-        bounds.mins,
-        bounds.maxs,
-        null_count=data.num_slots - count_of(data.values),
-        nan_count=None if bounds.nan_counts is None else int(bounds.nan_counts.sum()),
-        # Dictionary entries differ in their bits: for floats that is not the same as distinct values.
-        distinct_count=None if plan.leaf.kind in FLOAT_KINDS else decision.distinct,
-        truncate=options.statistics_truncate_length or None,
-        order=plan.order,
-    )
-
-
-def _histograms(data: LeafData, pages: Pages) -> _Levels:
-    node = data.node
-    return _Levels(
-        _histogram(data.def_levels, node.max_def, pages.slots), _histogram(data.rep_levels, node.max_rep, pages.slots)
-    )
-
-
-def _histogram(levels: npt.NDArray[np.uint8] | None, maximum: int, slots: Int64Array) -> Int64Array | None:
-    if maximum == 0:
+def _compressor(plan: ColumnPlan, encryption: FileEncryption) -> Callable[[Any], Any] | None:
+    if plan.codec == compression.UNCOMPRESSED:
         return None
-    counts = np.zeros((len(slots) - 1, maximum + 1), np.int64)
-    if levels is None:
-        counts[:, maximum] = np.diff(slots)
-        return counts
-    edges = slots.tolist()
-    for page, (first, last) in enumerate(pairwise(edges)):
-        if maximum == 1:
-            counts[page, 1] = np.count_nonzero(levels[first:last])
-            counts[page, 0] = last - first - counts[page, 1]
-        elif maximum <= _FEW_LEVELS:
-            part = levels[first:last]
-            counts[page, 1:] = [np.count_nonzero(part == level) for level in range(1, maximum + 1)]
-            counts[page, 0] = last - first - counts[page].sum()
-        else:
-            counts[page] = np.bincount(levels[first:last], minlength=maximum + 1)
-    return counts
+    return partial(_compress, plan.codec, plan.level)
 
 
-def _size_statistics(data: LeafData, levels: _Levels) -> tt.SizeStatistics | None:
-    """Level histograms where a leaf has levels, and the bytes of byte arrays; ``None`` when that is nothing."""
-    stats = tt.SizeStatistics()
-    if isinstance(data.values, BinaryValues):
-        stats.unencoded_byte_array_data_bytes = int(data.values.offsets[-1] - data.values.offsets[0])
-    if levels.definition is not None:
-        stats.definition_level_histogram = levels.definition.sum(axis=0).tolist()
-    if levels.repetition is not None:
-        stats.repetition_level_histogram = levels.repetition.sum(axis=0).tolist()
-    return None if stats == tt.SizeStatistics() else stats
+def _compress(codec: int, level: int | None, data: Any) -> Any:
+    return compression.compress(codec, data, level)
 
 
-def _offset_index(data: LeafData, pages: Pages, writer: PageWriter, options: WriteOptions) -> OffsetIndexBuilder:
-    index = OffsetIndexBuilder()
-    unencoded: list[int | None] = [None] * len(pages)
-    if isinstance(data.values, BinaryValues) and options.write_size_statistics:
-        unencoded = np.diff(data.values.offsets[pages.values]).tolist()
-    for entry in zip(writer.offsets, writer.sizes, pages.rows.tolist(), unencoded, strict=False):
-        index.add_page(*entry)
-    return index
-
-
-def _column_index(
-    plan: ColumnPlan, options: WriteOptions, pages: Pages, bounds: SegmentBounds, levels: _Levels,
-    crypto: ChunkEncryption,
-) -> bytes | None:  # fmt: skip
-    builder = ColumnIndexBuilder(plan.leaf, options.column_index_truncate_length or None, plan.order)
-    value_counts = np.diff(pages.values)
-    nulls = np.diff(pages.slots) - value_counts
-    # With one level there is nothing in the histograms that null counts do not say.
-    detailed = options.write_size_statistics and (plan.node.max_def > 1 or plan.node.max_rep > 0)
-    for page in range(len(pages)):
-        builder.add_page(
-            bounds.mins[page],
-            bounds.maxs[page],
-            null_count=int(nulls[page]),
-            value_count=int(value_counts[page]),
-            nan_count=None if bounds.nan_counts is None else int(bounds.nan_counts[page]),
-            definition_histogram=_row(levels.definition, page, detailed),
-            repetition_histogram=_row(levels.repetition, page, detailed),
-        )
-    index = builder.finish()
-    if index is None:
+def _known(
+    data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices
+) -> tuple[Any, int, Any, int] | None:
+    """The dictionary that the values come from; ``None`` where it is not to be kept, or cannot be."""
+    known, section = data.known, None
+    if not count_of(data.values) and (known is None or not count_of(known.values)):
+        return None  # nothing but nulls, of no dictionary
+    if known is not None and plan.dictionary:
+        section = known_dictionary(data.values, known.values, plan.leaf, options.dictionary_pagesize_limit)
+    if known is None or section is None or known.source is None or not choices.agrees(plan.column, known.values):
+        choices.reordered.add(plan.column)
+    if section is None:
         return None
-    return b"".join(crypto.seal(Module.COLUMN_INDEX, [serialize(index)]))
+    entries, indices = section
+    return plain.encode(entries, plan.leaf), count_of(entries), indices, len(np.unique(indices))
 
 
-def _row(counts: Int64Array | None, page: int, wanted: bool) -> list[int] | None:
-    return None if counts is None or not wanted else counts[page].tolist()
-
-
-def _bloom(
-    data: LeafData, plan: ColumnPlan, dictionary: DictionarySection | None, crypto: ChunkEncryption
-) -> list[Any] | None:
-    if plan.bloom is None:
-        return None
-    bitset = build_filter(data.values, dictionary, plan.leaf, plan.bloom)
-    return None if bitset is None else stored_filter(bitset, crypto)
+def _refused(code: int, page: int, row: int, size: int) -> DataError:
+    if code == _PAGE_TOO_LARGE:
+        which = page if page >= 0 else "dictionary"
+        return DataError("the page has 2 GiB or more; a page must be smaller", page=which)
+    return DataError(f"row {row} of the row group takes {size} bytes, but a page must be smaller than 2 GiB")

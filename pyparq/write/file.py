@@ -17,6 +17,7 @@ from pyparq.encryption.material import external_json, sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
+from pyparq.format.codec import deserialize
 from pyparq.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.ingest.normalize import normal_schema
 from pyparq.io.owned import not_its_own
@@ -112,8 +113,8 @@ class ParquetWriter:
         check_options(given)
         check_properties(given.encryption)
         self.options = within_ordinals(given)
-        self.metadata: tt.FileMetaData | None = None
-        """The contents of the footer, once the file is closed."""
+        self._footer: bytes | None = None
+        self._metadata: tt.FileMetaData | None = None
         self._key_values: dict[str, str | bytes | None] = {}
         self._state: _State | None = None
         self._failed = False
@@ -217,7 +218,7 @@ class ParquetWriter:
         except (TypeError, ValueError):
             raise OptionError(f"key-value metadata must be a dict, not {pairs!r}") from None
         for key, value in given.items():
-            if self.metadata is not None:
+            if self._footer is not None:
                 raise DataError("the file is closed, so its metadata cannot be changed")
             self._key_values[text_key(key)] = text_value(key, value)
 
@@ -290,6 +291,13 @@ class ParquetWriter:
             raise not_its_own(self._sink.name)
 
     # ---- inside --------------------------------------------------------------------------------------------------
+
+    @property
+    def metadata(self) -> tt.FileMetaData | None:
+        """The contents of the footer, once the file is closed."""
+        if self._metadata is None and self._footer is not None:
+            self._metadata = deserialize(tt.FileMetaData, self._footer)[0]
+        return self._metadata
 
     @property
     def schema(self) -> Schema | None:
@@ -377,7 +385,7 @@ class ParquetWriter:
         state.encoder.settle()
         if state.plan.hint is not None:
             self._add_arrow_schema(state, state.plan.hint)
-        self.metadata = state.layout.finish(self._key_values)
+        self._footer = state.layout.finish(self._key_values)
 
     def _finish_sort(self, state: _State, sorter: ExternalSorter) -> None:
         """All row groups but the last, of rows that were sorted in parts."""

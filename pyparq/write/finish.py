@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pyparq import _version
-from pyparq.encryption.aad import MAX_ORDINAL, Module
+from pyparq.encryption.aad import MAX_ORDINAL
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.codec import serialize_footer, serialize_row_group
 from pyparq.io.sink import Sink
 from pyparq.options import SortKey
 from pyparq.schemas.order import Order
-from pyparq.write.chunk import EncodedChunk
+from pyparq.write.chunk import StoredChunks
 from pyparq.write.plan import WritePlan
 
 CREATED_BY = f"pyparq version {_version.__version__} (build {_version.__version__})"
@@ -27,13 +26,12 @@ CREATED_BY = f"pyparq version {_version.__version__} (build {_version.__version_
 
 
 @dataclass(slots=True)
-class _Pending:
-    """What of a chunk is not in the file yet."""
+class _StoredGroup:
+    """A row group that is in the file, and what of it is not yet."""
 
-    chunk: tt.ColumnChunk
-    column_index: bytes | None
-    offset_index: bytes | None
-    bloom: list[Any] | None
+    footer: tt.RowGroup
+    """Without its column chunks."""
+    chunks: list[StoredChunks]
 
 
 class FileLayout:
@@ -43,91 +41,75 @@ class FileLayout:
         self._sink = sink
         self._plan = plan
         self._encryption = encryption
-        self._row_groups: list[tt.RowGroup] = []
-        self._pending: list[_Pending] = []
+        self._groups: list[_StoredGroup] = []
 
     @property
     def num_row_groups(self) -> int:
-        return len(self._row_groups)
+        return len(self._groups)
 
     def start(self) -> None:
         self._sink.write([self._encryption.magic])
 
-    def add_row_group(self, chunks: Iterable[EncodedChunk], num_rows: int) -> None:
+    def add_row_group(self, chunks: Iterable[StoredChunks], num_rows: int) -> None:
         """Store the chunks, in column order, as they come."""
-        ordinal = len(self._row_groups)
+        ordinal = len(self._groups)
         start = self._sink.position
-        added: list[_Pending] = []
         group = tt.RowGroup(columns=[], total_byte_size=0, num_rows=num_rows, file_offset=start)
-        for column, chunk in enumerate(chunks):
-            added.append(self._store_chunk(chunk, ordinal, column))
-            group.columns.append(added[-1].chunk)
-            group.total_byte_size += chunk.meta.total_uncompressed_size
+        stored = _StoredGroup(group, [])
+        for some in chunks:
+            some.native.place(self._sink.position)
+            self._sink.write([some.native.take()])
+            group.total_byte_size += some.native.uncompressed
+            if self._plan.options.write_page_index and self._encryption.encrypts:
+                some.seal_offset_indexes(self._encryption)
+            stored.chunks.append(some)
         group.total_compressed_size = self._sink.position - start
         if ordinal <= MAX_ORDINAL:
             group.ordinal = ordinal
         if self._plan.sort is not None:
             group.sorting_columns = [_sorting_column(node.column, key) for node, key in self._plan.sort.keys]
-        self._row_groups.append(group)
+        self._groups.append(stored)
         if self._plan.options.bloom_filter_layout == "row_group":
-            self._store_filters(added)
-        self._pending += added
+            self._store_filters(stored)
 
-    def _store_chunk(self, chunk: EncodedChunk, ordinal: int, column: int) -> _Pending:
-        base = self._sink.position
-        self._sink.write(chunk.parts)
-        chunk.parts = []
-        stored = tt.ColumnChunk(file_offset=0, meta_data=chunk.placed(base))
-        offset_index = None
-        if chunk.offset_index is not None:
-            # As bytes from here on: small, and nothing for the garbage collector to walk.
-            plain = serialize(chunk.offset_index.finish(base))
-            offset_index = b"".join(self._encryption.chunk(ordinal, column).seal(Module.OFFSET_INDEX, [plain]))
-        return _Pending(stored, chunk.column_index, offset_index, chunk.bloom)
-
-    def finish(self, key_values: Mapping[str, str | bytes | None]) -> tt.FileMetaData:
-        """Store filters (footer layout), indexes and the footer; returns what the footer says."""
-        self._store_filters(self._pending)
-        for item in self._pending:
-            if item.column_index is not None:
-                item.chunk.column_index_offset, item.chunk.column_index_length = self._store(item.column_index)
-        for item in self._pending:
-            if item.offset_index is not None:
-                item.chunk.offset_index_offset, item.chunk.offset_index_length = self._store(item.offset_index)
+    def finish(self, key_values: Mapping[str, str | bytes | None]) -> bytes:
+        """Store filters (footer layout), indexes and the footer; returns the serialized FileMetaData."""
+        for group in self._groups:
+            self._store_filters(group)
+        if self._plan.options.write_page_index:
+            every = [some.native for group in self._groups for some in group.chunks]
+            for some in every:
+                self._sink.write([some.column_indexes(self._sink.position)])
+            for some in every:
+                self._sink.write([some.offset_indexes(self._sink.position)])
         footer = tt.FileMetaData(
             version=1,  # parquet.thrift: 1 is what every reader takes
             schema=self._plan.elements,
-            num_rows=sum(g.num_rows for g in self._row_groups),
-            row_groups=self._row_groups,
+            num_rows=sum(group.footer.num_rows for group in self._groups),
+            row_groups=[],
             key_value_metadata=[tt.KeyValue(key=k, value=v) for k, v in key_values.items()] or None,
             created_by=CREATED_BY,
             column_orders=[_column_order(column.order) for column in self._plan.columns],
         )
-        for ordinal, group in enumerate(self._row_groups):
-            group.columns = [self._encryption.store_metadata(c, ordinal, k) for k, c in enumerate(group.columns)]
-        parts = self._encryption.seal_footer(footer)
+        row_groups = [self._serialized(group) for group in self._groups]
+        parts = self._encryption.seal_footer(footer, row_groups)
         size = sum(memoryview(part).nbytes for part in parts)
         if size >= 1 << 32:
             raise DataError(f"the footer has {size} bytes, but its length must fit in 32 bits")
         self._sink.write([*parts, size.to_bytes(4, "little"), self._encryption.magic])
-        return footer
+        return serialize_footer(footer, row_groups) if self._encryption.encrypts else parts[0]
 
-    def _store_filters(self, items: list[_Pending]) -> None:
-        for item in items:
-            if item.bloom is None:
-                continue
-            meta = item.chunk.meta_data
-            assert meta is not None  # set in _store_chunk
-            meta.bloom_filter_offset = self._sink.position
-            self._sink.write(item.bloom)
-            meta.bloom_filter_length = self._sink.position - meta.bloom_filter_offset
-            item.bloom = None
+    def _serialized(self, group: _StoredGroup) -> bytes:
+        columns = [some.footer_entries(self._encryption) for some in group.chunks]
+        return serialize_row_group(group.footer, columns, len(self._plan.columns))
 
-    def _store(self, data: bytes) -> tuple[int, int]:
-        """Append; returns (offset, length)."""
-        start = self._sink.position
-        self._sink.write([data])
-        return start, len(data)
+    def _store_filters(self, group: _StoredGroup) -> None:
+        for some in group.chunks:
+            for k, modules in some.filters:
+                start = self._sink.position
+                self._sink.write(modules)
+                some.native.set_bloom(k, start, self._sink.position - start)
+            some.filters = []
 
 
 def _column_order(order: Order) -> tt.ColumnOrder:

@@ -18,17 +18,17 @@ from pyparq.schemas.shape import shapes
 from pyparq.table import Batch
 from pyparq.threads import Task, cpu_count, stop_all
 from pyparq.write.choose import Choices
-from pyparq.write.chunk import EncodedChunk, encode_chunk
+from pyparq.write.chunk import ChunkEncoder, StoredChunks
 from pyparq.write.finish import FileLayout
 from pyparq.write.plan import SortPlan, WritePlan
-from pyparq.write.rows import batch_bytes
+from pyparq.write.rows import column_bytes
 from pyparq.write.shred import LeafData, concat_leaf_data, shred_column
 from pyparq.write.sort import Rows, cut_groups, first_unsorted, sort_order
 
 _MIN_THREADED_BYTES = 1 << 20
 """Row groups smaller than this are encoded where they are: threads would cost more than they bring."""
-_MIN_TASK_BYTES = 24 << 10
-"""So are those with fewer bytes per column: these are mostly Python, which one thread runs at a time."""
+_TASK_BYTES = 512 << 10
+"""Columns are encoded together until they have so many bytes: each task costs the same, whatever it has to do."""
 _IN_FLIGHT = 2
 """Row groups held encoded or half encoded: one being stored, one being encoded."""
 
@@ -41,11 +41,11 @@ class _Running:
     """A row group whose columns are being encoded (or are); results in column order."""
 
     num_rows: int
-    tasks: Sequence[Task[list[EncodedChunk]] | list[EncodedChunk]]
+    tasks: Sequence[Task[StoredChunks] | StoredChunks]
 
-    def chunks(self) -> Iterator[EncodedChunk]:
+    def chunks(self) -> Iterator[StoredChunks]:
         for task in self.tasks:
-            yield from task if isinstance(task, list) else task.result()
+            yield task.result() if isinstance(task, Task) else task
 
 
 class RowGroupEncoder:
@@ -56,8 +56,8 @@ class RowGroupEncoder:
         self._options: WriteOptions = plan.options
         self._shapes = shapes(plan.tree)
         self._layout = layout
-        self._encryption = encryption
         self._choices = Choices(len(plan.columns))
+        self._chunks = ChunkEncoder(plan, encryption, self._choices)
         self._running: deque[_Running] = deque()
         self._submitted = 0
         self._rows_before = 0
@@ -89,14 +89,13 @@ class RowGroupEncoder:
                 make = lambda top: [Rows(d).pick(order) for d in leaves_of(top)]  # noqa: E731
             else:
                 _check_sorted(leaves, keys, first_row)
-        size = sum(batch_bytes(b, 0, b.num_rows) for b in batches)
-        self._submit(num_rows, make, size)
+        self._submit(num_rows, make, _sizes(batches))
 
     def add_ordered(self, batches: list[Batch]) -> None:
         """One row group of these batches, whose rows are in the file's order already."""
         first_row = self._rows_before
-        size = sum(batch_bytes(b, 0, b.num_rows) for b in batches)
-        self._submit(sum(b.num_rows for b in batches), lambda top: self._shredded(batches, top, first_row), size)
+        num_rows = sum(b.num_rows for b in batches)
+        self._submit(num_rows, lambda top: self._shredded(batches, top, first_row), _sizes(batches))
 
     def add_sorted(self, batches: list[Batch]) -> None:
         """All rows of the file, sorted together, in as many row groups as they take."""
@@ -116,7 +115,7 @@ class RowGroupEncoder:
             def picked(top: int, part: np.ndarray[tuple[int], np.dtype[np.int64]] = part) -> list[LeafData]:
                 return [rows.pick(part) for rows in rows_of[top]]
 
-            self._submit(stop - start, picked, int(sizes[part].sum()))
+            self._submit(stop - start, picked, [int(sizes[part].sum()) // len(tops)] * len(tops))
 
     def settle(self) -> None:
         """Wait until every row group is stored."""
@@ -148,35 +147,32 @@ class RowGroupEncoder:
             found += [d for d in leaves_of(top) if d.node.column == node.column]
         return found
 
-    def _submit(self, num_rows: int, leaves_of: Leaves, size: int) -> None:
-        """Start encoding a row group of about ``size`` bytes, after making room for it."""
-        ordinal, tops = self._submitted, range(len(self._shapes))
+    def _submit(self, num_rows: int, leaves_of: Leaves, sizes: list[int]) -> None:
+        """Start encoding a row group whose columns have about so many bytes each, after making room for it."""
+        ordinal = self._submitted
         self._submitted += 1
         self._rows_before += num_rows
 
-        def encode(top: int) -> list[EncodedChunk]:
+        def encode(tops: range) -> StoredChunks:
             try:
-                with located(row_group=ordinal, column=self._shapes[top].node.dotted):
-                    return [self._encode(data, ordinal) for data in leaves_of(top)]
+                leaves = []
+                for top in tops:
+                    with located(row_group=ordinal, column=self._shapes[top].node.dotted):
+                        leaves += leaves_of(top)
+                return self._chunks.encode(leaves, ordinal)
             finally:
-                self._choices.release(leaf.column for leaf in self._shapes[top].node.leaves())
+                self._choices.release(leaf.column for top in tops for leaf in self._shapes[top].node.leaves())
 
-        threaded = size >= max(_MIN_THREADED_BYTES, _MIN_TASK_BYTES * len(tops))
-        if threaded and self._options.use_threads and cpu_count() > 1:
+        threaded = sum(sizes) >= _MIN_THREADED_BYTES and self._options.use_threads and cpu_count() > 1
+        if threaded:
             self._store(keep=_IN_FLIGHT - 1)
-            tasks = [Task(encode, top) for top in tops]
+            tasks = [Task(encode, tops) for tops in _together(sizes)]
             self._running.append(_Running(num_rows, tasks))
             for task in tasks:
                 task.start()
         else:
             self._store(keep=0)
-            self._running.append(_Running(num_rows, [encode(top) for top in tops]))
-
-    def _encode(self, data: LeafData, ordinal: int) -> EncodedChunk:
-        plan = self._plan.columns[data.node.column]
-        with located(column=data.node.dotted):
-            crypto = self._encryption.chunk(ordinal, plan.column)
-            return encode_chunk(data, plan, self._options, crypto, self._choices, ordinal)
+            self._running.append(_Running(num_rows, [encode(tops) for tops in _together(sizes)]))
 
     def _store(self, keep: int) -> None:
         """Wait for row groups and store them, until ``keep`` are left running."""
@@ -184,6 +180,22 @@ class RowGroupEncoder:
             group = self._running[0]
             self._layout.add_row_group(group.chunks(), group.num_rows)
             self._running.popleft()
+
+
+def _sizes(batches: list[Batch]) -> list[int]:
+    """About how many bytes each top-level column has."""
+    return [sum(column_bytes(c, 0, len(c)) for c in same) for same in zip(*(b.columns for b in batches), strict=True)]
+
+
+def _together(sizes: list[int]) -> list[range]:
+    """Columns that are encoded by one task."""
+    found, start, total = [], 0, 0
+    for top, size in enumerate(sizes):
+        total += size
+        if total >= _TASK_BYTES or top == len(sizes) - 1:
+            found.append(range(start, top + 1))
+            start, total = top + 1, 0
+    return found
 
 
 def _check_sorted(leaves: Sequence[LeafData], keys: Sequence[SortKey], first_row: int) -> None:

@@ -20,23 +20,24 @@ def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
 
 def batch_bytes(batch: Batch, start: int, stop: int) -> int:
     """About how many bytes the rows ``start`` to ``stop`` take in memory (their own, not those of shared buffers)."""
-    return sum(_column_bytes(c, start, stop) for c in batch.columns)
+    return sum(column_bytes(c, start, stop) for c in batch.columns)
 
 
-def _column_bytes(column: Column, start: int, stop: int) -> int:
+def column_bytes(column: Column, start: int, stop: int) -> int:
+    """The same of one column."""
     rows = stop - start
     type_ = column.type
     if type_.dictionary is not None and column.dictionary is not None:
-        whole = _column_bytes(column.dictionary, 0, len(column.dictionary))
+        whole = column_bytes(column.dictionary, 0, len(column.dictionary))
         return rows * whole // max(len(column.dictionary), 1)
     if type_.format == "b":
         return (rows + 7) // 8
     if type_.format == "+s":
         at = column.offset
-        return sum(_column_bytes(c, at + start, at + stop) for c in column.children)
+        return sum(column_bytes(c, at + start, at + stop) for c in column.children)
     if type_.is_nested:
         offsets, items = list_items(column)
-        return 4 * rows + _column_bytes(items, int(offsets[start]), int(offsets[stop]))
+        return 4 * rows + column_bytes(items, int(offsets[start]), int(offsets[stop]))
     if type_.is_binary_like:
         offsets = column.offsets()
         return 4 * rows + int(offsets[stop]) - int(offsets[start])

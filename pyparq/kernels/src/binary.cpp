@@ -1,4 +1,5 @@
 // Byte arrays: PLAIN both ways, offsets over nulls, gathers and row selection, UTF-8.
+#include "encoders.hpp"
 #include "utf8.hpp"
 #include "values.hpp"
 
@@ -99,24 +100,11 @@ nb::object plain_binary_take(const RawIn& data, int64_t count, const In<int64_t>
 }
 
 nb::object plain_binary_encode(const Offsets& offsets, const RawIn& data) {
-    const auto run = [&](const auto* o) {
-        check_offsets(o, offsets.size, data.size);
-        const size_t n = offsets.size - 1;
-        Fresh<uint8_t> out(4 * n + static_cast<size_t>(o[n] - o[0]));
-        NoGil nogil(out.size);
-        const uint8_t *end = data.data + data.size, *w_end = out.data + out.size;
-        uint8_t* w = out.data;
-        for (size_t i = 0; i < n; ++i) {
-            const size_t len = static_cast<size_t>(o[i + 1] - o[i]);
-            if (len > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-                fail("value " + str(i) + " has " + str(len) + " bytes; the format allows 2^31 - 1");
-            store(w, static_cast<uint32_t>(len));
-            copy_short(w + 4, w_end, data.data + o[i], end, len);
-            w += 4 + len;
-        }
-        return std::move(out.object);
-    };
-    return offsets.visit(run);
+    const Values v = byte_arrays(offsets, data);
+    Fresh<uint8_t> out(v.plain_size());
+    NoGil nogil(out.size);
+    plain_binary_into(v, out.data);
+    return std::move(out.object);
 }
 
 // ---- offsets over nulls ---------------------------------------------------------------------------------
@@ -304,6 +292,30 @@ int64_t utf8_validate(const Offsets& offsets, const RawIn& data) {
 }
 
 }  // namespace
+
+Values byte_arrays(const Offsets& offsets, const RawIn& data) {
+    Values v;
+    offsets.visit([&](const auto* o) { check_offsets(o, offsets.size, data.size); });
+    v.data = data.data, v.size = data.size, v.count = offsets.size - 1;
+    if (offsets.itemsize == 4) v.narrow = static_cast<const int32_t*>(offsets.data);
+    else v.wide = static_cast<const int64_t*>(offsets.data);
+    return v;
+}
+
+void plain_binary_into(const Values& v, uint8_t* out) {
+    const uint8_t *end = v.data + v.size, *w_end = out + v.plain_size();
+    v.visit([&](const auto* o) {
+        for (size_t i = 0; i < v.count; ++i) {
+            const size_t len = static_cast<size_t>(o[i + 1] - o[i]);
+            if (len > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+                fail("value " + str(i) + " has " + str(len) + " bytes; the format allows 2^31 - 1");
+            store(out, static_cast<uint32_t>(len));
+            copy_short(out + 4, w_end, v.data + o[i], end, len);
+            out += 4 + len;
+        }
+    });
+}
+
 }  // namespace pyparq
 
 void bind_binary(nb::module_& m) {

@@ -14,6 +14,11 @@
 #include <type_traits>
 #include <utility>
 
+#if defined(__GLIBC__)
+#include <cxxabi.h>
+#include <unistd.h>
+#endif
+
 static_assert(std::endian::native == std::endian::little,
               "Parquet is little-endian and these kernels copy its bytes as they are");
 
@@ -269,6 +274,20 @@ class Scratch {
 // Array cut to its first n items; a copy when the rest would be dead weight.
 nb::object first_items(nb::object array, size_t have, size_t n);
 
+// Takes the GIL back. While the interpreter exits, it ends threads that ask for it, by unwinding their stack; what would be
+// let go of then needs the GIL, and destructors must not be left like that: such a thread waits for the end instead.
+inline void take_gil(PyThreadState* state) {
+#if defined(__GLIBC__)
+    try {
+        PyEval_RestoreThread(state);
+    } catch (const abi::__forced_unwind&) {
+        while (true) pause();
+    }
+#else
+    PyEval_RestoreThread(state);
+#endif
+}
+
 // Releases the GIL when the work is worth the switch: tiny calls from many threads would only queue for it.
 class NoGil {
   public:
@@ -276,7 +295,7 @@ class NoGil {
     NoGil(const NoGil&) = delete;
     NoGil& operator=(const NoGil&) = delete;
     ~NoGil() {
-        if (state_ != nullptr) PyEval_RestoreThread(state_);
+        if (state_ != nullptr) take_gil(state_);
     }
 
   private:
@@ -347,9 +366,9 @@ void bind_arrow_stream(nb::module_& m);
 void bind_rle(nb::module_& m);
 void bind_fixed(nb::module_& m);
 void bind_binary(nb::module_& m);
+void bind_bounds(nb::module_& m);
 void bind_gather_short(nb::module_& m);
 void bind_dictionary(nb::module_& m);
-void bind_leaf_chunks(nb::module_& m);
 void bind_many_filters(nb::module_& m);
 void bind_many_footers(nb::module_& m);
 void bind_many_ranges(nb::module_& m);
@@ -376,4 +395,5 @@ void bind_thrift_footer(nb::module_& m);
 void bind_thrift_rules(nb::module_& m);
 void bind_thrift_split(nb::module_& m);
 void bind_views(nb::module_& m);
+void bind_write(nb::module_& m);
 void bind_workers(nb::module_& m);

@@ -22,6 +22,12 @@ class Crc32 {
         return run(native_, page.data, page.size);
     }
 
+    // The same of bytes that follow others, whose CRC is given.
+    uint32_t more(uint32_t before, const uint8_t* data, size_t size) const {
+        if (!native()) return nb::cast<uint32_t>(function_(passing_view(data, size), before));
+        return static_cast<uint32_t>(native_(before, data, static_cast<unsigned>(size)));
+    }
+
   private:
     using Function = unsigned long (*)(unsigned long, const unsigned char*, unsigned);
 

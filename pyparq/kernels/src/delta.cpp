@@ -1,5 +1,6 @@
 // DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY, both ways (Encodings.md).
 #include "bitpack.hpp"
+#include "encoders.hpp"
 #include "values.hpp"
 
 #include <array>
@@ -288,12 +289,13 @@ uint8_t* encode(size_t n, Get&& get, uint8_t* p) {
 
 template <class T>
 nb::object delta_encode(const In<T>& values) {
-    using U = std::make_unsigned_t<T>;
-    Scratch out(encode_bound<U>(values.size));
+    Values v;
+    v.data = reinterpret_cast<const uint8_t*>(values.data), v.count = values.size, v.width = sizeof(T);
+    Scratch out(delta_bound(v.count, v.width));
     size_t used;
     {
         NoGil nogil(values.size * sizeof(T));
-        used = static_cast<size_t>(encode<U>(values.size, [&](size_t i) { return values.data[i]; }, out.data) - out.data);
+        used = delta_into(v, out.data);
     }
     return out.finish(used);
 }
@@ -306,18 +308,14 @@ uint32_t checked_length(const O* o, size_t i) {
 }
 
 nb::object delta_length_encode(const Offsets& offsets, const RawIn& data) {
-    return offsets.visit([&](const auto* o) {
-        check_offsets(o, offsets.size, data.size);
-        const size_t n = offsets.size - 1, total = static_cast<size_t>(o[n] - o[0]);
-        Scratch out(encode_bound<uint32_t>(n) + total);
-        uint8_t* p;
-        {
-            NoGil nogil(total + n * 8);
-            p = encode<uint32_t>(n, [&](size_t i) { return checked_length(o, i); }, out.data);
-            if (total > 0) std::memcpy(p, data.data + o[0], total);
-        }
-        return out.finish(static_cast<size_t>(p - out.data) + total);
-    });
+    const Values v = byte_arrays(offsets, data);
+    Scratch out(delta_length_bound(v));
+    size_t used;
+    {
+        NoGil nogil(out.size);
+        used = delta_length_into(v, out.data);
+    }
+    return out.finish(used);
 }
 
 uint32_t common_prefix(const uint8_t* a, const uint8_t* b, size_t n) {
@@ -331,32 +329,69 @@ uint32_t common_prefix(const uint8_t* a, const uint8_t* b, size_t n) {
 }
 
 nb::object delta_byte_array_encode(const Offsets& offsets, const RawIn& data) {
-    return offsets.visit([&](const auto* o) {
-        check_offsets(o, offsets.size, data.size);
-        const size_t n = offsets.size - 1, total = static_cast<size_t>(o[n] - o[0]);
-        Scratch out(2 * encode_bound<uint32_t>(n) + total);
-        uint8_t* p;
-        {
-            NoGil nogil(total + n * 8);
-            std::vector<uint32_t> prefix(n), suffix(n);
-            for (size_t i = 0; i < n; ++i) {
-                const uint32_t len = checked_length(o, i);
-                prefix[i] = i == 0 ? 0 : common_prefix(data.data + o[i - 1], data.data + o[i],
-                                                       std::min(len, checked_length(o, i - 1)));
-                suffix[i] = len - prefix[i];
-            }
-            p = encode<uint32_t>(n, [&](size_t i) { return prefix[i]; }, out.data);
-            p = encode<uint32_t>(n, [&](size_t i) { return suffix[i]; }, p);
-            for (size_t i = 0; i < n; ++i) {
-                copy_short(p, out.data + out.size, data.data + o[i] + prefix[i], data.data + data.size, suffix[i]);
-                p += suffix[i];
-            }
-        }
-        return out.finish(static_cast<size_t>(p - out.data));
-    });
+    const Values v = byte_arrays(offsets, data);
+    Scratch out(delta_byte_array_bound(v));
+    size_t used;
+    {
+        NoGil nogil(out.size);
+        used = delta_byte_array_into(v, out.data, out.size);
+    }
+    return out.finish(used);
 }
 
 }  // namespace
+
+size_t delta_bound(size_t n, size_t width) { return width == 4 ? encode_bound<uint32_t>(n) : encode_bound<uint64_t>(n); }
+
+size_t delta_into(const Values& v, uint8_t* out) {
+    uint8_t* end = nullptr;
+    if (v.width == 4) end = encode<uint32_t>(v.count, [&](size_t i) { return load<uint32_t>(v.data + 4 * i); }, out);
+    else end = encode<uint64_t>(v.count, [&](size_t i) { return load<uint64_t>(v.data + 8 * i); }, out);
+    return static_cast<size_t>(end - out);
+}
+
+size_t delta_length_bound(const Values& v) { return encode_bound<uint32_t>(v.count) + v.bytes(0, v.count); }
+
+size_t delta_length_into(const Values& v, uint8_t* out) {
+    uint8_t* p = v.visit([&](const auto* o) {
+        return encode<uint32_t>(v.count, [&](size_t i) { return checked_length(o, i); }, out);
+    });
+    const size_t total = v.bytes(0, v.count);
+    if (total > 0) std::memcpy(p, v.data + v.offset(0), total);
+    return static_cast<size_t>(p - out) + total;
+}
+
+size_t delta_byte_array_bound(const Values& v) {
+    return 2 * encode_bound<uint32_t>(v.count) + (v.binary() ? v.bytes(0, v.count) : v.count * v.width);
+}
+
+size_t delta_byte_array_into(const Values& v, uint8_t* out, size_t room) {
+    if (!v.binary()) {
+        std::vector<int64_t> offsets(v.count + 1);
+        for (size_t i = 0; i <= v.count; ++i) offsets[i] = static_cast<int64_t>(i * v.width);
+        Values rows = v;
+        rows.width = 0, rows.wide = offsets.data();
+        return delta_byte_array_into(rows, out, room);
+    }
+    uint8_t* p = out;
+    v.visit([&](const auto* o) {
+        std::vector<uint32_t> prefix(v.count), suffix(v.count);
+        for (size_t i = 0; i < v.count; ++i) {
+            const uint32_t len = checked_length(o, i);
+            prefix[i] = i == 0 ? 0 : common_prefix(v.data + o[i - 1], v.data + o[i],
+                                                   std::min(len, checked_length(o, i - 1)));
+            suffix[i] = len - prefix[i];
+        }
+        p = encode<uint32_t>(v.count, [&](size_t i) { return prefix[i]; }, p);
+        p = encode<uint32_t>(v.count, [&](size_t i) { return suffix[i]; }, p);
+        for (size_t i = 0; i < v.count; ++i) {
+            copy_short(p, out + room, v.data + o[i] + prefix[i], v.data + v.size, suffix[i]);
+            p += suffix[i];
+        }
+    });
+    return static_cast<size_t>(p - out);
+}
+
 }  // namespace pyparq
 
 void bind_delta(nb::module_& m) {

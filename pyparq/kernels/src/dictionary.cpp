@@ -1,4 +1,5 @@
 // Hash tables: dictionary building, set membership, counting distinct hashes.
+#include "encoders.hpp"
 #include "values.hpp"
 
 #include <cmath>
@@ -176,47 +177,54 @@ nb::object result(Fresh<int32_t>&& indices, const Encoded& e) {
 
 constexpr size_t kMaxEntries = size_t{1} << 30;
 
+Encoded encode_fixed(const Values& v, size_t most, int32_t* indices) {
+    switch (v.width) {
+        case 1: return encode_keys<uint8_t>(v.data, v.count, most, indices);
+        case 2: return encode_keys<uint16_t>(v.data, v.count, most, indices);
+        case 4: return encode_keys<uint32_t>(v.data, v.count, most, indices);
+        case 8: return encode_keys<uint64_t>(v.data, v.count, most, indices);
+        default:
+            return encode_bytes(
+                v.count, indices, [&](size_t i) { return Span{v.data + i * v.width, v.width}; },
+                [&](size_t entries, size_t) { return entries < most; });
+    }
+}
+
+Encoded encode_binary(const Values& v, size_t most, int32_t* indices) {
+    return v.visit([&](const auto* o) {
+        size_t used = 0;
+        return encode_bytes(
+            v.count, indices, [&](size_t i) { return Span{v.data + o[i], static_cast<size_t>(o[i + 1] - o[i])}; },
+            [&](size_t entries, size_t len) {
+                if (len > most - used || 4 > most - used - len || entries >= kMaxEntries) return false;
+                used += 4 + len;
+                return true;
+            });
+    });
+}
+
 nb::object dict_encode_fixed(const RawIn& values, int64_t width_, int64_t max_entries) {
-    const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
+    Values v;
+    v.width = checked_value_width(width_), v.count = checked_items(values.size, v.width, "values");
+    v.data = values.data, v.size = values.size;
     const size_t most = std::min(checked_count(max_entries, "max_entries"), kMaxEntries);
-    Fresh<int32_t> indices(n);
+    Fresh<int32_t> indices(v.count);
     Encoded e;
     {
         NoGil nogil(values.size);
-        const uint8_t* v = values.data;
-        switch (width) {
-            case 1: e = encode_keys<uint8_t>(v, n, most, indices.data); break;
-            case 2: e = encode_keys<uint16_t>(v, n, most, indices.data); break;
-            case 4: e = encode_keys<uint32_t>(v, n, most, indices.data); break;
-            case 8: e = encode_keys<uint64_t>(v, n, most, indices.data); break;
-            default:
-                e = encode_bytes(
-                    n, indices.data, [&](size_t i) { return Span{v + i * width, width}; },
-                    [&](size_t entries, size_t) { return entries < most; });
-        }
+        e = encode_fixed(v, most, indices.data);
     }
     return result(std::move(indices), e);
 }
 
 nb::object dict_encode_binary(const Offsets& offsets, const RawIn& data, int64_t max_bytes) {
     const size_t most = checked_count(max_bytes, "max_bytes");
-    if (offsets.size == 0) fail("offsets are empty (n values need n + 1 offsets)");
-    Fresh<int32_t> indices(offsets.size - 1);
+    const Values v = byte_arrays(offsets, data);
+    Fresh<int32_t> indices(v.count);
     Encoded e;
     {
         NoGil nogil(offsets.size * 8);
-        e = offsets.visit([&](const auto* o) {
-            check_offsets(o, offsets.size, data.size);
-            size_t used = 0;
-            return encode_bytes(
-                indices.size, indices.data,
-                [&](size_t i) { return Span{data.data + o[i], static_cast<size_t>(o[i + 1] - o[i])}; },
-                [&](size_t entries, size_t len) {
-                    if (len > most - used || 4 > most - used - len || entries >= kMaxEntries) return false;
-                    used += 4 + len;
-                    return true;
-                });
-        });
+        e = encode_binary(v, most, indices.data);
     }
     return result(std::move(indices), e);
 }
@@ -328,6 +336,14 @@ size_t count_distinct_u64(const In<uint64_t>& hashes) {
 }
 
 }  // namespace
+
+size_t dictionary_of(const Values& v, size_t most, int32_t* indices, std::vector<int64_t>& first) {
+    Encoded e = v.binary() ? encode_binary(v, most, indices)
+                           : encode_fixed(v, std::min(std::max(most / v.width, size_t{1}), kMaxEntries), indices);
+    first = std::move(e.first);
+    return e.stopped;
+}
+
 }  // namespace pyparq
 
 void bind_dictionary(nb::module_& m) {

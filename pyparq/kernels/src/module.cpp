@@ -62,12 +62,12 @@ NB_MODULE(_native, m) {
     bind_rle(m);
     bind_fixed(m);
     bind_binary(m);
+    bind_bounds(m);
     bind_count_indices(m);
     bind_gather_short(m);
     bind_codecs(m);
     bind_codes(m);
     bind_dictionary(m);
-    bind_leaf_chunks(m);
     bind_many_filters(m);
     bind_many_footers(m);
     bind_many_ranges(m);
@@ -91,5 +91,6 @@ NB_MODULE(_native, m) {
     bind_thrift_rules(m);
     bind_thrift_split(m);
     bind_views(m);
+    bind_write(m);
     bind_workers(m);
 }

@@ -1,4 +1,5 @@
 // The RLE / bit-packed hybrid, both ways, and the deprecated BIT_PACKED levels.
+#include "encoders.hpp"
 #include "hybrid.hpp"
 #include "levels.hpp"
 #include "values.hpp"
@@ -247,8 +248,8 @@ size_t encode_hybrid(const T* v, size_t n, unsigned w, uint8_t* out, size_t room
 
 template <class T>
 nb::object encode(const In<T>& values, unsigned w) {
-    const size_t n = values.size, groups = n / 8 + 1;
-    Scratch out(checked_mul(groups, w) + groups / 16 + 64);
+    const size_t n = values.size;
+    Scratch out(hybrid_bound(n, w));
     size_t used;
     {
         NoGil nogil(n * sizeof(T));
@@ -269,6 +270,19 @@ nb::object rle_encode_i32(const In<int32_t>& values, int64_t bit_width) {
 }
 
 }  // namespace
+
+size_t hybrid_bound(size_t n, unsigned w) {
+    const size_t groups = n / 8 + 1;
+    return checked_mul(groups, w) + groups / 16 + 64;
+}
+
+size_t hybrid_into(const uint8_t* v, size_t n, unsigned w, uint8_t* out, size_t room) {
+    return encode_hybrid(v, n, w, out, room);
+}
+
+size_t hybrid_into(const int32_t* v, size_t n, unsigned w, uint8_t* out, size_t room) {
+    return encode_hybrid(v, n, w, out, room);
+}
 
 Levels read_levels(const uint8_t* data, size_t size, int64_t count, int64_t maximum_, bool always) {
     if (maximum_ < 1 || maximum_ > 255) fail("level out of range: " + str(maximum_));

@@ -1,4 +1,5 @@
 // BYTE_STREAM_SPLIT (Encodings.md): byte k of every value together, for each k in turn.
+#include "encoders.hpp"
 #include "values.hpp"
 
 namespace pyparq {
@@ -84,15 +85,20 @@ nb::object byte_stream_split_encode(const RawIn& values, int64_t width_) {
     const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
     Fresh<uint8_t> out(values.size);
     NoGil nogil(values.size);
-    size_t done = 0;
-    if (width == 2) done = split_sse2<2>(values.data, n, out.data);
-    if (width == 4) done = split_sse2<4>(values.data, n, out.data);
-    if (width == 8) done = split_sse2<8>(values.data, n, out.data);
-    split_plain(values.data, n, width, done, out.data);
+    split_into(values.data, n, width, out.data);
     return std::move(out.object);
 }
 
 }  // namespace
+
+void split_into(const uint8_t* values, size_t n, size_t width, uint8_t* out) {
+    size_t done = 0;
+    if (width == 2) done = split_sse2<2>(values, n, out);
+    if (width == 4) done = split_sse2<4>(values, n, out);
+    if (width == 8) done = split_sse2<8>(values, n, out);
+    split_plain(values, n, width, done, out);
+}
+
 }  // namespace pyparq
 
 void bind_split(nb::module_& m) {
