@@ -381,7 +381,9 @@ def test_schemas_that_grew(spark: Any, ps: Any, tmp_path: Path) -> None:
     ]
 
 
-def test_encrypted_files_with_keys_made_on_the_workers(spark: Any, ps: Any, tmp_path: Path) -> None:
+def test_encrypted_files_with_keys_made_on_the_workers(
+    spark: Any, ps: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     properties = pyparq.EncryptionProperties(footer_key=KEY)
     pyparq.write_table({"a": list(range(50))}, tmp_path / "sealed.parquet", encryption=properties)
     module = tmp_path / "keys_of_this_test.py"
@@ -390,10 +392,19 @@ def test_encrypted_files_with_keys_made_on_the_workers(spark: Any, ps: Any, tmp_
     for small in (0, 1 << 20):
         frame = ps.read(spark, tmp_path / "sealed.parquet", decryption="keys_of_this_test:make", small=small)
         assert frame.count() == 50
+        shown = frame._jdf.queryExecution().toString()
+        assert "keys_of_this_test" not in shown
+        assert KEY.decode() not in shown
     with pytest.raises(OptionError, match="module:function"):
         ps.read(spark, tmp_path / "sealed.parquet", decryption=pyparq.DecryptionProperties(footer_key=KEY))
     with pytest.raises(OptionError, match="cannot be imported"):
         ps.read(spark, tmp_path / "sealed.parquet", decryption="no_such_module:make")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "keys_of_the_driver.py").write_text(module.read_text())
+    monkeypatch.syspath_prepend(str(tmp_path / "here"))
+    frame = ps.read(spark, tmp_path / "sealed.parquet", decryption="keys_of_the_driver:make", small=0)
+    with pytest.raises(Exception, match="keys_of_the_driver:make' cannot be imported here"):
+        frame.collect()
     with pytest.raises(pyparq.EncryptionError):
         ps.read(spark, tmp_path / "sealed.parquet")
 

@@ -166,6 +166,15 @@ class Committer:
             self._release()
         return [path for path, _ in record.old if not is_hidden(os.path.basename(path))]
 
+    def has_data(self) -> bool:
+        """Whether the folder has data files already."""
+        return bool(data_files(self.staging.target))
+
+    def note_success(self, name: str) -> None:
+        """An empty file that tells other tools that the folder is complete."""
+        with open(os.path.join(self.staging.target, name), "wb"):
+            pass
+
     def abort(self) -> None:
         """Give the write up: its files go, and nothing else has changed. After a commit, and again, it does nothing."""
         staging = self.staging

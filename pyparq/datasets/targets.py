@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from pyparq.datasets.commit import NOT_EMPTY, Committer, StagedFile, plain_names
 from pyparq.datasets.discovery import SUMMARIES, is_hidden
 from pyparq.datasets.old_files import data_files, partition_of
-from pyparq.datasets.staging import Staging
+from pyparq.datasets.staging import PREFIX, Staging
 from pyparq.errors import TargetExistsError
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, LocalSink, Sink
@@ -121,22 +121,35 @@ class RemoteTarget:
             raise TargetExistsError(NOT_EMPTY, file=self.name)
 
     def _listed(self) -> list[str]:
-        """Paths of all files below the folder, relative to it."""
+        """Paths of all files below the folder, relative to it, but for those of writes that are under way."""
         with plain_errors(self.name, self._root, self._options):
             self._fs.invalidate_cache()
             try:
-                return sorted(path[len(self._root) :].lstrip("/") for path in self._fs.find(self._root))
+                found = (path[len(self._root) :].lstrip("/") for path in self._fs.find(self._root))
+                return sorted(path for path in found if not path.startswith(PREFIX))
             except FileNotFoundError:
                 return []
 
     def sink(self, path: str, fsync: bool) -> Sink:
         full = posixpath.join(self._root, path)
-        if path in self._old and path not in SUMMARIES:
-            raise TargetExistsError("a file of this name is there already", file=posixpath.join(self.name, path))
+        self._check_new(path)
         self._written.append(path)
         with plain_errors(self.name, full, self._options):
             self._fs.makedirs(posixpath.dirname(full), exist_ok=True)
         return FsspecSink(self._fs, full, posixpath.join(self.name, path))
+
+    def place(self, staged: str, path: str) -> None:
+        """Make a file of an object that lies elsewhere in the store: by a copy within the store."""
+        full = posixpath.join(self._root, path)
+        self._check_new(path)
+        self._written.append(path)
+        with plain_errors(self.name, full, self._options):
+            self._fs.makedirs(posixpath.dirname(full), exist_ok=True)
+            self._fs.cp_file(staged, full)
+
+    def _check_new(self, path: str) -> None:
+        if path in self._old and path not in SUMMARIES:
+            raise TargetExistsError("a file of this name is there already", file=posixpath.join(self.name, path))
 
     def has_data(self) -> bool:
         return bool(self._data())
@@ -156,6 +169,7 @@ class RemoteTarget:
         if summary is not None:
             self._summarize([path for path in data if path not in replaced], summary)
             stale = []
+        self._written = []  # from here on the new files are all that there is: an error must not remove them
         for path in [*stale, *replaced]:
             with plain_errors(posixpath.join(self.name, path), path, self._options):
                 self._fs.rm_file(posixpath.join(self._root, path))

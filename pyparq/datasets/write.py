@@ -15,6 +15,7 @@ from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.rolling import FileLimits, Folders, MadeFile, RollingFiles
 from pyparq.datasets.split import Splitter
 from pyparq.datasets.staging import Staging
+from pyparq.datasets.store_staging import StagedObjects, StoreStaging
 from pyparq.datasets.summaries import summary_files
 from pyparq.datasets.targets import LocalTarget, RemoteTarget, StagedFiles, Target
 from pyparq.errors import OptionError
@@ -114,7 +115,7 @@ class StagedPart:
 
 def write_staged(
     data: Any,
-    staging: Staging,
+    staging: Staging | StoreStaging,
     attempt: str,
     *,
     partition_cols: Sequence[str],
@@ -122,15 +123,20 @@ def write_staged(
     even_empty: bool,
     prefix: str,
     options: Mapping[str, Any],
+    storage_options: Mapping[str, Any] | None = None,
 ) -> list[StagedPart]:
     """What one task of a distributed write does: write ``data`` to files in ``staging``, which another process commits.
 
     ``attempt`` differs between tasks and between their attempts. ``even_empty``: one file for data without rows.
-    ``prefix``: of the names of the files. ``options``: those of :func:`write_dataset` for each file. An error leaves
-    incomplete files to the committer.
+    ``prefix``: of the names of the files. ``options``: those of :func:`write_dataset` for each file.
+    ``storage_options``: for a store. An error leaves incomplete files to the committer.
     """
     limits, others = _split_options(options)
-    target = StagedFiles(staging, attempt)
+    target: StagedFiles | StagedObjects
+    if isinstance(staging, StoreStaging):
+        target = StagedObjects(staging, attempt, storage_options)
+    else:
+        target = StagedFiles(staging, attempt)
     with _Write(target, partition_cols, limits, prefix + "-{i}-{id}.parquet", others) as write:
         write.take(data, parse_schema(schema))
         made = write.finish(even_empty)
@@ -158,7 +164,7 @@ class _Write:
 
     def __init__(
         self,
-        target: Target | StagedFiles,
+        target: Target | StagedFiles | StagedObjects,
         names: Sequence[str],
         limits: FileLimits,
         template: str,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.plan import DatasetPlan
 from pyparq.errors import OptionError
+from pyparq.io.url import is_url
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
@@ -17,7 +18,7 @@ from pyparq.spark.planning import planned
 from pyparq.spark.question import Question, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
 from pyparq.spark.work import over_payloads
-from pyparq.spark.writing import MODES, TaskReply, WriteJob, committer_of
+from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, committer_of
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
@@ -38,6 +39,7 @@ def rewrite(
     partitions: int | None = None,
     decryption: str | None = None,
     encryption: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Any:
     """Rewrite a dataset: join small files, sort, compress otherwise, encrypt, leave rows or columns out.
@@ -46,8 +48,8 @@ def rewrite(
     of it together. ``mode``: as in :func:`pyparq.spark.write`. ``partition_cols``: by default those of the source.
     ``columns``, ``filters``: what to keep. ``partitions``: number of tasks, at most; by default one for each 128 MiB of
     pages. Each task writes one file for each folder that it has rows for. ``decryption``, ``encryption``: names of
-    functions that make the properties on each worker. ``options``: those of :func:`pyparq.spark.write` for each file:
-    ``sort_by`` is within each file.
+    functions that make the properties on each worker. ``storage_options``: for URLs, of the source and of the target.
+    ``options``: those of :func:`pyparq.spark.write` for each file: ``sort_by`` is within each file.
 
     The job runs now. Returns a DataFrame with one row per new file, with the columns of the report of
     :func:`pyparq.spark.add_indexes`.
@@ -57,8 +59,11 @@ def rewrite(
     check_factory(encryption, "encryption")
     far = is_connect(spark)
     where, place, mode = _places(source, target, mode, far)
+    check_target(place, storage_options if is_url(place) else None)
+    for_source = storage_options if "://" in str(where) else None
     question = Question(
-        where, columns, filters, None, partitions, 0, decryption, "raise", False, None, is_case_sensitive(spark),
+        where, columns, filters, None, partitions, 0, decryption, "raise", False, for_source,
+        is_case_sensitive(spark),
         many=many_files(spark),
     )  # fmt: skip
     plan = planned(spark, question)
@@ -66,17 +71,18 @@ def rewrite(
     names = own if partition_cols is None else partition_cols
     names = (names,) if isinstance(names, str) else tuple(names)
     commits = committer_of(spark)
-    staging = commits.start(place, MODES[mode], plan.schema, names, options)
+    staging = commits.start(place, MODES[mode], plan.schema, names, options, storage_options)
     if staging is None:
         return spark.createDataFrame([], REPORT)
-    job = WriteJob(staging, plan.schema, names, encryption, options)
+    job = WriteJob(staging, plan.schema, names, encryption, options, storage_options)
     began = time.perf_counter()
     try:
-        work = [pickle.dumps((job, decryption, k, payload)) for k, payload in enumerate(payloads)]
-        rows = over_payloads(spark, "rewrite", work, "reply binary").collect() if work else []
+        work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]
+        settings = {"job": job, "decryption": decryption}
+        rows = over_payloads(spark, "rewrite", work, "reply binary", settings).collect() if work else []
         report = commits.commit(job, [pickle.loads(bytes(row[0])) for row in rows])
     except BaseException:
-        commits.abort(staging)
+        commits.abort(staging, storage_options)
         raise
     seconds = time.perf_counter() - began
     made = [(f.path, True, None, f.num_rows, None, None, 0, f.num_bytes, seconds, None) for f in report.files]
@@ -102,14 +108,17 @@ def _parts(plan: DatasetPlan, question: Question) -> list[bytes]:
     return pickled(plan.split(count)) if plan.files else []
 
 
-def rewrite_task(payload: bytes, attempt: str) -> Iterator[TaskReply]:
+def rewrite_task(payload: bytes, settings: Mapping[str, Any], attempt: str) -> Iterator[TaskReply]:
     """What one task does: its part of the rows, written to staging."""
     from pyparq.datasets.write import write_staged
 
-    job, decryption, number, part = pickle.loads(payload)
-    scan = pickle.loads(part).scan(decryption=keys_of(decryption), use_threads=False)
+    number, part = pickle.loads(payload)
+    job, decryption = settings["job"], settings["decryption"]
+    scan = pickle.loads(part).scan(
+        decryption=keys_of(decryption), storage_options=job.storage_options, use_threads=False
+    )
     made = write_staged(
         scan, job.staging, attempt, partition_cols=job.partition_cols, schema=job.schema, even_empty=False,
-        prefix=f"part-{number:05d}", options=job.write_options(),
+        prefix=f"part-{number:05d}", options=job.write_options(), storage_options=job.storage_options,
     )  # fmt: skip
     yield TaskReply(number, tuple(made))

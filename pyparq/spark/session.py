@@ -17,8 +17,8 @@ OLDEST = (4, 3)
 _parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
-def check_session(spark: Any) -> None:
-    """Raise :class:`UnsupportedError` without a usable pyspark, :class:`OptionError` for what is no session."""
+def check_pyspark() -> None:
+    """Raise :class:`UnsupportedError` without a usable pyspark."""
     try:
         import pyspark
     except ModuleNotFoundError as error:
@@ -29,6 +29,11 @@ def check_session(spark: Any) -> None:
             f"pyspark {pyspark.__version__} is too old: pyparq needs {'.'.join(map(str, OLDEST))} or newer "
             '(pip install --upgrade "pyparq[spark]")'
         )
+
+
+def check_session(spark: Any) -> None:
+    """Raise :class:`UnsupportedError` without a usable pyspark, :class:`OptionError` for what is no session."""
+    check_pyspark()
     if not hasattr(spark, "createDataFrame"):
         raise OptionError(f"the first argument must be a SparkSession, not {type(spark).__name__}")
 
@@ -39,11 +44,10 @@ def local_session(name: str = "pyparq", master: str | None = None, **config: str
 
     Raises :class:`UnsupportedError`, with what to do, without pyspark, without Java or with a Java that is too old.
     """
-    try:
-        from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
-    except ModuleNotFoundError as error:
-        raise UnsupportedError('Spark needs the extra "spark": pip install "pyparq[spark]"') from error
+    check_pyspark()
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
     running = SparkSession.getActiveSession()
     if running is not None:
         return running

@@ -9,14 +9,15 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pyparq.datasets.staging import Staging
 from pyparq.errors import OptionError
 from pyparq.spark.keys import check_factory
 from pyparq.spark.option_text import as_list, as_value, source_of
 from pyparq.spark.writing import (
+    AnyStaging,
     TaskReply,
     WriteJob,
     abort,
+    check_target,
     commit,
     nullable_schema,
     start,
@@ -36,6 +37,7 @@ class Wanted:
     encryption: str | None
     options: dict[str, Any]
     """Of :func:`pyparq.write_table`, for each file."""
+    storage_options: Any
 
     @classmethod
     def of(cls, options: Mapping[str, Any], schema: Any) -> Wanted:
@@ -46,16 +48,18 @@ class Wanted:
         given = {name.lower(): value for name, value in options.items() if name.lower() not in ("path", "paths")}
         encryption = given.pop("encryption", None)
         check_factory(encryption, "encryption")
+        storage = as_value(given.pop("storage_options", None))
+        check_target(target, storage)
         names = tuple(as_list(given.pop("partition_cols", None)) or ())
         settings = with_row_metadata({name: as_value(text) for name, text in given.items()}, schema, names)
-        return cls(target, nullable_schema(schema), names, encryption, settings)
+        return cls(target, nullable_schema(schema), names, encryption, settings, storage)
 
     @property
-    def about(self) -> tuple[Any, tuple[str, ...], dict[str, Any]]:
-        return self.schema, self.partition_cols, self.options
+    def about(self) -> tuple[Any, tuple[str, ...], dict[str, Any], Any]:
+        return self.schema, self.partition_cols, self.options, self.storage_options
 
-    def job(self, staging: Staging) -> WriteJob:
-        return WriteJob(staging, self.schema, self.partition_cols, self.encryption, self.options)
+    def job(self, staging: AnyStaging) -> WriteJob:
+        return WriteJob(staging, self.schema, self.partition_cols, self.encryption, self.options, self.storage_options)
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
@@ -84,4 +88,4 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         commit(self.job, [None if message is None else message.reply for message in messages])
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        abort(self.job.staging)
+        abort(self.job.staging, self.job.storage_options)

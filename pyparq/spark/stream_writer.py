@@ -24,7 +24,8 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyparq.datasets.commit import Committer, StagedFile
 from pyparq.datasets.staging import Staging, staging_folders
 from pyparq.datasets.write import check_write
-from pyparq.errors import OptionError, TargetExistsError
+from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
+from pyparq.io.url import is_url
 from pyparq.spark.source_writer import Wanted
 from pyparq.spark.writing import TaskReply, WriteJob, abort, all_parts, start, write_task
 
@@ -62,6 +63,12 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         self._owner = _hashed(given.pop("checkpointlocation", None))
         given.pop("queryname", None)
         self._wanted = Wanted.of(given, schema)
+        if is_url(self._wanted.target):
+            raise UnsupportedError(
+                "a stream cannot commit its batches on a store, which renames nothing: write each batch by "
+                "foreachBatch "
+                'and pyparq.spark.write, with mode="overwrite" and a folder for each batch (docs/spark.md)'
+            )
         self._mode = "overwrite" if overwrite else "append"
         check_write(self._wanted.schema, self._wanted.partition_cols, self._mode, self._wanted.options)
         self._job: WriteJob | None = None
@@ -71,7 +78,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         if self._job is None:
             self._give_up()
             staging = start(self._wanted.target, self._mode, *self._wanted.about)
-            assert staging is not None  # for mode "ignore" alone
+            assert isinstance(staging, Staging)  # a folder's, and not that of mode "ignore"
             with open(os.path.join(staging.folder, _OWNER), "w", encoding="ascii") as file:
                 file.write(self._owner)
             self._job = self._wanted.job(staging)
@@ -114,6 +121,7 @@ def commit_batch(replies: Sequence[StreamReply | None], batch: int) -> None:
     parts = all_parts([None if reply is None else reply.reply for reply in replies])
     first = next(reply for reply in replies if reply is not None)
     staging = first.job.staging
+    assert isinstance(staging, Staging)
     place = os.path.join(f"_pyparq_stream-{first.query}", f"{batch}.json")
     record = os.path.join(staging.target, place)
     if os.path.exists(record):

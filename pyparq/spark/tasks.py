@@ -53,7 +53,7 @@ def _question(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """What a question comes to: see :mod:`pyparq.spark.question`."""
     from pyparq.spark.question import replied
 
-    question, slots = pickle.loads(payload)
+    question, slots = pickle.loads(settings["arguments"])
     yield _told(lambda: replied(question, lambda: slots))
 
 
@@ -61,7 +61,7 @@ def _whole_plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The plan of a question."""
     from pyparq.spark.question import planned_or_listed
 
-    (question,) = pickle.loads(payload)
+    (question,) = pickle.loads(settings["arguments"])
     yield _told(lambda: planned_or_listed(question))
 
 
@@ -70,7 +70,7 @@ def _answer(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     from pyparq.spark.question import reply_to
     from pyparq.spark.skipped import left_out
 
-    plan, question, slots = pickle.loads(payload)
+    plan, question, slots = pickle.loads(settings["arguments"])
     with left_out() as said:
         yield _told(lambda: reply_to(plan, question, lambda: slots, said))
 
@@ -100,14 +100,14 @@ def _write(batches: Iterator[Any], job: Any) -> Iterator[Any]:
 
 def _note(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """Write down which files were left out, where the files are."""
-    yield _told(lambda: note(*pickle.loads(payload)))
+    yield _told(lambda: note(*pickle.loads(settings["arguments"])))
 
 
 def _commit_step(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """A step of a commit where the files are."""
     from pyparq.spark.writing import STEPS
 
-    step, *arguments = pickle.loads(payload)
+    step, *arguments = pickle.loads(settings["arguments"])
     yield _told(lambda: STEPS[step](*arguments))
 
 
@@ -115,7 +115,7 @@ def _list(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The files of a source."""
     from pyparq.spark.files import listed
 
-    yield _told(lambda: listed(*pickle.loads(payload)))
+    yield _told(lambda: listed(*pickle.loads(settings["arguments"])))
 
 
 def _files(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
@@ -135,7 +135,7 @@ def _rewrite(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
 
     from pyparq.spark.rewriting import rewrite_task
 
-    for reply in rewrite_task(payload, f"task-{TaskContext.get().taskAttemptId()}"):
+    for reply in rewrite_task(payload, settings, f"task-{TaskContext.get().taskAttemptId()}"):
         yield _reply(reply)
 
 

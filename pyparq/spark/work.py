@@ -25,8 +25,9 @@ def over_payloads(
 
 
 def ask(spark: Any, task: str, *arguments: Any) -> Any:
-    """What a job of one task replies. The errors that it gives back are raised as they are."""
-    return replies(spark, task, [pickle.dumps(arguments)])[0]
+    """What a job of one task replies. The errors that it gives back are raised as they are. The arguments are settings:
+    they may hold what is not to be seen."""
+    return replies(spark, task, [b""], {"arguments": pickle.dumps(arguments)})[0]
 
 
 def replies(spark: Any, task: str, payloads: Sequence[bytes], settings: Mapping[str, Any] | None = None) -> list[Any]:

@@ -11,10 +11,10 @@ from typing import Any
 from pyparq.datasets.commit import Committer
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.staging import Staging
-from pyparq.datasets.targets import StagedFiles
+from pyparq.datasets.store_staging import StoreCommitter, StoreStaging
 from pyparq.datasets.write import StagedPart, check_write, write_staged
 from pyparq.errors import DataError, OptionError, TargetExistsError, UnsupportedError
-from pyparq.io.url import is_url
+from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.session import check_session, is_connect
@@ -29,16 +29,21 @@ MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwr
 ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
 
 
+AnyStaging = Staging | StoreStaging
+AnyCommitter = Committer | StoreCommitter
+
+
 @dataclass(frozen=True)
 class WriteJob:
     """What every task of a write has to know."""
 
-    staging: Staging
+    staging: AnyStaging
     schema: Any
     """Of the rows, as pyarrow has it."""
     partition_cols: tuple[str, ...]
     encryption: str | None
     options: dict[str, Any]
+    storage_options: Any = None
 
     def write_options(self) -> dict[str, Any]:
         """Options of :func:`pyparq.write_table`, with the keys made here."""
@@ -61,18 +66,21 @@ def write(
     mode: str = "error",
     partition_cols: Sequence[str] | str = (),
     encryption: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> WriteReport:
     """Write a DataFrame to a folder of Parquet files; all of them become visible together.
 
-    ``path``: the folder, the same for every worker. ``mode``: ``"error"``, ``"append"``, ``"overwrite"`` and
+    ``path``: the folder or its URL, the same for every worker; on a store, files become visible one by one when all are
+    complete (docs/spark.md). ``mode``: ``"error"``, ``"append"``, ``"overwrite"`` and
     ``"ignore"`` as in Spark, and ``"overwrite_partitions"``, which replaces only the partitions that the data has.
     ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of
-    a function that makes the properties on each worker (``"module:function"``). ``options``: those of
-    :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by`` (within each file) and the others, and
-    ``max_rows_per_file`` and ``max_bytes_per_file`` of :func:`pyparq.write_dataset`. Each partition of the DataFrame
-    makes a file for each folder that it has rows for: ``df.repartition`` decides how many; after
-    ``df.repartitionByRange`` the files together are in order, by their names too.
+    a function that makes the properties on each worker (``"module:function"``). ``storage_options``: for the file
+    system of a URL. ``options``: those of :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
+    (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
+    :func:`pyparq.write_dataset`. Each partition of the DataFrame makes a file for each folder that it has rows for:
+    ``df.repartition`` decides how many; after ``df.repartitionByRange`` the files together are in order, by their
+    names too.
 
     Tasks that fail, are repeated or run twice leave nothing visible. An error leaves what was there. The path may be
     one that the DataFrame reads (docs/spark.md says what holds for concurrent readers). Raises
@@ -85,25 +93,29 @@ def write(
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
     target = absolute(path, is_connect(spark))
-    if is_url(target):
-        raise UnsupportedError(
-            "a Spark write needs a file system that can rename, and object stores cannot: write with df.write.parquet, "
-            f"or to a mounted folder, not to {target}"
-        )
+    check_target(target, storage_options)
     schema, names = arrow_schema(df), [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
     options = with_row_metadata(options, df.schema, names)
     check_factory(encryption, "encryption")
     commits = committer_of(spark)
-    staging = commits.start(target, MODES[mode], schema, tuple(names), options)
+    staging = commits.start(target, MODES[mode], schema, tuple(names), options, storage_options)
     if staging is None:
         return WriteReport(target, ())
-    job = WriteJob(staging, schema, tuple(names), encryption, options)
+    job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options)
     try:
         rows = over_batches(df, "write", job, "reply binary").collect()
         return commits.commit(job, [pickle.loads(bytes(row[0])) for row in rows])
     except BaseException:
-        commits.abort(staging)
+        commits.abort(staging, storage_options)
         raise
+
+
+def check_target(target: str, storage_options: Any) -> None:
+    """Raise :class:`UnsupportedError` for a URL that other processes cannot write to, :class:`OptionError` for options
+    of none."""
+    check_storage_options(target, storage_options)
+    if target.startswith("memory://"):
+        raise UnsupportedError(f"each of Spark's workers has a memory of its own: {target} would be lost with them")
 
 
 def arrow_schema(df: Any) -> Any:
@@ -154,7 +166,7 @@ def committer_of(spark: Any) -> _Here | _Far:
 class _Here:
     """The committer in this process, whose lock says until the end that somebody works on the write."""
 
-    def start(self, target: str, mode: str, *about: Any) -> Staging | None:
+    def start(self, target: str, mode: str, *about: Any) -> AnyStaging | None:
         self._committer = started(target, mode, *about, detached=False)
         return None if self._committer is None else self._committer.staging
 
@@ -162,7 +174,7 @@ class _Here:
         assert self._committer is not None  # start() gave its staging
         return committed(self._committer, job, replies)
 
-    def abort(self, staging: Staging) -> None:
+    def abort(self, staging: AnyStaging, storage_options: Any) -> None:
         assert self._committer is not None
         self._committer.abort()
 
@@ -173,33 +185,43 @@ class _Far:
     def __init__(self, spark: Any) -> None:
         self._spark = spark
 
-    def start(self, *arguments: Any) -> Staging | None:
-        found: Staging | None = ask(self._spark, "commit_step", "start", *arguments)
+    def start(self, *arguments: Any) -> AnyStaging | None:
+        found: AnyStaging | None = ask(self._spark, "commit_step", "start", *arguments)
         return found
 
     def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
         report: WriteReport = ask(self._spark, "commit_step", "commit", job, list(replies))
         return report
 
-    def abort(self, staging: Staging) -> None:
-        ask(self._spark, "commit_step", "abort", staging)
+    def abort(self, staging: AnyStaging, storage_options: Any) -> None:
+        ask(self._spark, "commit_step", "abort", staging, storage_options)
 
 
 def started(
-    target: str, mode: str, schema: Any, partition_cols: tuple[str, ...], options: dict[str, Any], *, detached: bool
-) -> Committer | None:
+    target: str,
+    mode: str,
+    schema: Any,
+    partition_cols: tuple[str, ...],
+    options: dict[str, Any],
+    storage_options: Any = None,
+    *,
+    detached: bool,
+) -> AnyCommitter | None:
     """Begin a write, after a look at its options; ``None`` for mode ``"ignore"`` where there is something already.
     ``detached``: it ends in another process."""
     check_write(schema, partition_cols, "error" if mode == "ignore" else mode, options)
+    real = "error" if mode == "ignore" else mode
     try:
-        return Committer.start(target, "error" if mode == "ignore" else mode, detached=detached)
+        if is_url(target):
+            return StoreCommitter.start(target, real, storage_options)
+        return Committer.start(local_path(target) or target, real, detached=detached)
     except TargetExistsError:
         if mode == "ignore":
             return None
         raise
 
 
-def start(target: str, mode: str, *about: Any) -> Staging | None:
+def start(target: str, mode: str, *about: Any) -> AnyStaging | None:
     """Begin a write that another process commits: see :func:`started`."""
     begun = started(target, mode, *about, detached=True)
     return None if begun is None else begun.staging
@@ -207,33 +229,36 @@ def start(target: str, mode: str, *about: Any) -> Staging | None:
 
 def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
     """Make the files of all tasks of a write visible that another process has begun: see :func:`committed`."""
-    return committed(Committer.resume(job.staging), job, replies)
+    return committed(_resumed(job.staging, job.storage_options), job, replies)
 
 
-def committed(committer: Committer, job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
+def _resumed(staging: AnyStaging, storage_options: Any) -> AnyCommitter:
+    return StoreCommitter(staging, storage_options) if isinstance(staging, StoreStaging) else Committer.resume(staging)
+
+
+def committed(committer: AnyCommitter, job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
     """Make the files of all tasks visible. Raises what :func:`all_parts` does."""
     try:
         parts = all_parts(replies)
-        if not parts and (job.staging.mode == "overwrite" or not StagedFiles(job.staging, "").has_data()):
+        if not parts and (job.staging.mode == "overwrite" or not committer.has_data()):
             parts = write_staged(
                 [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
-                prefix="part-00000", options=job.write_options(),
+                prefix="part-00000", options=job.write_options(), storage_options=job.storage_options,
             )  # fmt: skip
         replaced = committer.commit([part.file for part in parts], fsync=bool(job.options.get("fsync")))
     except BaseException:
         committer.abort()
         raise
-    target = job.staging.target
-    with open(os.path.join(target, "_SUCCESS"), "wb"):
-        pass  # what tells other tools that the folder is complete
+    committer.note_success("_SUCCESS")
+    target = shown(job.staging.target)
     written = (WrittenFile(os.path.join(target, p.file.path), p.num_rows, p.num_bytes) for p in parts)
     return WriteReport(target, tuple(sorted(written, key=lambda file: file.path)), tuple(replaced))
 
 
-def abort(staging: Staging) -> None:
+def abort(staging: AnyStaging, storage_options: Any = None) -> None:
     """Give a write up. After a commit it does nothing."""
-    if os.path.isdir(staging.folder):
-        Committer.resume(staging).abort()
+    if isinstance(staging, StoreStaging) or os.path.isdir(staging.folder):
+        _resumed(staging, storage_options).abort()
 
 
 def all_parts(replies: Iterable[TaskReply | None]) -> list[StagedPart]:
@@ -258,7 +283,7 @@ def write_task(batches: Any, job: WriteJob, partition: int, attempt: str) -> Tas
     reader = pa.RecordBatchReader.from_batches(job.schema, (_as(job.schema, batch) for batch in batches))
     parts = write_staged(
         reader, job.staging, attempt, partition_cols=job.partition_cols, schema=job.schema, even_empty=False,
-        prefix=f"part-{partition:05d}", options=job.write_options(),
+        prefix=f"part-{partition:05d}", options=job.write_options(), storage_options=job.storage_options,
     )  # fmt: skip
     return TaskReply(partition, tuple(parts))
 

@@ -45,10 +45,11 @@ size_t room_for(size_t size) {
 }
 
 #if defined(__linux__)
-// Whole large pages are asked for; the rest is in small ones, of which only those are there that somebody touches.
-void want_large_pages(uint8_t* data, size_t size) { madvise(data, size / kLargePage * kLargePage, MADV_HUGEPAGE); }
+// Large pages as far as whole ones fit: the rest is in small ones, of which only those are there that somebody touches. For
+// all of an area or none of it: one that the kernel knows as two cannot be moved.
+void want_large_pages(Area area) { madvise(area.data, area.room, MADV_HUGEPAGE); }
 
-Area map(size_t size, size_t room) {
+Area map(size_t room) {
     const size_t whole = room + kLargePage;
     void* const found = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (found == MAP_FAILED) throw std::bad_alloc();
@@ -56,28 +57,29 @@ Area map(size_t size, size_t room) {
     if (aligned > begin) munmap(found, aligned - begin);
     auto* const data = reinterpret_cast<uint8_t*>(aligned);
     if (aligned + room < begin + whole) munmap(data + room, begin + whole - aligned - room);
-    want_large_pages(data, size);
+    want_large_pages({data, room});
     return {data, room};
 }
 
-void remap(Area& area, size_t size, size_t room) {
+// False where it cannot be done.
+bool remap(Area& area, size_t room) {
     void* const found = mremap(area.data, area.room, room, MREMAP_MAYMOVE);
-    if (found == MAP_FAILED) throw std::bad_alloc();
+    if (found == MAP_FAILED) return false;
     area = {static_cast<uint8_t*>(found), room};
-    want_large_pages(area.data, size);
+    return true;
 }
 
 void unmap(Area area) { munmap(area.data, area.room); }
 #else
-Area map(size_t, size_t) { throw std::bad_alloc(); }
-void remap(Area&, size_t, size_t) {}
+Area map(size_t) { throw std::bad_alloc(); }
+bool remap(Area&, size_t) { return false; }
 void unmap(Area) {}
 #endif
 
 bool mapped(size_t room) { return kOwnMaps && room >= kMapped; }
 
 Area fresh(size_t size, size_t room) {
-    if (mapped(room)) return map(size, room);
+    if (mapped(room)) return map(room);
     void* const found = std::malloc(kOwnMaps ? room : std::max<size_t>(size, 1));
     if (found == nullptr) throw std::bad_alloc();
     return {static_cast<uint8_t*>(found), kOwnMaps ? room : std::max<size_t>(size, 1)};
@@ -185,7 +187,7 @@ Area take_area(size_t size) {
 void grow_area(Area& area, size_t used, size_t size) {
     if (size <= area.room) return;
     const size_t room = room_for(size);
-    if (area.data != nullptr && mapped(area.room)) return remap(area, size, room);
+    if (area.data != nullptr && mapped(area.room) && remap(area, room)) return;
     const Area found = take_area(size);
     if (used > 0) std::memcpy(found.data, area.data, used);
     give_area(area);
@@ -194,7 +196,7 @@ void grow_area(Area& area, size_t used, size_t size) {
 
 void trim_area(Area& area, size_t used) {
     const size_t room = room_for(used);
-    if (mapped(area.room) && mapped(room) && room < area.room) remap(area, used, room);
+    if (mapped(area.room) && mapped(room) && room < area.room) remap(area, room);
 }
 
 void give_area(Area area) noexcept {
@@ -221,7 +223,13 @@ void bind_memory(nb::module_& m) {
 #endif
     m.def("take_memory", [](int64_t size) {
         const size_t n = checked_count(size, "size");
-        const Area area = take_area(n);
+        Area area;
+        try {
+            area = take_area(n);
+        } catch (const std::bad_alloc&) {  // other modules may have their own ideas of what that is in Python
+            PyErr_NoMemory();
+            throw nb::python_error();
+        }
         return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(area.data, {n}, owner_of(area, n)));
     }, "size"_a);
     m.def("idle_memory", [] { return idle->total(); });

@@ -1,0 +1,144 @@
+"""Spark, pyparq and an object store: datasets read from S3, and writes that are committed there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as pads
+import pytest
+from s3_server import BUCKET, S3, serve
+
+import pyparq
+from pyparq import col
+from pyparq.errors import OptionError, TargetExistsError, UnsupportedError, WriteConflictError
+
+pytest_plugins = ("spark_session",)
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    with serve() as running:
+        yield running
+
+
+def names(s3: S3, folder: str) -> list[str]:
+    """What is in a folder, with names shortened to what is not random."""
+    found = (path.removeprefix(f"{BUCKET}/{folder}/") for path in s3.fs().find(f"{BUCKET}/{folder}"))
+    return sorted(re.sub("-[0-9a-f]{16}.parquet$", "", path) for path in found)
+
+
+def test_a_dataset_is_written_and_read(spark: Any, ps: Any, s3: S3) -> None:
+    frame = spark.range(0, 1_000, 1, 2).selectExpr("id", "id % 2 g")
+    url, where = f"s3a://{BUCKET}/t", {"storage_options": s3.options}
+    report = ps.write(frame, url, partition_cols=["g"], bloom_filters=["id"], **where)
+    assert report.num_rows == 1_000
+    parts = ["part-00000-00000", "part-00000-00001", "part-00001-00000", "part-00001-00001"]
+    assert sorted(name.split("/")[-1] for name in names(s3, "t")) == ["_SUCCESS", *parts]
+    assert {name.split("/")[0] for name in names(s3, "t")} == {"_SUCCESS", "g=0", "g=1"}
+    theirs = pads.dataset(f"{BUCKET}/t", filesystem=s3.fs(), format="parquet", partitioning="hive").to_table()
+    assert sorted(theirs["id"].to_pylist()) == list(range(1_000))
+    for small in (0, 8 << 20):
+        ours = ps.read(spark, url, filters="ID in (17, 18, 5000) and g = 1", small=small, **where)
+        assert [tuple(row) for row in ours.collect()] == [(17, 1)]
+        assert ps.count(spark, url, col("id") >= 600, small=small, **where) == 400
+    spark.conf.set("spark.pyparq.planInTasksAbove", "2")
+    try:
+        assert ps.read(spark, url, small=0, **where).where("id >= 990").count() == 10
+        assert ps.count(spark, url, **where) == 1_000
+    finally:
+        spark.conf.unset("spark.pyparq.planInTasksAbove")
+    with pytest.raises(TargetExistsError):
+        ps.write(frame, url, **where)
+    assert ps.write(frame, url, mode="ignore", **where).files == ()
+    ps.write(frame.where("id < 10"), url, mode="overwrite_partitions", partition_cols="g", **where)
+    assert ps.count(spark, url, **where) == 10
+    ps.write(frame.where("id = 10"), url, mode="append", partition_cols="g", **where)
+    again = ps.read(spark, url, small=0, **where)
+    assert len(ps.write(again.where("id > 8"), url, mode="overwrite", partition_cols="g", **where).replaced) == 3
+    assert sorted(row.id for row in ps.read(spark, url, **where).collect()) == [9, 10]
+    ps.rewrite(spark, url, sort_by=["id"], **where)
+    assert ps.count(spark, url, **where) == 2
+    assert not [name for name in names(s3, "t") if "_pyparq" in name]
+    ps.write(frame.limit(0), f"s3://{BUCKET}/empty", **where)
+    assert pyparq.dataset(f"s3://{BUCKET}/empty", **where).schema.names == ["id", "g"]
+
+
+def test_the_data_source_writes_and_reads(spark: Any, ps: Any, s3: S3, tmp_path: Path) -> None:
+    ps.register(spark)
+    options = {"storage_options": json.dumps(s3.options)}
+    url = f"s3://{BUCKET}/source"
+    spark.range(20).write.format("pyparq").mode("append").options(**options).save(url)
+    assert spark.read.format("pyparq").options(**options, filters="id > 14").load(url).count() == 5
+    stream = spark.readStream.format("rate").load().writeStream.format("pyparq").options(**options)
+    query = stream.option("checkpointLocation", str(tmp_path)).start(url)
+    with pytest.raises(Exception, match="foreachBatch"):
+        query.awaitTermination(200)
+
+
+def test_a_task_that_fails_leaves_the_old_files(spark: Any, ps: Any, s3: S3) -> None:
+    def failing(batches: Any) -> Any:
+        yield from batches
+        raise RuntimeError("this task was made to fail")
+
+    url, where = f"s3://{BUCKET}/failing", {"storage_options": s3.options}
+    ps.write(spark.range(10), url, **where)
+    before = names(s3, "failing")
+    with pytest.raises(Exception, match="made to fail"):
+        ps.write(spark.range(99).mapInArrow(failing, "id long"), url, mode="overwrite", **where)
+    assert names(s3, "failing") == before
+    assert ps.count(spark, url, **where) == 10
+
+
+def test_a_commit_that_is_refused(ps: Any, s3: S3) -> None:
+    """The store refuses a copy: what was placed goes. It refuses a removal: what was placed stays."""
+    import pyarrow as pa
+
+    from pyparq.spark.writing import WriteJob, abort, commit, start, write_task
+
+    schema = pa.schema([("id", pa.int64())])
+    url = f"s3://{BUCKET}/refused"
+
+    def job(mode: str, *ids: int) -> tuple[Any, list[Any]]:
+        staging = start(url, mode, schema, (), {}, s3.options)
+        made = WriteJob(staging, schema, (), None, {}, s3.options)
+        batches = [pa.RecordBatch.from_pydict({"id": [i]}, schema) for i in ids]
+        return made, [write_task([batch], made, k, f"task-{k}") for k, batch in enumerate(batches)]
+
+    def ids() -> list[int]:
+        return sorted(pyparq.read_table(url, storage_options=s3.options)["id"].to_pylist())
+
+    commit(*job("error", 1, 2))
+    assert ids() == [1, 2]
+    made, replies = job("overwrite", 3, 4)
+    s3.refuse = lambda method, path: method == "PUT" and "part-00001" in path
+    try:
+        with pytest.raises(PermissionError):
+            commit(made, replies)
+    finally:
+        s3.refuse = lambda method, path: False
+    assert ids() == [1, 2]
+    made, replies = job("overwrite", 3, 4)
+    s3.refuse = lambda method, path: method == "DELETE" and "part-00000" in path
+    try:
+        with pytest.raises(PermissionError):
+            commit(made, replies)
+    finally:
+        s3.refuse = lambda method, path: False
+    assert set(ids()) >= {3, 4}
+    abort(made.staging, s3.options)
+    with pytest.raises(WriteConflictError, match="gone"):
+        write_task([pa.RecordBatch.from_pydict({"id": [5]}, schema)], made, 2, "task-9")
+    with pytest.raises(WriteConflictError, match="gone"):
+        commit(made, replies)
+
+
+def test_targets_that_are_refused(spark: Any, ps: Any, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="memory of its own"):
+        ps.write(spark.range(3), "memory://t")
+    with pytest.raises(OptionError, match="storage_options"):
+        ps.write(spark.range(3), tmp_path / "t", storage_options={"key": "k"})
