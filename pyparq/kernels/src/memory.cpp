@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <deque>
 #include <list>
+#include <map>
 #include <mutex>
 #include <new>
-#include <unordered_map>
 
 #ifndef _WIN32
 #include <pthread.h>
@@ -105,17 +105,21 @@ class Idle {
         const std::lock_guard guard(lock_);
         return total_;
     }
-    // An area of exactly so many bytes, or none. The last one given is the likeliest to be in a cache.
+    // An area of so many bytes or somewhat more, or none: what is kept is there already, and fresh memory comes on top of it.
+    // The last one given is the likeliest to be in a cache.
     Area take(size_t room) {
         const std::lock_guard guard(lock_);
-        const auto found = places_.find(room);
-        if (found == places_.end() || found->second.empty()) return {};
-        const auto place = found->second.back();
-        found->second.pop_back();
-        const Area area = *place;
-        by_age_.erase(place);
-        total_ -= room;
-        return area;
+        const size_t most = room < kMapped ? room : 2 * room;
+        for (auto found = places_.lower_bound(room); found != places_.end() && found->first <= most; ++found) {
+            if (found->second.empty()) continue;
+            const auto place = found->second.back();
+            found->second.pop_back();
+            const Area area = *place;
+            by_age_.erase(place);
+            total_ -= area.room;
+            return area;
+        }
+        return {};
     }
     // Keeps it, and lets go of the oldest where it is too much then; false where it is too much alone.
     bool give(Area area) noexcept {
@@ -156,7 +160,7 @@ class Idle {
 
     std::mutex lock_;
     std::list<Area> by_age_;                                               // the oldest first
-    std::unordered_map<size_t, std::deque<std::list<Area>::iterator>> places_;  // by size, and by age
+    std::map<size_t, std::deque<std::list<Area>::iterator>> places_;  // by size, and by age
     size_t total_ = 0, most_ = 0;
 };
 
