@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pyparq.buffers import Scratch
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
-from pyparq.kernels import Arena, snappy_start, take_memory
+from pyparq.kernels import Arena, codec_writes_native, snappy_start, take_memory
 from pyparq.threads import check_stopped
 
 UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
@@ -248,6 +248,18 @@ def _brotli(data: Any, level: int) -> Any:
     for piece in _pieces(data):
         stream.compress(bytes(piece))
     return stream.finish()
+
+
+NOT_NATIVE = -1 << 30
+"""In place of a level: not the kernels' own codec."""
+
+
+def native_level(codec: int, level: int | None) -> int:
+    """The level for the kernels' own codec, where there is one that is quick: others must be stopped between pieces."""
+    slow = {ZSTD: _SLOW_ZSTD, BROTLI: _SLOW_BROTLI}.get(codec, 99)
+    if codec == UNCOMPRESSED or not codec_writes_native(codec) or (level is not None and level >= slow):
+        return NOT_NATIVE
+    return 0 if level is None else level
 
 
 _PIECE = 128 << 10

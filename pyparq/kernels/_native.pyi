@@ -705,7 +705,8 @@ class FileRules:
 
 class ColumnRules:
     """How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
-    encoding and the share of the best before it that it may take; `key_values` are serialized KeyValue structs."""
+    encoding and the share of the best before it that it may take; `level`: of the native
+    codec, or compression.NOT_NATIVE to use `compress` alone; `key_values` are serialized KeyValue structs."""
 
     def __init__(
         self,
@@ -717,6 +718,7 @@ class ColumnRules:
         max_rep: int,
         codec: int,
         compress: Callable[[Any], Any] | None,
+        level: int,
         dictionary: bool,
         keep_dictionary: bool,
         encoding: int,

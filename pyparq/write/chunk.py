@@ -150,7 +150,7 @@ def _column_rules(
     pairs = [serialize(tt.KeyValue(key=k, value=v)) for k, v in plan.key_values.items()]
     return kernels.ColumnRules(
         file, native_order(leaf, plan.order), int(leaf.physical), leaf.width, node.max_def, node.max_rep, plan.codec,
-        compress, plan.dictionary, plan.keep_dictionary, encoding,
+        compress, compression.native_level(plan.codec, plan.level), plan.dictionary, plan.keep_dictionary, encoding,
         [(e, choose.MOST[e]) for e in candidates_of(leaf, plan.codec)], plan.statistics, plan.path, pairs,
     )  # fmt: skip
 

@@ -54,12 +54,13 @@ size_t deflate_bound(int codec, size_t n) {
 }
 
 bool codec_writes_native(int codec) {
-    return codec == UNCOMPRESSED || ((codec == GZIP || codec == ZSTD || codec == BROTLI) && codec_is_native(codec));
+    return codec == UNCOMPRESSED || codec == SNAPPY || ((codec == GZIP || codec == ZSTD || codec == BROTLI) && codec_is_native(codec));
 }
 
 int64_t deflate_native(int codec, int level, const uint8_t* in, size_t n, uint8_t* out, size_t room) {
     switch (codec) {
         case UNCOMPRESSED: return copy_all(in, n, out, room);
+        case SNAPPY: return snappy_deflate(in, n, out, room);
         case GZIP: return zlib() == nullptr ? -1 : gzip_deflate(*zlib(), level, in, n, out, room);
         case ZSTD: return zstd() == nullptr ? -1 : zstd_deflate(*zstd(), level, in, n, out, room);
         case BROTLI: return brotli() == nullptr ? -1 : brotli_deflate(*brotli(), level, in, n, out, room);

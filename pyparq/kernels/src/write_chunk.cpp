@@ -1,12 +1,15 @@
 // One column chunk: its pages, and everything the footer and the indexes say about them (README.md, "Data Pages").
 #include "write_column.hpp"
 
+#include "codecs.hpp"
 #include "values.hpp"
 
 #include <cstdio>
 
 namespace pyparq {
 namespace {
+
+constexpr size_t kQuick = size_t{4} << 20;  // more is given to Python's codecs, which can be stopped
 
 enum PageType : int { kDataPage = 0, kDictionaryPage = 2, kDataPageV2 = 3 };
 enum Module : int { kSealedPage = 2, kSealedDictionary = 3, kSealedPageHeader = 4, kSealedDictionaryHeader = 5 };
@@ -350,6 +353,14 @@ size_t Compressor::run(const uint8_t* data, size_t size, Room& out) {
     if (column_.codec == kUncompressed) {
         out.put(data, size);
         return size;
+    }
+    if (column_.level != kNotNative && size <= kQuick) {
+        const size_t room = deflate_bound(column_.codec, size);
+        const int64_t stored = deflate_native(column_.codec, column_.level, data, size, out.more(room), room);
+        if (stored >= 0) {
+            out.add(static_cast<size_t>(stored));
+            return static_cast<size_t>(stored);
+        }
     }
     const Unlocked::Locked locked(unlocked_);
     const nb::object stored = column_.compress(passing_view(data, size));

@@ -30,6 +30,8 @@ struct Candidate {
     double most;  // share of the best before it that it may take
 };
 
+constexpr int kNotNative = -1 << 30;
+
 struct ColumnRules {
     nb::object file_object;
     const FileRules* file;
@@ -38,6 +40,7 @@ struct ColumnRules {
     int physical, max_def, max_rep, codec;
     size_t width;          // bytes of a value, 0: byte arrays
     nb::object compress;   // `compress(bytes)`, None where nothing is compressed
+    int level;             // for the native codec; kNotNative: that is not to be used
     bool dictionary, keep_dictionary;
     int encoding;          // without a dictionary; below 0: chosen from the data
     std::vector<Candidate> candidates;

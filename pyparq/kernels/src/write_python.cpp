@@ -28,13 +28,13 @@ FileRules* new_file(int64_t version, int64_t max_rows, int64_t page_size, int64_
     return rules.release();
 }
 
-int level(int64_t v) {
+int checked_level(int64_t v) {
     if (v < 0 || v > 255) fail("level out of range: " + str(v));
     return static_cast<int>(v);
 }
 
 ColumnRules* new_column(nb::object file, nb::object order, int64_t physical, int64_t width, int64_t max_def, int64_t max_rep,
-                        int64_t codec, nb::object compress, bool dictionary, bool keep_dictionary, int64_t encoding,
+                        int64_t codec, nb::object compress, int64_t level, bool dictionary, bool keep_dictionary, int64_t encoding,
                         const std::vector<std::pair<int, double>>& candidates, bool statistics, std::vector<std::string> path,
                         const nb::sequence& key_values) {
     auto rules = std::make_unique<ColumnRules>();
@@ -42,8 +42,8 @@ ColumnRules* new_column(nb::object file, nb::object order, int64_t physical, int
     rules->order = nb::cast<const LeafOrder*>(order);
     rules->file_object = std::move(file), rules->order_object = std::move(order);
     rules->physical = static_cast<int>(physical), rules->width = checked_count(width, "width");
-    rules->max_def = level(max_def), rules->max_rep = level(max_rep), rules->codec = static_cast<int>(codec);
-    rules->compress = std::move(compress);
+    rules->max_def = checked_level(max_def), rules->max_rep = checked_level(max_rep), rules->codec = static_cast<int>(codec);
+    rules->compress = std::move(compress), rules->level = static_cast<int>(level);
     rules->dictionary = dictionary, rules->keep_dictionary = keep_dictionary, rules->encoding = static_cast<int>(encoding);
     for (const auto& [candidate, most] : candidates) rules->candidates.push_back({candidate, most});
     rules->statistics = statistics, rules->path = std::move(path);
@@ -241,7 +241,7 @@ void bind_write(nb::module_& m) {
         "statistics_truncate"_a, "index_truncate"_a, "longest_bound"_a, "page_index"_a, "size_statistics"_a, "min_values"_a,
         "settles"_a, "most_of_dictionary"_a, "record_key"_a, "crc"_a.none());
     nb::class_<ColumnRules>(m, "ColumnRules").def(nb::new_(&new_column), "file"_a, "order"_a, "physical"_a, "width"_a, "max_def"_a,
-        "max_rep"_a, "codec"_a, "compress"_a.none(), "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a,
+        "max_rep"_a, "codec"_a, "compress"_a.none(), "level"_a, "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a,
         "statistics"_a, "path"_a, "key_values"_a);
     nb::class_<EncodedChunks>(m, "EncodedChunks")
         .def(nb::init<>())
