@@ -145,15 +145,29 @@ def test_columns_and_shape_of_predicates() -> None:
 def test_long_chains_stay_flat() -> None:
     chain = col("int32") == 0
     for i in range(1, 3000):
-        chain = chain | (col("int32") == i)
+        chain = chain | (col("int32") == i) | (col("int64") > i)
     predicate = bind(pickle.loads(pickle.dumps(chain)), TREE)
     assert isinstance(predicate, Or)
-    assert len(predicate.children) == 3000
+    assert len(predicate.children) == 3000  # the equalities are one of them
     deep: Any = col("bool")
     for _ in range(500):
         deep = ~deep
     with pytest.raises(FilterError, match="nests more than"):
         bind(deep, TREE)
+
+
+def test_equalities_of_one_column_are_looked_up_together() -> None:
+    a, b = col("int32"), col("string")
+    for expression, wanted in (
+        ((a == 3) | (a == 1) | (a == 3), "int32 in (1, 3)"),
+        ((a == 1) | (a == 1), "int32 == 1"),
+        (a.isin([5, 2]) | (b == "x") | (a == 1) | (b == "w"), "int32 in (1, 2, 5) or string in ('w', 'x')"),
+        ((a != 1) & (a > 0) & ~a.isin([2, 3]), "int32 not in (1, 2, 3) and int32 > 0"),
+        (~((a == 1) | (a == 2)), "int32 not in (1, 2)"),
+        ((a == 1) | a.is_null() | (a == 2), "int32 in (1, 2) or int32 is null"),
+        (a.isin(range(300)) | (a == 1000), "int32 in (0, 1, 2, 3, 4, … 301 values)"),
+    ):
+        assert str(bind(expression, TREE)) == wanted
 
 
 # ---- the two forms

@@ -201,6 +201,7 @@ def disjunction(children: Iterable[Predicate]) -> Predicate:
                 return TRUE
         else:
             kept.extend(child.children if isinstance(child, Or) else (child,))
+    kept = _merged(kept, "==", "in")
     return Or(tuple(kept)) if len(kept) > 1 else kept[0] if kept else FALSE
 
 
@@ -213,9 +214,35 @@ def conjunction(children: Iterable[Predicate]) -> Predicate:
                 return FALSE
         else:
             kept.extend(child.children if isinstance(child, And) else (child,))
+    kept = _merged(kept, "!=", "not in")
     if len(kept) < 2:
         return kept[0] if kept else TRUE
     return FALSE if _contradictory(kept) else And(tuple(kept))
+
+
+def _merged(children: list[Predicate], one: str, many: str) -> list[Predicate]:
+    """Tests of one leaf for equality as one test that looks all their literals up: ``x == 1 or x == 2`` is ``x in (1,
+    2)``. Items of lists are left alone."""
+    groups: dict[int, list[Test]] = {}
+    for child in children:
+        if isinstance(child, Test) and child.op in (one, many) and child.node.max_rep == 0:
+            groups.setdefault(child.node.column, []).append(child)
+    groups = {column: tests for column, tests in groups.items() if len(tests) > 1}
+    if not groups:
+        return children
+    kept: list[Predicate] = []
+    for child in children:
+        found = groups.get(child.node.column) if isinstance(child, Test) and child.op in (one, many) else None
+        if found is None:
+            kept.append(child)
+        elif child is found[0]:
+            literals = sorted({v for test in found for v in _plain(test.literals)})
+            kept.append(Test(found[0].node, many if len(literals) > 1 else one, tuple(literals)))
+    return kept
+
+
+def _plain(literals: Literals) -> Literals:
+    return literals.tolist() if isinstance(literals, np.ndarray) else literals
 
 
 _LOWER, _UPPER = frozenset(("==", ">", ">=")), frozenset(("==", "<", "<="))
