@@ -66,8 +66,23 @@ def test_only_so_many_are_kept() -> None:
     for k in range(schemas.MOST_SCHEMAS + 5):
         opened(written(pa.table({f"column {k}": [k]})))
     assert len(schemas._known) == schemas.MOST_SCHEMAS
+
+
+def test_only_so_many_bytes_are_kept() -> None:
+    """A wide schema is kept in place of others; one beyond all bounds is not."""
+    narrow = written(pa.table({"x": [1]}))
+    first = opened(narrow).tree
+    assert opened(narrow).tree is first
     wide = written(pa.table({f"a wide table's column {k}": [k] for k in range(1000)}))
-    assert opened(wide).tree is not opened(wide).tree
+    noted = [(b"note", bytes(97 + k for _ in range(schemas.MOST_BYTES // 2 - 1000))) for k in range(3)]
+    kept = [written(pa.table({"x": [1]}), key_value_metadata=dict([pair])) for pair in noted]
+    assert opened(wide).tree is opened(wide).tree
+    for data in kept:
+        assert opened(data).tree is opened(data).tree
+        assert sum(known.size for known in schemas._known.values()) <= schemas.MOST_BYTES
+    assert opened(narrow).tree is not first
+    large = written(pa.table({"x": [1]}), key_value_metadata={b"note": b"x" * schemas.MOST_BYTES})
+    assert opened(large).tree is not opened(large).tree
 
 
 def test_a_schema_that_was_not_understood_is_not_kept() -> None:

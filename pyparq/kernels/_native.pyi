@@ -615,6 +615,11 @@ def expand_lists(
 def settle_slots(slots: int, defs: Buffer | None, present: Buffer | None, absent: int, there: int) -> NDArray[np.uint8]:
     """`defs` with the k-th live slot (None = all are) at level `there` if present[k] (None = all), else `absent`."""
 
+# --- Arrow's IPC metadata (used by pyparq.schemas.arrow_ipc alone) ---
+def arrow_schema_field(data: Buffer, offset: int, index: int) -> tuple[str, str] | None:
+    """Name and C data interface format of the field at `index` of the FlatBuffers vector of an Arrow schema's fields
+    that starts at `offset`. None where it has more than these (children, metadata, a dictionary), or is damaged."""
+
 # --- Thrift compact protocol: where things lie, never what they mean (used by pyparq.format alone) ---
 class ThriftTruncated(KernelError):
     """The bytes end inside a struct: more of them might decode."""

@@ -21,8 +21,9 @@ from pyparq.schemas.types import LeafType, Physical
 
 MOST_SCHEMAS = 32
 """Schemas that are kept, those used last."""
-LARGEST = 16 << 10
-"""Stored bytes, key-value metadata included, up to which one is kept."""
+MOST_BYTES = 1 << 20
+"""Stored bytes of all that are kept, key-value metadata included: enough for 10,000 columns. What is made of them takes
+some 15 times as much memory."""
 
 
 class FileSchema(NamedTuple):
@@ -34,7 +35,13 @@ class FileSchema(NamedTuple):
     fields: FileFields
 
 
-_known: OrderedDict[tuple[Any, ...], FileSchema] = OrderedDict()
+class _Kept(NamedTuple):
+    schema: FileSchema
+    size: int
+    """Of its key."""
+
+
+_known: OrderedDict[tuple[Any, ...], _Kept] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -52,7 +59,8 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
     :class:`ColumnNotFoundError` and :class:`OptionError` for columns in ``options`` that are not there or do not fit.
     """
     pairs = [(to_bytes(pair.key), to_bytes(pair.value)) for pair in footer.meta.key_value_metadata or []]
-    if len(footer.schema_bytes) + sum(len(key) + len(value) for key, value in pairs) > LARGEST:
+    size = len(footer.schema_bytes) + sum(len(key) + len(value) for key, value in pairs)
+    if size > MOST_BYTES:
         return _made(footer, dict(pairs), options)
     key = (
         footer.schema_bytes, tuple(pairs), options.limits.max_schema_depth, options.coerce_int96_timestamp_unit,
@@ -62,11 +70,11 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
         known = _known.get(key)
         if known is not None:
             _known.move_to_end(key)
-            return known
+            return known.schema
     made = _made(footer, dict(pairs), options)
     with _lock:
-        _known[key] = made
-        if len(_known) > MOST_SCHEMAS:
+        _known[key] = _Kept(made, size)
+        while len(_known) > MOST_SCHEMAS or sum(kept.size for kept in _known.values()) > MOST_BYTES:
             _known.popitem(last=False)
     return made
 

@@ -7,7 +7,11 @@ but what is asked for, and whatever does not fit raises :class:`HintError`, whic
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pyparq.kernels import arrow_schema_field
 
 
 class HintError(ValueError):
@@ -77,11 +81,11 @@ class _Table:
 class _Vector:
     """A FlatBuffers vector of tables."""
 
-    __slots__ = ("_data", "_start", "count")
+    __slots__ = ("_data", "count", "start")
 
     def __init__(self, data: bytes, start: int) -> None:
         self._data = data
-        self._start = start
+        self.start = start
         self.count = _number(data, "<I", start) if start else 0
         if self.count > (len(data) - start) // 4:
             raise HintError("a vector beyond the buffer")
@@ -89,7 +93,7 @@ class _Vector:
     def __getitem__(self, index: int) -> _Table:
         if not 0 <= index < self.count:
             raise HintError(f"entry {index} of {self.count}")
-        return _Table(self._data, _target(self._data, self._start + 4 + 4 * index))
+        return _Table(self._data, _target(self._data, self.start + 4 + 4 * index))
 
     def __iter__(self) -> Iterator[_Table]:
         return (self[k] for k in range(self.count))
@@ -198,6 +202,22 @@ class HintField:
         return f"+w:{table.number(0, '<i')}" if kind == _FIXED_LIST else ""
 
 
+class PlainHint(NamedTuple):
+    """A field that is nothing but a name and a type; it can be asked what a :class:`HintField` can."""
+
+    name: str
+    format: str
+    num_children: int = 0
+    is_dictionary: bool = False
+    index_format: str = "i"
+    is_ordered: bool = False
+    keys_are_sorted: bool = False
+    metadata: Mapping[bytes, bytes] = MappingProxyType({})
+
+    def child(self, index: int) -> HintField:
+        raise HintError(f"entry {index} of 0")
+
+
 def _within(number: int, count: int) -> int:
     if not 0 <= number < count:
         raise HintError(f"choice {number} of {count}")
@@ -221,10 +241,16 @@ class HintSchema:
         header = root.table(2)
         if root.number(1, "<B") != 1 or header is None:
             raise HintError("the message holds no schema")
+        self._data = data
         self._fields = header.vector(1)
 
     def __len__(self) -> int:
         return self._fields.count
+
+    def plain(self, index: int) -> PlainHint | None:
+        """A field that is nothing but a name and a type; ``None`` for others, and where it is damaged."""
+        found = arrow_schema_field(self._data, self._fields.start, index)
+        return None if found is None else PlainHint(*found)
 
     def field(self, index: int) -> HintField:
         return HintField(self._fields[index])

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from pyparq.schemas.arrow_ipc import HintError, HintField, HintSchema
+from pyparq.schemas.arrow_ipc import HintError, HintField, HintSchema, PlainHint
 from pyparq.schemas.categories import is_polars_note
 from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, JSON, LAYOUT, LOGICAL_TYPE, UUID
 from pyparq.schemas.loss import USUAL_NAMES
@@ -59,14 +59,17 @@ class Hints:
         """``field``, which the file's own schema gives top-level column ``index``, with what is hinted about it."""
         if self._fields is None:
             return field
+        plain = self._fields.plain(index)
+        if plain is not None and plain.format == field.type.format:
+            return field  # as most are
         try:
-            hint = self._fields.field(index)
+            hint = plain or self._fields.field(index)
             return _restored(field, hint) if hint.name == field.name else field
         except HintError:
             return field
 
 
-def _restored(field: Field, hint: HintField) -> Field:
+def _restored(field: Field, hint: HintField | PlainHint) -> Field:
     noted = hint.metadata
     type_ = _interval(field, hint) or _type(field.type, hint)
     if LAYOUT in noted:
@@ -77,7 +80,7 @@ def _restored(field: Field, hint: HintField) -> Field:
     return replace(field, type=type_, metadata=metadata)
 
 
-def _type(stored: DataType, hint: HintField) -> DataType:
+def _type(stored: DataType, hint: HintField | PlainHint) -> DataType:
     """The type to show a column of type ``stored`` in; ``stored`` itself where the hint adds nothing."""
     wanted = hint.format
     if hint.is_dictionary and stored.format in ("u", "z"):
@@ -123,7 +126,7 @@ def _decimal(stored: DataType, wanted: str) -> DataType:
     return found if width != stored.decimal[2] else stored
 
 
-def _interval(field: Field, hint: HintField) -> DataType | None:
+def _interval(field: Field, hint: HintField | PlainHint) -> DataType | None:
     """Arrow's type for a column of INTERVAL, where one is hinted."""
     is_interval = field.type.format == "w:12" and field.metadata.get(LOGICAL_TYPE) == b"INTERVAL"
     return DataType(hint.format) if is_interval and hint.format in ("tiM", "tiD", "tin") else None
@@ -160,7 +163,7 @@ def _is_zone(name: str) -> bool:
     return True
 
 
-def _list(stored: DataType, hint: HintField, wanted: str) -> DataType:
+def _list(stored: DataType, hint: HintField | PlainHint, wanted: str) -> DataType:
     if wanted not in ("+l", "+L", "+vl", "+vL") and not wanted.startswith("+w:"):
         return stored
     if hint.num_children != 1:
@@ -171,7 +174,7 @@ def _list(stored: DataType, hint: HintField, wanted: str) -> DataType:
     return inner
 
 
-def _entries(entries: Field, hint: HintField) -> Field:
+def _entries(entries: Field, hint: HintField | PlainHint) -> Field:
     """A map's entries: key and value by position, whatever they are called."""
     if hint.num_children != 2:
         return entries
@@ -180,13 +183,13 @@ def _entries(entries: Field, hint: HintField) -> Field:
     return _named(entries if made is entries.type else replace(entries, type=made), hint)
 
 
-def _named(field: Field, hint: HintField) -> Field:
+def _named(field: Field, hint: HintField | PlainHint) -> Field:
     """With the name that somebody gave to list items or to the parts of a map."""
     name = hint.name
     return field if name == field.name or name in USUAL_NAMES else replace(field, name=name)
 
 
-def _children(hint: HintField) -> Iterator[HintField]:
+def _children(hint: HintField | PlainHint) -> Iterator[HintField | PlainHint]:
     return (hint.child(k) for k in range(min(hint.num_children, 1 << 16)))
 
 
@@ -199,7 +202,9 @@ def _with_children(stored: DataType, children: list[Field]) -> DataType:
 # ---- metadata and extension types ----------------------------------------------------------------------------------
 
 
-def _metadata(field: Field, type_: DataType, hint: HintField, found: dict[bytes, bytes]) -> Mapping[bytes, bytes]:
+def _metadata(
+    field: Field, type_: DataType, hint: HintField | PlainHint, found: Mapping[bytes, bytes]
+) -> Mapping[bytes, bytes]:
     """The file's own metadata, with what the hint adds (``found``)."""
     if type_.kind == "interval":  # which says it itself
         return {k: v for k, v in {**found, **field.metadata}.items() if k != LOGICAL_TYPE}
