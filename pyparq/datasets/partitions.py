@@ -46,7 +46,16 @@ class Partitions:
 
     def values(self, k: int, combination: int, num_rows: int) -> Column:
         """Partition column ``k`` of one combination, for ``num_rows`` rows."""
-        return take(self.columns[k], np.full(num_rows, combination, np.int64))
+        column = self.columns[k]
+        if column.type.kind in ("int", "uint", "float") and column.dictionary is None and column.null_count == 0:
+            return Column(column.type, num_rows, None, (np.full(num_rows, column.values()[combination]),), 0)
+        return take(column, np.full(num_rows, combination, np.int64))
+
+    def values_of(self, k: int, combinations: npt.NDArray[np.int64], num_rows: npt.NDArray[np.int64]) -> Column:
+        """Partition column ``k`` of several combinations in turn, each for so many rows."""
+        if len(combinations) and (combinations == combinations[0]).all():
+            return self.values(k, int(combinations[0]), int(num_rows.sum()))
+        return take(self.columns[k], combinations.repeat(num_rows))
 
 
 NONE = Partitions((), (), np.zeros(0, np.int64))

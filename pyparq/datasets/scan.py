@@ -7,8 +7,9 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyparq import kernels
-from pyparq.columns import take
 from pyparq.datasets.adapt import Adapter
 from pyparq.datasets.ahead import InTurn
 from pyparq.datasets.evolution import marked
@@ -513,14 +514,18 @@ class DatasetScan:
         partitions, rows = self._dataset._partitions, joined.scan.rows_of_groups
         of_file = partitions.of_file[joined.numbers]
         counts = [rows.get(group, 0) for group in range(joined.file.num_row_groups)]
-        combinations = of_file[joined.file.of_group].repeat(counts)
+        combinations, ends = of_file[joined.file.of_group], np.cumsum(counts)
         made, at = [], 0
         for batch in batches:
             own = iter(joined.adapter.adapt(batch.columns, batch.num_rows))
-            part = combinations[at : at + batch.num_rows]
+            edges = np.clip(ends - at, 0, batch.num_rows)
             at += batch.num_rows
-            places = self._projection.places
-            columns = [next(own) if k is None else take(partitions.columns[k], part) for k in places]
+            rows_of = np.diff(edges, prepend=0)
+            groups = np.flatnonzero(rows_of)
+            columns = [
+                next(own) if k is None else partitions.values_of(k, combinations[groups], rows_of[groups])
+                for k in self._projection.places
+            ]
             made.append(Batch(columns, batch.num_rows))
         return made
 
