@@ -237,3 +237,36 @@ def test_rows_asked_for_and_plans(file: Any, table: pa.Table) -> None:
         plan = pickle.loads(pickle.dumps(scan.plan()))
         assert scan.to_table().to_arrow().equals(wanted)
         assert opened.scan_of(plan).to_table().to_arrow().equals(wanted)
+
+
+TEXT_TERMS = [
+    (pyparq.col("s") == "red", pc.field("s") == "red"),
+    (pyparq.col("s") != "red", pc.field("s") != "red"),
+    (pyparq.col("s") > "c", pc.field("s") > "c"),
+    (pyparq.col("s").isin(["", "green"]), pc.field("s").isin(["", "green"])),
+    (pyparq.col("s").is_null(), pc.field("s").is_null()),
+    (~pyparq.col("s").starts_with("blue"), ~pc.starts_with(pc.field("s"), "blue")),
+    (pyparq.col("struct.b") <= "5", pc.field("struct", "b") <= "5"),
+    (
+        (pyparq.col("s") == "red") | (pyparq.col("text") < "row 2"),
+        (pc.field("s") == "red") | (pc.field("text") < "row 2"),
+    ),
+]
+
+
+@pytest.mark.parametrize("k", range(len(TEXT_TERMS)))
+def test_text_that_is_only_compared(file: Any, table: pa.Table, k: int) -> None:
+    """Then only the entries of a dictionary are, and the rows by their indices."""
+    ours, theirs = TEXT_TERMS[k]
+    wanted = table.filter(theirs).select(["k", "list"])
+    assert pyparq.read_table(file, columns=["k", "list"], filters=ours).to_arrow().equals(wanted)
+    with pyparq.ParquetFile(file) as opened:
+        assert opened.scan(["k"], ours).count() == len(wanted)
+
+
+def test_text_compared_item_by_item(tmp_path: Any) -> None:
+    words = [None if x % 7 == 0 else [f"w{x % 5}", None, f"w{x % 3}"][: x % 4] for x in range(20_000)]
+    table = pa.table({"words": words, "k": range(20_000)})
+    pq.write_table(table, tmp_path / "f.parquet", data_page_size=10_000)
+    found = pyparq.read_table(tmp_path / "f.parquet", columns=["k"], filters=pyparq.col("words").contains("w4"))
+    assert found["k"].to_pylist() == [k for k, w in enumerate(words) if w is not None and "w4" in w]

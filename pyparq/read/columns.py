@@ -55,6 +55,8 @@ class Wanted:
     rows: RowRanges
     tested: bool = False
     """Are the values compared with something?"""
+    only_tested: bool = False
+    """Is that all, so that the values need not be spelled out?"""
     mask: RowMask | None = None
     """Which of ``rows`` are wanted, where these are no more than ranges around them. The leaf holds no others then."""
 
@@ -238,6 +240,8 @@ class ColumnReader:
         fields = self.file.fields
         if fields.is_dictionary(item.node):
             return "dictionary"
+        if item.only_tested and item.node.type.is_binary and chunk.is_all_dictionary:
+            return "dictionary"  # the predicate looks at each entry once, and then at indices
         if item.tested or not fields.is_view(item.node) or not chunk.is_all_dictionary:
             return "values"
         return "values" if item.count * FEW <= read.num_rows else "views"

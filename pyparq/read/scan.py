@@ -413,7 +413,9 @@ class Scan:
         leaves = self.file.tree.leaves
         wanted_too = {leaf.column for output in self.outputs for leaf in output.leaves}
         return [
-            Wanted(selection, leaves[c], selection.maybe if c in wanted_too else undecided, tested=True)
+            Wanted(selection, leaves[c], selection.maybe, tested=True)
+            if c in wanted_too
+            else Wanted(selection, leaves[c], undecided, tested=True, only_tested=True)
             for c in sorted(self.predicate.columns())
         ]
 
