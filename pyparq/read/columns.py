@@ -196,10 +196,13 @@ class ColumnReader:
                 decoded, facts = decode(columns, self.options, self.account)
                 break
             except Refused as refused:
-                self._mend(columns[refused.column].pieces[refused.piece], refused.error)
+                piece = columns[refused.column].pieces[refused.piece]
+                assert isinstance(piece, Piece)
+                self._mend(piece, refused.error)
         leaves = []
         for item, read, column, found, fact in zip(wanted, reads, columns, decoded, facts, strict=True):
             piece = column.pieces[0]
+            assert isinstance(piece, Piece)
             with located(row_group=read.row_group, column=read.name):
                 self._note(read, piece, fact)
                 kept = item.rows if item.mask is None else item.mask
@@ -258,9 +261,14 @@ class ColumnReader:
             extent = (read.ranges[0][0], sum(read.ranges[-1])) if read.ranges else (0, 0)
         with self._lock:
             self._extents.add((read.row_group, read.column), *extent)
+        self.count(1, data_pages, dictionary_pages)
+
+    def count(self, chunks: int, data_pages: int, dictionary_pages: int) -> None:
+        """So many more were decoded."""
+        with self._lock:
             self.counts.data_pages += data_pages
             self.counts.dictionary_pages += dictionary_pages
-            self.counts.column_chunks += 1
+            self.counts.column_chunks += chunks
 
 
 Step = list[Range]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyparq import kernels
 from pyparq.compression import library_decoder
@@ -69,13 +69,29 @@ class Piece:
         )  # fmt: skip
 
 
+class WholeChunk(NamedTuple):
+    """All rows of a column chunk in the clear, of which nothing is known but these numbers."""
+
+    codec: int
+    num_values: int
+    has_dictionary: int
+    """1 where its first page is the dictionary page."""
+    num_rows: int
+    data: Any
+
+    def terms(self) -> tuple[Any, ...]:
+        """As :meth:`Piece.terms`."""
+        codec, values, dictionary, rows, data = self
+        return codec, values, rows, dictionary, 1, data, None, None, None, 0, None, None, 0, None
+
+
 @dataclass(slots=True)
 class Column:
     """One column of the output: pieces of one leaf, one after another."""
 
     node: Node
     kind: Kind
-    pieces: list[Piece]
+    pieces: Sequence[Piece | WholeChunk]
 
 
 class Refused(Exception):

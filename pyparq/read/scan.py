@@ -42,6 +42,7 @@ from pyparq.read.row_groups import Selection
 from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
 from pyparq.read.stream import ScanStream
 from pyparq.read.together import pays
+from pyparq.read.whole import whole_parts
 from pyparq.schemas.types import Schema
 from pyparq.table import Batch, Column, Table, widen_columns
 from pyparq.threads import map_tasks
@@ -449,8 +450,25 @@ class Scan:
         plain.locations = {leaf.column: None for leaf in self.file.tree.leaves}
         return plain
 
+    def _read_whole(self, selections: list[Selection], outputs: list[Output]) -> list[Batch] | None:
+        """Small row groups whose rows are all wanted, several in each batch; ``None`` where others are among them."""
+        nodes = list({leaf.column: leaf for output in outputs for leaf in output.leaves}.values())
+        parts = whole_parts(self.reader, selections, nodes)
+        if parts is None:
+            return None
+        self.rows_of_groups |= {s.row_group: s.num_rows for s in selections}
+        batches = []
+        for places, leaves in parts:
+            group = selections[places[0]]
+            rows = next(iter(leaves.values())).rows
+            decoded = {(group.row_group, column): leaf for column, leaf in leaves.items()}
+            batches.append(Batch([self._assemble(output, group, rows, decoded) for output in outputs], rows.count))
+        return batches
+
     def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
         first = [w for s in selections for w in self._filter_columns(s)]
+        if not first and limit is None and (whole := self._read_whole(selections, outputs)) is not None:
+            return whole
         leaves = [leaf for output in outputs for leaf in output.leaves]
         self.file.look_up([s.row_group for s in selections], [*{w.node: None for w in first}, *leaves])
         threads = self.file.options.use_threads and pays(self.file.fetcher)
