@@ -111,7 +111,7 @@ Facts = tuple[int, int, int]
 def decode(columns: Sequence[Column], options: ReadOptions, account: Account) -> tuple[list[Decoded], list[Facts]]:
     """Decode all ``columns``; the facts are those of all pieces, column by column.
 
-    Raises :class:`Refused` with the first error in the order of columns, row groups and pages.
+    Raises :class:`Refused` with the first of the errors that the threads find.
     """
     limits = options.limits
     jobs = [
@@ -128,11 +128,14 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
     if refusal is not None:
         raise _refused(Refusal(*refusal), columns, account)
     found = []
-    for column, result in zip(columns, results, strict=True):
+    for k, (column, result) in enumerate(zip(columns, results, strict=True)):
         decoded = None if result is None else Decoded(column.node.type, column.kind, result)
         if decoded is None:  # not all pages are of the dictionary
             other = Column(column.node, "stored" if column.kind == "dictionary" else "values", column.pieces)
-            (decoded,), _ = decode([other], options, account)
+            try:
+                (decoded,), _ = decode([other], options, account)
+            except Refused as refused:
+                raise Refused(refused.error, k, refused.piece) from None
             decoded = decoded.as_kind(column.kind)
         else:
             account.take(decoded.size)

@@ -294,7 +294,7 @@ std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimi
     const LeafSpec& leaf = job.leaf;
     if (!leaf.is_binary()) {
         uint8_t* const place = job.in_place() ? job.values.data() + segment.slot * leaf.out_width() : nullptr;
-        return std::make_unique<FixedSink>(leaf, place, segment.room);
+        return std::make_unique<FixedSink>(leaf, place, segment.room, limits);
     }
     size_t expected = 64;
     for (const Segment::Part& part : segment.parts)

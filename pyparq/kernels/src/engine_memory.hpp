@@ -31,6 +31,19 @@ class Budget {
     std::atomic<int64_t> left_;
 };
 
+// Bytes that are taken for as long as this is here.
+class Hold {
+  public:
+    Hold(Budget& budget, size_t size) : budget_(budget), size_(size) { budget.take(size); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    ~Hold() { budget_.give(size_); }
+
+  private:
+    Budget& budget_;
+    size_t size_;
+};
+
 // Bytes that grow, and that an array may take over in the end.
 class Block {
   public:

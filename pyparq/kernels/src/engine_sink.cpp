@@ -262,6 +262,7 @@ void spell_prefixed(const Prefixed& from, size_t count, uint8_t* out) {
 }
 
 const uint8_t* prefixed_fixed(const PageValues& page, const LeafSpec& leaf, Passing& room, Budget& budget) {
+    const Hold lengths(budget, checked_mul(page.present, 8));
     const Prefixed found = read_prefixed(page, checked_mul(page.present, leaf.width));
     for (size_t i = 0; i < page.present; ++i)
         if (uint64_t{found.prefix[i]} + found.suffix[i] != leaf.width)
@@ -456,15 +457,25 @@ void Dictionary::load(const Bytes& plain, int64_t entries_, const LeafSpec& leaf
         for (size_t i = 0; i < count; ++i)
             put_view(fixed.data() + 16 * i, bytes.data() + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i]),
                      static_cast<uint32_t>(number), static_cast<uint32_t>(offsets[i]));
-    } else if (uses >= count && count > 0) {
+    } else if (uses >= count && count > 0 && budget.left() / 4 > static_cast<int64_t>(count * (kLongestShort + 4))) {
+        budget.take(count * (kLongestShort + 4));
         is_short = entries.load(offsets.data(), count, bytes.data());
     }
 }
 
+namespace {
+
+void check_column(size_t size, const PageLimits& limits) {
+    if (static_cast<int64_t>(size) > limits.max_column)
+        throw Refused{"max_column", static_cast<int64_t>(size), limits.max_column};
+}
+
+}  // namespace
+
 // ---- fixed ----------------------------------------------------------------------------------------------
 
-FixedSink::FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room)
-    : leaf_(leaf), width_(leaf.out_width()), place_(place), room_(room) {}
+FixedSink::FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room, const PageLimits& limits)
+    : leaf_(leaf), width_(leaf.out_width()), place_(place), room_(room), limits_(limits) {}
 
 uint8_t* FixedSink::next(size_t more, Budget& budget) {
     if (place_ != nullptr) {
@@ -472,6 +483,7 @@ uint8_t* FixedSink::next(size_t more, Budget& budget) {
         return place_ + slots * width_;
     }
     const size_t needed = checked_mul(slots + more, width_);
+    check_column(needed, limits_);
     if (needed > own.size()) {
         const size_t room = std::max(needed, std::min(own.size() * 2, own.size() + (size_t{64} << 20)));
         budget.take(room - own.size());
@@ -536,6 +548,7 @@ O* BinarySink<O>::next(size_t more, Budget& budget) {
         return place_ + slots;
     }
     const size_t needed = checked_mul(slots + more + 1, sizeof(O));
+    check_column(needed, limits_);
     if (needed > own.size()) {
         const size_t room = std::max(needed, own.size() * 2);
         budget.take(room - own.size());
@@ -550,8 +563,7 @@ void BinarySink<O>::reserve(size_t more, Budget& budget) {
     if (more > static_cast<size_t>(last) || used > static_cast<size_t>(last) - more) throw NeedsWide{};
     const size_t needed = used + more;
     if (needed <= bytes.size()) return;
-    if (static_cast<int64_t>(needed) > limits_.max_column)
-        throw Refused{"max_column", static_cast<int64_t>(needed), limits_.max_column};
+    check_column(needed, limits_);
     size_t room = std::max(needed, bytes.size() * 2);
     if (static_cast<int64_t>(room - bytes.size()) > budget.left()) room = needed;
     budget.take(room - bytes.size());
@@ -663,6 +675,7 @@ void BinarySink<O>::delta_length(const PageValues& page, const uint8_t* valid, s
         delta::Reader look = in;
         delta::read_header(look, count);
     }
+    const Hold held(budget, checked_mul(count, 4));
     const auto all = delta::decode_lengths(in, count, "byte array");
     uint64_t total = 0;
     for (size_t i = 0; i < count; ++i) total += all[i];
@@ -690,6 +703,7 @@ template <class O>
 void BinarySink<O>::shared_prefixes(const PageValues& page, const uint8_t* valid, size_t n, O* offsets,
                                     PageScratch& scratch, Budget& budget) {
     constexpr uint64_t kMostPage = 0x7fffffff;  // what a plain page could hold
+    const Hold held(budget, checked_mul(page.present, 8));
     const int64_t left = budget.left() - 8 * static_cast<int64_t>(page.present);
     const uint64_t most = std::min<uint64_t>(kMostPage, left < 0 ? 0 : static_cast<uint64_t>(left));
     Prefixed found;
@@ -728,21 +742,17 @@ template <class O>
 void BinarySink<O>::indices(const PageValues& page, const uint8_t* valid, size_t n, O* offsets, const Dictionary& from,
                             PageScratch& scratch, Budget& budget) {
     if (from.is_short) {
-        reserve(from.entries.room(page.wanted()), budget);
         from.entries.visit([&](const auto& entries) {
-            Spot<O> at{offsets, base(), bytes.data() + used};
             each_block(page, valid, n, from.count, scratch, budget,
                        [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
-                if (values == 0) {
-                    std::fill_n(at.offsets, m, at.end);
-                    at.offsets += m;
-                } else if (present == nullptr) {
-                    entries.put(block, m, at);
-                } else {
-                    entries.put_present(block, values, present, m, at);
-                }
+                reserve(from.entries.room(values), budget);
+                Spot<O> at{offsets, base(), bytes.data() + used};
+                if (values == 0) std::fill_n(offsets, m, at.end);
+                else if (present == nullptr) entries.put(block, m, at);
+                else entries.put_present(block, values, present, m, at);
+                used = static_cast<size_t>(at.out - bytes.data());
+                offsets += m;
             });
-            used = static_cast<size_t>(at.out - bytes.data());
         });
         return;
     }

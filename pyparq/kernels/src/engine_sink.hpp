@@ -71,7 +71,7 @@ class Sink {
 // Slots of fixed width: in their place, which is there, or in memory that grows.
 class FixedSink final : public Sink {
   public:
-    FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room);
+    FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room, const PageLimits& limits);
     void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                 PageScratch& scratch, Budget& budget) override;
     Block own;
@@ -82,6 +82,7 @@ class FixedSink final : public Sink {
     size_t width_;  // of the output
     uint8_t* place_;
     size_t room_;  // slots
+    const PageLimits& limits_;
 };
 
 // Byte arrays. Offsets count from the start of this sink's own bytes.
