@@ -167,7 +167,7 @@ values.
 - **`num_values`**: in a column without lists, the number of values equals the number of rows. So a wrong number is
   harmless, and the counts of the chunk's statistics are then not used. In a list, no other number shows that entries
   are missing at the end. So pyparq relies on `num_values`, and it must fit the pages.
-- **`total_uncompressed_size`** is used only for a first guess of how much memory a text column takes.
+- **`total_uncompressed_size`** is not used for reading. `verify` compares it with the pages.
 - **`total_compressed_size`**: pyparq reads pages until it has all declared values. If pages continue after the
   declared end, it reads on in a second step, up to the next known column chunk, index or Bloom filter. A size that is
   too large only costs the extra bytes. Column chunks overlap if the pages that were read share bytes. Overlapping

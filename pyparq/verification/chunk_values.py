@@ -1,6 +1,6 @@
 """A whole column chunk decoded to be looked at: levels page by page, values without nulls, dictionary codes as codes.
 
-Pages are opened and decoded by what reading uses; here they are only kept apart.
+Pages are opened and decoded in a way of its own, not by the native decoder: its mistakes must not hide themselves.
 """
 
 from __future__ import annotations
