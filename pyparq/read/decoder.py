@@ -133,7 +133,9 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
         if decoded is None:  # not all pages are of the dictionary
             other = Column(column.node, "stored" if column.kind == "dictionary" else "values", column.pieces)
             try:
-                (decoded,), _ = decode([other], options, account)
+                (decoded,), again = decode([other], options, account)
+                first = sum(len(c.pieces) for c in columns[:k])
+                facts[first : first + len(again)] = again
             except Refused as refused:
                 raise Refused(refused.error, k, refused.piece) from None
             decoded = decoded.as_kind(column.kind)

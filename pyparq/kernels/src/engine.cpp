@@ -315,6 +315,7 @@ class Decoder {
         for (ColumnJob& job : jobs) {
             if (!job.give_up || !job.leaf.is_binary()) continue;
             job.give_up = false, job.wide = again = true;
+            for (Piece& piece : job.pieces) piece.pages_read = 0;
         }
         if (again) decode(threads, true);
         if (faults.any()) return;

@@ -490,6 +490,7 @@ void join_binary(ColumnJob& job, const PageLimits& limits, Budget& budget) {
         }
         at += sink.used;
         slot += n;
+        budget.give(sink.bytes.size());
         sink.bytes = Block();
     }
     if (grows || !job.in_place()) job.offsets = std::move(wide);
@@ -523,6 +524,7 @@ void join_fixed(ColumnJob& job, Budget& budget) {
         auto& sink = static_cast<FixedSink&>(*segment.sink);
         if (sink.slots > 0) std::memcpy(job.values.data() + at, sink.own.data(), sink.slots * width);
         at += sink.slots * width;
+        budget.give(sink.own.size());
         sink.own = Block();
     }
 }
@@ -543,6 +545,8 @@ void join_levels(ColumnJob& job, Block Segment::* part, bool Segment::* has, siz
         const size_t n = size(segment);
         if (n > 0 && (has == nullptr || segment.*has)) std::memcpy(out.data() + at, (segment.*part).data(), n);
         else if (n > 0) std::memset(out.data() + at, fill, n);
+        budget.give((segment.*part).size());
+        segment.*part = Block();
         at += n;
     }
 }

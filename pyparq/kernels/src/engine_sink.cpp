@@ -408,14 +408,13 @@ void Dictionary::load(const Bytes& plain, int64_t entries_, const LeafSpec& leaf
     there = true;
     if (leaf.physical != Physical::kByteArray) {
         const size_t needed = checked_mul(count, leaf.width);
-        const size_t stored = leaf.physical == Physical::kBoolean ? (count + 7) / 8 : needed;
-        if (count > 0 && leaf.physical != Physical::kBoolean && needed > plain.size)
+        if (count > 0 && needed > plain.size)
             throw Refused{"dictionary_size", entries_, static_cast<int64_t>(plain.size)};
         PageValues page{kPlain, plain, count};
         budget.take(count * leaf.out_width());
         fixed.resize(count * leaf.out_width());
         Passing room;
-        if (stored == 0 && count == 0) return;
+        if (count == 0) return;
         const uint8_t* const values = plain_fixed(page, leaf, count, room, budget);
         if (leaf.kind == OutputKind::kCodes) {
             for (uint32_t i = 0; i < count; ++i) store(fixed.data() + 4 * i, i);
