@@ -353,10 +353,10 @@ class Decoder {
         each(tasks.size(), threads, [&](size_t k, PageScratch& scratch, Place& at) {
             const auto [j, s] = tasks[k];
             try {
-                if (!__atomic_load_n(&jobs[j].give_up, __ATOMIC_RELAXED))
+                if (!jobs[j].give_up)
                     decode_segment(jobs[j], jobs[j].segments[s], limits_, scratch, budget, at);
             } catch (const NeedsWide&) {
-                __atomic_store_n(&jobs[j].give_up, true, __ATOMIC_RELAXED);
+                jobs[j].give_up = true;
             }
         }, [&](size_t k) { return tasks[k].first; });
     }

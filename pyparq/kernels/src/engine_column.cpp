@@ -63,6 +63,7 @@ void list_whole(const LeafSpec& leaf, Piece& piece, int64_t number, const PageLi
         const int64_t count = declared_values(head);
         ListedPage page{head, body, ordinal};
         if (leaf.max_rep == 0) page.first_row = seen;
+        budget.take(2 * sizeof(ListedPage));  // a vector that grows has room to spare
         piece.pages.push_back(page);
         piece.inflated += head.size;
         seen += count;
@@ -438,7 +439,10 @@ void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, 
             decode_page(job, segment, piece, page, row, -1, limits, scratch, budget);
         }
         at.page = -1;
-        __atomic_fetch_add(&piece.pages_read, read, __ATOMIC_RELAXED);
+        {
+            const std::lock_guard lock(job.growing);
+            piece.pages_read += read;
+        }
         if (job.leaf.max_rep > 0 && !piece.rows.all() && piece.whole && row != piece.num_rows)
             throw Refused{"rows_held", row, piece.num_rows};
     }

@@ -3,6 +3,7 @@
 #include "engine_select.hpp"
 #include "engine_sink.hpp"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -69,7 +70,7 @@ struct ColumnJob {
     std::vector<Piece> pieces;
     std::vector<Segment> segments;
     bool wide = false;      // offsets of 64 bits
-    bool give_up = false;   // cannot come out as this kind
+    std::atomic<bool> give_up = false;  // cannot come out as this kind
 
     // The output.
     size_t slots = 0, levels = 0, nulls = 0;
