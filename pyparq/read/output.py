@@ -66,7 +66,8 @@ class Decoded:
         else:
             self.column = _codes(leaf, slots, nulls, validity, values.view(np.int32), entries[0] if entries else None)
         arrays = (validity, values, offsets, data, self.def_levels, self.rep_levels)
-        self.size = sum(a.nbytes for a in arrays if a is not None)
+        held = [part for entry in entries or () if entry is not None for part in entry[1:]]
+        self.size = sum(a.nbytes for a in (*arrays, *held) if a is not None)
 
     def as_kind(self, kind: Kind) -> Decoded:
         """The same as views, made of values that are spelled out."""

@@ -483,7 +483,12 @@ nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits_given, s
         decoder.run();
     } catch (const Refused& refused) {
         decoder.faults.note(decoder.jobs.empty() ? 0 : decoder.jobs.size() - 1, {}, refused);
+    } catch (...) {
+        Py_XDECREF(decoder.faults.first.error);
+        for (PyObject* const error : decoder.faults.lost_) Py_DECREF(error);
+        throw;
     }
+    if (stop_requested()) fail("the task was stopped");
     for (PyObject* const error : decoder.faults.lost_) Py_DECREF(error);
     const Fault& fault = decoder.faults.first;
     if (fault.any) {

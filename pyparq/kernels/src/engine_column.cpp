@@ -4,6 +4,8 @@
 #include "values.hpp"
 #include "workers.hpp"
 
+#include <string_view>
+
 namespace pyparq {
 namespace {
 
@@ -268,9 +270,15 @@ void keep(ColumnJob& job, Segment& segment, const PageSlots& found, size_t slot,
 
 constexpr int kSnappy = 1, kLz4Raw = 7;
 
+bool is_limit(const Refused& refused) {
+    const std::string_view name = refused.name;
+    return name == "memory" || name == "max_column";
+}
+
 // How many values of a page to inflate, nulls included: -1 for all of them.
-int64_t values_needed(const Piece& piece, const ListedPage& page) {
-    if (page.wanted < 0 || page.first_row < 0 || (piece.codec != kSnappy && piece.codec != kLz4Raw)) return -1;
+int64_t values_needed(const LeafSpec& leaf, const Piece& piece, const ListedPage& page) {
+    if (leaf.max_rep > 0) return -1;
+    if (page.wanted < 0 || page.first_row < 0 || page.head.count == 0 || (piece.codec != kSnappy && piece.codec != kLz4Raw)) return -1;
     if (page.wanted == page.head.count) return -1;
     const int64_t needed = piece.rows.last_of(page.first_row, page.first_row + page.head.count) - page.first_row + 1;
     return needed * 8 > page.head.count * 7 ? -1 : needed;
@@ -373,6 +381,10 @@ void list_pages(const LeafSpec& leaf, Piece& piece, int64_t number, const PageLi
 }
 
 void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, Budget& budget) {
+    for (const Segment& segment : job.segments) {  // of a first attempt
+        budget.give(segment.valid.size() + segment.def.size() + segment.rep.size());
+        if (segment.sink) budget.give(segment.sink->held());
+    }
     job.segments.clear();
     job.slots = 0;
     for (size_t p = 0; p < job.pieces.size(); ++p) {
@@ -426,13 +438,14 @@ void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, 
             if (page.wanted == 0 && !piece.rows.all()) continue;
             at.page = page.ordinal;
             ++read;
-            const int64_t limit = values_needed(piece, page);
+            const int64_t limit = values_needed(job.leaf, piece, page);
             if (limit >= 0) {
                 try {
                     decode_page(job, segment, piece, page, row, limit, limits, scratch, budget);
                     continue;
                 } catch (const NeedsAll&) {
-                } catch (const Refused&) {  // perhaps only because the page ends early
+                } catch (const Refused& refused) {  // perhaps only because the page ends early
+                    if (is_limit(refused)) throw;
                 } catch (const KernelError&) {
                 }
             }

@@ -19,10 +19,11 @@ class Budget {
   public:
     explicit Budget(int64_t room) : left_(room) {}
     void take(size_t size) {
-        if (size > size_t{1} << 62 || left_.fetch_sub(static_cast<int64_t>(size)) < static_cast<int64_t>(size)) {
-            if (size <= size_t{1} << 62) left_.fetch_add(static_cast<int64_t>(size));
-            throw Refused{"memory", static_cast<int64_t>(std::min(size, size_t{1} << 62))};
-        }
+        const auto needed = static_cast<int64_t>(std::min(size, size_t{1} << 62));
+        int64_t left = left_.load();
+        do {
+            if (left < needed) throw Refused{"memory", needed};
+        } while (!left_.compare_exchange_weak(left, left - needed));
     }
     void give(size_t size) { left_.fetch_add(static_cast<int64_t>(size)); }
     int64_t left() const { return left_.load(); }

@@ -593,6 +593,7 @@ void BinarySink<O>::append(const PageValues& page, const uint8_t* valid, size_t 
             throw Refused{"encoding", page.encoding};
         }
     } catch (const KernelError& error) {
+        used = from;
         if (page.partly) throw NeedsAll{};
         bad_values(page.encoding, error);
     }

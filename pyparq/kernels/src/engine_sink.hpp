@@ -65,7 +65,8 @@ class Sink {
     // `valid` has a byte per slot; null: all `slots` are present.
     virtual void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                         PageScratch& scratch, Budget& budget) = 0;
-    size_t slots = 0;  // so far
+    virtual size_t held() const = 0;  // bytes of its own
+    size_t slots = 0;                 // so far
 };
 
 // Slots of fixed width: in their place, which is there, or in memory that grows.
@@ -74,6 +75,7 @@ class FixedSink final : public Sink {
     FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room, const PageLimits& limits);
     void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                 PageScratch& scratch, Budget& budget) override;
+    size_t held() const override { return own.size(); }
     Block own;
 
   private:
@@ -93,6 +95,7 @@ class BinarySink final : public Sink {
     BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget, const PageLimits& limits);
     void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                 PageScratch& scratch, Budget& budget) override;
+    size_t held() const override { return own.size() + bytes.size(); }
     Block own;    // offsets that grow
     Block bytes;
     size_t used = 0;
