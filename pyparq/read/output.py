@@ -148,7 +148,10 @@ def _encoded(leaf: LeafType, slots: int, nulls: int, validity: Any, values: Any,
             edges = np.append(edges[:-1][mask], edges[-1])
         stored = BinaryValues(edges, data)
     else:
-        stored = from_plain_bytes(values, slots, leaf)
+        bits = leaf.physical == Physical.BOOLEAN
+        stored = (
+            np.unpackbits(values, count=slots, bitorder="little") if bits else from_plain_bytes(values, slots, leaf)
+        )
         stored = stored if mask is None else stored[mask]
     codes, firsts = dictionary.build(stored, leaf, _NO_LIMIT)
     if mask is not None:
