@@ -48,11 +48,6 @@ def _decode_fixed(data: Any, count: int, leaf: LeafType) -> npt.NDArray[Any]:
     return from_plain_bytes(data, count, leaf)
 
 
-def decode_binary_at(data: Any, count: int, places: npt.NDArray[np.int64]) -> BinaryValues:
-    """The byte arrays at ``places`` (strictly ascending) of ``count``, without moving those between."""
-    return BinaryValues(*kernels.plain_binary_take(data, count, places))
-
-
 def encode(values: Values, leaf: LeafType) -> Any:
     """The values' bytes, as a bytes-like object."""
     if isinstance(values, BinaryValues):

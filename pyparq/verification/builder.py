@@ -134,15 +134,6 @@ class FixedBuilder(_Builder):
         self._reserve(count)
         return self._out[self.length : self.length + count]
 
-    def room(self, count: int) -> npt.NDArray[Any] | None:
-        """The next ``count`` slots, to be filled in any order and passed over in theirs; ``None`` where there are
-        not so many yet: those that are there now are given up when more are made."""
-        return self._out[self.length : self.length + count] if self.length + count <= self.capacity else None
-
-    def pass_over(self, count: int) -> None:
-        """Take the next ``count`` slots as filled, none of them null."""
-        self._mark(None, count, count)
-
     def append(self, values: Values, valid: Valid | None, count: int) -> None:
         assert isinstance(values, np.ndarray)
         out = self._next(count)

@@ -7,21 +7,15 @@ are opened by ``pages.py``, which says what is wrong with one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
 from typing import Any
 
 from pyparq import kernels
 from pyparq.compression import SNAPPY, library_decoder, most_per_byte
 from pyparq.errors import UnsupportedError
-from pyparq.index.row_ranges import Int64Array
 from pyparq.options import ReadOptions
 from pyparq.read.account import Share
 from pyparq.read.open import Chunk
 from pyparq.read.pages import Levels, PageBuffers, PageWalk
-
-Opened = tuple[Any, Any, int, int, Any]
-"""Bytes of a page's values and of its definition levels, how many levels it has, the encoding of its values, and the
-bytes of its repetition levels; ``None`` where there are no levels of a kind."""
 
 SpelledPage = tuple[int, Levels | None, Levels | None, int, int, Any]
 """What :class:`~pyparq.read.pages.PageParts` holds, in its order."""
@@ -48,24 +42,6 @@ class Together:
             decode, meta.codec == SNAPPY, buffers.decompressed, buffers.spare,
             chunk.crypto.unsealer(buffers.decrypted),
         )  # fmt: skip
-
-    def planned(
-        self,
-        stored: Sequence[memoryview],
-        at: int,
-        ordinals: Int64Array,
-        wanted: Int64Array,
-        rows: Int64Array,
-        window: int,
-    ) -> list[Opened]:
-        """Pages of a plan from page ``at`` on, as :func:`pyparq.kernels.open_pages` has it."""
-        while True:
-            found, lacking = kernels.open_pages(
-                stored, at, ordinals, wanted, rows, self._terms, window, self._share.room, self._inflater, self._crc
-            )
-            if not lacking:
-                return found
-            self._share.make_room(lacking)
 
     def next(self, walk: PageWalk, window: int) -> list[SpelledPage]:
         """The next pages of a whole chunk, until ``window`` bytes of values and levels are there, no more values than
