@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import pyparq
 from pyparq import col, columns
 from pyparq.columns import concat, take
+from pyparq.read import decoder
 from pyparq.schemas.types import Field, Schema
 from pyparq.table import Batch, Table, batches_from_arrow
 
@@ -130,11 +131,16 @@ def test_views_within_others() -> None:
 def test_several_buffers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a column has more bytes than an offset in one buffer reaches."""
     monkeypatch.setattr(columns, "VIEW_BUFFER", 500)
+    monkeypatch.setattr(decoder, "MOST_OFFSET", 500)
     table = pa.table({"v": pa.array(texts(kind), pa.string_view())})
-    found = pyparq.read_table(stored(table, use_dictionary=False))
+    data = stored(table, use_dictionary=False)
+    found = pyparq.read_table(data)
     checked(found, table)
+    # What a predicate is asked of is made views afterwards.
+    asked = pyparq.read_table(data, filters=col("v") != "none of them")
+    checked(asked, picked(table, [k for k, v in enumerate(texts(kind)) if v is not None]))
     if kind == "long":
-        assert all(len(b.columns[0].buffers) > 10 for b in found.batches)
+        assert all(len(b.columns[0].buffers) > 10 for b in (*found.batches, *asked.batches))
 
 
 @settings(max_examples=40, deadline=None)
