@@ -60,6 +60,7 @@ NB_MODULE(_native, m) {
     pyparq::have_avx2();  // now, not first in a thread without the GIL, which a fork may leave behind half way
     bind_arrow_schema(m);
     bind_arrow_stream(m);
+    bind_cipher(m);
     bind_engine(m);
     bind_rle(m);
     bind_fixed(m);
