@@ -1,7 +1,7 @@
 """Columns that are leaves themselves: the kernels take them as they lie in Arrow's buffers (``write_flat.cpp``).
 
-They do what :mod:`pyparq.write.shred` does for all others. A column that does not hold what its leaf may hold is left to
-that module too, which says what is wrong.
+They do what :mod:`pyparq.write.shred` does for all others. A column that does not hold what its leaf may hold is left
+to that module too, which says what is wrong.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _FORMS = {
     "u": _OFFSETS32, "z": _OFFSETS32, "U": _OFFSETS64, "Z": _OFFSETS64,
 }  # fmt: skip
 _DECIMALS = {32: _DECIMAL32, 64: _DECIMAL64, 128: _DECIMAL128}
-_CONVERTED = {"tdm", "tts"}
-"""Formats whose values are stored in another unit."""
+_CONVERTED = {"tdm", "tts", "tss"}
+"""First letters of formats whose values are stored in another unit."""
 
 Part = tuple[int, int, int, Any, Any, Any]
 """An array: its form, length, offset, validity bits or ``None``, values or offsets, and bytes or ``None``."""
@@ -65,7 +65,7 @@ def is_flat(shape: Shape) -> bool:
 @lru_cache(maxsize=4096)
 def _form(type_: DataType, leaf: LeafType) -> int | None:
     """How values of a type become those of a leaf; ``None`` where the kernels do not know."""
-    if type_.dictionary is not None or type_.format in _CONVERTED or leaf.kind == "int96" or not fits(type_, leaf):
+    if type_.dictionary is not None or type_.format[:3] in _CONVERTED or leaf.kind == "int96" or not fits(type_, leaf):
         return None
     if type_.kind == "decimal":
         return None if leaf.physical == Physical.BYTE_ARRAY else _DECIMALS.get(type_.decimal[2])
