@@ -294,7 +294,7 @@ def set_libraries(crc32: Callable[[Any], int], crc_module: str, decode: Callable
 def decode_columns(
     jobs: list[tuple[Any, ...]], limits: tuple[int, ...], threads: int, room: int
 ) -> tuple[list[Any], list[tuple[int, int, int]], tuple[Any, ...] | None]:
-    """Decode columns, each of pieces of one leaf (pyparq/read/decoder.py has the terms), in at most `room` bytes.
+    """Decode columns, each of pieces of one leaf (pyparq/decoding/decoder.py has the terms), in at most `room` bytes.
 
     (results, what each piece has read, None), or (None, None, what is refused)."""
 
@@ -741,7 +741,7 @@ class EncodedChunks:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
         None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
         (ColumnRules, arrays, rows, choice, seal). An array is (form, length, offset, validity bits or None, values or
-        offsets, bytes or None); pyparq.write.flat has the forms.
+        offsets, bytes or None); pyparq.write.flat_columns has the forms.
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
