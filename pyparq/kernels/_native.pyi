@@ -268,6 +268,12 @@ certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, t
 be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than `most` bytes
 is not used. None where the system has no positioned reads."""
 
+probe_open_filters: (
+    Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tuple[NDArray[np.uint8], int, int]] | None
+)
+"""`(fd, size, tail, offsets, lengths, hashes, most)`: the same of filters of one open file of `size` bytes, whose last
+bytes are `tail`; with the number of requests that this took, and their bytes."""
+
 # --- codecs ---
 def codec_is_native(codec: int) -> bool:
     """Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift."""

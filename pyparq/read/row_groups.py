@@ -67,6 +67,10 @@ class Answers:
         _, sure = self.rows(selection)
         self._rows[k] = RowRanges.none(selection.num_rows), sure
 
+    def drop_all(self, places: Sequence[int]) -> None:
+        """No row passes in any of these row groups, of whose pages nothing is known yet."""
+        self.some[places] = self.is_open[places] = False
+
     def narrow(self, selection: Selection, first_rows: Int64Array, some: Mask, every: Mask) -> None:
         """The verdict on the pages of a chunk."""
         maybe, sure = self.rows(selection)
@@ -130,6 +134,12 @@ class RowGroups:
             self._table = self._file.chunk_table(self.row_groups, distinct)
             self._places = {other.column: j for j, other in enumerate(distinct)}
         return self._table.of_column(self._places[node.column])
+
+    def encrypted(self, node: Node) -> set[int]:
+        """Places of the row groups whose chunks of ``node``, which was looked up, are encrypted."""
+        assert self._table is not None
+        mask = self._table.encrypted[:, self._places[node.column]]
+        return set(np.flatnonzero(mask).tolist()) if mask.any() else set()
 
     def all_placed(self, node: Node) -> bool:
         """Whether the bounds of these chunks lie in the footer as it is."""
