@@ -339,9 +339,9 @@ class Pruner:
     def _chunk_bounds(self, node: Node) -> Bounds:
         """From the statistics of a leaf's chunks, one entry per row group."""
         order, created_by = self.file.column_order(node), self.file.created_by
-        numbers = self._numbers(node)
+        self._numbers(node)
         if self._groups.all_placed(node) and not any(_asks_histograms(t) for t in self.tests if t.node is node):
-            return bounds_of_numbers(node.type, numbers, self.file.footer.bytes_at, order, created_by)
+            return bounds_of_numbers(node.type, self._groups.stack(node), self.file.footer.places, order, created_by)
         metas = [self.file.chunk(k, node).meta for k in self._groups.row_groups]
         return bounds_of_chunks(node.type, metas, order, created_by)
 

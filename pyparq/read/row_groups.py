@@ -105,6 +105,7 @@ class RowGroups:
             self._asked = np.array([len_of(within.get(k), n) for k, n in zip(row_groups, counts, strict=True)])
         self._table: ChunkTable | None = None
         self._places: dict[int, int] = {}
+        self._numbers: dict[int, ChunkNumbers] = {}
 
     def __len__(self) -> int:
         return len(self.row_groups)
@@ -133,7 +134,15 @@ class RowGroups:
             distinct = list(dict.fromkeys(nodes))
             self._table = self._file.chunk_table(self.row_groups, distinct)
             self._places = {other.column: j for j, other in enumerate(distinct)}
-        return self._table.of_column(self._places[node.column])
+        found = self._numbers.get(node.column)
+        if found is None:
+            found = self._numbers[node.column] = self._table.of_column(self._places[node.column])
+        return found
+
+    def stack(self, node: Node) -> Int64Array:
+        """The same in one array, of a node that was looked up."""
+        assert self._table is not None
+        return self._table.stack_of(self._places[node.column])
 
     def encrypted(self, node: Node) -> set[int]:
         """Places of the row groups whose chunks of ``node``, which was looked up, are encrypted."""
