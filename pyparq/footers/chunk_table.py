@@ -129,7 +129,7 @@ def check_numbers(
     types = np.array([node.element.type for node in nodes], np.int64)
     repeated = np.array([node.max_rep > 0 for node in nodes], np.uint8)
     sizes = np.array([file_size]) if isinstance(file_size, int) else file_size
-    start, size, odd = kernels.check_chunks(stack, types, repeated, num_rows, sizes)
+    start, size, odd = kernels.check_chunks(stack.reshape(-1), types, repeated, num_rows, sizes)
     shape = len(num_rows), len(nodes)
     return start.reshape(shape), size.reshape(shape), odd.reshape(shape)
 

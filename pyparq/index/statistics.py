@@ -143,11 +143,11 @@ def bounds_of_numbers(
     else:
         kind = BOOLEANS if leaf.kind == "bool" else NUMBER_KINDS[stored.kind]
         low, high, usable = kernels.number_bounds(
-            places.footers, places.of, places.shift, stack, modern, old, stored.itemsize, kind
+            places.footers, places.of, places.shift, stack.reshape(-1), modern, old, stored.itemsize, kind
         )
         dtype = bound_dtype(leaf)
         lows, highs = low.view(dtype), high.view(dtype)
-    nulls, nans, counts, all_null = kernels.chunk_counts(stack, leaf.kind in FLOAT_KINDS)
+    nulls, nans, counts, all_null = kernels.chunk_counts(stack.reshape(-1), leaf.kind in FLOAT_KINDS)
     return Bounds(leaf, lows, highs, usable, nulls, nans, counts, all_null)
 
 
