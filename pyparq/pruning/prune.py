@@ -373,11 +373,14 @@ class Pruner:
                 self._drop(test, selection)
 
     def _by_local_filters(self) -> bool:
-        """Ask the filters of a local file, all of a test by one call; whether that was all there is to ask."""
+        """Ask the filters of a local file, all of a test by one call; whether that was all there is to ask. Encrypted
+        filters, and those that cannot be used, are left."""
         usable = True
         for test in self.tests:
             places = self._filters_to_ask(test)
-            hashes = probe_hashes(test) if len(places) else None
+            if places and self._groups.any_encrypted(test.node):
+                return False
+            hashes = probe_hashes(test) if places else None
             if hashes is None:
                 continue
             numbers = self._numbers(test.node)
@@ -390,24 +393,18 @@ class Pruner:
             known = [place for place, answer in zip(places, answers.tolist(), strict=True) if answer == ABSENT]
             self._answers[test].drop_all(known)
             self._changed.update(known)
-            usable &= UNUSABLE not in answers and not self._groups.encrypted(test.node)
+            usable &= UNUSABLE not in answers
         return usable
 
     def _filters_to_ask(self, test: Test) -> list[int]:
-        """Places of the row groups whose filters can be asked for a test; those of encrypted chunks are not among
-        them."""
+        """Places of the row groups whose filters could change something about a test."""
         having = self._have_filters(test)
         if having is None:
             return []
         wanted = (self._answers[test].is_open & having).tolist()
         if not any(wanted):
             return []
-        apart = self._groups.encrypted(test.node)
-        return [
-            s.place
-            for s in self.selections
-            if wanted[s.place] and s.place not in apart and s.sure.count != s.maybe.count
-        ]
+        return [s.place for s in self.selections if wanted[s.place] and s.sure.count != s.maybe.count]
 
     def _dictionary_questions(self, before_index: bool) -> list[tuple[Test, Selection, Chunk]]:
         asked = []

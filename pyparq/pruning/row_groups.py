@@ -144,11 +144,10 @@ class RowGroups:
         assert self._table is not None
         return self._table.stack_of(self._places[node.column])
 
-    def encrypted(self, node: Node) -> set[int]:
-        """Places of the row groups whose chunks of ``node``, which was looked up, are encrypted."""
+    def any_encrypted(self, node: Node) -> bool:
+        """Whether any chunk of ``node``, which was looked up, is encrypted."""
         assert self._table is not None
-        mask = self._table.encrypted[:, self._places[node.column]]
-        return set(np.flatnonzero(mask).tolist()) if mask.any() else set()
+        return bool(self._table.encrypted[:, self._places[node.column]].any())
 
     def all_placed(self, node: Node) -> bool:
         """Whether the bounds of these chunks lie in the footer as it is."""
