@@ -270,11 +270,35 @@ def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.i
     groups, and its rows. -1 and -1 where that cannot be told: it is damaged, says that the file is encrypted, has row
     groups without rows, or states rows that are not their sum."""
 
+def check_chunks(
+    stack: Buffer, types: Buffer, repeated: Buffer, num_rows: Buffer, file_sizes: Buffer
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Start and size of column chunks, and whether anything about them is unusual. `stack`: their numbers by kind, row
+    group and column; `types` (int64) and `repeated` (uint8) of the columns; rows of each row group; the size of its
+    file, one for all or one for each."""
+
+def number_bounds(
+    buffers: list[Any], of: Buffer, shift: int, stack: Buffer, modern: bool, old: bool, width: int, kind: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Lower and upper bounds of the chunks of one leaf of numbers, 64 bits each, and where they can be used. `stack`:
+    their numbers by kind; `kind`: 0 signed, 1 unsigned, 2 floating (the bits of a double), 3 boolean, stored in `width`
+    bytes. `modern`: min_value and max_value count, `old`: min and max where neither is there. Places are in one buffer,
+    or in the one whose number `of` has, or that stands above `shift` bits of the place."""
+
+def chunk_counts(
+    stack: Buffer, has_nan: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Nulls, NaNs and slots of chunks, -1 where they are not known, and whether all are null."""
+
 probe_filters: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, int], NDArray[np.uint8]] | None
 """`(paths, statuses, files, offsets, lengths, hashes, most)`: whether Bloom filters hold any of the hashes (uint64): 0
 certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, time and inode of each file, which must
 be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than `most` bytes
 is not used. None where the system has no positioned reads."""
+
+probe_open_filters: Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tuple[NDArray[np.uint8], int, int]] | None
+"""`(fd, size, tail, offsets, lengths, hashes, most)`: the same of filters of one open file of `size` bytes, whose last
+bytes are `tail`; with the number of requests that this took, and their bytes."""
 
 # --- codecs ---
 def codec_is_native(codec: int) -> bool:
@@ -704,7 +728,8 @@ class FileRules:
 class ColumnRules:
     """How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
     encoding and the share of the best before it that it may take; `level`: of the native
-    codec, or compression.NOT_NATIVE to use `compress` alone; `key_values` are serialized KeyValue structs."""
+    codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
+    decimal; `key_values` are serialized KeyValue structs."""
 
     def __init__(
         self,
@@ -722,6 +747,8 @@ class ColumnRules:
         encoding: int,
         candidates: Sequence[tuple[int, float]],
         statistics: bool,
+        text: bool,
+        precision: int,
         path: Sequence[str],
         key_values: Sequence[bytes],
     ) -> None: ...
@@ -732,7 +759,10 @@ class EncodedChunks:
     def __init__(self) -> None: ...
     @property
     def count(self) -> int:
-        """Chunks that are encoded; after a failure the number of the one at fault."""
+        """Chunks that are encoded."""
+    @property
+    def at_fault(self) -> int:
+        """After a failure or refusal, the number of the chunk that it is about."""
     @property
     def size(self) -> int:
         """Stored bytes."""
@@ -741,7 +771,9 @@ class EncodedChunks:
         """The same before compression; headers count as they are stored."""
     def encode(self, jobs: list[tuple[Any, ...]], check: Callable[[], object]) -> tuple[int, int, int, int] | None:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
-        None, rows, slots, dictionary, choice, seal), without the GIL.
+        None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
+        (ColumnRules, arrays, rows, choice, seal). An array is (form, length, offset, validity bits or None, values or
+        offsets, bytes or None); pyparq.write.flat_columns has the forms.
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`

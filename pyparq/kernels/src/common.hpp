@@ -366,6 +366,7 @@ void bind_arrow_schema(nb::module_& m);
 void bind_arrow_stream(nb::module_& m);
 void bind_cipher(nb::module_& m);
 void bind_engine(nb::module_& m);
+void bind_chunk_bounds(nb::module_& m);
 void bind_rle(nb::module_& m);
 void bind_fixed(nb::module_& m);
 void bind_binary(nb::module_& m);
