@@ -94,8 +94,8 @@ def test_decrypted_pages_are_counted() -> None:
         table,
         sink,
         encryption=EncryptionProperties(KEYS[0]),
-        dictionary=False,
-        compression=None,
+        use_dictionary=False,
+        compression="none",
         data_page_size=4_100_000,
     )
     decryption = DecryptionProperties(KEYS[0])
