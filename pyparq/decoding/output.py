@@ -12,12 +12,12 @@ from pyparq.decoding.physical_values import binary_decimals, fixed_buffer, int96
 from pyparq.encodings import dictionary
 from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
 from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
-from pyparq.tables.column_operations import as_views, binary_column
+from pyparq.tables.column_operations import binary_column
 from pyparq.tables.table import Column
 
 Kind = Literal["values", "dictionary", "views", "stored"]
-"""What a leaf comes out as: views and dictionaries are for pages that are dictionary-encoded. Stored values are as the
-file has them, to be made a dictionary."""
+"""What a leaf comes out as: dictionaries are for pages that are dictionary-encoded. Stored values are as the file has
+them, to be made a dictionary."""
 
 Levels = npt.NDArray[np.uint8]
 
@@ -66,14 +66,8 @@ class Decoded:
         else:
             self.column = _codes(leaf, slots, nulls, validity, values.view(np.int32), entries[0] if entries else None)
         arrays = (validity, values, offsets, data, self.def_levels, self.rep_levels)
-        held = [part for entry in entries or () if entry is not None for part in entry[1:]]
+        held = entries if kind == "views" else [part for e in entries or () if e is not None for part in e[1:]]
         self.size = sum(a.nbytes for a in (*arrays, *held) if a is not None)
-
-    def as_kind(self, kind: Kind) -> Decoded:
-        """The same as views, made of values that are spelled out."""
-        if kind == "views":
-            self.column = as_views(self.column, DataType("v" + arrow_type(self.leaf).format))
-        return self
 
 
 @lru_cache(maxsize=1024)
@@ -103,8 +97,7 @@ def _column(leaf: LeafType, slots: int, nulls: int, validity: Any, values: Any, 
     return Column(type_, slots, validity, (values if dtype is np.uint8 else values.view(dtype),), nulls)
 
 
-def _views(leaf: LeafType, slots: int, nulls: int, validity: Any, views: Any, entries: list[Any]) -> Column:
-    buffers = [np.empty(0, np.uint8) if e is None else e[2] for e in entries]
+def _views(leaf: LeafType, slots: int, nulls: int, validity: Any, views: Any, buffers: list[Any]) -> Column:
     sizes = np.array([len(b) for b in buffers], np.int64)  # Arrow's last buffer of views
     return Column(DataType("v" + arrow_type(leaf).format), slots, validity, (views, *buffers, sizes), nulls)
 

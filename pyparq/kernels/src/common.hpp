@@ -365,6 +365,7 @@ struct type_caster<pyparq::OffsetArray<W>> : pyparq_buffer_caster<pyparq::Offset
 void bind_arrow_schema(nb::module_& m);
 void bind_arrow_stream(nb::module_& m);
 void bind_engine(nb::module_& m);
+void bind_chunk_bounds(nb::module_& m);
 void bind_rle(nb::module_& m);
 void bind_fixed(nb::module_& m);
 void bind_binary(nb::module_& m);

@@ -152,7 +152,7 @@ LeafSpec read_leaf(const nb::handle& given) {
 }
 
 // A dictionary that is known: (entries, offsets or None, bytes).
-Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, int64_t number_, Held& held, Budget& budget) {
+Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held, Budget& budget) {
     Dictionary dictionary;
     const auto count = number(given, 0);
     if (count < 0) fail("a dictionary of a negative size");
@@ -164,7 +164,7 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, int64_t num
             if (data.size < dictionary.count) fail("a dictionary that is too short");
             return dictionary;
         }
-        dictionary.load(data, count, leaf, 0, number_, budget);
+        dictionary.load(data, count, leaf, 0, budget);
         return dictionary;
     }
     size_t n;
@@ -178,13 +178,13 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, int64_t num
         plain.insert(plain.end(), p, p + 4);
         plain.insert(plain.end(), data.data + offsets[i], data.data + offsets[i + 1]);
     }
-    dictionary.load({plain.data(), plain.size()}, count, leaf, plain.size(), number_, budget);
+    dictionary.load({plain.data(), plain.size()}, count, leaf, plain.size(), budget);
     return dictionary;
 }
 
 // (codec, values, rows, first page is a dictionary, whole, parts or bytes, ordinals, first rows, rows of pages,
 //  dictionary apart, selection, crypto, authenticates, known dictionary)
-void read_piece(const nb::handle& given, const LeafSpec& leaf, int64_t number_, Held& held, Budget& budget, Piece& piece) {
+void read_piece(const nb::handle& given, const LeafSpec& leaf, Held& held, Budget& budget, Piece& piece) {
     piece.codec = static_cast<int>(number(given, 0));
     piece.num_values = number(given, 1);
     piece.num_rows = number(given, 2);
@@ -230,7 +230,7 @@ void read_piece(const nb::handle& given, const LeafSpec& leaf, int64_t number_, 
         piece.rows.num_rows = piece.num_rows;
     }
     if (!item(given, 11).is_none()) piece.cipher.emplace(nb::borrow(item(given, 11)), number(given, 12) != 0);
-    if (!item(given, 13).is_none()) piece.known = read_known(item(given, 13), leaf, number_, held, budget);
+    if (!item(given, 13).is_none()) piece.known = read_known(item(given, 13), leaf, held, budget);
 }
 
 // ---- running --------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ class Decoder {
         each(pieces.size(), threads, [&](size_t k, PageScratch& scratch, Place& at) {
             const auto [j, p] = pieces[k];
             at.piece = static_cast<int64_t>(p);
-            list_pages(jobs[j].leaf, jobs[j].pieces[p], static_cast<int64_t>(p), limits_, scratch, budget, at);
+            list_pages(jobs[j], jobs[j].pieces[p], limits_, scratch, budget, at);
         }, [&](size_t k) { return pieces[k].first; });
         if (faults.any()) return;
         decode(threads);
@@ -421,15 +421,15 @@ nb::object array_of(const std::vector<T>& values) {
 }
 
 // (count, offsets or None, bytes) of a dictionary, byte arrays or values of fixed width as they are stored.
-nb::object dictionary_of(const Dictionary& dictionary, const LeafSpec& leaf) {
+nb::object dictionary_of(Dictionary& dictionary, const LeafSpec& leaf) {
     if (!dictionary.there) return nb::none();
-    if (leaf.physical == Physical::kByteArray)
-        return nb::make_tuple(dictionary.count, array_of(dictionary.offsets), array_of(dictionary.bytes));
-    return nb::make_tuple(dictionary.count, nb::none(), array_of(dictionary.bytes));
+    const bool binary = leaf.physical == Physical::kByteArray;
+    return nb::make_tuple(dictionary.count, binary ? array_of(dictionary.offsets) : nb::none(),
+                          dictionary.bytes.array<uint8_t>(dictionary.bytes_used));
 }
 
-// (slots, nulls, validity, values, offsets, bytes, definition levels, repetition levels, dictionaries), or None where the
-// column cannot come out as the kind that was asked for.
+// (slots, nulls, validity, values, offsets, bytes, definition levels, repetition levels, dictionaries or the bytes that views
+// look at), or None where the column cannot come out as the kind that was asked for.
 nb::object result_of(ColumnJob& job) {
     if (job.give_up) return nb::none();
     const LeafSpec& leaf = job.leaf;
@@ -441,9 +441,13 @@ nb::object result_of(ColumnJob& job) {
         const bool bits = leaf.physical == Physical::kBoolean && leaf.kind == OutputKind::kValues;
         values = job.values.array<uint8_t>(bits ? (job.slots + 7) / 8 : job.slots * leaf.out_width());
     }
-    if (leaf.kind != OutputKind::kValues) {
+    if (leaf.kind == OutputKind::kCodes) {
         nb::list all;
-        for (const Piece& piece : job.pieces) all.append(dictionary_of(piece.entries(), leaf));
+        for (Piece& piece : job.pieces) all.append(dictionary_of(piece.known ? *piece.known : piece.dictionary, leaf));
+        dictionaries = all;
+    } else if (leaf.is_views()) {
+        nb::list all;
+        for (ViewBuffer& buffer : job.views.all) all.append(buffer.bytes.array<uint8_t>(buffer.used));
         dictionaries = all;
     }
     return nb::make_tuple(job.slots, job.nulls, job.has_valid ? job.bits.array<uint8_t>((job.slots + 7) / 8) : nb::none(),
@@ -478,7 +482,7 @@ nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits_given, s
             const Py_ssize_t n = PyList_Size(pieces.ptr());
             job.pieces.resize(static_cast<size_t>(n));
             for (Py_ssize_t p = 0; p < n; ++p)
-                read_piece(PyList_GetItem(pieces.ptr(), p), job.leaf, p, held, decoder.budget, job.pieces[static_cast<size_t>(p)]);
+                read_piece(PyList_GetItem(pieces.ptr(), p), job.leaf, held, decoder.budget, job.pieces[static_cast<size_t>(p)]);
         }
         decoder.run();
     } catch (const Refused& refused) {
