@@ -35,7 +35,6 @@ from pyparq.later import load
 if TYPE_CHECKING:
     from pyparq.api import read_metadata, read_schema, read_table, schema
     from pyparq.buffers import release_unused
-    from pyparq.chunked import ChunkedArray
     from pyparq.datasets.commit import recover_dataset
     from pyparq.datasets.dataset import Dataset, dataset, scan
     from pyparq.datasets.explain import DatasetExplanation
@@ -45,13 +44,13 @@ if TYPE_CHECKING:
     from pyparq.datasets.write import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.filters.expression import Expression, col
+    from pyparq.footers.metadata import FileMetaData
     from pyparq.io.objects import ObjectFile
     from pyparq.limits import Limits
     from pyparq.options import BloomOptions, ReadOptions, SortKey, WriteOptions
+    from pyparq.pruning.scan_plan import ScanPlan
     from pyparq.read.explain import Explanation
     from pyparq.read.file import ParquetFile
-    from pyparq.read.metadata import FileMetaData
-    from pyparq.read.plan import ScanPlan
     from pyparq.read.scan import Scan
     from pyparq.rewriting.again import rewrite
     from pyparq.rewriting.editing import edit_metadata
@@ -59,7 +58,8 @@ if TYPE_CHECKING:
     from pyparq.rewriting.joining import MergeReport, merge
     from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
     from pyparq.schemas.types import DataType, Field, Schema
-    from pyparq.table import Batch, Table
+    from pyparq.tables.chunked_array import ChunkedArray
+    from pyparq.tables.table import Batch, Table
     from pyparq.verification.findings import Finding
     from pyparq.verification.report import VerificationReport
     from pyparq.verification.run import verify
@@ -70,7 +70,7 @@ _LATER = {
     "read_schema": "pyparq.api",
     "read_table": "pyparq.api",
     "release_unused": "pyparq.buffers",
-    "ChunkedArray": "pyparq.chunked",
+    "ChunkedArray": "pyparq.tables.chunked_array",
     "recover_dataset": "pyparq.datasets.commit",
     "Dataset": "pyparq.datasets.dataset",
     "dataset": "pyparq.datasets.dataset",
@@ -94,8 +94,8 @@ _LATER = {
     "WriteOptions": "pyparq.options",
     "Explanation": "pyparq.read.explain",
     "ParquetFile": "pyparq.read.file",
-    "FileMetaData": "pyparq.read.metadata",
-    "ScanPlan": "pyparq.read.plan",
+    "FileMetaData": "pyparq.footers.metadata",
+    "ScanPlan": "pyparq.pruning.scan_plan",
     "Scan": "pyparq.read.scan",
     "rewrite": "pyparq.rewriting.again",
     "edit_metadata": "pyparq.rewriting.editing",
@@ -109,8 +109,8 @@ _LATER = {
     "DataType": "pyparq.schemas.types",
     "Field": "pyparq.schemas.types",
     "Schema": "pyparq.schemas.types",
-    "Batch": "pyparq.table",
-    "Table": "pyparq.table",
+    "Batch": "pyparq.tables.table",
+    "Table": "pyparq.tables.table",
     "Finding": "pyparq.verification.findings",
     "VerificationReport": "pyparq.verification.report",
     "verify": "pyparq.verification.run",

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.discovery import names_many
 from pyparq.errors import OptionError
+from pyparq.footers.metadata import FileMetaData
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.read.file import ParquetFile
-from pyparq.read.metadata import FileMetaData
 from pyparq.schemas.parse import schema
 from pyparq.schemas.types import Schema
-from pyparq.table import Table
+from pyparq.tables.table import Table
 
 if TYPE_CHECKING:
     from typing import Unpack

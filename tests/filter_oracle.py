@@ -21,7 +21,7 @@ from pyparq.format import ttypes as tt
 from pyparq.schemas.annotation import annotate
 from pyparq.schemas.tree import SchemaTree, build_tree
 from pyparq.schemas.types import LeafType, Physical
-from pyparq.table import Column, batches_from_arrow
+from pyparq.tables.table import Column, batches_from_arrow
 
 UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 INFINITE = Fraction(10) ** 6000

@@ -123,7 +123,14 @@ def test_importing_loads_what_reading_needs_alone() -> None:
 
 def test_the_import_alone_loads_little() -> None:
     """The reader comes with its first use; so do threads, and what only remote files need, after it."""
-    late = ("asyncio", "concurrent.futures", "pyparq.read.file", "pyparq.options", "pyparq.table", "pyparq.io.fetch")
+    late = (
+        "asyncio",
+        "concurrent.futures",
+        "pyparq.read.file",
+        "pyparq.options",
+        "pyparq.tables.table",
+        "pyparq.io.fetch",
+    )
     code = (
         f"import sys, pyparq; print([name for name in {late} if name in sys.modules])\n"
         "pyparq.ParquetFile; print('asyncio' in sys.modules, pyparq.options.ReadOptions is pyparq.ReadOptions)"
@@ -132,7 +139,15 @@ def test_the_import_alone_loads_little() -> None:
     assert out.splitlines() == ["[]", "False True"]
 
 
-FIRST = ("read.scan", "write.file", "table", "schemas.types", "filters.expression", "datasets.dataset", "options")
+FIRST = (
+    "read.scan",
+    "write.file",
+    "tables.table",
+    "schemas.types",
+    "filters.expression",
+    "datasets.dataset",
+    "options",
+)
 
 
 @pytest.mark.parametrize("first", FIRST)

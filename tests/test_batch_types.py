@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq import columns
+from pyparq.decoding import decoder
 from pyparq.errors import CorruptFileError, LimitError
-from pyparq.read import decoder, fit
+from pyparq.read import batch_types
+from pyparq.tables import column_operations as columns
 
 TEXT = [None if k % 7 == 3 else f"{k:05d}" * (k % 4) for k in range(240)]
 """About 300 bytes in 40 rows, 1,600 in 240."""
@@ -37,7 +38,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offsets of four bytes reach 1,000, as it were."""
     monkeypatch.setattr(decoder, "MOST_OFFSET", 1000)
     monkeypatch.setattr(columns, "_INT32_MAX", 1000)
-    monkeypatch.setattr(fit, "_LARGEST", 1000)
+    monkeypatch.setattr(batch_types, "_LARGEST", 1000)
 
 
 def file_of(table: pa.Table, sizes: list[int], **options: Any) -> bytes:

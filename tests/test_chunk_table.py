@@ -13,6 +13,8 @@ import pytest
 
 import pyparq
 from pyparq.errors import CorruptFileError, ParquetError
+from pyparq.footers.chunk_table import numbers_of
+from pyparq.footers.open_file import OpenFile, open_file
 from pyparq.format.chunk_numbers import HAS_STATISTICS, ODD, ChunkNumbers, stored_path
 from pyparq.format.codec import (
     ThriftDecodeError,
@@ -25,8 +27,6 @@ from pyparq.format.footer import LazyFileMetaData
 from pyparq.format.generated import ttypes as tt
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-from pyparq.read.chunk_table import numbers_of
-from pyparq.read.open import OpenFile, open_file
 
 ROWS = 1000
 DATA = {

@@ -20,8 +20,8 @@ from cli_files import as_json, ok, refused, run, sample, write_sample
 from pyparq.cli.cells import csv_cell
 from pyparq.cli.export import csv_lines, json_lines
 from pyparq.cli.values import cell_format, cell_json
-from pyparq.convert import column_to_pylist
 from pyparq.read.file import ParquetFile
+from pyparq.tables.to_python import column_to_pylist
 
 
 @pytest.fixture(scope="module")

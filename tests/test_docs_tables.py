@@ -44,7 +44,7 @@ def test_examples_run(results: list[dict[str, Any]]) -> None:
 
 def test_said_in_numbers() -> None:
     from pyparq.ingest import runs
-    from pyparq.preview import ROWS
+    from pyparq.tables.preview import ROWS
 
     assert f"the first {runs.MOST_ROWS:,}" in TEXT
     assert (ROWS, "first ten rows" in TEXT) == (10, True)

@@ -23,7 +23,7 @@ from pyparq import col
 from pyparq.encryption import DecryptionProperties, EncryptionKey, EncryptionProperties
 from pyparq.errors import ColumnNotFoundError, DataError, EncryptionError, OptionError
 from pyparq.options import WriteOptions
-from pyparq.write.plan import within_ordinals
+from pyparq.write.column_plans import within_ordinals
 
 ALGORITHMS = ["AES_GCM_V1", "AES_GCM_CTR_V1"]
 COLUMNS: dict[str, dict[str, bytes] | None] = {

@@ -18,10 +18,10 @@ import pytest
 import pyparq
 from pyparq.ingest import ingest
 from pyparq.options import WriteOptions
-from pyparq.table import Table
+from pyparq.tables.table import Table
 from pyparq.write import external_sort
+from pyparq.write.column_plans import make_plan
 from pyparq.write.external_sort import ExternalSorter
-from pyparq.write.plan import make_plan
 
 
 def table(rows: int = 6000) -> pa.Table:

@@ -28,10 +28,10 @@ from pyparq import buffers, threads
 from pyparq.cli.progress import Busy
 from pyparq.encryption import CryptoFactory, KmsConnectionConfig, cipher
 from pyparq.errors import DataError
+from pyparq.footers import known_schemas as schemas
 from pyparq.format import codec
 from pyparq.io import remote, replace
 from pyparq.io.sink import FsspecSink
-from pyparq.read import schemas
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),

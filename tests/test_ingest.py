@@ -23,7 +23,7 @@ from pyparq.errors import DataError, ParquetError, UnsupportedError
 from pyparq.ingest import ingest
 from pyparq.ingest.pandas import columns_from_pandas
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch, Table
+from pyparq.tables.table import Batch, Table
 
 D = Decimal
 UTC = dt.UTC

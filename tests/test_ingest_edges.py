@@ -15,7 +15,7 @@ import pytest
 import pyparq
 from pyparq.errors import DataError
 from pyparq.ingest import ingest
-from pyparq.table import Table
+from pyparq.tables.table import Table
 
 
 def raw(type_: pa.DataType, *numbers: int) -> pa.Array:

@@ -18,9 +18,9 @@ from test_hostile import bombs
 
 import pyparq
 from pyparq import buffers, col
+from pyparq.decoding import memory_account as account
 from pyparq.errors import CorruptFileError, LimitError
 from pyparq.limits import Limits
-from pyparq.read import account
 
 MIB = 1 << 20
 SLACK = 12 * MIB

@@ -22,7 +22,7 @@ from pyparq import col
 from pyparq.errors import CorruptFileError, OptionError, SchemaError, UnsupportedError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize, serialize
-from pyparq.read.indexes import has_column_index, has_offset_index
+from pyparq.pruning.page_indexes import has_column_index, has_offset_index
 
 
 def table(start: int, rows: int = 500) -> pa.Table:

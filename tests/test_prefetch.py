@@ -16,7 +16,7 @@ from slow_store import AsyncStore, LoopingStore, Request
 
 import pyparq
 from pyparq import Limits, ParquetFile, col
-from pyparq.table import Batch
+from pyparq.tables.table import Batch
 
 require("fsspec")
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 import pyparq
-from pyparq import cells, preview
-from pyparq.column import Column
 from pyparq.schemas.types import DataType, Field, Schema
-from pyparq.table import Batch, Table
+from pyparq.tables import cells, preview
+from pyparq.tables.column import Column
+from pyparq.tables.table import Batch, Table
 from pyparq.text import cut, visible, width
 
 

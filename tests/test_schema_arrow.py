@@ -12,13 +12,13 @@ import pytest
 
 import pyparq
 from pyparq.errors import SchemaError, UnsupportedError
-from pyparq.exchange import schema_from_arrow
 from pyparq.format import ttypes as tt
 from pyparq.schemas.arrow import decimal_storage, elements_from_schema, schema_from_tree
 from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.shape import shapes
 from pyparq.schemas.tree import build_tree
 from pyparq.schemas.types import OPTIONAL, REPEATED, REQUIRED, DataType, Field, Physical, Schema
+from pyparq.tables.arrow_exchange import schema_from_arrow
 
 
 def described(schema: Schema) -> pq.ParquetSchema:

@@ -22,7 +22,7 @@ from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.tree import SchemaTree, build_tree
 from pyparq.schemas.types import Schema
 from pyparq.schemas.values import BinaryValues
-from pyparq.table import Batch, Column
+from pyparq.tables.table import Batch, Column
 from pyparq.write.shred import LeafData, concat_leaf_data, shred_batch
 
 

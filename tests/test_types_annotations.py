@@ -15,11 +15,11 @@ from written import written
 
 import pyparq
 from pyparq import col
-from pyparq.columns import fixed_column
 from pyparq.errors import DataError, FilterError, OptionError, SchemaError
 from pyparq.format import ttypes as tt
 from pyparq.schemas.types import DataType, Field, LeafType, Physical, Schema
-from pyparq.table import Column
+from pyparq.tables.column_operations import fixed_column
+from pyparq.tables.table import Column
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

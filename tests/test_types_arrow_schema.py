@@ -14,10 +14,10 @@ from test_types_hints import hinted
 from written import written
 
 import pyparq
-from pyparq.exchange import schema_from_arrow
-from pyparq.frame import frame_of
 from pyparq.schemas.arrow_ipc import HintSchema
 from pyparq.schemas.arrow_ipc_write import schema_message
+from pyparq.tables.arrow_exchange import schema_from_arrow
+from pyparq.tables.pandas_frame import frame_of
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

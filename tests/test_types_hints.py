@@ -14,10 +14,10 @@ import pytest
 import pyparq
 from pyparq import col
 from pyparq.errors import LimitError, OptionError, ParquetError
-from pyparq.frame import frame_of
 from pyparq.schemas.arrow_ipc import HintError, HintSchema
 from pyparq.schemas.arrow_ipc_write import schema_message
 from pyparq.schemas.types import DataType
+from pyparq.tables.pandas_frame import frame_of
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

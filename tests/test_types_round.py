@@ -27,7 +27,7 @@ from written import written
 
 import pyparq
 from pyparq import DecryptionProperties, EncryptionProperties
-from pyparq.frame import frame_of
+from pyparq.tables.pandas_frame import frame_of
 
 DOCUMENTED = documented()
 

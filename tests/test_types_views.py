@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyparq
-from pyparq import col, columns
-from pyparq.columns import concat, take
+from pyparq import col
 from pyparq.schemas.types import Field, Schema
-from pyparq.table import Batch, Table, batches_from_arrow
+from pyparq.tables import column_operations as columns
+from pyparq.tables.column_operations import concat, take
+from pyparq.tables.table import Batch, Table, batches_from_arrow
 
 ROWS = 3_000
 WORDS = ["", "a", "eleven char", "twelve chars", "thirteen char", "ünïcödé", "many more than twelve characters " * 3]

@@ -19,7 +19,7 @@ from pyparq import encodings
 from pyparq.encodings import ENCODING_NAMES
 from pyparq.errors import DataError
 from pyparq.schemas.types import Physical
-from pyparq.write.choose import CANDIDATES, KEY, MIN_VALUES, MOST
+from pyparq.write.encoding_choice import CANDIDATES, KEY, MIN_VALUES, MOST
 
 pytest_plugins = ("spark_session",)
 

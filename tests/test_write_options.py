@@ -13,7 +13,7 @@ import pyparq
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.options import SortKey, WriteOptions, sort_keys
 from pyparq.schemas.parse import schema
-from pyparq.write.plan import make_plan
+from pyparq.write.column_plans import make_plan
 
 SCHEMA = schema({"id": "int64", "name": "string?", "flag": "bool", "x": "double?"})
 

@@ -19,7 +19,7 @@ from pyparq.format import ttypes as tt
 from pyparq.schemas.shape import shapes
 from pyparq.schemas.types import Schema
 from pyparq.schemas.values import BinaryValues
-from pyparq.write.plan import make_plan
+from pyparq.write.column_plans import make_plan
 from pyparq.write.shred import LeafData, shred_column
 
 RLE_DICTIONARY, PLAIN = tt.Encoding.RLE_DICTIONARY, tt.Encoding.PLAIN

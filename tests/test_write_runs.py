@@ -21,7 +21,7 @@ from written import written
 import pyparq
 from pyparq.errors import DataError
 from pyparq.ingest import runs
-from pyparq.table import Batch, Table
+from pyparq.tables.table import Batch, Table
 
 
 def read(data: bytes) -> dict[str, list[Any]]:

@@ -212,7 +212,7 @@ def _hashes(node: Any, text: str) -> list[int]:
 
 
 def _ask(parquet: Any, node: Any, alternatives: list[int], groups: Sequence[int]) -> list[str]:
-    from pyparq.read.bloom_probe import Probe, Probing
+    from pyparq.pruning.bloom_probe import Probe, Probing
 
     file = parquet._file
     probes: dict[int, Probe] = {}

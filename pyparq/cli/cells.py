@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.cli.values import cell_format, cell_json, float_text
-from pyparq.column import Column
-from pyparq.columns import take
-from pyparq.convert import column_to_pylist
 from pyparq.kernels import dict_encode_binary, dict_encode_fixed, number_texts, take_binary, utf8_validate
 from pyparq.schemas.types import DataType
+from pyparq.tables.column import Column
+from pyparq.tables.column_operations import take
+from pyparq.tables.to_python import column_to_pylist
 
 Places = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

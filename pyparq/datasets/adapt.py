@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pyparq.columns import (
+from pyparq.datasets.evolution import IS_INT96, key_of
+from pyparq.errors import DataError, SchemaError, located
+from pyparq.ingest.cast import cast
+from pyparq.read.hinted_types import HintMismatch, restore
+from pyparq.schemas.arrow import is_list
+from pyparq.schemas.shape import Shape, shape_of
+from pyparq.schemas.tree import SchemaTree
+from pyparq.schemas.types import DataType, Field, Schema
+from pyparq.tables.column_operations import (
     fixed_column,
     holding,
     list_column,
@@ -17,15 +25,7 @@ from pyparq.columns import (
     struct_column,
     take,
 )
-from pyparq.datasets.evolution import IS_INT96, key_of
-from pyparq.errors import DataError, SchemaError, located
-from pyparq.ingest.cast import cast
-from pyparq.read.restore import HintMismatch, restore
-from pyparq.schemas.arrow import is_list
-from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import SchemaTree
-from pyparq.schemas.types import DataType, Field, Schema
-from pyparq.table import Column
+from pyparq.tables.table import Column
 
 _LARGEST = (1 << 62) - 1
 

@@ -19,18 +19,18 @@ from pyparq.datasets.plan import DatasetPlan, planned_partitions
 from pyparq.datasets.scan import DatasetScan
 from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
+from pyparq.footers.open_file import OpenFile
 from pyparq.io.url import is_url
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
-from pyparq.read.open import OpenFile
-from pyparq.read.plan import NOT_PLANNED
+from pyparq.pruning.scan_plan import NOT_PLANNED
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.tree import SchemaTree, build_tree
 from pyparq.schemas.types import Field, Schema
-from pyparq.table import Batch, Table
+from pyparq.tables.table import Batch, Table
 from pyparq.threads import REQUESTS, cpu_count, map_requests, map_tasks
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pyparq.columns import VIEWS
-from pyparq.decimals import decimal_type
 from pyparq.errors import SchemaError
 from pyparq.schemas.arrow import is_list
 from pyparq.schemas.extensions import FIELD_ID
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import DataType, Field, Physical, Schema
+from pyparq.tables.column_operations import VIEWS
+from pyparq.tables.decimals import decimal_type
 
 IS_INT96 = b"pyparq:int96"
 """Metadata of a field that is INT96 in the file: instants in UTC by convention, though the type has no time zone."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from pyparq.pruning.prune import StageReport
 from pyparq.read.explain import Explanation, stage_table
-from pyparq.read.prune import StageReport
 
 if TYPE_CHECKING:
     from pyparq.datasets.scan import DatasetScan, FileScan

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pyparq.datasets.footers import StoredFooter
+from pyparq.footers.chunk_table import Mask, check_numbers
+from pyparq.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.format.chunk_numbers import ChunkNumbers, stored_path
 from pyparq.format.codec import column_chunks_of_footers
 from pyparq.index.row_ranges import Int64Array
-from pyparq.read.chunk_table import Mask, check_numbers
-from pyparq.read.open import OpenFile, omits_dictionary_header
 from pyparq.schemas.tree import Node
 
 

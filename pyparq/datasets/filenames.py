@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from pyparq.columns import take
 from pyparq.datasets.discovery import DataFile
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import OptionError
 from pyparq.ingest.lists import column_from_list
 from pyparq.schemas.types import DataType, Field
+from pyparq.tables.column_operations import take
 
 
 def with_filenames(partitions: Partitions, files: Sequence[DataFile], name: str) -> Partitions:

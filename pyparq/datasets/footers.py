@@ -18,12 +18,12 @@ from pyparq.datasets.discovery import DataFile
 from pyparq.datasets.open_files import FileStatus, ListedFile, file_status, open_listed, status_of
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import located
+from pyparq.footers.footer import LOCAL_TAIL, open_footer
+from pyparq.footers.known_schemas import FileSchema
+from pyparq.footers.open_file import OpenFile
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.io.fetch import Fetcher
 from pyparq.options import ReadOptions
-from pyparq.read.footer import LOCAL_TAIL, open_footer
-from pyparq.read.open import OpenFile
-from pyparq.read.schemas import FileSchema
 from pyparq.threads import map_tasks
 
 MOST_BYTES = 64 << 20

@@ -21,14 +21,14 @@ from pyparq.datasets.file_chunks import FileChunks, chunks_of_files
 from pyparq.datasets.footers import StoredFooter
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
+from pyparq.footers.chunk_table import ChunkTable
+from pyparq.footers.known_schemas import FileSchema
+from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.format.chunk_numbers import ChunkNumbers, bytes_of_buffers
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.row_ranges import Int64Array
 from pyparq.io.fetch import Fetcher
 from pyparq.io.source import Range
-from pyparq.read.chunk_table import ChunkTable
-from pyparq.read.open import Chunk, OpenFile
-from pyparq.read.schemas import FileSchema
 from pyparq.schemas.tree import Node
 
 APART = 40

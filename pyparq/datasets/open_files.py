@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from pyparq.datasets.discovery import DataFile
 from pyparq.errors import ChangedFileError, located
+from pyparq.footers.footer import MANY_REMOTE_TAIL, read_footer
+from pyparq.footers.open_file import OpenFile
 from pyparq.io.fetch import Fetcher
 from pyparq.io.remote import FsspecFile
 from pyparq.io.source import LocalFile, Range, Source, open_source
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
-from pyparq.read.footer import MANY_REMOTE_TAIL, read_footer
-from pyparq.read.open import OpenFile
 
 
 class FileStatus(NamedTuple):

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.column import Column
-from pyparq.columns import take
 from pyparq.datasets.discovery import DataFile
 from pyparq.datasets.escape import NULL, unescaped
 from pyparq.errors import DataError, OptionError, ParquetError, located
@@ -20,6 +18,8 @@ from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
 from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.types import DataType, Field
+from pyparq.tables.column import Column
+from pyparq.tables.column_operations import take
 from pyparq.text import visible
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.column import Column
-from pyparq.columns import take
 from pyparq.datasets.discovery import DataFile
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import PlanError
+from pyparq.footers.open_file import FileState
 from pyparq.io.url import is_url
 from pyparq.options import ColumnName, ReadOptions
-from pyparq.read.open import FileState
-from pyparq.read.plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, check_version, join_results
+from pyparq.pruning.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, check_version, join_results
 from pyparq.schemas.types import Field, Schema
-from pyparq.table import Table
+from pyparq.tables.column import Column
+from pyparq.tables.column_operations import take
+from pyparq.tables.table import Table
 
 if TYPE_CHECKING:
     from pyparq.datasets.scan import DatasetScan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
-from pyparq.read.project import named
+from pyparq.read.projection import named
 from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree, build_tree

@@ -15,9 +15,9 @@ from pyparq.format import ttypes as tt
 from pyparq.io.sink import Sink
 from pyparq.options import WriteOptions
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch, Table
+from pyparq.tables.table import Batch, Table
 from pyparq.write.file import ParquetWriter
-from pyparq.write.rows import RowBuffer
+from pyparq.write.row_buffer import RowBuffer
 
 Folders = tuple[str, ...]
 _NEARLY_FULL = 0.95

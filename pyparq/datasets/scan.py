@@ -24,14 +24,14 @@ from pyparq.errors import OptionError, ParquetError, located
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression, Known
 from pyparq.filters.predicate import Constant
+from pyparq.footers.open_file import OpenFile
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
-from pyparq.read.open import OpenFile
-from pyparq.read.plan import plan_options
+from pyparq.pruning.scan_plan import plan_options
+from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.scan import BATCH_ROWS, Scan
-from pyparq.read.stream import ScanStream
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch, Column, Table, widen_columns
+from pyparq.tables.table import Batch, Column, Table, widen_columns
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names

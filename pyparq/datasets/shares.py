@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import take
 from pyparq.datasets.dataset import Dataset, dataset_of
 from pyparq.datasets.discovery import DataFile, Found
 from pyparq.datasets.evolution import marked, unify
@@ -24,6 +23,7 @@ from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ParquetError, SchemaError, SkippedFileWarning
 from pyparq.options import ReadOptions
 from pyparq.schemas.types import Schema
+from pyparq.tables.column_operations import take
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.column import Column
-from pyparq.columns import take
 from pyparq.datasets.partition_texts import check_partition_type, folder_name, texts_of
 from pyparq.errors import DataError, OptionError, near_matches
 from pyparq.kernels import dict_encode_binary, dict_encode_fixed
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch
+from pyparq.tables.column import Column
+from pyparq.tables.column_operations import take
+from pyparq.tables.table import Batch
 
 Codes = npt.NDArray[np.int64]
 _ALL = 1 << 62

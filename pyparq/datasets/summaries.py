@@ -10,11 +10,11 @@ from copy import copy
 
 from pyparq.datasets.targets import Kept
 from pyparq.errors import SchemaError, located
+from pyparq.footers.footer import MAGIC, read_footer
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
 from pyparq.io.fetch import Fetcher
 from pyparq.options import ReadOptions
-from pyparq.read.footer import MAGIC, read_footer
 
 
 def summary_files(made: Sequence[tuple[str, tt.FileMetaData]], kept: Kept) -> dict[str, bytes]:

@@ -1,9 +1,9 @@
 """Ask the statistics and Bloom filters of many files at once: which row groups of which files can match.
 
-The questions and the answers are those of :mod:`pyparq.read.prune`, for all files whose footers are alike: each test is
-evaluated once over the statistics of all row groups, its hashes are computed once, and native code reads one block of
-32 bytes of each filter. Nothing is read of a file that is ruled out by its statistics. What is unusual about a file is
-left to the scan of that file, which says what it is.
+The questions and the answers are those of :mod:`pyparq.pruning.prune`, for all files whose footers are alike: each test
+is evaluated once over the statistics of all row groups, its hashes are computed once, and native code reads one block
+of 32 bytes of each filter. Nothing is read of a file that is ruled out by its statistics. What is unusual about a file
+is left to the scan of that file, which says what it is.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pyparq.datasets.footers import AT_A_TIME, StoredFooter
 from pyparq.filters.bloom import probe_hashes
 from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.predicate import And, Constant, Predicate, Test
+from pyparq.footers.open_file import OpenFile
 from pyparq.format.chunk_numbers import ChunkNumbers, bytes_of_buffers
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_of_numbers
-from pyparq.read.open import OpenFile
 from pyparq.threads import map_tasks
 
 ABSENT, UNUSABLE = 0, 2

@@ -23,11 +23,11 @@ from pyparq.datasets.discovery import Found
 from pyparq.datasets.evolution import marked
 from pyparq.datasets.open_files import source_of
 from pyparq.errors import ParquetError
+from pyparq.footers.footer import read_footer
+from pyparq.footers.known_schemas import schema_of
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.io.fetch import Fetcher
 from pyparq.options import ReadOptions
-from pyparq.read.footer import read_footer
-from pyparq.read.schemas import schema_of
 from pyparq.schemas.types import Schema
 
 SUMMARY = "_metadata"

@@ -26,8 +26,8 @@ from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
 from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch
-from pyparq.write.plan import check_options
+from pyparq.tables.table import Batch
+from pyparq.write.column_plans import check_options
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -18,7 +18,7 @@ from pyparq.index.row_mask import RowMask, Words
 from pyparq.schemas.types import DataType
 
 if TYPE_CHECKING:
-    from pyparq.table import Column
+    from pyparq.tables.table import Column
 
 BoolArray = npt.NDArray[np.bool_]
 

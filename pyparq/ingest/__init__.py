@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.columns import concat, null_column
 from pyparq.errors import DataError, ParquetError, near_matches
 from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
-from pyparq.ingest.normalize import normal_field, normal_schema, normal_type, normalize
 from pyparq.ingest.polars import refuse_objects
 from pyparq.ingest.runs import Rows, are_rows, is_run, pieces
 from pyparq.schemas.arrow import check_supported
 from pyparq.schemas.types import DataType, Field, Schema
-from pyparq.table import Batch, Column, Table, batches_from_arrow
-from pyparq.tabular import Tabular
+from pyparq.tables.column_operations import concat, null_column
+from pyparq.tables.plain_layouts import normal_field, normal_schema, normal_type, normalize
+from pyparq.tables.table import Batch, Column, Table, batches_from_arrow
+from pyparq.tables.tabular import Tabular
 
 __all__ = [
     "cast",

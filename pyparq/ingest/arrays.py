@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import binary_column, fixed_column
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.schemas.types import DataType
-from pyparq.table import Column
+from pyparq.tables.column_operations import binary_column, fixed_column
+from pyparq.tables.table import Column
 
 Mask = npt.NDArray[np.bool_]
 

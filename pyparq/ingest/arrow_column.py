@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyparq.column import Column
 from pyparq.errors import DataError
-from pyparq.exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
 from pyparq.schemas.types import Field
+from pyparq.tables.arrow_exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
+from pyparq.tables.column import Column
 
 
 def chunks_from_arrow(values: Any, name: str) -> tuple[Field, list[Column]]:

@@ -12,7 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import (
+from pyparq.errors import DataError, near_matches
+from pyparq.kernels import utf8_validate
+from pyparq.schemas.arrow import is_list
+from pyparq.schemas.types import DataType
+from pyparq.tables.column_operations import (
     binary_column,
     fixed_column,
     list_column,
@@ -24,12 +28,8 @@ from pyparq.columns import (
     struct_column,
     take,
 )
-from pyparq.decimals import decimal_column, unscaled
-from pyparq.errors import DataError, near_matches
-from pyparq.kernels import utf8_validate
-from pyparq.schemas.arrow import is_list
-from pyparq.schemas.types import DataType
-from pyparq.table import Column
+from pyparq.tables.decimals import decimal_column, unscaled
+from pyparq.tables.table import Column
 
 _MS_PER_DAY = 86_400_000
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

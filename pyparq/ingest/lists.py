@@ -13,14 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import binary_column, fixed_column, list_column, null_column, pack_mask, struct_column
-from pyparq.decimals import decimal_column, decimal_type, digits_of
 from pyparq.errors import DataError, UnsupportedError, near_matches
 from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.cast import cast
 from pyparq.schemas.arrow import is_list, is_map
 from pyparq.schemas.types import DataType, Field
-from pyparq.table import Column
+from pyparq.tables.column_operations import (
+    binary_column,
+    fixed_column,
+    list_column,
+    null_column,
+    pack_mask,
+    struct_column,
+)
+from pyparq.tables.decimals import decimal_column, decimal_type, digits_of
+from pyparq.tables.table import Column
 
 Mask = npt.NDArray[np.bool_]
 

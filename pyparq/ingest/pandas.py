@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.columns import fixed_column, pack_mask
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.ingest.arrays import column_from_numpy
 from pyparq.ingest.lists import column_from_list
 from pyparq.ingest.pandas_metadata import text_of, zone_name
 from pyparq.later import load
 from pyparq.schemas.types import DataType
-from pyparq.table import Column
+from pyparq.tables.column_operations import fixed_column, pack_mask
+from pyparq.tables.table import Column
 
 
 def stream_from_pandas(frame: Any) -> Any | None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pyparq.column import count_nulls
 from pyparq.errors import DataError
 from pyparq.ingest import ingest, opened, speaks_arrow
 from pyparq.ingest.pandas import stream_from_pandas
 from pyparq.ingest.runs import Rows
 from pyparq.schemas.parse import schema as schema_of
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch, widen_columns
-from pyparq.tabular import Part, Tabular
+from pyparq.tables.column import count_nulls
+from pyparq.tables.table import Batch, widen_columns
+from pyparq.tables.tabular import Part, Tabular
 
 Made = tuple[Schema, list[Part]]
 

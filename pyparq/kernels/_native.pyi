@@ -294,7 +294,7 @@ def set_libraries(crc32: Callable[[Any], int], crc_module: str, decode: Callable
 def decode_columns(
     jobs: list[tuple[Any, ...]], limits: tuple[int, ...], threads: int, room: int
 ) -> tuple[list[Any], list[tuple[int, int, int]], tuple[Any, ...] | None]:
-    """Decode columns, each of pieces of one leaf (pyparq/read/decoder.py has the terms), in at most `room` bytes.
+    """Decode columns, each of pieces of one leaf (pyparq/decoding/decoder.py has the terms), in at most `room` bytes.
 
     (results, what each piece has read, None), or (None, None, what is refused)."""
 

@@ -11,7 +11,7 @@ from pyparq.filters.expression import Expression
 from pyparq.option_help import READ, with_options
 from pyparq.polars.predicates import as_filters
 from pyparq.read.scan import BATCH_ROWS
-from pyparq.table import Table
+from pyparq.tables.table import Table
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from pyparq.decoding.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
 from pyparq.encodings import encoding_name
 from pyparq.errors import UnsupportedError, located
+from pyparq.footers.metadata import FileMetaData, find_leaf
+from pyparq.footers.open_file import OpenFile, open_file
 from pyparq.index.bloom import BloomFilter
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.option_help import READ, with_options
 from pyparq.options import ColumnName, ReadOptions
 from pyparq.printing import printable
-from pyparq.read.bloom_probe import read_filter
-from pyparq.read.indexes import read_locations, read_page_indexes
-from pyparq.read.metadata import FileMetaData, find_leaf
-from pyparq.read.open import OpenFile, open_file
-from pyparq.read.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
-from pyparq.read.plan import ScanPlan
-from pyparq.read.rows import row_numbers
+from pyparq.pruning.bloom_probe import read_filter
+from pyparq.pruning.page_indexes import read_locations, read_page_indexes
+from pyparq.pruning.scan_plan import ScanPlan
+from pyparq.read.row_numbers import row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch, Table
+from pyparq.tables.table import Batch, Table
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -12,39 +12,39 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.column import bytes_held
-from pyparq.columns import bytes_taken, concat, take
+from pyparq.decoding.decoded_leaf import DecodedLeaf, slot_level
+from pyparq.decoding.nesting import assemble
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
 from pyparq.filters.rows import EntryLevels, matching_rows
+from pyparq.footers.arrow_fields import Output
+from pyparq.footers.open_file import OpenFile
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.ahead import Ahead
 from pyparq.io.source import Range
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
-from pyparq.read.assemble import assemble
-from pyparq.read.columns import ColumnReader, Wanted
+from pyparq.pruning.joint_requests import pays
+from pyparq.pruning.page_indexes import offset_index_range
+from pyparq.pruning.page_reads import with_pages
+from pyparq.pruning.plan_check import check_reads, check_row_groups, check_state
+from pyparq.pruning.prune import MOST_CHUNKS, Pruner, StageReport, chunks_to_locate
+from pyparq.pruning.row_groups import Selection
+from pyparq.pruning.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
+from pyparq.read.arrow_stream import ScanStream
+from pyparq.read.batch_types import Stream, restore_batches
+from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
-from pyparq.read.fields import Output
-from pyparq.read.fit import Stream, restore_batches
-from pyparq.read.indexes import offset_index_range
-from pyparq.read.leaf import DecodedLeaf, slot_level
-from pyparq.read.open import OpenFile
-from pyparq.read.page_reads import with_pages
-from pyparq.read.plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
-from pyparq.read.plan_check import check_reads, check_row_groups, check_state
-from pyparq.read.project import project
-from pyparq.read.prune import MOST_CHUNKS, Pruner, StageReport, chunks_to_locate
-from pyparq.read.row_groups import Selection
-from pyparq.read.rows import Int64Array, ranges_by_group, row_numbers
-from pyparq.read.stream import ScanStream
-from pyparq.read.together import pays
-from pyparq.read.whole import whole_parts
+from pyparq.read.projection import project
+from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
+from pyparq.read.small_row_groups import whole_parts
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch, Column, Table, widen_columns
+from pyparq.tables.column import bytes_held
+from pyparq.tables.column_operations import bytes_taken, concat, take
+from pyparq.tables.table import Batch, Column, Table, widen_columns
 from pyparq.threads import map_tasks
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Scan:
         return Table(*widen_columns(schema, batches))
 
     def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
-        """Matching rows in order, as :class:`pyparq.table.Batch` values. Each has at most ``batch_size`` rows
+        """Matching rows in order, as :class:`pyparq.tables.table.Batch` values. Each has at most ``batch_size`` rows
         (``None``: a whole row group) and less than 2 GiB of text per column. All have the same schema.
 
         A batch holds rows of one row group. Only the selected pages of one row group are in memory at a time, plus the
@@ -304,7 +304,7 @@ class Scan:
         return total
 
     def plan(self) -> ScanPlan:
-        """The plan of what the scan will read: see :class:`pyparq.read.plan.ScanPlan`. Prunes, but reads no data."""
+        """What the scan will read (:class:`pyparq.pruning.scan_plan.ScanPlan`). It prunes, and reads no data."""
         with self._reading():
             # Dictionaries that pruning decoded do not travel: they are read again where they are needed.
             parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]

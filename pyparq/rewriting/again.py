@@ -20,11 +20,11 @@ from pyparq.option_help import WRITE, with_options
 from pyparq.options import SortKey, WriteOptions, sort_keys
 from pyparq.rewriting.in_place import check_not_managed
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch
+from pyparq.tables.table import Batch
+from pyparq.write.column_plans import check_options, make_plan
 from pyparq.write.external_sort import ExternalSorter
 from pyparq.write.file import ParquetWriter
-from pyparq.write.plan import check_options, make_plan
-from pyparq.write.rows import batch_bytes
+from pyparq.write.row_buffer import batch_bytes
 
 if TYPE_CHECKING:
     from typing import Unpack

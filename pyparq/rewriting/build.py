@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.decoding.memory_account import Account
 from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, UnsupportedError
+from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.index.bloom import serialize_filter
 from pyparq.index.page_index import ColumnIndexBuilder
 from pyparq.index.statistics import writer_is_trusted
-from pyparq.read.account import Account
-from pyparq.read.indexes import has_column_index, has_offset_index, sound_locations
-from pyparq.read.open import Chunk, OpenFile
+from pyparq.pruning.page_indexes import has_column_index, has_offset_index, sound_locations
 from pyparq.rewriting.orders import contradiction
 from pyparq.rewriting.report import ADDED, KEPT, LEFT, REMOVED, REPLACED
 from pyparq.rewriting.request import BLOOM, COLUMN_INDEX, KINDS, OFFSET_INDEX, Request

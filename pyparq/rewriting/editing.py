@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import OptionError
+from pyparq.footers.open_file import OpenFile
 from pyparq.io.sink import Sink
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.options import ReadOptions
-from pyparq.read.open import OpenFile
 from pyparq.rewriting.footer import FooterTree
 from pyparq.rewriting.output import copy_range
 from pyparq.rewriting.run import run

@@ -11,11 +11,11 @@ from typing import Any
 
 from pyparq.encryption.aad import MAX_ORDINAL, Module
 from pyparq.errors import CorruptFileError, DataError, located
+from pyparq.footers.footer import ENCRYPTED_MAGIC, MAGIC
+from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import ThriftDecodeError, deserialize
 from pyparq.format.tree import I16, I32, I64, STRUCT, ThriftList, ThriftStruct
-from pyparq.read.footer import ENCRYPTED_MAGIC, MAGIC
-from pyparq.read.open import Chunk, OpenFile
 
 FILE_VERSION, FILE_NUM_ROWS, FILE_ROW_GROUPS, FILE_KEY_VALUES, FILE_CREATED_BY, FILE_COLUMN_ORDERS = 1, 3, 4, 5, 6, 7
 _LAST_KNOWN_OF_FILE = 9

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyparq.errors import OptionError, ParquetError
+from pyparq.footers.open_file import OpenFile
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.options import ReadOptions, WriteOptions
-from pyparq.read.open import OpenFile
 from pyparq.rewriting.one_file import Changes, IndexWriter, find_changes, report_of
 from pyparq.rewriting.report import IndexedFile, IndexReport
 from pyparq.rewriting.request import IndexOptions, resolve

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyparq.errors import UnsupportedError
+from pyparq.footers.open_file import OpenFile
 from pyparq.index.statistics import parse_created_by, writer_is_trusted
-from pyparq.read.open import OpenFile
 from pyparq.rewriting.one_part import BOUNDS, OLD_BOUNDS, Part
 from pyparq.rewriting.record import RECORD_KEY
 from pyparq.schemas.hints import ARROW_SCHEMA
-from pyparq.write.finish import CREATED_BY
+from pyparq.write.file_layout import CREATED_BY
 from pyparq.write.keyvalues import text_key, text_value
 
 _OF_THE_FIRST = ("pandas",)

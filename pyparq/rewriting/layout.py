@@ -9,8 +9,8 @@ from itertools import accumulate
 from typing import Any
 
 from pyparq.errors import UnsupportedError
-from pyparq.read.footer import MAGIC
-from pyparq.read.open import OpenFile
+from pyparq.footers.footer import MAGIC
+from pyparq.footers.open_file import OpenFile
 from pyparq.rewriting.footer import Place
 
 

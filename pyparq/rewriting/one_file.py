@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyparq.decoding.memory_account import Account
 from pyparq.encryption.aad import Module
 from pyparq.errors import UnsupportedError
+from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.format.codec import serialize
 from pyparq.index.page_index import OffsetIndexBuilder
 from pyparq.io.sink import Sink
-from pyparq.read.account import Account
-from pyparq.read.indexes import has_column_index, has_offset_index
-from pyparq.read.open import Chunk, OpenFile
+from pyparq.pruning.page_indexes import has_column_index, has_offset_index
 from pyparq.rewriting.build import ChunkChange, change_chunk
 from pyparq.rewriting.footer import (
     COLUMN_INDEX_LENGTH,

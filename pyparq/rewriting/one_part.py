@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pyparq.errors import SchemaError, UnsupportedError
+from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.io.sink import Sink
-from pyparq.read.indexes import has_column_index, has_offset_index
-from pyparq.read.open import Chunk, OpenFile
+from pyparq.pruning.page_indexes import has_column_index, has_offset_index
 from pyparq.rewriting.footer import (
     COLUMN_INDEX_LENGTH,
     COLUMN_INDEX_OFFSET,

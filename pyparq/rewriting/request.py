@@ -9,7 +9,7 @@ from typing import Any
 from pyparq.errors import OptionError, near_matches
 from pyparq.options import BloomOptions, WriteOptions
 from pyparq.schemas.tree import SchemaTree
-from pyparq.write.plan import bloom_plan, per_leaf
+from pyparq.write.column_plans import bloom_plan, per_leaf
 
 BLOOM, COLUMN_INDEX, OFFSET_INDEX = "bloom_filter", "column_index", "offset_index"
 KINDS = (BLOOM, COLUMN_INDEX, OFFSET_INDEX)

@@ -10,13 +10,13 @@ from typing import Any, Protocol, TypeVar
 
 from pyparq.encryption.material import parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, EncryptionError, OptionError, ParquetError, located
+from pyparq.footers.open_file import OpenFile, open_file
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sibling import base_name, read_sibling, sibling_stored
 from pyparq.io.sink import LocalSink, Sink, open_sink
 from pyparq.io.source import open_source
 from pyparq.io.url import is_url, local_path
 from pyparq.options import ReadOptions
-from pyparq.read.open import OpenFile, open_file
 from pyparq.rewriting.in_place import (
     ChangedMeanwhile,
     InPlace,

@@ -6,8 +6,8 @@ import os
 from contextlib import suppress
 
 from pyparq.errors import ParquetError
+from pyparq.footers.open_file import OpenFile, open_file
 from pyparq.options import ReadOptions
-from pyparq.read.open import OpenFile, open_file
 
 SUMMARY = "_metadata"
 

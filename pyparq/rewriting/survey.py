@@ -13,16 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import encodings, kernels
-from pyparq.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS, delta_byte_array, dictionary, encoding_name
-from pyparq.errors import CorruptFileError, located
-from pyparq.format.page_header import DataPageHeaderV2
-from pyparq.index.bloom import hash_values
-from pyparq.kernels import KernelError
-from pyparq.read.account import Account, Share
-from pyparq.read.ends import beyond_its_size, check_end
-from pyparq.read.entries import decode_dictionary
-from pyparq.read.open import Chunk, OpenFile
-from pyparq.read.pages import (
+from pyparq.decoding.chunk_ends import beyond_its_size, check_end
+from pyparq.decoding.dictionary_entries import decode_dictionary
+from pyparq.decoding.memory_account import Account, Share
+from pyparq.decoding.pages import (
     DATA_PAGE_V2,
     PageBuffers,
     PageParts,
@@ -32,6 +26,12 @@ from pyparq.read.pages import (
     open_page,
     room_of,
 )
+from pyparq.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS, delta_byte_array, dictionary, encoding_name
+from pyparq.errors import CorruptFileError, located
+from pyparq.footers.open_file import Chunk, OpenFile
+from pyparq.format.page_header import DataPageHeaderV2
+from pyparq.index.bloom import hash_values
+from pyparq.kernels import KernelError
 from pyparq.schemas.order import Order, segment_minmax, stored_dtype
 from pyparq.schemas.values import BinaryValues, Values, count_of
 from pyparq.threads import check_stopped

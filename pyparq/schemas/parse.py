@@ -83,7 +83,7 @@ def schema(spec: Any) -> Schema:
     if isinstance(spec, Schema):
         return spec
     if hasattr(spec, "__arrow_c_schema__"):
-        from pyparq.exchange import schema_from_arrow
+        from pyparq.tables.arrow_exchange import schema_from_arrow
 
         return schema_from_arrow(spec)
     if isinstance(spec, Mapping):

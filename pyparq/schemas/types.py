@@ -213,7 +213,7 @@ class Schema:
         return f"pyparq.Schema ({len(self.fields)} columns)\n{self}".rstrip()
 
     def __arrow_c_schema__(self) -> object:
-        from pyparq.exchange import schema_to_nanoarrow
+        from pyparq.tables.arrow_exchange import schema_to_nanoarrow
 
         return schema_to_nanoarrow(self).__arrow_c_schema__()
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.footers.open_file import Chunk
 from pyparq.index import bloom
 from pyparq.io.fetch import Fetcher
 from pyparq.limits import Limits
-from pyparq.read.bloom_probe import HEADER, read_filter
-from pyparq.read.open import Chunk
+from pyparq.pruning.bloom_probe import HEADER, read_filter
 from pyparq.schemas.types import LeafType
 from pyparq.schemas.values import BinaryValues, Values, count_of, slice_of
 from pyparq.verification.chunk_values import ChunkValues, take_values

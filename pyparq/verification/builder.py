@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pyparq import encodings, kernels
 from pyparq.buffers import empty_results
+from pyparq.decoding.memory_account import Share
 from pyparq.encodings import (
     DELTA_BYTE_ARRAY,
     DELTA_LENGTH_BYTE_ARRAY,
@@ -25,7 +26,6 @@ from pyparq.encodings import (
 )  # fmt: skip
 from pyparq.encodings.dictionary import as_bytes
 from pyparq.errors import LimitError
-from pyparq.read.account import Share
 from pyparq.schemas.types import LeafType
 from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values
 

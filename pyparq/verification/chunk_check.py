@@ -6,12 +6,12 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyparq.decoding.chunk_ends import beyond_its_size
+from pyparq.decoding.memory_account import Account, Share
 from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, ParquetError
+from pyparq.footers.open_file import Chunk, OpenFile, omits_dictionary_header
 from pyparq.index.statistics import writer_is_trusted
-from pyparq.read.account import Account, Share
-from pyparq.read.ends import beyond_its_size
-from pyparq.read.open import Chunk, OpenFile, omits_dictionary_header
 from pyparq.schemas.order import Order, domain
 from pyparq.schemas.tree import Node
 from pyparq.threads import check_stopped

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pyparq import kernels
+from pyparq.decoding.pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.encodings import encoding_name
+from pyparq.footers.open_file import Chunk, omits_dictionary_header
 from pyparq.format import ttypes as tt
 from pyparq.index.statistics import parse_created_by
-from pyparq.read.open import Chunk, omits_dictionary_header
-from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.schemas.order import FLOAT_KINDS, decode_bounds, segment_minmax
 from pyparq.schemas.tree import Node
 from pyparq.schemas.values import BinaryValues, count_of

@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.buffers import empty_results
+from pyparq.decoding.dictionary_entries import decode_entries
+from pyparq.decoding.memory_account import Share
+from pyparq.decoding.pages import Levels, PageBuffers, PageWalk, open_page, room_of
 from pyparq.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS, encoding_name, rle
 from pyparq.encodings.dictionary import as_bytes
 from pyparq.errors import CorruptFileError, ParquetError, located
+from pyparq.footers.open_file import Chunk
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-from pyparq.read.account import Share
-from pyparq.read.entries import decode_entries
-from pyparq.read.open import Chunk
-from pyparq.read.pages import Levels, PageBuffers, PageWalk, open_page, room_of
 from pyparq.schemas.order import FLOAT_KINDS, Order, SegmentBounds, segment_minmax, stored_dtype
 from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, slice_of
 from pyparq.verification.builder import Builder, make_builder

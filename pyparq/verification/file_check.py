@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from pyparq.decoding.memory_account import Account
 from pyparq.errors import ParquetError
+from pyparq.footers.footer import ENCRYPTED_MAGIC, MAGIC
+from pyparq.footers.open_file import OpenFile
 from pyparq.index.statistics import parse_created_by
 from pyparq.options import SortKey
-from pyparq.read.account import Account
-from pyparq.read.footer import ENCRYPTED_MAGIC, MAGIC
-from pyparq.read.open import OpenFile
 from pyparq.schemas.tree import Node
 from pyparq.threads import map_tasks
 from pyparq.verification.chunk_check import ChunkCheck, ChunkResult, Place

@@ -11,14 +11,14 @@ from typing import Any
 
 from pyparq import kernels
 from pyparq.compression import SNAPPY, library_decoder, most_per_byte
+from pyparq.decoding.memory_account import Share
+from pyparq.decoding.pages import Levels, PageBuffers, PageWalk
 from pyparq.errors import UnsupportedError
+from pyparq.footers.open_file import Chunk
 from pyparq.options import ReadOptions
-from pyparq.read.account import Share
-from pyparq.read.open import Chunk
-from pyparq.read.pages import Levels, PageBuffers, PageWalk
 
 SpelledPage = tuple[int, Levels | None, Levels | None, int, int, Any]
-"""What :class:`~pyparq.read.pages.PageParts` holds, in its order."""
+"""What :class:`~pyparq.decoding.pages.PageParts` holds, in its order."""
 
 _CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
 

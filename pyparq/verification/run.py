@@ -12,8 +12,8 @@ from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.discovery import DataFile, discover
 from pyparq.datasets.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
+from pyparq.footers.open_file import OpenFile
 from pyparq.options import ReadOptions
-from pyparq.read.open import OpenFile
 from pyparq.schemas.tree import Node
 from pyparq.verification.file_check import check_file
 from pyparq.verification.findings import Findings

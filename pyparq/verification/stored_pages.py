@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pyparq.decoding.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, num_levels_of, read_header
 from pyparq.encodings import encoding_name
 from pyparq.encryption.aad import Module
 from pyparq.errors import CorruptFileError, ParquetError, located
+from pyparq.footers.open_file import Chunk
 from pyparq.format import ttypes as tt
 from pyparq.options import ReadOptions
-from pyparq.read.open import Chunk
-from pyparq.read.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, num_levels_of, read_header
 
 
 class DataPage(NamedTuple):

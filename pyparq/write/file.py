@@ -19,7 +19,6 @@ from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize
 from pyparq.ingest import in_pieces, ingest, ingest_later, stays_the_same
-from pyparq.ingest.normalize import normal_schema
 from pyparq.io.owned import not_its_own
 from pyparq.io.sibling import base_name, sibling_of, sibling_stored
 from pyparq.io.sink import Sink, open_sink
@@ -28,15 +27,16 @@ from pyparq.options import WriteOptions
 from pyparq.schemas.arrow_ipc_write import stored_schema
 from pyparq.schemas.hints import ARROW_SCHEMA
 from pyparq.schemas.types import Schema
-from pyparq.table import Batch
+from pyparq.tables.plain_layouts import normal_schema
+from pyparq.tables.table import Batch
 from pyparq.write import unclosed
+from pyparq.write.arrow_schema_hint import without_notes, without_order
+from pyparq.write.column_plans import WritePlan, check_options, make_plan, within_ordinals
 from pyparq.write.external_sort import RUN_SHARE, ExternalSorter
-from pyparq.write.finish import FileLayout
-from pyparq.write.groups import RowGroupEncoder
-from pyparq.write.hint import without_notes, without_order
+from pyparq.write.file_layout import FileLayout
 from pyparq.write.keyvalues import text_key, text_value
-from pyparq.write.plan import WritePlan, check_options, make_plan, within_ordinals
-from pyparq.write.rows import RowBuffer
+from pyparq.write.row_buffer import RowBuffer
+from pyparq.write.row_groups import RowGroupEncoder
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -444,7 +444,7 @@ def _schema_of(given: Any) -> Schema:
 
         return schema(given)
     if hasattr(given, "__arrow_c_schema__"):
-        from pyparq.exchange import schema_from_arrow
+        from pyparq.tables.arrow_exchange import schema_from_arrow
 
         return schema_from_arrow(given)
     if isinstance(given, (str, os.PathLike)):

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.columns import list_items, slice_column
 from pyparq.errors import DataError
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
 from pyparq.schemas.shape import Shape, shapes
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import LeafType, Schema
 from pyparq.schemas.values import Values, concat_values, same_values
-from pyparq.table import Batch, Column
-from pyparq.write.physical import Misfit, fits, leaf_values, misfit_error
+from pyparq.tables.column_operations import list_items, slice_column
+from pyparq.tables.table import Batch, Column
+from pyparq.write.physical_values import Misfit, fits, leaf_values, misfit_error
 
 Levels = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]

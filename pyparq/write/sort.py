@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.columns import ranges
 from pyparq.options import SortKey
 from pyparq.schemas.order import domain, stored_dtype
 from pyparq.schemas.values import BinaryValues, Values
+from pyparq.tables.column_operations import ranges
 
 if TYPE_CHECKING:
     from pyparq.write.shred import LeafData

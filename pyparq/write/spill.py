@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.column import Column
-from pyparq.columns import concat, take
-from pyparq.table import Batch
+from pyparq.tables.column import Column
+from pyparq.tables.column_operations import concat, take
+from pyparq.tables.table import Batch
 
 Int64Array = npt.NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-// Opens pages one after another, as pyparq/read/pages.py does, as far as they are of the usual kind: what there is to say of
+// Opens pages one after another, as pyparq/decoding/pages.py does, as far as they are of the usual kind: what there is to say of
 // the others is said there. Small pages, and those of which few rows are wanted, take little time beside that.
 #include "crc.hpp"
 #include "inflate.hpp"
@@ -173,7 +173,7 @@ class Opener {
     }
 
     // (count, repetition levels or None, definition levels or None, values present, encoding, values), the levels spelled
-    // out as by decode_levels in pyparq/read/pages.py.
+    // out as by decode_levels in pyparq/decoding/pages.py.
     nb::object spelled(const Opened& page) const {
         nb::object rep = nb::none(), def = nb::none();
         auto present = static_cast<size_t>(page.count);
@@ -231,7 +231,7 @@ class Opener {
         return opened.values.is_valid() && (head.v2 || split(opened));
     }
 
-    // As _share in pyparq/read/pages.py.
+    // As _share in pyparq/decoding/pages.py.
     int64_t needed(const Head& head, int64_t room, int64_t wanted) const {
         const bool plain = head.encoding == kPlain || head.encoding == kPlainDictionary || head.encoding == kRleDictionary;
         if (!plain || wanted < 0 || wanted >= head.count) return room;
@@ -338,7 +338,7 @@ nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t val
     const std::vector<Opened> opened = opener.open(std::move(waiting));
     try {
         for (const Opened& one : opened) found.append(opener.spelled(one));
-    } catch (const KernelError&) {  // these levels are none: pyparq/read/pages.py says so
+    } catch (const KernelError&) {  // these levels are none: pyparq/decoding/pages.py says so
     }
     return nb::make_tuple(found, ends[nb::len(found)], lacking);
 }

@@ -1,0 +1,92 @@
+"""One run of a scan as a stream of Arrow batches that others pull: the Arrow C stream interface."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Protocol
+
+from pyparq.errors import CorruptFileError
+from pyparq.read.hinted_types import depends_on_data
+from pyparq.schemas.types import Schema
+from pyparq.tables.arrow_c_data import array_capsule
+from pyparq.tables.arrow_exchange import batch_to_nanoarrow, schema_to_nanoarrow
+from pyparq.tables.table import Batch
+
+
+class Streamed(Protocol):
+    """A scan, of one file or of many."""
+
+    @property
+    def file(self) -> Opened: ...
+    @property
+    def schema(self) -> Schema: ...
+    def batches(self) -> Generator[Batch]: ...
+
+
+class Opened(Protocol):
+    """What a scan reads from."""
+
+    @property
+    def name(self) -> str: ...
+    def check_open(self) -> None: ...
+
+
+class ScanStream:
+    """The batches of ``scan``, which nobody else may use, one after the other.
+
+    Nothing is read before the first batch, or before the schema where hints that the data may contradict decide it.
+    The file stays open as long as this refers to it, unless it is closed by name: the next batch is an
+    :class:`OptionError` then.
+    """
+
+    def __init__(self, scan: Streamed) -> None:
+        self._file = scan.file
+        self._promised = scan.schema
+        self._batches: Generator[Batch] = scan.batches()
+        self._ahead: Batch | None = None
+        self._schema: Schema | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """That of all batches."""
+        if self._schema is None:
+            self._schema = self._found_schema()
+        return self._schema
+
+    def _found_schema(self) -> Schema:
+        if not any(depends_on_data(field.type) for field in self._promised.fields):
+            return self._promised
+        self._ahead = self._next()
+        return self._promised if self._ahead is None or self._ahead.schema is None else self._ahead.schema
+
+    def __iter__(self) -> ScanStream:
+        return self
+
+    def __next__(self) -> Batch:
+        schema = self.schema
+        batch, self._ahead = self._ahead or self._next(), None
+        if batch is None:
+            raise StopIteration
+        if batch.schema is not None and [f.type for f in batch.schema.fields] != [f.type for f in schema.fields]:
+            raise CorruptFileError("a batch has other types than the stream's schema", file=self._file.name)
+        return batch
+
+    def _next(self) -> Batch | None:
+        self._file.check_open()
+        return next(self._batches, None)
+
+    # ---- what pyparq.kernels.arrow_stream asks for
+
+    def get_schema(self) -> object:
+        return schema_to_nanoarrow(self.schema).__arrow_c_schema__()
+
+    def get_next(self) -> object:
+        batch = next(self, None)
+        if batch is None:
+            return None
+        return array_capsule(batch_to_nanoarrow(batch.columns, batch.num_rows, schema_to_nanoarrow(self.schema)))
+
+    def close(self) -> None:
+        """Let go of what was read and of the file."""
+        self._batches.close()
+        self.__dict__.clear()

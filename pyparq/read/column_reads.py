@@ -1,0 +1,279 @@
+"""Execute column reads of one or several row groups: fetch, decode, keep the wanted rows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq import forks
+from pyparq.decoding.chunk_ends import beyond_its_size, check_end
+from pyparq.decoding.decoded_leaf import DecodedLeaf
+from pyparq.decoding.decoder import Column, Facts, Piece, Refused, decode
+from pyparq.decoding.memory_account import Account
+from pyparq.decoding.output import Kind
+from pyparq.decoding.page_extents import Extents
+from pyparq.errors import ChecksumError, CorruptFileError, located
+from pyparq.footers.open_file import Chunk, OpenFile
+from pyparq.index.row_mask import RowMask, Rows
+from pyparq.index.row_ranges import RowRanges
+from pyparq.io.source import Range
+from pyparq.pruning.page_indexes import read_locations
+from pyparq.pruning.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
+from pyparq.pruning.row_groups import Selection
+from pyparq.read.prefetch import Prefetch
+from pyparq.schemas.tree import Node
+from pyparq.threads import map_tasks
+
+TOGETHER = 1 << 20
+"""Column reads below this many bytes are fetched in one step with their neighbours."""
+WINDOW = 64 << 20
+"""Stored bytes that are in memory at a time, a larger column chunk excepted."""
+FEW = 4
+"""Of at least so many rows of its pages one is wanted: views would keep a dictionary alive for a few of its entries."""
+
+PREFETCHED = 8
+"""At most this part of the memory that a read may hold is taken by bytes that are requested before they are needed."""
+
+
+@dataclass(slots=True)
+class ScanCounts:
+    """Pages decoded so far, by kind. Bytes and requests are counted where they are made, by the fetcher."""
+
+    data_pages: int = 0
+    dictionary_pages: int = 0
+    column_chunks: int = 0
+
+
+@dataclass(slots=True)
+class Wanted:
+    """Some rows of one leaf in one row group."""
+
+    selection: Selection
+    node: Node
+    rows: RowRanges
+    tested: bool = False
+    """Are the values compared with something?"""
+    only_tested: bool = False
+    """Is that all, so that the values need not be spelled out?"""
+    mask: RowMask | None = None
+    """Which of ``rows`` are wanted, where these are no more than ranges around them. The leaf holds no others then."""
+
+    @classmethod
+    def at(cls, selection: Selection, node: Node, rows: Rows) -> Wanted:
+        """Rows in either form."""
+        if isinstance(rows, RowMask):
+            return cls(selection, node, rows.cover, mask=rows)
+        return cls(selection, node, rows)
+
+    @property
+    def count(self) -> int:
+        """How many rows are wanted."""
+        return self.rows.count if self.mask is None else self.mask.count
+
+
+class ColumnReader:
+    """Reads columns of one file and counts what it decodes."""
+
+    def __init__(self, file: OpenFile) -> None:
+        self.file = file
+        self.account = Account(file.options.limits)
+        """What this read has decoded and alive."""
+        self._extents = Extents()
+        self.options = file.options
+        self.counts = ScanCounts()
+        self.prefetch: Prefetch | None = None
+        """What is to be read next, of a remote file."""
+        most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
+        if most > 0 and self.options.use_threads and not file.fetcher.source.is_local:
+            self.prefetch = Prefetch(file.fetcher, most)
+        self._after_fork()
+        forks.watch(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+    def plan(self, wanted: Sequence[Wanted]) -> list[ColumnRead]:
+        """The pages to read, after fetching the OffsetIndexes that this takes (all in one step)."""
+        self.locate([w for w in wanted if not w.rows.is_all])
+        reads: list[ColumnRead] = []
+        needed: Needed | None = None
+        for w in wanted:
+            column, planned = w.node.column, w.selection.planned
+            if planned is not None:
+                reads.append(planned[column].narrowed(w.rows))
+                continue
+            locations = w.selection.locations.get(column) if self.options.use_page_index else None
+            known = column in w.selection.dictionaries
+            chunk = self.file.chunk(w.selection.row_group, w.node)
+            read, needed = plan_column(chunk, w.rows, locations, has_dictionary=known, last=needed)
+            reads.append(read)
+        return reads
+
+    def locate(self, wanted: Sequence[Wanted]) -> None:
+        """Fetch the OffsetIndexes of these columns, of those that are not known, in one step."""
+        missing = self.not_located(wanted)
+        if not missing:
+            return
+        found = read_locations(self.file, [self.file.chunk(w.selection.row_group, w.node) for w in missing])
+        for w in missing:
+            w.selection.locations[w.node.column] = found.get((w.selection.row_group, w.node.column))
+
+    def not_located(self, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """Those whose OffsetIndex is not known, and would be of use."""
+        if not self.options.use_page_index:
+            return []
+        return [w for w in wanted if w.selection.planned is None and w.node.column not in w.selection.locations]
+
+    def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
+        """Decode all that is wanted, in order; on several threads where that pays."""
+        reads = self.plan(wanted)
+        windows = self._windows(reads)
+        steps = [self._window_steps(reads, window) for window in windows]
+        if self.prefetch is not None:
+            self.prefetch.expect([step for small, large in steps[:1] for step in large] + _all_steps(steps[1:]))
+        leaves: list[DecodedLeaf] = []
+        for window, (small, large) in zip(windows, steps, strict=True):
+            with located(file=self.file.name):
+                data = self._fetch_window(reads, window, small, large)
+                leaves += self._decode([wanted[k] for k in window], [reads[k] for k in window], data)
+        return leaves
+
+    def steps(self, wanted: Sequence[Wanted]) -> list[list[Range]]:
+        """The ranges that :meth:`read` is going to fetch, each list of them in one step."""
+        reads = self.plan(wanted)
+        return _all_steps([self._window_steps(reads, window) for window in self._windows(reads)])
+
+    @staticmethod
+    def _windows(reads: Sequence[ColumnRead]) -> list[range]:
+        """The reads whose stored bytes are in memory at a time."""
+        found, first, size = [], 0, 0
+        for k, read in enumerate(reads):
+            if size and size + read.num_bytes > WINDOW:
+                found.append(range(first, k))
+                first, size = k, 0
+            size += read.num_bytes
+        return [*found, range(first, len(reads))] if reads else []
+
+    def _window_steps(self, reads: Sequence[ColumnRead], window: range) -> tuple[list[Step], list[Step]]:
+        """What is fetched for a window: small reads, those of a row group together; and the others."""
+        small: dict[int, Step] = {}
+        large: list[Step] = []
+        for k in window:
+            read = reads[k]
+            if read.num_bytes < TOGETHER:
+                small.setdefault(read.row_group, []).extend(read.ranges)
+            else:
+                large.append(read.ranges)
+        return list(small.values()), large
+
+    def _fetch_window(
+        self, reads: Sequence[ColumnRead], window: range, small: list[Step], large: list[Step]
+    ) -> list[list[memoryview]]:
+        """The bytes of each read of a window."""
+        few = iter([view for group in self._fetch(small) for view in group]) if small else iter(())
+        threads = self.options.use_threads and self.prefetch is None and len(large) > 1
+        many = iter(map_tasks(lambda ranges: self._fetch([ranges])[0], large, threads))
+        by_group: dict[int, dict[int, list[memoryview]]] = {}
+        for k in window:
+            if reads[k].num_bytes < TOGETHER:
+                by_group.setdefault(reads[k].row_group, {})[k] = []
+        found: dict[int, list[memoryview]] = {}
+        for group in by_group.values():  # in the order in which they were fetched
+            for k in group:
+                found[k] = [next(few) for _ in reads[k].ranges]
+        return [found[k] if k in found else next(many) for k in window]
+
+    def _fetch(self, steps: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
+        return (self.file.fetcher.fetch_groups if self.prefetch is None else self.prefetch.fetch)(steps)
+
+    def _decode(self, wanted: list[Wanted], reads: list[ColumnRead], data: list[list[memoryview]]) -> list[DecodedLeaf]:
+        """Decode a window. Chunks that are longer than they state are read again."""
+        columns = [self._column(*item) for item in zip(wanted, reads, data, strict=True)]
+        while True:
+            try:
+                decoded, facts = decode(columns, self.options, self.account)
+                break
+            except Refused as refused:
+                piece = columns[refused.column].pieces[refused.piece]
+                assert isinstance(piece, Piece)
+                self._mend(piece, refused.error)
+        leaves = []
+        for item, read, column, found, fact in zip(wanted, reads, columns, decoded, facts, strict=True):
+            piece = column.pieces[0]
+            assert isinstance(piece, Piece)
+            with located(row_group=read.row_group, column=read.name):
+                self._note(read, piece, fact)
+                kept = item.rows if item.mask is None else item.mask
+                leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, kept)
+                leaf.check_rows()
+            leaves.append(leaf)
+        return leaves
+
+    def _column(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> Column:
+        chunk = self.file.chunk(read.row_group, item.node)
+        rows: Any = None
+        if item.mask is not None:
+            rows = item.mask.bits
+        elif not item.rows.is_all:
+            rows = item.rows.starts, item.rows.ends
+        known = item.selection.dictionaries.get(read.column)
+        if read.whole is not None:
+            piece = Piece(chunk, data[0], rows=rows, dictionary=known)
+        else:
+            pages = read.pages if read.pages is not None else NO_PAGES
+            piece = Piece(chunk, data, pages, read.dictionary is not None, rows, known)
+        return Column(item.node, self._kind(item, chunk, read), [piece])
+
+    def _mend(self, piece: Piece, error: BaseException) -> None:
+        """Raise ``error``, unless the chunk goes on behind its stated end."""
+        chunk = piece.chunk
+        with located(row_group=chunk.row_group, column=chunk.name):
+            if piece.pages is not None or not isinstance(error, CorruptFileError) or isinstance(error, ChecksumError):
+                raise error
+            longer = beyond_its_size(self.file, chunk, piece.data)
+            if longer is None:
+                raise error
+            (piece.data,) = self.file.fetcher.fetch([(longer.start, longer.size)])
+            piece.chunk = longer
+
+    def _kind(self, item: Wanted, chunk: Chunk, read: ColumnRead) -> Kind:
+        """What the leaf is to come out as. Few rows would keep all entries of a dictionary of views alive."""
+        fields = self.file.fields
+        if fields.is_dictionary(item.node):
+            return "dictionary"
+        if item.only_tested and item.node.type.is_binary and chunk.is_all_dictionary:
+            return "dictionary"  # the predicate looks at each entry once, and then at indices
+        if item.tested or not fields.is_view(item.node) or not chunk.is_all_dictionary:
+            return "values"
+        return "values" if item.count * FEW <= read.num_rows else "views"
+
+    def _note(self, read: ColumnRead, piece: Piece, fact: Facts) -> None:
+        """Count what was read, and look at where it lies."""
+        end, data_pages, dictionary_pages = fact
+        chunk = piece.chunk
+        if read.whole is not None:
+            if end < len(piece.data):
+                check_end(self.file, chunk, piece.data, end, data_pages)
+            extent = chunk.start, chunk.start + end
+        else:
+            extent = (read.ranges[0][0], sum(read.ranges[-1])) if read.ranges else (0, 0)
+        with self._lock:
+            self._extents.add((read.row_group, read.column), *extent)
+        self.count(1, data_pages, dictionary_pages)
+
+    def count(self, chunks: int, data_pages: int, dictionary_pages: int) -> None:
+        """So many more were decoded."""
+        with self._lock:
+            self.counts.data_pages += data_pages
+            self.counts.dictionary_pages += dictionary_pages
+            self.counts.column_chunks += chunks
+
+
+Step = list[Range]
+"""Ranges that are fetched together."""
+
+
+def _all_steps(windows: Sequence[tuple[list[Step], list[Step]]]) -> list[Step]:
+    return [step for small, large in windows for step in (*small, *large)]

@@ -1,0 +1,286 @@
+"""From the types that a file's schema gives to those that are hinted or asked for (see :mod:`pyparq.schemas.hints`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.read import hinted_layouts
+from pyparq.schemas.types import DataType
+from pyparq.tables.column_operations import as_views, list_items, null_column, pack_mask, take
+from pyparq.tables.decimals import in_width
+from pyparq.tables.table import Column
+
+_FREE = 64 << 20
+"""Bytes that null lists of a hinted size may take without any list to justify them."""
+
+
+_ENTRIES = {"c": 1 << 7, "C": 1 << 8, "s": 1 << 15, "S": 1 << 16}
+"""Dictionary entries that narrow indices can number; int32 ones number all that a file can hold."""
+
+
+_WIDTHS = {"vu": 16, "vz": 16, "U": 8, "Z": 8, "+L": 8, "+vl": 8, "+vL": 16, "u": 0, "z": 0, "+l": 0, "+m": 0, "+s": 0}
+"""Bytes of a row beside the bytes or items that it has: views, offsets, sizes."""
+
+
+class HintMismatch(Exception):
+    """The data cannot be shown in the hinted type: the hint was wrong."""
+
+
+class _TooManyEntries(HintMismatch):
+    """A dictionary has more entries than the hinted index type can number."""
+
+
+def restore_all(columns: list[Column], type_: DataType, max_bytes: int) -> list[Column]:
+    """The parts of one column as ``type_``; see :func:`restore`. Dictionaries all get large values where one has, and
+    keep int32 indices where those of the hinted type cannot number the entries of one."""
+    try:
+        return _restore_all(columns, type_, max_bytes)
+    except _TooManyEntries:
+        return _restore_all(columns, with_int32_indices(type_), max_bytes)
+
+
+def with_int32_indices(type_: DataType) -> DataType:
+    """The type with int32 as the index type of every dictionary in it."""
+    children = tuple(replace(f, type=with_int32_indices(f.type)) for f in type_.children)
+    return replace(type_, format=type_.format if type_.dictionary is None else "i", children=children)
+
+
+def depends_on_data(type_: DataType) -> bool:
+    """May the data contradict such a type where it is hinted at, or come out in another? Lists of a fixed size and
+    dictionaries; all other hints can always be followed."""
+    if type_.dictionary is not None or type_.format.startswith("+w:"):
+        return True
+    return any(depends_on_data(field.type) for field in type_.children)
+
+
+def too_many(column: Column, wanted: DataType) -> bool:
+    """Has the column's dictionary more entries than ``wanted``'s indices can number?"""
+    if column.dictionary is None or wanted.dictionary is None:
+        return False
+    return column.dictionary.length > _ENTRIES.get(wanted.format, column.dictionary.length)
+
+
+def added_bytes(column: Column, type_: DataType, length: int | None = None) -> int:
+    """At most how many bytes :func:`restore` allocates for ``type_``. ``length``: of the column, where it is not yet
+    made."""
+    length = column.length if length is None else length
+    if type_.format.startswith("+w:") and column.children:
+        return added_bytes(column.children[0], type_.children[0].type, length * int(type_.format[3:]))
+    if column.type == type_ and length == column.length:
+        return 0
+    if type_.dictionary is not None:
+        values = 0 if column.dictionary is None else added_bytes(column.dictionary, type_.dictionary)
+        return type_.byte_width * length + values
+    if type_.format == "+r":
+        return added_bytes(column, type_.children[1].type)
+    pairs = zip(column.children, type_.children, strict=False)
+    grown = max(length - column.length, 0)  # null lists of a fixed size get items
+    below = sum(added_bytes(child, field.type, child.length + grown) for child, field in pairs)
+    return _WIDTHS.get(type_.format, type_.byte_width) * length + below
+
+
+def _restore_all(columns: list[Column], type_: DataType, max_bytes: int) -> list[Column]:
+    done = [restore(column, type_, max_bytes) for column in columns]
+    values = [(c.type.dictionary.format, c.type) for c in done if c.type.dictionary is not None]
+    wide = next((type_ for form, type_ in values if form in ("U", "Z")), None)
+    return done if wide is None else [restore(column, wide, max_bytes) for column in done]
+
+
+def restore(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """The column as ``type_``; itself where nothing changes.
+
+    ``max_bytes`` is how large a list of a hinted size may become. Raises :class:`HintMismatch`.
+    """
+    have = column.type
+    if have == type_:
+        return column
+    if type_.dictionary is not None:
+        return _dictionary(column, type_, max_bytes)
+    if type_.format == "+r":
+        return _runs(column, type_, max_bytes)
+    for fits, convert in _CONVERSIONS:
+        if fits(have.format, type_.format):
+            return convert(column, type_, max_bytes)
+    raise HintMismatch(f"{have} cannot be shown as {type_}")
+
+
+def _dictionary(column: Column, type_: DataType, max_bytes: int) -> Column:
+    values, wanted = column.dictionary, type_.dictionary
+    if values is None or wanted is None:
+        raise HintMismatch(f"{column.type} cannot be shown as {type_}")
+    if too_many(column, type_):
+        raise _TooManyEntries(f"{values.length} entries in a dictionary of {type_}")
+    if values.type != wanted and not (wanted.format in ("u", "z") and values.type.format == wanted.format.upper()):
+        values = restore(values, wanted, max_bytes)
+    made = DataType(type_.format, (), values.type, type_.ordered)
+    buffers = column.buffers
+    if column.type.format != type_.format:  # what lies under nulls may wrap around: it means nothing
+        have = DataType(column.type.format).numpy_dtype
+        buffers = (buffers[0].view(have).astype(DataType(type_.format).numpy_dtype),)
+    return Column(made, column.length, column.validity, buffers, column.null_count, (), values, column.offset)
+
+
+def _same_buffers(column: Column, type_: DataType, max_bytes: int) -> Column:
+    return _retyped(column, type_, column.buffers, column.children)
+
+
+def _retyped(
+    column: Column, type_: DataType, buffers: tuple[npt.NDArray[Any], ...], children: tuple[Column, ...]
+) -> Column:
+    return Column(
+        type_, column.length, column.validity, buffers, column.null_count, children, column.dictionary, column.offset
+    )
+
+
+def _large(column: Column, type_: DataType, max_bytes: int) -> Column:
+    offsets = column.buffers[0].view(np.int32).astype(np.int64)
+    return _retyped(column, type_, (offsets, *column.buffers[1:]), column.children)
+
+
+def _kept_large(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """The bytes do not fit int32 offsets: the column stays large, as it would without a hint."""
+    return column
+
+
+def _runs(column: Column, type_: DataType, max_bytes: int) -> Column:
+    ends, values = type_.children
+    shown = restore(column, values.type, max_bytes)
+    if column.length >= 1 << (8 * ends.type.byte_width - 1):
+        raise HintMismatch(f"{column.length} rows in runs of {ends.type}")
+    return hinted_layouts.runs(shown, _with_types(type_, (Column(ends.type, 0, None, (), 0), shown)))
+
+
+def _by(convert: Callable[[Column, DataType], Column | None]) -> Callable[[Column, DataType, int], Column]:
+    """A conversion that gives nothing where a value does not fit."""
+
+    def checked(column: Column, type_: DataType, max_bytes: int) -> Column:
+        made = convert(column, type_)
+        if made is None:
+            raise HintMismatch(f"{column.type} that cannot be shown as {type_}")
+        return made
+
+    return checked
+
+
+# ---- views ---------------------------------------------------------------------------------------------------------
+
+
+def _views(column: Column, type_: DataType, max_bytes: int) -> Column:
+    return as_views(column, type_)
+
+
+# ---- nested --------------------------------------------------------------------------------------------------------
+
+
+def _children(column: Column, type_: DataType, max_bytes: int) -> Column:
+    if len(column.children) != len(type_.children):
+        raise HintMismatch(f"{column.type} cannot be shown as {type_}")
+    pairs = zip(column.children, type_.children, strict=True)
+    children = tuple(restore(_field(column, child, f.type), f.type, max_bytes) for child, f in pairs)
+    return _retyped(column, _with_types(type_, children), column.buffers, children)
+
+
+def _field(column: Column, child: Column, wanted: DataType) -> Column:
+    """A child; one that is to become a list of a fixed size is null where the struct around it is: a required list has
+    no items there, which says nothing against the hint."""
+    mask = column.valid_mask() if column.type.format == "+s" and _holds_fixed_list(wanted) else None
+    if mask is None:
+        return child
+    own, first = child.valid_mask(), child.offset + column.offset
+    present = np.zeros(child.offset + child.length, np.bool_)
+    present[first : first + column.length] = mask
+    if own is not None:
+        present[child.offset :] &= own
+    validity, nulls = np.packbits(present, bitorder="little"), child.length - int(np.count_nonzero(present))
+    return Column(child.type, child.length, validity, child.buffers, nulls, child.children, None, child.offset)
+
+
+def _holds_fixed_list(type_: DataType) -> bool:
+    """A list of a fixed size, or structs with one."""
+    return type_.format.startswith("+w:") or (
+        type_.format == "+s" and any(_holds_fixed_list(field.type) for field in type_.children)
+    )
+
+
+def _with_types(type_: DataType, children: tuple[Column, ...]) -> DataType:
+    """``type_`` with the types that the children came out as (one may have stayed large)."""
+    fields = (replace(f, type=c.type) for f, c in zip(type_.children, children, strict=True))
+    return replace(type_, children=tuple(fields))
+
+
+def _large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
+    wide = _large(column, DataType("+L", column.type.children), max_bytes)
+    return restore(wide, type_, max_bytes)
+
+
+def _kept_large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
+    return restore(column, DataType("+L", type_.children), max_bytes)
+
+
+def _list_view(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """Where each list begins and how long it is; large as the list was, where that has to be."""
+    offsets, items = list_items(column)
+    child = restore(items, type_.children[0].type, max_bytes)
+    form, width = ("+vL", np.int64) if type_.format == "+vL" or column.type.format == "+L" else ("+vl", np.int32)
+    buffers = offsets[:-1].astype(width), np.diff(offsets).astype(width)
+    validity, nulls = pack_mask(column.valid_mask())
+    made = _with_types(DataType(form, type_.children), (child,))
+    return Column(made, column.length, validity, buffers, nulls, (child,))
+
+
+def _fixed_list(column: Column, type_: DataType, max_bytes: int) -> Column:
+    """Every list must have the size; what lies under null ones means nothing but must be there."""
+    size = int(type_.format[3:])
+    offsets, items = list_items(column)
+    lengths, mask = np.diff(offsets.astype(np.int64)), column.valid_mask()
+    wrong = lengths != size
+    if mask is not None:
+        wrong &= mask
+    if wrong.any():
+        raise HintMismatch(f"a list of {int(lengths[int(np.argmax(wrong))])} items in a column of lists of {size}")
+    if mask is None:
+        used = items if items.length == size * column.length else take(items, np.arange(offsets[0], offsets[-1]))
+    elif _is_bomb(column.length, int(np.count_nonzero(mask)), size * max(items.type.byte_width, 1), max_bytes):
+        raise HintMismatch(f"null lists of {size} items each are too large")
+    elif items.length == 0:
+        used = null_column(items.type, column.length * size)
+    else:
+        starts = np.where(mask, offsets[:-1], 0).astype(np.int64)
+        places = starts[:, None] + np.arange(size)
+        places[~mask] = 0
+        used = take(items, places.reshape(-1))
+    child = restore(used, type_.children[0].type, max_bytes)
+    validity, nulls = pack_mask(mask)
+    return Column(_with_types(type_, (child,)), column.length, validity, (), nulls, (child,))
+
+
+def _is_bomb(rows: int, present: int, row_bytes: int, max_bytes: int) -> bool:
+    """Would null rows take much memory that nothing in the file stands for?"""
+    total = rows * row_bytes
+    return total > max_bytes or (total > _FREE and present * 1024 < rows)
+
+
+_Fits = Callable[[str, str], bool]
+_Convert = Callable[[Column, DataType, int], Column]
+_CONVERSIONS: list[tuple[_Fits, _Convert]] = [
+    (lambda a, b: a in ("u", "z") and b == a.upper(), _large),
+    (lambda a, b: a in ("U", "Z") and b == a.lower(), _kept_large),
+    (lambda a, b: a.lower() in ("u", "z") and b == "v" + a.lower(), _views),
+    (lambda a, b: a.startswith("ts") and a[:4] == b[:4], _same_buffers),
+    (lambda a, b: (a[:3], b[:3]) in (("tsm", "tss"), ("ttm", "tts")), _by(hinted_layouts.seconds)),
+    (lambda a, b: (a, b) == ("tdD", "tdm"), _by(hinted_layouts.days_in_ms)),
+    (lambda a, b: a.startswith("d:") and b.startswith("d:"), _by(in_width)),
+    (lambda a, b: a == "w:12" and b.startswith("ti"), _by(hinted_layouts.intervals)),
+    (lambda a, b: a == "l" and b.startswith("tD"), _same_buffers),
+    (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),
+    (lambda a, b: a == "+l" and b == "+L", _large_list),
+    (lambda a, b: a == "+L" and b == "+l", _kept_large_list),
+    (lambda a, b: a in ("+l", "+L") and b in ("+vl", "+vL"), _list_view),
+    (lambda a, b: a in ("+l", "+L") and b.startswith("+w:"), _fixed_list),
+]
+"""(formats that it is for, conversion)."""

@@ -1,0 +1,87 @@
+"""From the names a user asked for to the leaves to read and the fields to return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyparq.errors import OptionError, UnsupportedError
+from pyparq.filters.dnf import OPERATORS
+from pyparq.filters.expression import Expression
+from pyparq.footers.arrow_fields import FileFields, Output
+from pyparq.schemas.shape import Shape, shape_of
+from pyparq.schemas.tree import Node, SchemaTree
+
+
+def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields) -> list[Output]:
+    """The result's columns: all, or those named, in the order of the names (a repeated name counts once).
+
+    A name is a top-level column or a path into one, dotted or as a tuple (:meth:`SchemaTree.find`); paths into one
+    column give one column reduced to those leaves. Raises :class:`ColumnNotFoundError` with near matches, and
+    :class:`UnsupportedError` for a column with a group without fields in it.
+    """
+    if columns is None:
+        outputs = [fields.whole(node) for node in tree.root.children]
+    else:
+        outputs = [_output(node, leaves, fields) for node, leaves in named(tree, columns).items()]
+    for output in outputs:
+        if output.shape.kind != "leaf":
+            _check_filled(output.shape)
+    return outputs
+
+
+def _check_filled(shape: Shape) -> None:
+    if shape.kind == "struct" and not shape.children:
+        raise UnsupportedError(
+            "the group has no fields, so the file does not store in which rows it is null; read the other columns",
+            column=shape.node.dotted,
+        )
+    for child in shape.children:
+        _check_filled(child)
+
+
+def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | None]:
+    """The top-level nodes of the named columns, with the leaves wanted of each (``None``: all)."""
+    if isinstance(columns, str):
+        raise OptionError(f"columns must be a list of names; did you mean [{columns!r}]?")
+    if _is_filter(columns):
+        raise OptionError(f"columns must be a list of names; {columns!r} is a filter: give it as filters=...")
+    wanted: dict[Node, set[int] | None] = {}
+    for name in columns:
+        if not isinstance(name, (str, tuple)):
+            raise OptionError(f"columns must be a list of names, but {name!r} is not a name")
+        node = tree.find(name)
+        top = node
+        while top.parent is not tree.root and top.parent is not None:
+            top = top.parent
+        leaves = {leaf.column for leaf in node.leaves()}
+        before = wanted.get(top, set())
+        wanted[top] = None if node is top or before is None else before | leaves
+    return wanted
+
+
+def _is_filter(given: Any) -> bool:
+    """A condition in the place of columns."""
+    if isinstance(given, Expression):
+        return True
+    tests = [item for item in given if isinstance(item, tuple)] if isinstance(given, (list, tuple)) else []
+    return any(len(test) == 3 and test[1] in OPERATORS for test in tests)
+
+
+def _output(node: Node, columns: set[int] | None, fields: FileFields) -> Output:
+    if columns is None:
+        return fields.whole(node)
+    shape = shape_of(node)
+    columns = columns | _whole_maps(shape, columns)
+    stored = fields.stored(shape, columns)
+    assert stored is not None, "a column without leaves"
+    leaves = tuple(leaf for leaf in node.leaves() if leaf.column in columns)
+    return Output(shape, stored, leaves, fields.result(stored, shape))
+
+
+def _whole_maps(shape: Shape, columns: set[int]) -> set[int]:
+    """The leaves of the maps that any of ``columns`` stands in: a map without its keys or values is none."""
+    below = {leaf.node.column for leaf in shape.leaves()}
+    if shape.kind == "map":
+        return below if below & columns else set()
+    return {column for child in shape.children for column in _whole_maps(child, columns)}

@@ -1,0 +1,129 @@
+"""Whole column chunks of many small row groups, each leaf as one column: what a scan without a filter reads.
+
+A row group of a few hundred rows takes less time to decode than Python takes to look at it. So the chunks come as
+arrays from the footer, go to the decoder in one call, and leave it joined. Anything unusual is left to
+:class:`~pyparq.read.column_reads.ColumnReader`, which takes one chunk at a time and says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from pyparq.decoding.decoded_leaf import DecodedLeaf
+from pyparq.decoding.decoder import Column, Refused, WholeChunk, decode
+from pyparq.errors import ChecksumError, CorruptFileError
+from pyparq.footers.chunk_table import ChunkTable
+from pyparq.index.row_ranges import RowRanges
+from pyparq.pruning.row_groups import Selection
+from pyparq.read.column_reads import ColumnReader
+from pyparq.schemas.tree import Node
+
+SMALL = 1 << 16
+"""Rows of a row group up to which it is joined with its neighbours."""
+JOINED = 1 << 17
+"""Rows that are joined at most, unless a single row group has more."""
+MANY = 8
+"""Column chunks from which on it pays."""
+WINDOW = 32 << 20
+"""Stored bytes that are in memory at a time."""
+
+Part = tuple[list[int], dict[int, DecodedLeaf]]
+"""Places of row groups that follow each other, and their leaves by column."""
+
+
+def whole_parts(reader: ColumnReader, selections: Sequence[Selection], nodes: Sequence[Node]) -> list[Part] | None:
+    """All rows of ``selections``, joined; ``None`` where something is unusual, or joining would not pay."""
+    if not _joins(reader, selections, nodes):
+        return None
+    used = reader.account.used
+    try:
+        table = reader.file.chunk_table([s.row_group for s in selections], nodes)
+        if table.encrypted.any() or _overlaps(table):
+            return None
+        return list(_decoded(reader, list(_runs(selections)), table, nodes))
+    except ChecksumError:
+        raise
+    except (CorruptFileError, Refused):  # what it is, and where, is said when the chunks are read one by one
+        reader.account.rewind(used)
+        return None
+
+
+def _joins(reader: ColumnReader, selections: Sequence[Selection], nodes: Sequence[Node]) -> bool:
+    if len(selections) * len(nodes) < MANY or not nodes or reader.prefetch is not None:
+        return False
+    if any(reader.file.fields.is_dictionary(node) or reader.file.fields.is_view(node) for node in nodes):
+        return False
+    whole = all(s.planned is None and s.sure.is_all and not s.dictionaries for s in selections)
+    rising = all(a.row_group < b.row_group for a, b in pairwise(selections))
+    return whole and rising and all(s.num_rows <= SMALL for s in selections)
+
+
+def _runs(selections: Sequence[Selection]) -> Iterator[list[int]]:
+    """Places of the row groups that are joined."""
+    run, rows = list[int](), 0
+    for k, selection in enumerate(selections):
+        if run and rows + selection.num_rows > JOINED:
+            yield run
+            run, rows = [], 0
+        run.append(k)
+        rows += selection.num_rows
+    yield run
+
+
+def _overlaps(table: ChunkTable) -> bool:
+    start, end = table.start.reshape(-1), (table.start + table.size).reshape(-1)
+    order = np.argsort(start, kind="stable")
+    return bool((start[order][1:] < end[order][:-1]).any())
+
+
+def _decoded(reader: ColumnReader, runs: list[list[int]], table: ChunkTable, nodes: Sequence[Node]) -> Iterator[Part]:
+    sizes = table.size.sum(axis=1)
+    window, size = list[list[int]](), 0
+    for run in runs:
+        stored = int(sizes[run].sum())
+        if window and size + stored > WINDOW:
+            yield from _decoded_window(reader, window, table, nodes)
+            window, size = [], 0
+        window.append(run)
+        size += stored
+    yield from _decoded_window(reader, window, table, nodes)
+
+
+def _decoded_window(
+    reader: ColumnReader, window: list[list[int]], table: ChunkTable, nodes: Sequence[Node]
+) -> Iterator[Part]:
+    places = [k for run in window for k in run]
+    starts, sizes = table.start[places].tolist(), table.size[places].tolist()
+    data = reader.file.fetcher.fetch_groups([list(zip(a, b, strict=True)) for a, b in zip(starts, sizes, strict=True)])
+    codec, values, dictionary = (a[places].tolist() for a in (table.codec, table.num_values, -table.first_page))
+    num_rows = table.num_rows[places].tolist()
+    columns, at = [], 0
+    for run in window:
+        some = range(at, at + len(run))
+        at += len(run)
+        columns += [
+            Column(
+                node,
+                "values",
+                [WholeChunk(codec[i][j], values[i][j], dictionary[i][j], num_rows[i], data[i][j]) for i in some],
+            )
+            for j, node in enumerate(nodes)
+        ]
+    decoded, facts = decode(columns, reader.options, reader.account)
+    ends = [len(piece.data) for column in columns for piece in column.pieces]
+    if any(end != fact[0] for end, fact in zip(ends, facts, strict=True)):
+        raise CorruptFileError("a column chunk does not end where it should")
+    reader.count(len(facts), sum(fact[1] for fact in facts), sum(fact[2] for fact in facts))
+    found = iter(decoded)
+    for run in window:
+        rows = RowRanges.all(int(table.num_rows[run].sum()))
+        leaves = {}
+        for node in nodes:
+            one = next(found)
+            leaf = DecodedLeaf(node, one.column, one.def_levels, one.rep_levels, rows)
+            leaf.check_rows()
+            leaves[node.column] = leaf
+        yield run, leaves

@@ -1,0 +1,189 @@
+"""Column chunks: what the native writer is told about columns, and what it made of some of them beside each other.
+
+Everything that happens per page and per value happens in the kernels (``write_*.cpp``): dictionary and encoding,
+where pages are cut, levels, statistics, indexes, compression, checksums, headers. It is described where it is done.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyparq import compression, encodings, kernels
+from pyparq.encodings import dictionary, plain
+from pyparq.encryption.aad import Module
+from pyparq.encryption.writing import ChunkEncryption, FileEncryption
+from pyparq.errors import DataError, ParquetError
+from pyparq.format import ttypes as tt
+from pyparq.format.codec import deserialize, serialize
+from pyparq.index.page_index import MAX_WHOLE_BOUND
+from pyparq.options import WriteOptions
+from pyparq.schemas.order import native_order
+from pyparq.schemas.values import BinaryValues, count_of
+from pyparq.threads import check_stopped
+from pyparq.write import encoding_choice
+from pyparq.write.bloom import build_filter, stored_filter
+from pyparq.write.column_plans import ColumnPlan, WritePlan
+from pyparq.write.encoding_choice import Choices, candidates_of
+from pyparq.write.known_dictionary import known_dictionary
+
+if TYPE_CHECKING:
+    from pyparq.write.shred import LeafData
+
+_CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
+_PAGE_TOO_LARGE = 1
+
+
+class StoredChunks:
+    """Some column chunks of a row group, beside each other."""
+
+    def __init__(self, row_group: int, columns: list[int]) -> None:
+        self.row_group = row_group
+        self.columns = columns
+        self.native = kernels.EncodedChunks()
+        self.filters: list[tuple[int, list[Any]]] = []
+        """Stored modules of Bloom filters, by the chunk's place in here."""
+
+    def seal_offset_indexes(self, encryption: FileEncryption) -> None:
+        """Encrypt the OffsetIndexes of chunks that are encrypted. They must have a place."""
+        for k, column in enumerate(self.columns):
+            crypto = encryption.chunk(self.row_group, column)
+            if crypto.encrypted:
+                sealed = crypto.seal(Module.OFFSET_INDEX, [self.native.offset_index(k)])
+                self.native.set_offset_index(k, b"".join(sealed))
+
+    def footer_entries(self, encryption: FileEncryption) -> bytes:
+        """The serialized ColumnChunks."""
+        if not encryption.encrypts:
+            return self.native.column_chunks()
+        entries = []
+        for k, column in enumerate(self.columns):
+            whole = deserialize(tt.ColumnChunk, self.native.column_chunk(k))[0]
+            entries.append(serialize(encryption.store_metadata(whole, self.row_group, column)))
+        return b"".join(entries)
+
+
+class ChunkEncoder:
+    """Encodes the column chunks of one file."""
+
+    def __init__(self, plan: WritePlan, encryption: FileEncryption, choices: Choices) -> None:
+        self._plan = plan
+        self._options = plan.options
+        self._encryption = encryption
+        self._choices = choices
+        rules = _file_rules(plan.options)
+        self._rules = [_column_rules(column, rules, _compressor(column, encryption)) for column in plan.columns]
+
+    def encode(self, leaves: Sequence[LeafData], row_group: int) -> StoredChunks:
+        """Encode leaves of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
+        encoding, another chunk."""
+        made = StoredChunks(row_group, [data.node.column for data in leaves])
+        sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
+        jobs = [self._job(data, crypto, row_group) for data, crypto in zip(leaves, sealed, strict=True)]
+        try:
+            refusal = made.native.encode(jobs, check_stopped)
+            if refusal is not None:
+                raise _refused(*refusal)
+        except ParquetError as error:
+            error.locate(row_group=row_group, column=leaves[made.native.count].node.dotted)
+            raise
+        for k, (data, crypto) in enumerate(zip(leaves, sealed, strict=True)):
+            self._finish(made, k, data, crypto, row_group)
+        return made
+
+    def _job(self, data: LeafData, crypto: ChunkEncryption, row_group: int) -> tuple[Any, ...]:
+        column, values = data.node.column, data.values
+        plan = self._plan.columns[column]
+        known = _known(data, plan, self._options, self._choices) if plan.entries else None
+        choice = self._choices.of(column) if row_group else None
+        offsets, raw = values if isinstance(values, BinaryValues) else (None, np.ascontiguousarray(values))
+        return (
+            self._rules[column], offsets, raw, data.def_levels, data.rep_levels, data.num_rows, data.num_slots,
+            known, choice, crypto.page_seal() if crypto.encrypted else None,
+        )  # fmt: skip
+
+    def _finish(self, made: StoredChunks, k: int, data: LeafData, crypto: ChunkEncryption, row_group: int) -> None:
+        native, plan = made.native, self._plan.columns[data.node.column]
+        if row_group == 0:
+            self._choices.decided(plan.column, native.choice(k))
+        if crypto.encrypted:
+            index = native.column_index(k)
+            if index is not None:
+                native.set_column_index(k, b"".join(crypto.seal(Module.COLUMN_INDEX, [index])))
+        if plan.bloom is not None:
+            places = native.first_places(k)
+            entries = None if places is None else dictionary.entries(data.values, places)
+            bitset = build_filter(data.values, entries, plan.leaf, plan.bloom)
+            if bitset is not None:
+                made.filters.append((k, stored_filter(bitset, crypto)))
+
+
+def _file_rules(options: WriteOptions) -> kernels.FileRules:
+    return kernels.FileRules(
+        1 if str(options.data_page_version) == "1.0" else 2,
+        options.max_rows_per_page,
+        options.data_page_size,
+        options.dictionary_pagesize_limit,
+        options.statistics_truncate_length or -1,
+        options.column_index_truncate_length or -1,
+        MAX_WHOLE_BOUND,
+        options.write_page_index,
+        options.write_size_statistics,
+        encoding_choice.MIN_VALUES,
+        encoding_choice.DICTIONARY_SETTLES,
+        encoding_choice.MOST_OF_DICTIONARY,
+        encoding_choice.KEY,
+        _CRC if options.write_page_checksum else None,
+    )
+
+
+def _column_rules(
+    plan: ColumnPlan, file: kernels.FileRules, compress: Callable[[Any], Any] | None
+) -> kernels.ColumnRules:
+    leaf, node = plan.leaf, plan.node
+    # pyarrow makes dictionaries of no other encoding than PLAIN
+    encoding = plan.encoding if plan.encoding is not None else encodings.PLAIN if plan.entries else -1
+    pairs = [serialize(tt.KeyValue(key=k, value=v)) for k, v in plan.key_values.items()]
+    return kernels.ColumnRules(
+        file, native_order(leaf, plan.order), int(leaf.physical), leaf.width, node.max_def, node.max_rep, plan.codec,
+        compress, compression.native_level(plan.codec, plan.level), plan.dictionary, plan.keep_dictionary, encoding,
+        [(e, encoding_choice.MOST[e]) for e in candidates_of(leaf, plan.codec)], plan.statistics, plan.path, pairs,
+    )  # fmt: skip
+
+
+def _compressor(plan: ColumnPlan, encryption: FileEncryption) -> Callable[[Any], Any] | None:
+    if plan.codec == compression.UNCOMPRESSED:
+        return None
+    return partial(_compress, plan.codec, plan.level)
+
+
+def _compress(codec: int, level: int | None, data: Any) -> Any:
+    return compression.compress(codec, data, level)
+
+
+def _known(
+    data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices
+) -> tuple[Any, int, Any, int] | None:
+    """The dictionary that the values come from; ``None`` where it is not to be kept, or cannot be."""
+    known, section = data.known, None
+    if not count_of(data.values) and (known is None or not count_of(known.values)):
+        return None  # nothing but nulls, of no dictionary
+    if known is not None and plan.dictionary:
+        section = known_dictionary(data.values, known.values, plan.leaf, options.dictionary_pagesize_limit)
+    if known is None or section is None or known.source is None or not choices.agrees(plan.column, known.values):
+        choices.reordered.add(plan.column)
+    if section is None:
+        return None
+    entries, indices = section
+    return plain.encode(entries, plan.leaf), count_of(entries), indices, len(np.unique(indices))
+
+
+def _refused(code: int, page: int, row: int, size: int) -> DataError:
+    if code == _PAGE_TOO_LARGE:
+        which = page if page >= 0 else "dictionary"
+        return DataError("the page has 2 GiB or more; a page must be smaller", page=which)
+    return DataError(f"row {row} of the row group takes {size} bytes, but a page must be smaller than 2 GiB")

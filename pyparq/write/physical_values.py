@@ -1,0 +1,228 @@
+"""From a column's values in memory to the physical values of its leaf (nulls already left out).
+
+Conversions are exact: a value that its storage cannot hold is a :class:`DataError` with the row, never rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import DataError
+from pyparq.kernels import compact_binary, compact_fixed, take_binary, utf8_validate
+from pyparq.schemas import int96
+from pyparq.schemas.arrow import leaf_of
+from pyparq.schemas.types import DataType, Field, LeafType, Physical
+from pyparq.schemas.values import BinaryValues, Values
+from pyparq.tables.table import Column
+
+Mask = npt.NDArray[np.bool_]
+Int64Array = npt.NDArray[np.int64]
+
+_MS_PER_DAY = 86_400_000
+
+_SAME_BYTES = frozenset({"json", "enum", "uuid", "bson", "interval", "variant", "geometry", "geography"})
+"""Annotations over bytes that Arrow holds as strings, binary or fixed-size binary."""
+
+
+class Misfit(Exception):
+    """Value number ``index`` (counted without nulls) does not fit; the caller knows its row."""
+
+    def __init__(self, index: int, message: str) -> None:
+        super().__init__(message)
+        self.index = index
+
+
+@lru_cache(maxsize=4096)
+def fits(type_: DataType, leaf: LeafType) -> bool:
+    """Is the leaf what a column of this type is written as?"""
+    if leaf.kind == "null" or type_.is_nested:
+        return type_.format == "n"
+    made = leaf_of(Field("", type_))
+    if leaf.kind in _SAME_BYTES:
+        same = made.physical == leaf.physical and made.length == leaf.length
+        return same and made.kind in ("string", "binary", "fixed")
+    if leaf.kind == "int96":
+        return made.kind == "timestamp"
+    if leaf.kind == "decimal":  # its storage is a matter of options
+        return (made.kind, made.precision, made.scale) == ("decimal", leaf.precision, leaf.scale)
+    return made == replace(leaf, utc=made.utc) if leaf.kind == "time" else made == leaf
+
+
+def leaf_values(column: Column, keep: Mask | Int64Array | None, leaf: LeafType) -> Values:
+    """Physical values of the elements to ``keep``: a mask, positions, or ``None`` for all of them.
+
+    Shares memory with the column where no conversion and no selection is needed. Raises :class:`Misfit`.
+    """
+    if leaf.kind == "null":
+        return np.empty(0, np.int32)
+    if column.type.is_binary_like:
+        taken = _binary(column, keep)
+        if leaf.is_text:
+            _check_text(taken)
+        return taken
+    values = to_physical(_fixed(column, keep), column.type, leaf)
+    if leaf.is_binary:
+        return _shortest(values)  # a decimal in a BYTE_ARRAY
+    return values
+
+
+def _binary(column: Column, keep: Mask | Int64Array | None) -> BinaryValues:
+    offsets, data = np.ascontiguousarray(column.offsets()), column.buffers[1].view(np.uint8)
+    if keep is None:
+        return BinaryValues(offsets.astype(np.int64, copy=False), data)
+    if keep.dtype != np.bool_:
+        return BinaryValues(*take_binary(offsets, data, np.ascontiguousarray(keep, np.int64)))
+    if offsets[0] == offsets[-1] or not np.any(np.diff(offsets)[~keep]):
+        # Nothing lies under the nulls, as usual: the bytes stay where they are.
+        starts = offsets[:-1][keep]
+        return BinaryValues(np.append(starts, offsets[-1:]).astype(np.int64, copy=False), data)
+    return BinaryValues(*compact_binary(offsets, data, np.ascontiguousarray(keep).view(np.uint8)))
+
+
+def _check_text(values: BinaryValues) -> None:
+    bad = utf8_validate(values.offsets, values.data)
+    if bad >= 0:
+        raise Misfit(bad, f"{values.value(bad)[:24]!r} is not valid UTF-8. Use a binary column for other bytes")
+
+
+def _fixed(column: Column, keep: Mask | Int64Array | None) -> npt.NDArray[Any]:
+    values = column.values()
+    if keep is None:
+        return values
+    if keep.dtype != np.bool_ or values.dtype == np.bool_:
+        return values[keep]
+    width = column.type.byte_width
+    packed = compact_fixed(values.view(np.uint8).reshape(-1), width, np.ascontiguousarray(keep).view(np.uint8))
+    return packed.reshape(-1, width) if values.ndim == 2 else packed.view(values.dtype)
+
+
+def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> npt.NDArray[Any]:
+    """Fixed-width values of an Arrow type as the leaf's physical values."""
+    kind = leaf.kind
+    if kind == "bool":
+        return values.view(np.uint8)
+    if kind in ("int", "uint"):
+        if values.dtype.itemsize < 4:
+            return values.astype(np.int32)
+        return values.view(np.int32 if leaf.physical == Physical.INT32 else np.int64)
+    if kind == "decimal":
+        return _decimal(values, type_, leaf)
+    if kind == "float16":
+        return values.view(np.uint8).reshape(-1, 2)
+    if kind == "date" and type_.format == "tdm":
+        return _days(values)
+    if kind in ("time", "timestamp") and type_.unit == "s":
+        return _milliseconds(values, values.dtype)
+    if kind == "int96":
+        stored, fit = int96.from_ticks(values, type_.unit)
+        _check(fit, values, f"{type_.unit} do not fit a 32-bit Julian day")
+        return stored
+    return values
+
+
+def _days(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    days, rest = np.divmod(values, _MS_PER_DAY)
+    _check(rest == 0, values, "milliseconds are not midnight, and a DATE holds no time of day")
+    short = days.astype(np.int32)
+    _check(short == days, values, "milliseconds do not fit a 32-bit number of days")
+    return short
+
+
+def _milliseconds(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    limit = np.iinfo(dtype).max // 1000
+    _check((values >= -limit) & (values <= limit), values, "seconds do not fit in milliseconds")
+    return np.asarray(values * dtype.type(1000))
+
+
+def _check(ok: npt.NDArray[np.bool_], values: npt.NDArray[Any], why: str) -> None:
+    if not ok.all():
+        bad = int(np.argmin(ok))
+        raise Misfit(bad, f"{values[bad]} {why}")
+
+
+# ---- decimals ------------------------------------------------------------------------------------------------------
+
+
+def _decimal(values: npt.NDArray[np.uint8], type_: DataType, leaf: LeafType) -> npt.NDArray[Any]:
+    """Little-endian two's complement of any width to INT32, INT64 or big-endian bytes of the leaf's length."""
+    width = values.shape[1]
+    _check_digits(values, leaf.precision)
+    if leaf.physical in (Physical.INT32, Physical.INT64):
+        dtype = np.int32 if leaf.physical == Physical.INT32 else np.int64
+        if width == dtype().itemsize:
+            return values.reshape(-1).view(dtype)
+        if width == 4:
+            return values.reshape(-1).view(np.int32).astype(dtype)
+        return values.reshape(-1).view(np.int64).reshape(-1, width // 8)[:, 0].astype(dtype)
+    length = leaf.length or width
+    return np.ascontiguousarray(_widened(values, length)[:, length - 1 :: -1])
+
+
+def _shortest(values: npt.NDArray[np.uint8]) -> BinaryValues:
+    """Rows of big-endian two's complement as the fewest bytes that keep the sign (LogicalTypes.md, DECIMAL)."""
+    count, width = values.shape
+    sign = np.where(values[:, :1] >= 128, 255, 0)
+    # A leading byte may go when it repeats the sign and the next one still begins with it.
+    spare = (values[:, :-1] == sign) & ((values[:, 1:] >= 128) == (sign == 255))
+    skipped = np.where(spare.all(axis=1), width - 1, np.argmin(spare, axis=1)) if width > 1 else np.zeros(count, int)
+    kept = np.arange(width) >= skipped[:, None]
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(width - skipped, out=offsets[1:])
+    return BinaryValues(offsets, np.ascontiguousarray(values[kept]))
+
+
+def _widened(values: npt.NDArray[np.uint8], length: int) -> npt.NDArray[np.uint8]:
+    width = values.shape[1]
+    if length <= width:
+        return values
+    wide = np.empty((len(values), length), np.uint8)
+    wide[:, :width] = values
+    wide[:, width:] = np.where(values[:, -1:] >= 128, 255, 0)
+    return wide
+
+
+def _check_digits(values: npt.NDArray[np.uint8], precision: int) -> None:
+    """Every value has at most ``precision`` digits (so the smaller storage holds it too)."""
+    if len(values) == 0:
+        return
+    width = values.shape[1]
+    limit = 10**precision
+    if limit > 1 << (8 * width - 1):
+        return  # the storage cannot hold more digits
+    if width == 4:
+        numbers: npt.NDArray[Any] = values.reshape(-1).view(np.int32)
+        ok = (numbers > -limit) & (numbers < limit)
+    else:
+        ok = _limbs_within(values.reshape(-1).view(np.uint64).reshape(len(values), width // 8), limit)
+    if not ok.all():
+        bad = int(np.argmin(ok))
+        number = int.from_bytes(values[bad].tobytes(), "little", signed=True)
+        raise Misfit(bad, f"the unscaled decimal {number} has more than {precision} digits")
+
+
+def _limbs_within(limbs: npt.NDArray[np.uint64], limit: int) -> npt.NDArray[np.bool_]:
+    """``-limit < value < limit`` for numbers of 64-bit limbs, lowest first, the highest one signed."""
+    return ~_limbs_less(limbs, 1 - limit) & _limbs_less(limbs, limit)
+
+
+def _limbs_less(limbs: npt.NDArray[np.uint64], bound: int) -> npt.NDArray[np.bool_]:
+    count = limbs.shape[1]
+    raw = bound.to_bytes(8 * count, "little", signed=True)
+    less = np.zeros(len(limbs), np.bool_)
+    equal = np.ones(len(limbs), np.bool_)
+    for k in reversed(range(count)):
+        # Only the highest limb carries the sign.
+        dtype = np.dtype(np.int64 if k == count - 1 else np.uint64)
+        limb, edge = limbs[:, k].view(dtype), np.frombuffer(raw, dtype, 1, 8 * k)[0]
+        less |= equal & (limb < edge)
+        equal &= limb == edge
+    return less
+
+
+def misfit_error(misfit: Misfit, row: int, column: str) -> DataError:
+    return DataError(f"row {row}: {misfit}", column=column)

@@ -1,0 +1,208 @@
+"""Row groups from batches: shredded, sorted if asked, encoded on the thread pool, stored in order.
+
+The next row group may be encoded while the one before is on its way to the sink.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyparq.encryption.writing import FileEncryption
+from pyparq.errors import DataError, located
+from pyparq.options import SortKey, WriteOptions
+from pyparq.schemas.shape import shapes
+from pyparq.tables.table import Batch
+from pyparq.threads import Task, cpu_count, stop_all
+from pyparq.write.column_chunks import ChunkEncoder, StoredChunks
+from pyparq.write.column_plans import SortPlan, WritePlan
+from pyparq.write.encoding_choice import Choices
+from pyparq.write.file_layout import FileLayout
+from pyparq.write.row_buffer import column_bytes
+from pyparq.write.shred import LeafData, concat_leaf_data, shred_column
+from pyparq.write.sort import Rows, cut_groups, first_unsorted, sort_order
+
+_MIN_THREADED_BYTES = 1 << 20
+"""Row groups smaller than this are encoded where they are: threads would cost more than they bring."""
+_TASK_BYTES = 512 << 10
+"""Columns are encoded together until they have so many bytes: each task costs the same, whatever it has to do."""
+_IN_FLIGHT = 2
+"""Row groups held encoded or half encoded: one being stored, one being encoded."""
+
+Leaves = Callable[[int], list[LeafData]]
+"""The leaves of a top-level column, by its number."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """A row group whose columns are being encoded (or are); results in column order."""
+
+    num_rows: int
+    tasks: Sequence[Task[StoredChunks] | StoredChunks]
+
+    def chunks(self) -> Iterator[StoredChunks]:
+        for task in self.tasks:
+            yield task.result() if isinstance(task, Task) else task
+
+
+class RowGroupEncoder:
+    """Turns rows into stored row groups."""
+
+    def __init__(self, plan: WritePlan, layout: FileLayout, encryption: FileEncryption) -> None:
+        self._plan = plan
+        self._options: WriteOptions = plan.options
+        self._shapes = shapes(plan.tree)
+        self._layout = layout
+        self._choices = Choices(len(plan.columns))
+        self._chunks = ChunkEncoder(plan, encryption, self._choices)
+        self._running: deque[_Running] = deque()
+        self._submitted = 0
+        self._rows_before = 0
+
+    @property
+    def sorts_input(self) -> bool:
+        """Rows can be cut into row groups only when all of them are there."""
+        return self._plan.sort is not None and self._plan.sort.scope == "input"
+
+    @property
+    def reordered(self) -> set[int]:
+        """Leaves that came as dictionaries and did not keep one dictionary's order; see :class:`Choices`."""
+        return self._choices.reordered
+
+    def add(self, batches: list[Batch]) -> None:
+        """One row group of these batches (at least one row)."""
+        num_rows, first_row = sum(b.num_rows for b in batches), self._rows_before
+
+        def leaves_of(top: int) -> list[LeafData]:
+            return self._shredded(batches, top, first_row)
+
+        sort = self._plan.sort
+        make: Leaves = leaves_of
+        if sort is not None:
+            leaves = self._sort_leaves(leaves_of, sort)
+            keys = [key for _, key in sort.keys]
+            if sort.scope:
+                order = sort_order(leaves, keys)
+                make = lambda top: [Rows(d).pick(order) for d in leaves_of(top)]  # noqa: E731
+            else:
+                _check_sorted(leaves, keys, first_row)
+        self._submit(num_rows, make, _sizes(batches))
+
+    def add_ordered(self, batches: list[Batch]) -> None:
+        """One row group of these batches, whose rows are in the file's order already."""
+        first_row = self._rows_before
+        num_rows = sum(b.num_rows for b in batches)
+        self._submit(num_rows, lambda top: self._shredded(batches, top, first_row), _sizes(batches))
+
+    def add_sorted(self, batches: list[Batch]) -> None:
+        """All rows of the file, sorted together, in as many row groups as they take."""
+        sort = self._plan.sort
+        assert sort is not None
+        if not batches:
+            return
+        tops = [self._shredded(batches, top, 0) for top in range(len(self._shapes))]
+        order = sort_order(self._sort_leaves(tops.__getitem__, sort), [key for _, key in sort.keys])
+        rows_of = [[Rows(data) for data in leaves] for leaves in tops]
+        sizes = np.zeros(len(order), np.int64)
+        for rows in (rows for leaves in rows_of for rows in leaves):
+            sizes += rows.sizes()
+        for start, stop in cut_groups(sizes[order], self._options.row_group_size, self._options.row_group_bytes):
+            part = order[start:stop]
+
+            def picked(top: int, part: np.ndarray[tuple[int], np.dtype[np.int64]] = part) -> list[LeafData]:
+                return [rows.pick(part) for rows in rows_of[top]]
+
+            self._submit(stop - start, picked, [int(sizes[part].sum()) // len(tops)] * len(tops))
+
+    def settle(self) -> None:
+        """Wait until every row group is stored."""
+        self._store(keep=0)
+
+    def drop(self) -> None:
+        """End what has begun at its next page, and wait for that: it uses the caller's buffers."""
+        self._choices.release(range(len(self._plan.columns)))
+        stop_all(task for group in self._running for task in group.tasks if isinstance(task, Task))
+        self._running.clear()
+
+    def forget(self) -> None:
+        """In a forked child: nobody works on the row groups any more, so nothing waits for them."""
+        self._running.clear()
+
+    # ---- inside --------------------------------------------------------------------------------------------------
+
+    def _shredded(self, batches: list[Batch], top: int, first_row: int) -> list[LeafData]:
+        shape, parts = self._shapes[top], []
+        for batch in batches:
+            parts.append(shred_column(batch.columns[top], shape, batch.num_rows, first_row))
+            first_row += batch.num_rows
+        return [concat_leaf_data(same) for same in zip(*parts, strict=True)]
+
+    def _sort_leaves(self, leaves_of: Leaves, sort: SortPlan) -> list[LeafData]:
+        found = []
+        for node, _ in sort.keys:
+            top = max(k for k, shape in enumerate(self._shapes) if shape.node.column <= node.column)
+            found += [d for d in leaves_of(top) if d.node.column == node.column]
+        return found
+
+    def _submit(self, num_rows: int, leaves_of: Leaves, sizes: list[int]) -> None:
+        """Start encoding a row group whose columns have about so many bytes each, after making room for it."""
+        ordinal = self._submitted
+        self._submitted += 1
+        self._rows_before += num_rows
+
+        def encode(tops: range) -> StoredChunks:
+            try:
+                leaves = []
+                for top in tops:
+                    with located(row_group=ordinal, column=self._shapes[top].node.dotted):
+                        leaves += leaves_of(top)
+                return self._chunks.encode(leaves, ordinal)
+            finally:
+                self._choices.release(leaf.column for top in tops for leaf in self._shapes[top].node.leaves())
+
+        threaded = sum(sizes) >= _MIN_THREADED_BYTES and self._options.use_threads and cpu_count() > 1
+        if threaded:
+            self._store(keep=_IN_FLIGHT - 1)
+            tasks = [Task(encode, tops) for tops in _together(sizes)]
+            self._running.append(_Running(num_rows, tasks))
+            for task in tasks:
+                task.start()
+        else:
+            self._store(keep=0)
+            self._running.append(_Running(num_rows, [encode(tops) for tops in _together(sizes)]))
+
+    def _store(self, keep: int) -> None:
+        """Wait for row groups and store them, until ``keep`` are left running."""
+        while len(self._running) > keep:
+            group = self._running[0]
+            self._layout.add_row_group(group.chunks(), group.num_rows)
+            self._running.popleft()
+
+
+def _sizes(batches: list[Batch]) -> list[int]:
+    """About how many bytes each top-level column has."""
+    return [sum(column_bytes(c, 0, len(c)) for c in same) for same in zip(*(b.columns for b in batches), strict=True)]
+
+
+def _together(sizes: list[int]) -> list[range]:
+    """Columns that are encoded by one task."""
+    found, start, total = [], 0, 0
+    for top, size in enumerate(sizes):
+        total += size
+        if total >= _TASK_BYTES or top == len(sizes) - 1:
+            found.append(range(start, top + 1))
+            start, total = top + 1, 0
+    return found
+
+
+def _check_sorted(leaves: Sequence[LeafData], keys: Sequence[SortKey], first_row: int) -> None:
+    row = first_unsorted(leaves, keys)
+    if row is not None:
+        order = ", ".join(f"{k.name} descending" if k.descending else str(k.name) for k in keys)
+        raise DataError(
+            f"row {first_row + row} is not in the order that sorting_columns declares ({order}). Sort the data, use "
+            f"sort_by, or leave sorting_columns out"
+        )
