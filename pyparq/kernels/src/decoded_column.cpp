@@ -47,6 +47,7 @@ void bind_decoded_column(nb::module_& m) {
         .def_ro("is_binary", &DecodedColumn::is_binary)
         .def_ro("has_wide_offsets", &DecodedColumn::wide)
         .def_prop_ro("size", &DecodedColumn::size)
+        .def_prop_ro("buffer_size", &DecodedColumn::buffer_size)
         .def_prop_ro("validity", [](const DecodedColumn& self) { return bytes_or_none(self.validity); })
         .def_prop_ro("values", [](const DecodedColumn& self) { return self.values.array<uint8_t>(); })
         .def_prop_ro("offsets", [](const DecodedColumn& self) {

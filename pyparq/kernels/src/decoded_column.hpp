@@ -36,7 +36,8 @@ struct DecodedColumn {
     SharedBytes validity;                        // none where nothing is null
     SharedBytes values, offsets;                 // the bytes of byte arrays are their values
     SharedBytes def, rep;                        // a byte per entry
-    size_t size() const { return validity.size() + values.size() + offsets.size() + def.size() + rep.size(); }
+    size_t buffer_size() const { return validity.size() + values.size() + offsets.size(); }
+    size_t size() const { return buffer_size() + def.size() + rep.size(); }
 };
 
 }  // namespace pyparq
