@@ -123,7 +123,7 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
 
 
 class WholeChunks(NamedTuple):
-    """All rows of column chunks in the clear. The arrays are int64, row groups x columns; ``num_rows`` per row group."""
+    """Column chunks in the clear, all rows. The arrays are int64, row groups x columns; ``num_rows`` per row group."""
 
     num_rows: Any
     codec: Any
@@ -154,14 +154,15 @@ def decode_chunks(
     account: Account,
 ) -> tuple[list[DecodedColumn], WholeFacts]:
     """Decode whole chunks; ``leaves`` are the :func:`terms_of` of each column. ``runs`` says how many row groups are
-    joined, one run after another; columns come in the same order. ``read``: offsets in the file, and bytes from there on.
+    joined, one run after another; columns come in the same order. ``read``: offsets in the file, and the bytes there.
 
     Raises :class:`Refused` without saying whose fault it is.
     """
-    arrays = (np.ascontiguousarray(array, np.int64).reshape(-1) for array in chunks)
+    num_rows, codec, num_values, has_dictionary, start, size = (np.ascontiguousarray(a, np.int64) for a in chunks)
     found, facts, refusal = kernels.decode_chunks(
-        leaves, np.array(runs, np.int64), *arrays, read, *_bounds(options, account)
-    )
+        leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
+        *_bounds(options, account),
+    )  # fmt: skip
     if refusal is not None:
         told = Refusal(*refusal)
         raise Refused(told.error or worded(told, account.refusal), 0, 0)

@@ -13,8 +13,8 @@ from pyparq.encodings import dictionary
 from pyparq.kernels import DecodedColumn
 from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
 from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
-from pyparq.tables.column_operations import as_views, binary_column
 from pyparq.tables.column import Column, NativeColumn
+from pyparq.tables.column_operations import as_views, binary_column
 
 Kind = Literal["values", "dictionary", "views", "stored"]
 """What a leaf comes out as: views and dictionaries are for pages that are dictionary-encoded. Stored values are as the

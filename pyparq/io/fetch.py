@@ -121,19 +121,15 @@ class Fetcher:
         return found
 
     def fetch_stretches(self, start: Int64Array, size: Int64Array) -> list[tuple[int, memoryview]]:
-        """As :meth:`fetch_groups` of ranges in arrays, each row a group, that do not overlap and are not empty: what was
-        read, each with its offset. Every range lies in one of these stretches."""
+        """As :meth:`fetch_groups` of ranges in arrays, each row a group, that do not overlap and are not empty. Returns
+        what was read, each part with its offset; every range lies in one of them."""
         end = start + size
         tail = min(self._tail_start, _LARGEST)
         rows = (end.max(axis=1) - start.min(axis=1)) if start.size else start
         if self._ahead or start.size < MANY or int(rows.max(initial=0)) > MAX_MERGED:
             groups = [list(zip(a, b, strict=True)) for a, b in zip(start.tolist(), size.tolist(), strict=True)]
-            views = self.fetch_groups(groups)
-            return [
-                (offset, view)
-                for ranges, found in zip(groups, views, strict=True)
-                for (offset, _), view in zip(ranges, found, strict=True)
-            ]
+            pairs = zip(groups, self.fetch_groups(groups), strict=True)
+            return [(r[0], view) for ranges, part in pairs for r, view in zip(ranges, part, strict=True)]
         if int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > self.source.size:
             self._check(list(zip(start.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)))
         starts, ends = merge_rows(start, end, self.gap, tail)

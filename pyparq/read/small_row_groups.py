@@ -104,15 +104,15 @@ def _decoded_window(
     )
     read = reader.file.fetcher.fetch_stretches(start, size)
     chunks = WholeChunks(num_rows, codec, num_values, -first_page, start, size)
-    leaves = [terms_of(node) for node in nodes]
-    decoded, facts = decode_chunks(leaves, [len(run) for run in window], chunks, read, reader.options, reader.account)
+    terms = [terms_of(node) for node in nodes]
+    decoded, facts = decode_chunks(terms, [len(run) for run in window], chunks, read, reader.options, reader.account)
     if facts.ended_early:
         raise CorruptFileError("a column chunk does not end where it should")
     reader.count(start.size, facts.data_pages, facts.dictionary_pages)
     found = iter(decoded)
     for run in window:
         rows = RowRanges.all(int(table.num_rows[run].sum()))
-        leaves = {}
+        leaves: dict[int, DecodedLeaf] = {}
         for node in nodes:
             native = next(found)
             column = column_of(node.type, native)

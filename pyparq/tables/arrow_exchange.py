@@ -17,6 +17,7 @@ from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.tables.arrow_c_data import raw_buffer
 from pyparq.tables.column import Column
 
+
 def arrays_from_arrow(obj: Any) -> tuple[Any, Iterator[Any]]:
     """The CSchema and the CArrays of anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``."""
     if hasattr(obj, "__arrow_c_stream__"):

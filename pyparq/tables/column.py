@@ -107,8 +107,10 @@ class Column:
 
 
 class NativeColumn(Column):
-    """A column of fixed width, or of strings or binary, whose buffers are as the decoder left them. Arrow takes them from
-    there; arrays of numpy over them are made when somebody asks for ``validity`` or ``buffers``."""
+    """A column of fixed width, or of strings or binary, whose buffers are as the decoder left them.
+
+    Arrow takes them from there. Arrays of numpy over them are made when somebody asks for ``validity`` or ``buffers``.
+    """
 
     __slots__ = ("native",)
 
