@@ -108,14 +108,13 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
     for k, (column, result) in enumerate(zip(columns, results, strict=True)):
         decoded = None if result is None else Decoded(column.node.type, column.kind, result)
         if decoded is None:  # not all pages are of the dictionary
-            other = Column(column.node, "stored" if column.kind == "dictionary" else "values", column.pieces)
+            other = Column(column.node, "stored", column.pieces)
             try:
                 (decoded,), again = decode([other], options, account)
                 first = sum(len(c.pieces) for c in columns[:k])
                 facts[first : first + len(again)] = again
             except Refused as refused:
                 raise Refused(refused.error, k, refused.piece) from None
-            decoded = decoded.as_kind(column.kind)
         else:
             account.take(decoded.size)
         found.append(decoded)

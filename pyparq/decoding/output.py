@@ -14,11 +14,11 @@ from pyparq.kernels import DecodedColumn
 from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
 from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
 from pyparq.tables.column import Column, NativeColumn
-from pyparq.tables.column_operations import as_views, binary_column
+from pyparq.tables.column_operations import binary_column
 
 Kind = Literal["values", "dictionary", "views", "stored"]
-"""What a leaf comes out as: views and dictionaries are for pages that are dictionary-encoded. Stored values are as the
-file has them, to be made a dictionary."""
+"""What a leaf comes out as: dictionaries are for pages that are dictionary-encoded. Stored values are as the file has
+them, to be made a dictionary."""
 
 Levels = npt.NDArray[np.uint8]
 
@@ -56,27 +56,22 @@ class Decoded:
     __slots__ = ("column", "def_levels", "leaf", "rep_levels", "size")
 
     def __init__(self, leaf: LeafType, kind: Kind, result: Any) -> None:
-        """``result``: a :class:`DecodedColumn`; for dictionaries and views also the entries of each piece."""
+        """``result``: a :class:`DecodedColumn`; for dictionaries also the entries of each piece, for views the bytes
+        that they look at."""
         native: DecodedColumn
-        native, entries = (result, []) if isinstance(result, DecodedColumn) else result
+        native, beside = (result, []) if isinstance(result, DecodedColumn) else result
         self.leaf = leaf
         self.def_levels, self.rep_levels = native.definition_levels, native.repetition_levels
         if kind == "values":
             self.column = column_of(leaf, native)
         elif kind == "views":
-            self.column = _views(leaf, native, entries)
+            self.column = _views(leaf, native, beside)
         elif kind == "stored":
             self.column = _encoded(leaf, native)
         else:
-            self.column = _codes(leaf, native, entries[0] if entries else None)
-        held = [part for entry in entries if entry is not None for part in entry[1:]]
+            self.column = _codes(leaf, native, beside[0] if beside else None)
+        held = beside if kind == "views" else [part for entry in beside if entry is not None for part in entry[1:]]
         self.size = native.size + sum(a.nbytes for a in held if a is not None)
-
-    def as_kind(self, kind: Kind) -> Decoded:
-        """The same as views, made of values that are spelled out."""
-        if kind == "views":
-            self.column = as_views(self.column, DataType("v" + arrow_type(self.leaf).format))
-        return self
 
 
 class _Plain(NamedTuple):
@@ -112,8 +107,7 @@ def column_of(leaf: LeafType, native: DecodedColumn) -> Column:
     return Column(type_, slots, validity, (ticks,), nulls)
 
 
-def _views(leaf: LeafType, native: DecodedColumn, entries: list[Any]) -> Column:
-    buffers = [np.empty(0, np.uint8) if e is None else e[2] for e in entries]
+def _views(leaf: LeafType, native: DecodedColumn, buffers: list[Any]) -> Column:
     sizes = np.array([len(b) for b in buffers], np.int64)  # Arrow's last buffer of views
     type_ = DataType("v" + arrow_type(leaf).format)
     return Column(type_, native.length, native.validity, (native.values, *buffers, sizes), native.null_count)

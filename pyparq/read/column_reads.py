@@ -30,8 +30,6 @@ TOGETHER = 1 << 20
 """Column reads below this many bytes are fetched in one step with their neighbours."""
 WINDOW = 64 << 20
 """Stored bytes that are in memory at a time, a larger column chunk excepted."""
-FEW = 4
-"""Of at least so many rows of its pages one is wanted: views would keep a dictionary alive for a few of its entries."""
 
 PREFETCHED = 8
 """At most this part of the memory that a read may hold is taken by bytes that are requested before they are needed."""
@@ -224,7 +222,7 @@ class ColumnReader:
         else:
             pages = read.pages if read.pages is not None else NO_PAGES
             piece = Piece(chunk, data, pages, read.dictionary is not None, rows, known)
-        return Column(item.node, self._kind(item, chunk, read), [piece])
+        return Column(item.node, self._kind(item, chunk), [piece])
 
     def _mend(self, piece: Piece, error: BaseException) -> None:
         """Raise ``error``, unless the chunk goes on behind its stated end."""
@@ -238,16 +236,14 @@ class ColumnReader:
             (piece.data,) = self.file.fetcher.fetch([(longer.start, longer.size)])
             piece.chunk = longer
 
-    def _kind(self, item: Wanted, chunk: Chunk, read: ColumnRead) -> Kind:
-        """What the leaf is to come out as. Few rows would keep all entries of a dictionary of views alive."""
+    def _kind(self, item: Wanted, chunk: Chunk) -> Kind:
+        """What the leaf is to come out as."""
         fields = self.file.fields
         if fields.is_dictionary(item.node):
             return "dictionary"
         if item.only_tested and item.node.type.is_binary and chunk.is_all_dictionary:
             return "dictionary"  # the predicate looks at each entry once, and then at indices
-        if item.tested or not fields.is_view(item.node) or not chunk.is_all_dictionary:
-            return "values"
-        return "values" if item.count * FEW <= read.num_rows else "views"
+        return "views" if fields.is_view(item.node) and not item.tested else "values"
 
     def _note(self, read: ColumnRead, piece: Piece, fact: Facts) -> None:
         """Count what was read, and look at where it lies."""

@@ -56,42 +56,20 @@ nb::object delta_byte_array_decode(const RawIn& data, int64_t count_, int64_t ma
     const size_t count = checked_count(count_, "count"), most = checked_count(max_bytes, "max_bytes");
     check_header(data, count);
     Fresh<int64_t> offsets(count + 1);
-    Reader in{data.data, data.data + data.size};
-    std::unique_ptr<uint32_t[]> prefix, suffix;
-    uint64_t total = 0;
+    Prefixed found;
     {
         NoGil nogil(data.size);
-        prefix = decode_lengths(in, count, "prefix");
-        suffix = decode_lengths(in, count, "suffix");
-        uint64_t stored = 0, last = 0;
-        offsets.data[0] = 0;
-        for (size_t i = 0; i < count; ++i) {
-            if (prefix[i] > last)
-                fail("value " + str(i) + " takes " + str(uint64_t{prefix[i]}) + " bytes from one of " + str(last));
-            stored += suffix[i];
-            last = uint64_t{prefix[i]} + suffix[i];
-            total += last;
-            if (total > most) fail("byte arrays grow beyond the " + str(most) + " bytes allowed");
-            offsets.data[i + 1] = static_cast<int64_t>(total);
-        }
-        if (stored > in.left()) fail("suffixes declare " + str(stored) + " bytes, " + str(in.left()) + " are left");
+        found = read_prefixed({data.data, data.data + data.size}, count, most);
+        int64_t at = offsets.data[0] = 0;
+        for (size_t i = 0; i < count; ++i) offsets.data[i + 1] = at += found.length(i);
     }
-    Fresh<uint8_t> out(total);
+    Fresh<uint8_t> out(found.total);
+    const uint8_t* end;
     {
-        NoGil nogil(total);
-        uint8_t *w = out.data, *w_end = out.data + total;
-        const uint8_t* previous = w;
-        for (size_t i = 0; i < count; ++i) {
-            uint8_t* value = w;
-            copy_short(w, w_end, previous, w_end, prefix[i]);
-            w += prefix[i];
-            copy_short(w, w_end, in.p, in.end, suffix[i]);
-            w += suffix[i];
-            in.p += suffix[i];
-            previous = value;
-        }
+        NoGil nogil(found.total);
+        end = spell_prefixed(found, count, out.data);
     }
-    return nb::make_tuple(offsets.object, out.object, static_cast<size_t>(in.p - data.data));
+    return nb::make_tuple(offsets.object, out.object, static_cast<size_t>(end - data.data));
 }
 
 // ---- writing --------------------------------------------------------------------------------------------

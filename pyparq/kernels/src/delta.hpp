@@ -1,6 +1,7 @@
 // Reading DELTA_BINARY_PACKED (Encodings.md): blocks of differences, bit-packed in miniblocks.
 #pragma once
 #include "bitpack.hpp"
+#include "values.hpp"
 
 #include <array>
 #include <memory>
@@ -119,6 +120,55 @@ inline std::unique_ptr<uint32_t[]> decode_lengths(Reader& in, size_t count, cons
     for (size_t i = 0; i < count; ++i) any |= lengths[i];
     if (any >> 31) fail(std::string("a ") + name + " length is negative");
     return lengths;
+}
+
+// Byte arrays of DELTA_BYTE_ARRAY: how much each has of the one before it and of its own, and where the latter lie.
+struct Prefixed {
+    std::unique_ptr<uint32_t[]> prefix, suffix;
+    uint64_t total = 0;  // bytes of all of them
+    const uint8_t* bytes = nullptr;
+    const uint8_t* end = nullptr;
+
+    uint32_t length(size_t i) const { return prefix[i] + suffix[i]; }
+};
+
+// At most `most` bytes in all.
+inline Prefixed read_prefixed(Reader in, size_t count, uint64_t most) {
+    if (count > 0 || in.left() > 0) {
+        Reader look = in;
+        read_header(look, count);  // before anything is allocated: does the page claim as many?
+    }
+    Prefixed found;
+    found.prefix = decode_lengths(in, count, "prefix");
+    found.suffix = decode_lengths(in, count, "suffix");
+    uint64_t stored = 0, last = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (found.prefix[i] > last)
+            fail("value " + str(uint64_t{i}) + " takes " + str(uint64_t{found.prefix[i]}) + " bytes from one of " + str(last));
+        stored += found.suffix[i];
+        last = uint64_t{found.prefix[i]} + found.suffix[i];
+        found.total += last;
+        if (found.total > most) fail("byte arrays grow beyond the " + str(most) + " bytes allowed");
+    }
+    if (stored > in.left()) fail("suffixes declare " + str(stored) + " bytes, " + str(uint64_t{in.left()}) + " are left");
+    found.bytes = in.p, found.end = in.end;
+    return found;
+}
+
+// Writes all of them one after another; returns where their stored bytes end.
+inline const uint8_t* spell_prefixed(const Prefixed& from, size_t count, uint8_t* out) {
+    const uint8_t* const end = out + from.total;
+    const uint8_t *previous = out, *in = from.bytes;
+    for (size_t i = 0; i < count; ++i) {
+        uint8_t* const value = out;
+        copy_short(out, end, previous, end, from.prefix[i]);
+        out += from.prefix[i];
+        copy_short(out, end, in, from.end, from.suffix[i]);
+        out += from.suffix[i];
+        in += from.suffix[i];
+        previous = value;
+    }
+    return in;
 }
 
 }  // namespace pyparq::delta

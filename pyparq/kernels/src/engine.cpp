@@ -154,7 +154,7 @@ LeafSpec leaf_of(const nb::handle& given) {
 namespace {
 
 // A dictionary that is known: (entries, offsets or None, bytes).
-Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, int64_t number_, Held& held, Budget& budget) {
+Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held, Budget& budget) {
     Dictionary dictionary;
     const auto count = number(given, 0);
     if (count < 0) fail("a dictionary of a negative size");
@@ -166,7 +166,7 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, int64_t num
             if (data.size < dictionary.count) fail("a dictionary that is too short");
             return dictionary;
         }
-        dictionary.load(data, count, leaf, 0, number_, budget);
+        dictionary.load(data, count, leaf, 0, budget);
         return dictionary;
     }
     size_t n;
@@ -180,13 +180,13 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, int64_t num
         plain.insert(plain.end(), p, p + 4);
         plain.insert(plain.end(), data.data + offsets[i], data.data + offsets[i + 1]);
     }
-    dictionary.load({plain.data(), plain.size()}, count, leaf, plain.size(), number_, budget);
+    dictionary.load({plain.data(), plain.size()}, count, leaf, plain.size(), budget);
     return dictionary;
 }
 
 // (codec, values, rows, first page is a dictionary, whole, parts or bytes, ordinals, first rows, rows of pages,
 //  dictionary apart, selection, crypto, authenticates, known dictionary)
-void read_piece(const nb::handle& given, const LeafSpec& leaf, int64_t number_, Held& held, Budget& budget, Piece& piece) {
+void read_piece(const nb::handle& given, const LeafSpec& leaf, Held& held, Budget& budget, Piece& piece) {
     piece.codec = static_cast<int>(number(given, 0));
     piece.num_values = number(given, 1);
     piece.num_rows = number(given, 2);
@@ -232,7 +232,7 @@ void read_piece(const nb::handle& given, const LeafSpec& leaf, int64_t number_, 
         piece.rows.num_rows = piece.num_rows;
     }
     if (!item(given, 11).is_none()) piece.cipher.emplace(nb::borrow(item(given, 11)), number(given, 12) != 0);
-    if (!item(given, 13).is_none()) piece.known = read_known(item(given, 13), leaf, number_, held, budget);
+    if (!item(given, 13).is_none()) piece.known = read_known(item(given, 13), leaf, held, budget);
 }
 
 // ---- results --------------------------------------------------------------------------------------------
@@ -245,11 +245,11 @@ nb::object array_of(const std::vector<T>& values) {
 }
 
 // (count, offsets or None, bytes) of a dictionary, byte arrays or values of fixed width as they are stored.
-nb::object dictionary_of(const Dictionary& dictionary, const LeafSpec& leaf) {
+nb::object dictionary_of(Dictionary& dictionary, const LeafSpec& leaf) {
     if (!dictionary.there) return nb::none();
-    if (leaf.physical == Physical::kByteArray)
-        return nb::make_tuple(dictionary.count, array_of(dictionary.offsets), array_of(dictionary.bytes));
-    return nb::make_tuple(dictionary.count, nb::none(), array_of(dictionary.bytes));
+    const bool binary = leaf.physical == Physical::kByteArray;
+    return nb::make_tuple(dictionary.count, binary ? array_of(dictionary.offsets) : nb::none(),
+                          dictionary.bytes.share(dictionary.bytes_used).array<uint8_t>());
 }
 
 }  // namespace
@@ -274,13 +274,19 @@ DecodedColumn column_of(ColumnJob& job) {
 
 namespace {
 
-// The column; for codes and views (column, dictionaries of its pieces). None where it cannot come out as what was asked for.
+// The column; for codes (column, dictionaries of its pieces), for views (column, the bytes that they look at). None where it
+// cannot come out as what was asked for.
 nb::object result_of(ColumnJob& job) {
     if (job.give_up) return nb::none();
     if (job.leaf.kind == OutputKind::kValues) return nb::cast(column_of(job));
-    nb::list dictionaries;
-    for (const Piece& piece : job.pieces) dictionaries.append(dictionary_of(piece.entries(), job.leaf));
-    return nb::make_tuple(column_of(job), dictionaries);
+    nb::list beside;
+    if (job.leaf.kind == OutputKind::kCodes) {
+        for (Piece& piece : job.pieces)
+            beside.append(dictionary_of(piece.known ? *piece.known : piece.dictionary, job.leaf));
+    } else {
+        for (ViewBuffer& buffer : job.views.all) beside.append(buffer.bytes.share(buffer.used).array<uint8_t>());
+    }
+    return nb::make_tuple(column_of(job), beside);
 }
 
 // What each piece has read: where its pages end, data pages, dictionary pages.
@@ -326,7 +332,7 @@ nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits, size_t 
             const Py_ssize_t n = PyList_Size(pieces.ptr());
             job.pieces.resize(static_cast<size_t>(n));
             for (Py_ssize_t p = 0; p < n; ++p)
-                read_piece(PyList_GetItem(pieces.ptr(), p), job.leaf, p, held, decoder.budget, job.pieces[static_cast<size_t>(p)]);
+                read_piece(PyList_GetItem(pieces.ptr(), p), job.leaf, held, decoder.budget, job.pieces[static_cast<size_t>(p)]);
         }
         decoder.run();
     } catch (const Refused& refused) {

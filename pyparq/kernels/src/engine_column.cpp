@@ -1,7 +1,7 @@
 // Column chunks, and parts of them, decoded into one output column.
 #include "engine_column.hpp"
 
-#include "values.hpp"
+#include "engine_values.hpp"
 #include "workers.hpp"
 
 #include <string_view>
@@ -33,14 +33,14 @@ PageHead next_head(const Piece& piece, const Bytes& data, size_t& at, int64_t or
 }
 
 void read_dictionary(const LeafSpec& leaf, Piece& piece, const PageHead& head, const Bytes& body, size_t uses,
-                     int64_t number, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
+                     const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     const Bytes plain = open_dictionary_page(head, body, piece.codec, piece.cipher ? &*piece.cipher : nullptr, limits,
                                              scratch, budget);
-    piece.dictionary.load(plain, head.count, leaf, uses, number, budget);
+    piece.dictionary.load(plain, head.count, leaf, uses, budget);
     piece.dictionary_read = true;
 }
 
-void list_whole(const LeafSpec& leaf, Piece& piece, int64_t number, const PageLimits& limits, PageScratch& scratch,
+void list_whole(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
                 Budget& budget, Place& at) {
     const Bytes& data = piece.parts.at(0);
     int64_t seen = 0, ordinal = 0;
@@ -75,12 +75,12 @@ void list_whole(const LeafSpec& leaf, Piece& piece, int64_t number, const PageLi
     if (seen > piece.num_values) throw Refused{"pages_hold_more", piece.num_values, seen};
     if (has_dictionary && !piece.known) {
         at.page = kDictionaryPage;
-        read_dictionary(leaf, piece, dictionary, dictionary_body, static_cast<size_t>(seen), number, limits, scratch, budget);
+        read_dictionary(leaf, piece, dictionary, dictionary_body, static_cast<size_t>(seen), limits, scratch, budget);
         at.page = -1;
     }
 }
 
-void list_planned(const LeafSpec& leaf, Piece& piece, int64_t number, const PageLimits& limits, PageScratch& scratch,
+void list_planned(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
                   Budget& budget, Place& at) {
     const size_t first = piece.dictionary_apart ? 1 : 0, count = piece.parts.size() - first;
     int64_t seen = 0;
@@ -103,7 +103,7 @@ void list_planned(const LeafSpec& leaf, Piece& piece, int64_t number, const Page
         Bytes body;
         const PageHead head = next_head(piece, piece.parts[0], start, kDictionaryPage, limits, body);
         if (head.type == PageHead::kDictionary)
-            read_dictionary(leaf, piece, head, body, static_cast<size_t>(seen), number, limits, scratch, budget);
+            read_dictionary(leaf, piece, head, body, static_cast<size_t>(seen), limits, scratch, budget);
     }
     at.page = -1;
 }
@@ -287,6 +287,8 @@ int64_t values_needed(const LeafSpec& leaf, const Piece& piece, const ListedPage
 void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPage& listed, int64_t& row, int64_t limit,
                  const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     const LeafSpec& leaf = job.leaf;
+    const bool all = piece.rows.all() || listed.wanted == listed.head.count;
+    scratch.into = all ? segment.sink->page_room(listed.head, budget) : nullptr;
     const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece.codec, leaf.max_def, leaf.max_rep,
                                          piece.cipher ? &*piece.cipher : nullptr, limit, limits, scratch, budget);
     PageSlots found;
@@ -301,18 +303,19 @@ void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPag
 
 std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimits& limits, Budget& budget) {
     const LeafSpec& leaf = job.leaf;
-    if (!leaf.is_binary()) {
-        uint8_t* const place = job.in_place() ? job.values.data() + segment.slot * leaf.out_width() : nullptr;
-        return std::make_unique<FixedSink>(leaf, place, segment.room, limits);
-    }
+    const bool binary = leaf.is_binary();
+    uint8_t* const values = job.in_place() && !binary ? job.values.data() + segment.slot * leaf.out_width() : nullptr;
+    if (!binary && !leaf.is_views()) return std::make_unique<FixedSink>(leaf, values, segment.room, limits);
     size_t expected = 64;
     for (const Segment::Part& part : segment.parts)
         for (size_t k = part.from; k < part.to; ++k) {
             const ListedPage& page = job.pieces[part.piece].pages[k];
+            if (!binary && is_dictionary(static_cast<int>(page.head.encoding))) continue;
             const int64_t size = page.head.size + 32;
             expected += static_cast<size_t>(page.wanted < 0 ? size : size * page.wanted / std::max<int64_t>(page.head.count, 1));
         }
     expected = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(expected), std::max<int64_t>(budget.left() / 4, 64)));
+    if (!binary) return std::make_unique<ViewSink>(leaf, values, segment.room, expected, job.views, limits);
     if (job.wide) {
         auto* const place = job.in_place() ? job.offsets.as<int64_t>() + segment.slot + 1 : nullptr;
         return std::make_unique<BinarySink<int64_t>>(leaf, place, segment.room, expected, budget, limits);
@@ -355,19 +358,29 @@ void check_crcs(const Piece& piece, const PageLimits& limits, Place& at) {
     }
 }
 
+// Views look at the entries of a dictionary where they lie, unless few of the rows would keep all of them alive.
+void lend_dictionary(Piece& piece, ViewBuffers& buffers) {
+    constexpr int64_t kFew = 4;
+    Dictionary& dictionary = piece.known ? *piece.known : piece.dictionary;
+    if (!dictionary.there || !dictionary.any_long) return;
+    dictionary.is_copied = !piece.rows.all() && piece.rows.count(0, piece.num_rows) * kFew <= piece.num_rows;
+    if (!dictionary.is_copied) dictionary.lend(buffers);
+}
+
 }  // namespace
 
-void list_pages(const LeafSpec& leaf, Piece& piece, int64_t number, const PageLimits& limits, PageScratch& scratch,
-                Budget& budget, Place& at) {
+void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at) {
+    const LeafSpec& leaf = job.leaf;
     try {
-        if (piece.whole) list_whole(leaf, piece, number, limits, scratch, budget, at);
-        else list_planned(leaf, piece, number, limits, scratch, budget, at);
+        if (piece.whole) list_whole(leaf, piece, limits, scratch, budget, at);
+        else list_planned(leaf, piece, limits, scratch, budget, at);
     } catch (const Refused&) {
         const Place found = at;
         check_crcs(piece, limits, at);
         at = found;
         throw;
     }
+    if (leaf.is_views()) lend_dictionary(piece, job.views);
     if (leaf.max_rep != 0) {
         if (piece.rows.all()) return;
         for (ListedPage& page : piece.pages)

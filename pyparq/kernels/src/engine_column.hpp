@@ -75,6 +75,7 @@ struct ColumnJob {
     // The output.
     size_t slots = 0, levels = 0, nulls = 0;
     Block values, offsets, bytes, valid, def, rep, bits;
+    ViewBuffers views;
     bool has_valid = false, has_def = false, has_rep = false;
     size_t bytes_used = 0;
     std::mutex growing;
@@ -86,8 +87,7 @@ struct ColumnJob {
 };
 
 // Reads the page headers of a piece and its dictionary.
-void list_pages(const LeafSpec& leaf, Piece& piece, int64_t number, const PageLimits& limits, PageScratch& scratch,
-                Budget& budget, Place& at);
+void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at);
 
 // Cuts a column into segments of about `target` bytes and makes room for what is known of it.
 void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, Budget& budget);

@@ -87,7 +87,7 @@ class Decoder {
         each(pieces.size(), threads, [&](size_t k, PageScratch& scratch, Place& at) {
             const auto [j, p] = pieces[k];
             at.piece = static_cast<int64_t>(p);
-            list_pages(jobs[j].leaf, jobs[j].pieces[p], static_cast<int64_t>(p), limits_, scratch, budget, at);
+            list_pages(jobs[j], jobs[j].pieces[p], limits_, scratch, budget, at);
         }, [&](size_t k) { return pieces[k].first; });
         if (faults.any()) return;
         decode(threads);

@@ -113,7 +113,8 @@ int64_t most_per_byte(int codec) {
 // ---- body -----------------------------------------------------------------------------------------------
 
 // `size` bytes that `stored` inflates to, or the first `wanted` of them.
-Bytes inflate(int codec, const Bytes& stored, int64_t size, int64_t wanted, Passing& room, Budget& budget, bool& partly) {
+Bytes inflate(int codec, const Bytes& stored, int64_t size, int64_t wanted, uint8_t* into, Passing& room, Budget& budget,
+              bool& partly) {
     partly = false;
     if (codec == kUncompressed) {
         if (static_cast<int64_t>(stored.size) != size)
@@ -121,7 +122,7 @@ Bytes inflate(int codec, const Bytes& stored, int64_t size, int64_t wanted, Pass
         return stored;
     }
     if (size == 0) return {};
-    uint8_t* const out = room.take(static_cast<size_t>(size), budget);
+    uint8_t* const out = into != nullptr ? into : room.take(static_cast<size_t>(size), budget);
     const int64_t found = inflate_page(codec, stored.data, stored.size, out, static_cast<size_t>(size),
                                        static_cast<size_t>(std::min(wanted, size)));
     if (found < std::min(wanted, size) || (wanted >= size && found != size))
@@ -226,7 +227,7 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
         if (!head.compressed || (body.size == 0 && size == 0)) codec = kUncompressed;
     }
     const int64_t due = wanted < 0 ? size : share_of(head, size, wanted, max_def);
-    page.values = inflate(codec, body, size, due, scratch.inflated, budget, page.partly);
+    page.values = inflate(codec, body, size, due, scratch.into, scratch.inflated, budget, page.partly);
     if (head.is_v2()) return page;
     page.rep_encoding = static_cast<int>(head.rep), page.def_encoding = static_cast<int>(head.def);
     if (max_rep > 0) page.rep = stored_levels(page.values, head.count, max_rep, page.rep_encoding);
@@ -246,7 +247,7 @@ Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const Pa
         body = {reinterpret_cast<const uint8_t*>(scratch.decrypted.data()), scratch.decrypted.size()};
     }
     bool partly;
-    return inflate(codec, body, head.size, head.size, scratch.inflated, budget, partly);
+    return inflate(codec, body, head.size, head.size, nullptr, scratch.inflated, budget, partly);
 }
 
 size_t read_page_levels(const Bytes& stored, int encoding, size_t count, int maximum, bool may_skip, Passing& room,

@@ -60,6 +60,7 @@ int64_t declared_values(const PageHead& head);
 struct PageScratch {
     Passing inflated, def, rep, places, ranks, valid, indices, values, starts, spelled;
     std::string decrypted;
+    uint8_t* into = nullptr;  // where the next data page is to be inflated, if not in `inflated`
 };
 
 // A data page, levels and values told apart, all of them still encoded.

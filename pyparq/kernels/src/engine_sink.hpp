@@ -4,6 +4,9 @@
 #include "engine_page.hpp"
 #include "short_entries.hpp"
 
+#include <deque>
+#include <mutex>
+
 namespace pyparq {
 
 enum class Physical : int { kBoolean, kInt32, kInt64, kInt96, kFloat, kDouble, kByteArray, kFixed };
@@ -23,7 +26,28 @@ struct LeafSpec {
     Convert convert;
 
     bool is_binary() const { return physical == Physical::kByteArray && kind == OutputKind::kValues; }
+    bool is_views() const { return kind == OutputKind::kViews; }
     size_t out_width() const;
+};
+
+// Bytes that the views of a column look at.
+struct ViewBuffer {
+    Block bytes;
+    size_t used = 0;
+};
+
+class ViewBuffers {
+  public:
+    // One more, and its number.
+    std::pair<ViewBuffer*, uint32_t> open() {
+        const std::lock_guard lock(mutex_);
+        all.emplace_back();
+        return {&all.back(), static_cast<uint32_t>(all.size() - 1)};
+    }
+    std::deque<ViewBuffer> all;
+
+  private:
+    std::mutex mutex_;
 };
 
 // The entries of a chunk's dictionary, as the sink gathers them.
@@ -31,13 +55,26 @@ struct Dictionary {
     bool there = false;
     size_t count = 0;
     std::vector<uint8_t> fixed;     // of the output's width
-    std::vector<uint8_t> bytes;     // of byte arrays
+    Block bytes;                    // of byte arrays, or of stored values of fixed width
+    size_t bytes_used = 0;
     std::vector<int64_t> offsets;
     ShortEntries entries;
     bool is_short = false;
+    bool any_long = false;          // among views: of those that are not inline
+    bool is_copied = false;         // such views are to look at copies
 
-    // From the PLAIN bytes of a dictionary page; `uses` values will be looked up. `number` is that of its buffer, for views.
-    void load(const Bytes& plain, int64_t count, const LeafSpec& leaf, size_t uses, int64_t number, Budget& budget);
+    // From the PLAIN bytes of a dictionary page; `uses` values will be looked up.
+    void load(const Bytes& plain, int64_t count, const LeafSpec& leaf, size_t uses, Budget& budget);
+    // Hands the bytes over to the views of a column, which look at them there.
+    void lend(ViewBuffers& buffers);
+    Bytes entry(size_t k) const {
+        return {bytes.data() + offsets[k], static_cast<size_t>(offsets[k + 1] - offsets[k])};
+    }
+
+  private:
+    void load_fixed(const Bytes& plain, const LeafSpec& leaf, Budget& budget);
+    void load_bytes(const Bytes& plain, const LeafSpec& leaf, Budget& budget);
+    void make_views(uint32_t number);
 };
 
 // The values of a page that are present, still encoded, and those of them that are wanted.
@@ -56,7 +93,8 @@ struct PageValues {
 // Thrown where the bytes of a page that was inflated in part do not reach: all of it is needed.
 struct NeedsAll {};
 
-// Thrown where offsets or a view do not hold what they have to: the column is made anew with wider ones, or as values.
+// Thrown where offsets do not hold what they have to, or a page has no indices: the column is made anew with wider ones, or
+// as values.
 struct NeedsWide {};
 
 class Sink {
@@ -66,11 +104,13 @@ class Sink {
     virtual void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                         PageScratch& scratch, Budget& budget) = 0;
     virtual size_t held() const = 0;  // bytes of its own
+    // Where the bytes of a page are to be inflated, all of whose values are wanted; null: anywhere.
+    virtual uint8_t* page_room(const PageHead&, Budget&) { return nullptr; }
     size_t slots = 0;                 // so far
 };
 
 // Slots of fixed width: in their place, which is there, or in memory that grows.
-class FixedSink final : public Sink {
+class FixedSink : public Sink {
   public:
     FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room, const PageLimits& limits);
     void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
@@ -78,13 +118,44 @@ class FixedSink final : public Sink {
     size_t held() const override { return own.size(); }
     Block own;
 
-  private:
+  protected:
     uint8_t* next(size_t slots, Budget& budget);
     const LeafSpec& leaf_;
+
+  private:
     size_t width_;  // of the output
     uint8_t* place_;
     size_t room_;  // slots
+
+  protected:
     const PageLimits& limits_;
+};
+
+// Byte arrays as views. Those that are not inline look at a dictionary, at the pages that they came in, or at copies.
+class ViewSink final : public FixedSink {
+  public:
+    ViewSink(const LeafSpec& leaf, uint8_t* place, size_t room, size_t bytes_expected, ViewBuffers& buffers,
+             const PageLimits& limits)
+        : FixedSink(leaf, place, room, limits), buffers_(buffers), expected_(bytes_expected) {}
+    uint8_t* page_room(const PageHead& head, Budget& budget) override;
+    void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
+                PageScratch& scratch, Budget& budget) override;
+
+  private:
+    void reserve(size_t more, Budget& budget);
+    bool holds(const Bytes& data) const;
+    template <class Walk>
+    void put(Walk&& walk, const Bytes& source, uint8_t* out);
+    void plain(const PageValues& page, uint8_t* out, Budget& budget);
+    void delta_length(const PageValues& page, uint8_t* out, Budget& budget);
+    void shared_prefixes(const PageValues& page, uint8_t* out, PageScratch& scratch, Budget& budget);
+    void copies(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary, uint8_t* out,
+                PageScratch& scratch, Budget& budget);
+
+    ViewBuffers& buffers_;
+    ViewBuffer* buffer_ = nullptr;  // the one that is filled
+    uint32_t number_ = 0;
+    size_t expected_;
 };
 
 // Byte arrays. Offsets count from the start of this sink's own bytes.
@@ -105,8 +176,9 @@ class BinarySink final : public Sink {
     void reserve(size_t more, Budget& budget);
     O base() const { return static_cast<O>(used); }
     void plain_all(const PageValues& page, O* offsets, Budget& budget);
-    void some(const uint8_t* source, const uint8_t* limit, const uint32_t* starts, const uint32_t* lengths, size_t values,
-              const uint8_t* valid, size_t slots, O* offsets, Budget& budget);
+    template <class Walk>
+    void some(const Bytes& source, const PageValues& page, const uint8_t* valid, size_t slots, O* offsets,
+              PageScratch& scratch, Budget& budget, Walk&& walk);
     void plain(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, PageScratch& scratch, Budget& budget);
     void delta_length(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, PageScratch& scratch,
                       Budget& budget);
@@ -114,7 +186,7 @@ class BinarySink final : public Sink {
                          Budget& budget);
     void indices(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, const Dictionary& dictionary,
                  PageScratch& scratch, Budget& budget);
-    void check_text(const PageValues& page, const uint8_t* valid, const O* offsets, size_t slots, size_t from) const;
+    void check_all_text(const PageValues& page, const uint8_t* valid, const O* offsets, size_t slots, size_t from) const;
 
     const LeafSpec& leaf_;
     O* place_;
