@@ -56,7 +56,7 @@ def _opened(path: Path) -> OpenFile:
 def _bytes(file: OpenFile, numbers: ChunkNumbers) -> list[bytes | None]:
     places = (numbers.min_value, numbers.max_value, numbers.min, numbers.max)
     sizes = (numbers.min_value_size, numbers.max_value_size, numbers.min_size, numbers.max_size)
-    return file.footer.bytes_at(np.array(places, np.int64), np.array(sizes, np.int64))
+    return file.footer.places.bytes_at(np.array(places, np.int64), np.array(sizes, np.int64))
 
 
 def _assert_same(file: OpenFile) -> int:

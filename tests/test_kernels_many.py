@@ -13,7 +13,7 @@ import pytest
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
 from pyparq.footers.chunk_table import numbers_of
-from pyparq.format.chunk_numbers import ODD, ChunkNumbers, bytes_of_buffers, stored_path
+from pyparq.format.chunk_numbers import ODD, BoundPlaces, ChunkNumbers, stored_path
 from pyparq.format.codec import column_chunks_of_footers, serialize
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.bloom import BloomFilter, serialize_filter
@@ -82,7 +82,7 @@ def bounds_stored(footer: bytes, column: int) -> list[list[bytes | None]]:
 def bounds_at(footer: bytes, chunk: ChunkNumbers) -> list[bytes | None]:
     starts = np.array([chunk.min_value, chunk.max_value, chunk.min, chunk.max])
     sizes = np.array([chunk.min_value_size, chunk.max_value_size, chunk.min_size, chunk.max_size])
-    return bytes_of_buffers([b"", footer], np.ones(4, np.int64), starts, sizes)
+    return BoundPlaces([b"", footer], np.ones(4, np.int64)).bytes_at(starts, sizes)
 
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: ".".join(leaf[1]))
@@ -110,9 +110,9 @@ def test_chunks_that_are_not_what_the_schema_says() -> None:
     with pytest.raises(KernelError):
         column_chunks_of_footers([footer], np.array([0]), [], 5)
     with pytest.raises(KernelError):
-        bytes_of_buffers([b"abc"], np.zeros(1, np.int64), np.array([2]), np.array([2]))
+        BoundPlaces([b"abc"]).bytes_at(np.array([2]), np.array([2]))
     with pytest.raises(KernelError):
-        bytes_of_buffers([b"abc"], np.ones(1, np.int64), np.array([0]), np.array([1]))
+        BoundPlaces([b"abc"], np.ones(1, np.int64)).bytes_at(np.array([0]), np.array([1]))
 
 
 @pytest.mark.parametrize("k", range(len(FILES)))

@@ -34,6 +34,10 @@ class FileChunks(NamedTuple):
         """The numbers of the chunks of one leaf."""
         return ChunkNumbers(*self.stack[:, :, j])
 
+    def stack_of(self, j: int) -> Int64Array:
+        """The same in one array: kind, row group."""
+        return np.ascontiguousarray(self.stack[:, :, j])
+
     @property
     def file_of(self) -> Int64Array:
         """Of each row group the place of its file."""
@@ -54,7 +58,7 @@ def chunks_of_files(model: OpenFile, nodes: Sequence[Node], footers: Sequence[St
         [footer.data for footer in footers], columns, [stored_path(node.path) for node in nodes], len(model.tree.leaves)
     )
     sizes = np.repeat(np.array([footer.status.size for footer in footers], np.int64), np.diff(first))
-    start, size, odd = check_numbers(ChunkNumbers(*stack), nodes, rows, sizes)
+    start, size, odd = check_numbers(stack, nodes, rows, sizes)
     usual = np.full(len(footers), not omits_dictionary_header(model.created_by))
     found = FileChunks(first, rows, stack, start, size, usual)
     usual &= ~found.any_of(odd.any(axis=1) | (rows <= 0))

@@ -24,7 +24,7 @@ from pyparq.errors import ChangedFileError, CorruptFileError
 from pyparq.footers.chunk_table import ChunkTable
 from pyparq.footers.known_schemas import FileSchema
 from pyparq.footers.open_file import Chunk, OpenFile
-from pyparq.format.chunk_numbers import ChunkNumbers, bytes_of_buffers
+from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.row_ranges import Int64Array
 from pyparq.io.fetch import Fetcher
@@ -116,13 +116,12 @@ class JoinedFooter:
                 setattr(owner, name, offset + (file << APART))
         return raw
 
-    def bytes_at(self, starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
+    @property
+    def places(self) -> BoundPlaces:
         """Places of bounds are numbered like those of files."""
-        within = np.where(starts < 0, -1, starts & _WITHIN)
-        return bytes_of_buffers(self._data, starts >> APART, within, sizes)
+        return BoundPlaces(self._data, shift=APART)
 
 
-_WITHIN = (1 << APART) - 1
 _OFFSETS_OF_CHUNKS = [
     (True, "data_page_offset"), (True, "dictionary_page_offset"), (True, "bloom_filter_offset"),
     (False, "offset_index_offset"), (False, "column_index_offset"),

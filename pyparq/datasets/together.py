@@ -21,7 +21,7 @@ from pyparq.filters.bloom import probe_hashes
 from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.predicate import And, Constant, Predicate, Test
 from pyparq.footers.open_file import OpenFile
-from pyparq.format.chunk_numbers import ChunkNumbers, bytes_of_buffers
+from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_of_numbers
 from pyparq.threads import map_tasks
@@ -74,13 +74,9 @@ class Together:
     def _bounds(self, j: int) -> Bounds:
         """From the statistics of the chunks of one leaf."""
         node, model = self._nodes[j], self._model
-        of = self._chunks.file_of
-
-        def bytes_at(starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
-            return bytes_of_buffers(self._data, of, starts, sizes)
-
+        places = BoundPlaces(self._data, self._chunks.file_of)
         order = model.column_order(node)
-        return bounds_of_numbers(node.type, self._chunks.of_leaf(j), bytes_at, order, model.created_by)
+        return bounds_of_numbers(node.type, self._chunks.stack_of(j), places, order, model.created_by)
 
     def _combined(self, predicate: Predicate) -> Mask:
         if isinstance(predicate, Test):

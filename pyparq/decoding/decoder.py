@@ -157,7 +157,8 @@ def decode_chunks(
 
     Raises :class:`Refused` without saying whose fault it is.
     """
-    num_rows, codec, num_values, has_dictionary, start, size = (np.ascontiguousarray(a, np.int64) for a in chunks)
+    flat = [np.ascontiguousarray(array, np.int64).reshape(-1) for array in chunks]
+    num_rows, codec, num_values, has_dictionary, start, size = flat
     found, facts, refusal = kernels.decode_chunks(
         leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
         *_bounds(options, account),

@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import kernels
 from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
-from pyparq.format.chunk_numbers import ALL_DICTIONARY, HAS_STATISTICS, ODD, ChunkNumbers
+from pyparq.format.chunk_numbers import ALL_DICTIONARY, HAS_STATISTICS, ChunkNumbers
 from pyparq.schemas.tree import Node
 
 Int64Array = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-MAGIC_SIZE, TRAILER_SIZE = 4, 8
-"""Bytes at the start of a file, and at its end behind the footer."""
 
 DATA_PAGE, DATA_PAGE_V2 = 0, 3
 
@@ -82,6 +80,10 @@ class ChunkTable:
         """Those of one leaf, an array of each."""
         return ChunkNumbers(*self._stack[:, :, j])
 
+    def stack_of(self, j: int) -> Int64Array:
+        """The same in one array, their kind first."""
+        return np.ascontiguousarray(self._stack[:, :, j])
+
     def part(self, places: Int64Array, columns: Sequence[int]) -> ChunkTable:
         """Some of its row groups and leaves, by their places."""
         stack = self._stack[:, places][:, :, columns]
@@ -120,22 +122,16 @@ class ChunkTable:
 
 
 def check_numbers(
-    numbers: ChunkNumbers, nodes: Sequence[Node], num_rows: Int64Array, file_size: int | Int64Array
+    stack: Int64Array, nodes: Sequence[Node], num_rows: Int64Array, file_size: int | Int64Array
 ) -> tuple[Int64Array, Int64Array, Mask]:
     """Start and size of chunks in files of that size (one for all row groups, or one for each), and those of which
     anything is unusual: these must be looked at one by one, and nothing else that is said of them holds."""
     types = np.array([node.element.type for node in nodes], np.int64)
-    repeated = np.array([node.max_rep > 0 for node in nodes], np.bool_)
-    data, dictionary = numbers.data_page_offset, numbers.dictionary_page_offset
-    start = np.where((dictionary > 0) & ((dictionary < data) | (data <= 0)), dictionary, data)
-    size = numbers.total_compressed_size.copy()
-    end = np.reshape(np.asarray(file_size, np.int64) - TRAILER_SIZE, (-1, 1))
-    sound = (numbers.flags & ODD) == 0
-    sound &= numbers.type == types
-    sound &= (numbers.num_values == num_rows[:, None]) | (repeated & (numbers.num_values >= 0))
-    sound &= (start >= MAGIC_SIZE) & (size > 0) & (start < end)
-    sound &= size <= end - start
-    return start, size, ~sound
+    repeated = np.array([node.max_rep > 0 for node in nodes], np.uint8)
+    sizes = np.array([file_size]) if isinstance(file_size, int) else file_size
+    start, size, odd = kernels.check_chunks(stack.reshape(-1), types, repeated, num_rows, sizes)
+    shape = len(num_rows), len(nodes)
+    return start.reshape(shape), size.reshape(shape), odd.reshape(shape)
 
 
 def numbers_of(raw: Any, meta: Any) -> ChunkNumbers:

@@ -244,7 +244,7 @@ class OpenFile:
         Raises as :meth:`chunk` for the first chunk, row group by row group, with which something is wrong.
         """
         table = self._glance(np.asarray(row_groups, np.int64), nodes)
-        for i, j in np.argwhere(table.odd).tolist():
+        for i, j in np.argwhere(table.odd).tolist() if table.odd.any() else ():
             chunk = self.chunk(int(table.row_groups[i]), nodes[j])
             table.put(i, j, chunk.start, chunk.size, chunk.numbers, chunk.crypto.encrypted)
         return table
@@ -268,7 +268,7 @@ class OpenFile:
         columns = np.array([node.column for node in nodes], np.int64)
         num_rows = self.rows_of(row_groups)
         stack = self.footer.chunk_numbers(row_groups, columns, [node.path for node in nodes], len(self.tree.leaves))
-        start, size, odd = check_numbers(ChunkNumbers(*stack), nodes, num_rows, self.fetcher.source.size)
+        start, size, odd = check_numbers(stack, nodes, num_rows, self.fetcher.source.size)
         if self.decryption.info is not None or omits_dictionary_header(self.created_by):
             odd[:] = True
         table = ChunkTable(row_groups, columns, num_rows, stack, start, size, odd)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pyparq.kernels._native import bytes_at
 
-__all__ = ["ALL_DICTIONARY", "HAS_STATISTICS", "ODD", "ChunkNumbers", "bytes_of_buffers", "stored_path"]
+__all__ = ["ALL_DICTIONARY", "HAS_STATISTICS", "ODD", "BoundPlaces", "ChunkNumbers", "stored_path"]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -57,10 +57,22 @@ class ChunkNumbers(NamedTuple):
     max_size: Any
 
 
-def bytes_of_buffers(buffers: list[Any], of: Int64Array, starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
-    """Bytes of several footers, each by the place of the footer in ``buffers``, start and size; ``None`` for a start of
-    -1."""
-    return bytes_at(buffers, of, starts, sizes)
+class BoundPlaces(NamedTuple):
+    """What the places of bounds are in: serialized footers."""
+
+    footers: list[Any]
+    of: Int64Array = np.empty(0, np.int64)
+    """Of each chunk the place of its footer among them; empty where there is one, or places tell."""
+    shift: int = 0
+    """If not 0, a place has the number of its footer above so many bits."""
+
+    def bytes_at(self, starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
+        """What is stored there; ``None`` for a start of -1."""
+        if self.shift:
+            within = np.where(starts < 0, -1, starts & ((1 << self.shift) - 1))
+            return bytes_at(self.footers, starts >> self.shift, within, sizes)
+        of = self.of if len(self.of) else np.zeros(len(starts), np.int64)
+        return bytes_at(self.footers, of, starts, sizes)
 
 
 def stored_path(path: Sequence[str]) -> bytes:

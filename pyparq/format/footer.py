@@ -18,7 +18,7 @@ from copy import copy
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.format.chunk_numbers import bytes_of_buffers, stored_path
+from pyparq.format.chunk_numbers import BoundPlaces, stored_path
 from pyparq.format.codec import Bytes, ThriftDecodeError, ThriftTruncatedError, column_chunk_numbers, deserialize
 from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement
 from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_index_footer
@@ -130,10 +130,10 @@ class LazyFileMetaData:
         found = column_chunk_numbers(self._data, starts.reshape(-1), list(map(stored_path, paths)))
         return found.reshape(len(found), *starts.shape)
 
-    def bytes_at(self, starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
-        """Bytes of the footer, such as the bounds whose places the numbers of chunks tell; ``None`` for a start of
-        -1."""
-        return bytes_of_buffers([self._data], np.zeros(len(starts), np.int64), starts, sizes)
+    @property
+    def places(self) -> BoundPlaces:
+        """What the places of bounds are in that the numbers of chunks tell."""
+        return BoundPlaces([self._data])
 
     def row_group(self, row_group: int) -> RowGroup:
         """The row group with an empty `columns`; see `column_chunk`. Not to be changed."""

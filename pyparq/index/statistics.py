@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.format import ttypes as tt
-from pyparq.format.chunk_numbers import ChunkNumbers
+from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.format.codec import deserialize
-from pyparq.index.bounds import Bounds
+from pyparq.index.bounds import BoolArray, Bounds
 from pyparq.index.truncate import DEFAULT_TRUNCATE
 from pyparq.schemas.order import (
     FLOAT_KINDS,
     Order,
+    bound_dtype,
     decode_bound_pairs,
     domain,
     has_order,
     native_order,
+    stored_dtype,
 )
 from pyparq.schemas.types import LeafType, Physical
 
@@ -125,25 +128,43 @@ def bounds_of_chunks(
 
 def bounds_of_numbers(
     leaf: LeafType,
-    numbers: ChunkNumbers,
-    bytes_at: Callable[[Int64Array, Int64Array], list[bytes | None]],
+    stack: Int64Array,
+    places: BoundPlaces,
     column_order: int = Order.TYPE,
     created_by: str | None = None,
 ) -> Bounds:
-    """As :func:`bounds_of_chunks`, of chunks whose numbers are known, but without level histograms. ``bytes_at``: what
-    is stored at some places of the footer, in so many bytes (``None`` where the place is -1)."""
+    """As :func:`bounds_of_chunks`, but without level histograms, of chunks whose numbers are known: ``stack`` has an
+    array of each kind, in the order of :class:`~pyparq.format.chunk_numbers.ChunkNumbers`. ``places``: what the places
+    of their bounds are in."""
     modern, old = believed_bounds(leaf, column_order, created_by)
+    stored = stored_dtype(leaf)
+    if stored is None or leaf.kind == "float16":
+        lows, highs, usable = _bounds_as_bytes(leaf, ChunkNumbers(*stack), places, modern, old)
+    else:
+        kind = BOOLEANS if leaf.kind == "bool" else NUMBER_KINDS[stored.kind]
+        low, high, usable = kernels.number_bounds(
+            places.footers, places.of, places.shift, stack.reshape(-1), modern, old, stored.itemsize, kind
+        )
+        dtype = bound_dtype(leaf)
+        lows, highs = low.view(dtype), high.view(dtype)
+    nulls, nans, counts, all_null = kernels.chunk_counts(stack.reshape(-1), leaf.kind in FLOAT_KINDS)
+    return Bounds(leaf, lows, highs, usable, nulls, nans, counts, all_null)
+
+
+NUMBER_KINDS, BOOLEANS = {"i": 0, "u": 1, "f": 2}, 3
+"""What :func:`pyparq.kernels.number_bounds` calls them."""
+
+
+def _bounds_as_bytes(
+    leaf: LeafType, numbers: ChunkNumbers, places: BoundPlaces, modern: bool, old: bool
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], BoolArray]:
     new = modern & ((numbers.min_value >= 0) | (numbers.max_value >= 0))
     absent = np.full(len(numbers.min), -1, np.int64)
     lows = np.where(new, numbers.min_value, numbers.min if old else absent)
     highs = np.where(new, numbers.max_value, numbers.max if old else absent)
-    low_sizes, high_sizes = (
-        np.where(new, numbers.min_value_size, numbers.min_size),
-        np.where(new, numbers.max_value_size, numbers.max_size),
-    )
-    nulls, nans = np.maximum(numbers.null_count, -1), np.maximum(numbers.nan_count, -1)
-    mins, maxs = bytes_at(lows, low_sizes), bytes_at(highs, high_sizes)
-    return bounds_of_stored(leaf, mins, maxs, nulls, nans, numbers.num_values)
+    low_sizes = np.where(new, numbers.min_value_size, numbers.min_size)
+    high_sizes = np.where(new, numbers.max_value_size, numbers.max_size)
+    return decode_bound_pairs(leaf, places.bytes_at(lows, low_sizes), places.bytes_at(highs, high_sizes))
 
 
 def believed_bounds(leaf: LeafType, column_order: int, created_by: str | None) -> tuple[bool, bool]:

@@ -92,6 +92,18 @@ class Fetcher:
         self._count([(0, len(tail))], 1)
         return tail
 
+    @property
+    def tail(self) -> memoryview:
+        """The end of the file, as far as it is known."""
+        return self._tail
+
+    def note(self, requests: int, size: int) -> None:
+        """Count requests that somebody else has made of the source, each for a range, of so many bytes in all."""
+        with self._lock:
+            self.counts.requests += requests
+            self.counts.bytes += size
+            self.counts.ranges += requests
+
     def fetch(self, ranges: Sequence[Range]) -> list[memoryview]:
         """The bytes of every range, in the order given.
 

@@ -262,11 +262,35 @@ def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.i
     groups, and its rows. -1 and -1 where that cannot be told: it is damaged, says that the file is encrypted, has row
     groups without rows, or states rows that are not their sum."""
 
+def check_chunks(
+    stack: Buffer, types: Buffer, repeated: Buffer, num_rows: Buffer, file_sizes: Buffer
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Start and size of column chunks, and whether anything about them is unusual. `stack`: their numbers by kind, row
+    group and column; `types` (int64) and `repeated` (uint8) of the columns; rows of each row group; the size of its
+    file, one for all or one for each."""
+
+def number_bounds(
+    buffers: list[Any], of: Buffer, shift: int, stack: Buffer, modern: bool, old: bool, width: int, kind: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Lower and upper bounds of the chunks of one leaf of numbers, 64 bits each, and where they can be used. `stack`:
+    their numbers by kind; `kind`: 0 signed, 1 unsigned, 2 floating (the bits of a double), 3 boolean, stored in `width`
+    bytes. `modern`: min_value and max_value count, `old`: min and max where neither is there. Places are in one buffer,
+    or in the one whose number `of` has, or that stands above `shift` bits of the place."""
+
+def chunk_counts(
+    stack: Buffer, has_nan: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Nulls, NaNs and slots of chunks, -1 where they are not known, and whether all are null."""
+
 probe_filters: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, int], NDArray[np.uint8]] | None
 """`(paths, statuses, files, offsets, lengths, hashes, most)`: whether Bloom filters hold any of the hashes (uint64): 0
 certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, time and inode of each file, which must
 be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than `most` bytes
 is not used. None where the system has no positioned reads."""
+
+probe_open_filters: Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tuple[NDArray[np.uint8], int, int]] | None
+"""`(fd, size, tail, offsets, lengths, hashes, most)`: the same of filters of one open file of `size` bytes, whose last
+bytes are `tail`; with the number of requests that this took, and their bytes."""
 
 # --- codecs ---
 def codec_is_native(codec: int) -> bool:

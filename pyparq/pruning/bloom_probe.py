@@ -11,18 +11,24 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from pyparq import kernels
 from pyparq.encryption.aad import Module
 from pyparq.encryption.cipher import GCM_OVERHEAD, module_end
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, EncryptionError, ParquetError
 from pyparq.footers.open_file import Chunk
 from pyparq.index import bloom
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import Range
+from pyparq.io.source import LocalFile, Range
 from pyparq.limits import Limits
 
 T = TypeVar("T")
 Bytes = bytes | memoryview
+Int64Array = npt.NDArray[np.int64]
+
+ABSENT, UNUSABLE = 0, 2
+"""Answers of :func:`pyparq.kernels.probe_open_filters`."""
 
 BLOCK = 32
 HEADER = 64
@@ -79,6 +85,22 @@ class Probing:
         parts = iter(_fetch(self._fetcher, ranges))
         for place in ready:
             place.read(place.take, [next(parts) for _ in place.ranges()])
+
+
+def probe_local(
+    fetcher: Fetcher, offsets: Int64Array, lengths: Int64Array, hashes: list[list[int]], limits: Limits
+) -> npt.NDArray[np.uint8] | None:
+    """The answers of filters in the clear, asked by one call: :data:`ABSENT`, :data:`UNUSABLE` (:class:`Probing` says
+    why), or perhaps. ``None`` where the file is no local one that is open."""
+    if kernels.probe_open_filters is None or not isinstance(fetcher.source, LocalFile):
+        return None
+    flat = np.array([h for alternatives in hashes for h in alternatives], np.uint64)
+    source = fetcher.source
+    answers, requests, size = kernels.probe_open_filters(
+        source.fileno(), source.size, fetcher.tail, offsets, lengths, flat, limits.max_bloom_filter
+    )
+    fetcher.note(requests, size)
+    return answers
 
 
 def _fetch(fetcher: Fetcher, ranges: list[Range]) -> list[memoryview]:

@@ -29,7 +29,7 @@ from pyparq.index.bounds import Bounds
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
 from pyparq.io.source import Range
-from pyparq.pruning.bloom_probe import HEADER, Probe, Probing
+from pyparq.pruning.bloom_probe import ABSENT, HEADER, UNUSABLE, Probe, Probing, probe_local
 from pyparq.pruning.joint_requests import hold, pays
 from pyparq.pruning.page_indexes import offset_index_range, page_index_ranges, read_locations, read_page_indexes
 from pyparq.pruning.page_reads import plan_column
@@ -255,16 +255,22 @@ class Pruner:
         """Combine the tests' rows by the predicate where that has changed, and let go of row groups without any."""
         if not self._changed:
             return
+        left = list[Selection]()
+        possible = self._of_whole_groups(self.predicate)[0].tolist()
         for selection in self.selections:
-            if selection.place not in self._changed:
+            if not possible[selection.place]:
                 continue
-            selection.maybe, selection.sure = self._combine(self.predicate, selection)
-            inside = self._within.get(selection.row_group)
-            if inside is not None:
-                selection.maybe, selection.sure = selection.maybe & inside, selection.sure & inside
+            if selection.place in self._changed:
+                selection.maybe, selection.sure = self._combine(self.predicate, selection)
+                inside = self._within.get(selection.row_group)
+                if inside is not None:
+                    selection.maybe, selection.sure = selection.maybe & inside, selection.sure & inside
+                if not selection.maybe:
+                    continue
+            left.append(selection)
         self._changed.clear()
         self._left = None
-        self.selections = [s for s in self.selections if s.maybe]
+        self.selections = left
 
     def _combine(self, predicate: Predicate, selection: Selection) -> tuple[RowRanges, RowRanges]:
         if isinstance(predicate, Test):
@@ -333,9 +339,9 @@ class Pruner:
     def _chunk_bounds(self, node: Node) -> Bounds:
         """From the statistics of a leaf's chunks, one entry per row group."""
         order, created_by = self.file.column_order(node), self.file.created_by
-        numbers = self._numbers(node)
+        self._numbers(node)
         if self._groups.all_placed(node) and not any(_asks_histograms(t) for t in self.tests if t.node is node):
-            return bounds_of_numbers(node.type, numbers, self.file.footer.bytes_at, order, created_by)
+            return bounds_of_numbers(node.type, self._groups.stack(node), self.file.footer.places, order, created_by)
         metas = [self.file.chunk(k, node).meta for k in self._groups.row_groups]
         return bounds_of_chunks(node.type, metas, order, created_by)
 
@@ -357,12 +363,48 @@ class Pruner:
         return mask
 
     def _by_bloom(self) -> None:
+        if self._probes is None and self._by_local_filters():
+            return
         probes = self._probes or self._bloom_probes()
         self._note([probe.chunk for _, _, probe in probes.asked])
         probes.all.run()
         for test, selection, probe in probes.asked:
             if not probe.answer:
                 self._drop(test, selection)
+
+    def _by_local_filters(self) -> bool:
+        """Ask the filters of a local file, all of a test by one call; whether that was all there is to ask. Encrypted
+        filters, and those that cannot be used, are left."""
+        usable = True
+        for test in self.tests:
+            places = self._filters_to_ask(test)
+            if places and self._groups.any_encrypted(test.node):
+                return False
+            hashes = probe_hashes(test) if places else None
+            if hashes is None:
+                continue
+            numbers = self._numbers(test.node)
+            offsets, lengths = numbers.bloom_filter_offset[places], numbers.bloom_filter_length[places]
+            answers = probe_local(self.file.fetcher, offsets, lengths, hashes, self.options.limits)
+            if answers is None:
+                return False
+            groups, column = self._groups.row_groups, test.node.column
+            self._asked.update([(groups[place], column) for place in places])
+            known = [place for place, answer in zip(places, answers.tolist(), strict=True) if answer == ABSENT]
+            self._answers[test].drop_all(known)
+            self._changed.update(known)
+            usable &= UNUSABLE not in answers
+        return usable
+
+    def _filters_to_ask(self, test: Test) -> list[int]:
+        """Places of the row groups whose filters could change something about a test."""
+        having = self._have_filters(test)
+        if having is None:
+            return []
+        wanted = (self._answers[test].is_open & having).tolist()
+        if not any(wanted):
+            return []
+        return [s.place for s in self.selections if wanted[s.place] and s.sure.count != s.maybe.count]
 
     def _dictionary_questions(self, before_index: bool) -> list[tuple[Test, Selection, Chunk]]:
         asked = []

@@ -67,6 +67,10 @@ class Answers:
         _, sure = self.rows(selection)
         self._rows[k] = RowRanges.none(selection.num_rows), sure
 
+    def drop_all(self, places: Sequence[int]) -> None:
+        """No row passes in any of these row groups, of whose pages nothing is known yet."""
+        self.some[places] = self.is_open[places] = False
+
     def narrow(self, selection: Selection, first_rows: Int64Array, some: Mask, every: Mask) -> None:
         """The verdict on the pages of a chunk."""
         maybe, sure = self.rows(selection)
@@ -101,6 +105,7 @@ class RowGroups:
             self._asked = np.array([len_of(within.get(k), n) for k, n in zip(row_groups, counts, strict=True)])
         self._table: ChunkTable | None = None
         self._places: dict[int, int] = {}
+        self._numbers: dict[int, ChunkNumbers] = {}
 
     def __len__(self) -> int:
         return len(self.row_groups)
@@ -129,7 +134,20 @@ class RowGroups:
             distinct = list(dict.fromkeys(nodes))
             self._table = self._file.chunk_table(self.row_groups, distinct)
             self._places = {other.column: j for j, other in enumerate(distinct)}
-        return self._table.of_column(self._places[node.column])
+        found = self._numbers.get(node.column)
+        if found is None:
+            found = self._numbers[node.column] = self._table.of_column(self._places[node.column])
+        return found
+
+    def stack(self, node: Node) -> Int64Array:
+        """The same in one array, of a node that was looked up."""
+        assert self._table is not None
+        return self._table.stack_of(self._places[node.column])
+
+    def any_encrypted(self, node: Node) -> bool:
+        """Whether any chunk of ``node``, which was looked up, is encrypted."""
+        assert self._table is not None
+        return bool(self._table.encrypted[:, self._places[node.column]].any())
 
     def all_placed(self, node: Node) -> bool:
         """Whether the bounds of these chunks lie in the footer as it is."""

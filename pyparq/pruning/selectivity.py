@@ -30,14 +30,14 @@ def kept_shares(test: Test, bounds: Bounds) -> Shares:
         return np.full(len(bounds), UNKNOWN)
     if test.none:
         return np.ones(len(bounds))  # few lists hold any one value
+    if test.op in ("==", "in", "is_nan"):
+        return np.zeros(len(bounds))
     counts, nulls = bounds.counts, bounds.null_counts
     known = (counts > 0) & (nulls >= 0)
     null_shares = np.where(known, nulls / np.maximum(counts, 1), 0.0)
     if test.op == "is_null":
         return null_shares
     present = 1.0 - null_shares
-    if test.op in ("==", "in", "is_nan"):
-        return np.zeros(len(bounds))
     if test.op in ("!=", "not in", "not starts_with", "is_not_null", "is_not_nan"):
         return present
     if test.op == "starts_with":

@@ -51,9 +51,11 @@ def restore_batches(
     A hint that the data contradict is dropped for the whole column. ``most`` is how many bytes a column may become;
     ``account`` counts those that are added.
     """
+    if not batches:
+        return wanted
     fields = list(wanted.fields)
     for k, (output, field) in enumerate(zip(outputs, wanted.fields, strict=True)):
-        if field.type == output.stored.type or not batches:
+        if field.type == output.stored.type:
             continue
         columns = [batch.columns[k] for batch in batches]
         account.take(sum(added_bytes(column, field.type) for column in columns))

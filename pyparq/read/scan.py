@@ -165,6 +165,9 @@ class Scan:
     def _all_batches(self) -> list[Batch]:
         selections = self._prune()
         self.reader.account.restart()
+        if not selections:
+            self.give_up()
+            return []
         if self.limit is not None and not isinstance(self.predicate, Constant):
             return [b for part, _, _ in self._by_row_group(all_stay=True) for b in part]
         try:

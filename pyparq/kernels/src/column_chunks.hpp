@@ -2,6 +2,7 @@
 // chunk is only marked: the reader of one chunk then says what it is.
 #pragma once
 
+#include "chunk_numbers.hpp"
 #include "files.hpp"
 #include "thrift_wire.hpp"
 
@@ -9,15 +10,6 @@
 
 namespace pyparq {
 namespace {
-
-// The order of pyparq/format/chunk_numbers.py. Counts and places are -1, offsets of the file 0, where there are none.
-enum ChunkNumber : size_t {
-    kFlags, kType, kCodec, kNumValues, kUncompressedSize, kCompressedSize, kDataPage, kDictionaryPage, kFilterOffset,
-    kFilterLength, kOffsetIndex, kOffsetIndexLength, kColumnIndex, kColumnIndexLength, kNullCount, kNanCount, kDataPages,
-    kMin, kMinSize, kMax, kMaxSize, kOldMin, kOldMinSize, kOldMax, kOldMaxSize, kChunkNumbers,
-};
-
-enum ChunkFlag : int64_t { kOdd = 1, kAllDictionary = 2, kHasStatistics = 4 };
 
 using ChunkRow = std::array<int64_t, kChunkNumbers>;
 

@@ -70,6 +70,7 @@ NB_MODULE(_native, m) {
     bind_bounds(m);
     bind_count_indices(m);
     bind_gather_short(m);
+    bind_chunk_bounds(m);
     bind_codecs(m);
     bind_codes(m);
     bind_dictionary(m);
