@@ -367,11 +367,8 @@ void bind_arrow_schema(nb::module_& m);
 void bind_arrow_stream(nb::module_& m);
 void bind_decoded_column(nb::module_& m);
 void bind_engine(nb::module_& m);
-<<<<<<< HEAD
 void bind_engine_chunks(nb::module_& m);
-=======
 void bind_chunk_bounds(nb::module_& m);
->>>>>>> main
 void bind_rle(nb::module_& m);
 void bind_fixed(nb::module_& m);
 void bind_binary(nb::module_& m);
