@@ -773,7 +773,8 @@ class FileRules:
 class ColumnRules:
     """How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
     encoding and the share of the best before it that it may take; `level`: of the native
-    codec, or compression.NOT_NATIVE to use `compress` alone; `key_values` are serialized KeyValue structs."""
+    codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
+    decimal; `key_values` are serialized KeyValue structs."""
 
     def __init__(
         self,
@@ -791,6 +792,8 @@ class ColumnRules:
         encoding: int,
         candidates: Sequence[tuple[int, float]],
         statistics: bool,
+        text: bool,
+        precision: int,
         path: Sequence[str],
         key_values: Sequence[bytes],
     ) -> None: ...
@@ -801,7 +804,10 @@ class EncodedChunks:
     def __init__(self) -> None: ...
     @property
     def count(self) -> int:
-        """Chunks that are encoded; after a failure the number of the one at fault."""
+        """Chunks that are encoded."""
+    @property
+    def at_fault(self) -> int:
+        """After a failure or refusal, the number of the chunk that it is about."""
     @property
     def size(self) -> int:
         """Stored bytes."""
@@ -810,7 +816,9 @@ class EncodedChunks:
         """The same before compression; headers count as they are stored."""
     def encode(self, jobs: list[tuple[Any, ...]], check: Callable[[], object]) -> tuple[int, int, int, int] | None:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
-        None, rows, slots, dictionary, choice, seal), without the GIL.
+        None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
+        (ColumnRules, arrays, rows, choice, seal). An array is (form, length, offset, validity bits or None, values or
+        offsets, bytes or None); pyparq.write.flat_columns has the forms.
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
