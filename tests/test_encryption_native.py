@@ -100,8 +100,8 @@ def test_decrypted_pages_are_counted() -> None:
     )
     decryption = DecryptionProperties(KEYS[0])
     with pytest.raises(LimitError, match=r"limits\.max_memory"):
-        pyparq.read_table(sink.getvalue(), decryption=decryption, limits=Limits(max_memory=11_000_000))
-    found = pyparq.read_table(sink.getvalue(), decryption=decryption, limits=Limits(max_memory=18_000_000))
+        pyparq.read_table(sink.getvalue(), decryption=decryption, limits=Limits(max_memory=7_000_000))
+    found = pyparq.read_table(sink.getvalue(), decryption=decryption, limits=Limits(max_memory=11_000_000))
     assert found.to_arrow().equals(table)
 
 

@@ -73,10 +73,3 @@ bool AesContext::open_ctr(const AesKey& key, const uint8_t* nonce, const uint8_t
 }
 
 }  // namespace pyparq
-
-void bind_cipher(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::class_<AesKey>(m, "AesKey").def(nb::init<nb::bytes>(), "key"_a);
-    m.def("aes_is_native", &aes_is_native);
-}
