@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyparq.errors import OptionError
+from pyparq.footers.leaf_set import LeafSet
 from pyparq.options import ReadOptions
 from pyparq.schemas.arrow import field_of
 from pyparq.schemas.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
@@ -29,6 +31,31 @@ class Output:
     field: Field
 
 
+class Projection:
+    """The columns of a result, and the leaves that they are made of."""
+
+    def __init__(self, outputs: list[Output], fields: FileFields) -> None:
+        self.outputs = outputs
+        self.fields = tuple(output.field for output in outputs)
+        self._of_file = fields
+
+    @cached_property
+    def leaves(self) -> LeafSet:
+        """In the order of the columns, as which the decoder may leave them."""
+        return LeafSet({leaf.column: leaf for output in self.outputs for leaf in output.leaves}.values())
+
+    @cached_property
+    def is_flat(self) -> bool:
+        """Whether every column is a leaf by itself: those of the result are those that are decoded."""
+        return all(output.shape.kind == "leaf" for output in self.outputs) and len(self.leaves) == len(self.outputs)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether no leaf comes out as a dictionary or as views."""
+        of_file, nodes = self._of_file, self.leaves.nodes
+        return not any(of_file.is_dictionary(node) or of_file.is_view(node) for node in nodes)
+
+
 class FileFields:
     """Fields of the columns of files with one schema. Everything is worked out when it is first asked for: files may be
     wide. May be used from several threads: what two work out at once is the same."""
@@ -41,6 +68,8 @@ class FileFields:
         self._places: dict[Node, int] | None = None
         self._dictionaries: dict[Node, frozenset[int]] = {}
         self._whole: dict[Node, Output] = {}
+        self.projection: Projection | None = None
+        """That of all columns, once somebody has asked for it."""
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
