@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from pyparq.errors import OptionError
@@ -32,28 +31,41 @@ class Output:
 
 
 class Projection:
-    """The columns of a result, and the leaves that they are made of."""
+    """The columns of a result, and the leaves that they are made of. The rest is worked out when it is first asked for, as
+    in :class:`FileFields`."""
 
-    def __init__(self, outputs: list[Output], fields: FileFields) -> None:
+    __slots__ = ("_is_flat", "_is_plain", "_leaves", "_of_file", "fields", "outputs")
+
+    def __init__(self, outputs: list[Output], of_file: FileFields) -> None:
         self.outputs = outputs
         self.fields = tuple(output.field for output in outputs)
-        self._of_file = fields
+        self._of_file = of_file
+        self._leaves: LeafSet | None = None
+        self._is_flat: bool | None = None
+        self._is_plain: bool | None = None
 
-    @cached_property
+    @property
     def leaves(self) -> LeafSet:
         """In the order of the columns, as which the decoder may leave them."""
-        return LeafSet({leaf.column: leaf for output in self.outputs for leaf in output.leaves}.values())
+        if self._leaves is None:
+            by_column = {leaf.column: leaf for output in self.outputs for leaf in output.leaves}
+            self._leaves = LeafSet(by_column.values())
+        return self._leaves
 
-    @cached_property
+    @property
     def is_flat(self) -> bool:
         """Whether every column is a leaf by itself: those of the result are those that are decoded."""
-        return all(output.shape.kind == "leaf" for output in self.outputs) and len(self.leaves) == len(self.outputs)
+        if self._is_flat is None:
+            self._is_flat = all(output.shape.kind == "leaf" for output in self.outputs)
+        return self._is_flat
 
-    @cached_property
+    @property
     def is_plain(self) -> bool:
         """Whether no leaf comes out as a dictionary or as views."""
-        of_file, nodes = self._of_file, self.leaves.nodes
-        return not any(of_file.is_dictionary(node) or of_file.is_view(node) for node in nodes)
+        if self._is_plain is None:
+            of_file, nodes = self._of_file, self.leaves.nodes
+            self._is_plain = not any(of_file.is_dictionary(node) or of_file.is_view(node) for node in nodes)
+        return self._is_plain
 
 
 class FileFields:

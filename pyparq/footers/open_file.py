@@ -168,6 +168,8 @@ class OpenFile:
         self._chunks: dict[tuple[int, int], Chunk] = {}
         self._tables: dict[int, tuple[ChunkTable, int]] = {}
         """By leaf the table that has been looked up last, and the place of the leaf in it."""
+        self._latest: list[ChunkTable] = []
+        """The last table of all, if nobody has asked for a leaf of it yet."""
         self._rows: dict[int, int] = {}
         counts = fetcher.counts
         self.open_counts = IOCounts(counts.requests, counts.bytes, counts.ranges)
@@ -232,7 +234,7 @@ class OpenFile:
 
     def _listed(self, row_group: int, node: Node) -> Chunk | None:
         """The chunk from the table that has it, unless something is special about it."""
-        table, j = self._tables.get(node.column, (None, 0))
+        table, j = self._table_of(node)
         i = None if table is None else table.place(row_group)
         if table is None or i is None or table.odd[i, j]:
             return None
@@ -260,7 +262,7 @@ class OpenFile:
             self._glance(groups, LeafSet(missing))
 
     def _knows(self, row_groups: Int64Array, node: Node) -> bool:
-        table, _ = self._tables.get(node.column, (None, 0))
+        table, _ = self._table_of(node)
         if table is None:
             return False
         return len(table.row_groups) == self.num_row_groups or bool(np.isin(row_groups, table.row_groups).all())
@@ -274,8 +276,20 @@ class OpenFile:
         if self.decryption.info is not None or omits_dictionary_header(self.created_by):
             odd[:] = True
         table = ChunkTable(row_groups, columns, num_rows, stack, start, size, odd)
-        self._tables |= {column: (table, j) for column, j in leaves.places}
+        self._list_latest()
+        self._latest.append(table)
         return table
+
+    def _table_of(self, node: Node) -> tuple[ChunkTable | None, int]:
+        """The table that has been looked up last of those with this leaf, and the place of the leaf in it."""
+        self._list_latest()
+        return self._tables.get(node.column, (None, 0))
+
+    def _list_latest(self) -> None:
+        """A read of whole files asks for no leaf by itself, and may have thousands of them."""
+        for table in list(self._latest):
+            self._tables |= {column: (table, j) for j, column in enumerate(table.columns.tolist())}
+            self._latest.clear()
 
     def rows_of(self, row_groups: Int64Array) -> Int64Array:
         """The rows of some row groups, as :meth:`num_rows_of` has them."""
@@ -413,6 +427,7 @@ class OpenFile:
         other.open_counts, other._closed = self.open_counts, self._closed
         if other.tree is self.tree:
             other._chunks, other._rows, other._tables = self._chunks, self._rows, self._tables
+            other._latest = self._latest
         return other
 
     def close(self) -> None:
