@@ -31,8 +31,7 @@ class Output:
 
 
 class Projection:
-    """The columns of a result, and the leaves that they are made of. The rest is worked out when it is first asked for, as
-    in :class:`FileFields`."""
+    """The columns of a result, and the leaves that they are made of. Most is worked out when it is first asked for."""
 
     __slots__ = ("_is_flat", "_is_plain", "_leaves", "_of_file", "fields", "outputs")
 
