@@ -1,10 +1,11 @@
 """Builds the kernels under AddressSanitizer and UndefinedBehaviorSanitizer and runs their tests on them.
 
-    python tests/sanitize.py [--portable] [--build-dir DIR] [pytest arguments]
+    python tests/sanitize.py [--portable] [--whole] [--build-dir DIR] [pytest arguments]
 
 Needs GCC or clang with libasan. The build goes to a temporary directory (or the given one, to build only
 once), never into the tree. The package is laid over it by links, with an empty `pyparq/__init__.py`, so that
-what the tests import is what was just built. A finding stops the run with the sanitizer's report.
+what the tests import is what was just built. With `--whole` it is the package as it is, for tests that read and
+write files (tests/test_decoder.py and its neighbours: give them as arguments). A finding stops the run with the sanitizer's report.
 """
 
 from __future__ import annotations
@@ -46,13 +47,16 @@ def build(directory: Path, portable: bool) -> Path:
     return next(directory.glob("_native.*so"))
 
 
-def overlay(directory: Path, extension: Path) -> None:
+def overlay(directory: Path, extension: Path, whole: bool) -> None:
     """A pyparq package of links into the source tree, with the given extension."""
     source, package = ROOT / "pyparq", directory / "pyparq"
     kernels = package / "kernels"
     kernels.mkdir(parents=True, exist_ok=True)
-    (package / "__init__.py").write_text('"""Only what a test imports by itself."""\n')
-    links = {package / p.name: p for p in source.iterdir() if p.name not in ("__init__.py", "kernels")}
+    (package / "__init__.py").unlink(missing_ok=True)
+    left_out = ["kernels"] if whole else ["kernels", "__init__.py"]
+    links = {package / p.name: p for p in source.iterdir() if p.name not in left_out}
+    if not whole:
+        (package / "__init__.py").write_text('"""Only what a test imports by itself."""\n')
     links |= {kernels / p.name: p for p in (source / "kernels").glob("*.py")}
     links[kernels / extension.name] = extension
     for link, target in links.items():
@@ -69,9 +73,9 @@ def library(name: str) -> str:
     return path
 
 
-def run(directory: Path, portable: bool, arguments: list[str]) -> int:
+def run(directory: Path, portable: bool, whole: bool, arguments: list[str]) -> int:
     overlaid = directory / "overlay"
-    overlay(overlaid, build(directory / "build", portable))
+    overlay(overlaid, build(directory / "build", portable), whole)
     tests = arguments or [str(p) for p in sorted((ROOT / "tests").glob("test_kernels*.py"))]
     env = dict(
         os.environ,
@@ -105,11 +109,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build-dir", type=Path, help="keep the build here and use it again")
     parser.add_argument("--portable", action="store_true", help="without the code for x86-64 only")
+    parser.add_argument("--whole", action="store_true", help="the whole package, for tests beyond those of the kernels")
     options, rest = parser.parse_known_args()
     if options.build_dir:
-        return run(options.build_dir.resolve(), options.portable, rest)
+        return run(options.build_dir.resolve(), options.portable, options.whole, rest)
     with tempfile.TemporaryDirectory(prefix="pyparq-sanitize-") as temporary:
-        return run(Path(temporary), options.portable, rest)
+        return run(Path(temporary), options.portable, options.whole, rest)
 
 
 if __name__ == "__main__":
