@@ -5,7 +5,8 @@
 Needs GCC or clang with libasan. The build goes to a temporary directory (or the given one, to build only
 once), never into the tree. The package is laid over it by links, with an empty `pyparq/__init__.py`, so that
 what the tests import is what was just built. With `--whole` it is the package as it is, for tests that read and
-write files (tests/test_decoder.py and its neighbours: give them as arguments). A finding stops the run with the sanitizer's report.
+write files (tests/test_decoder.py and its neighbours: give them as arguments). A finding stops the run with the
+sanitizer's report.
 """
 
 from __future__ import annotations
