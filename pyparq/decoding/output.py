@@ -16,13 +16,13 @@ from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, 
 from pyparq.tables.column import Column, NativeColumn
 from pyparq.tables.column_operations import binary_column
 
-Kind = Literal["values", "dictionary", "views", "stored"]
-"""What a leaf comes out as: dictionaries are for pages that are dictionary-encoded. Stored values are as the file has
+Kind = Literal["values", "large", "dictionary", "views", "stored"]
+"""What a leaf comes out as: large values have offsets of 64 bits; dictionaries are for pages that are dictionary-encoded. Stored values are as the file has
 them, to be made a dictionary."""
 
 Levels = npt.NDArray[np.uint8]
 
-_KINDS: dict[Kind, int] = {"values": 0, "dictionary": 1, "views": 2, "stored": 0}
+_KINDS: dict[Kind, int] = {"values": 0, "large": 0, "dictionary": 1, "views": 2, "stored": 0}
 _NONE, _NARROW_8, _NARROW_16, _DECIMAL_16, _DECIMAL_32, _BYTES_16, _BYTES_32 = range(7)
 _AS_BYTES = (Physical.FIXED_LEN_BYTE_ARRAY, Physical.INT96)
 _NO_LIMIT = (1 << 63) - 1
@@ -35,7 +35,7 @@ def leaf_terms(
     """A leaf as the native decoder takes it."""
     return (
         int(leaf.physical), leaf.width, max_def, max_rep, slot_level, keeps_levels, leaf.is_text, _KINDS[kind],
-        _conversion(leaf) if kind == "values" else _NONE,
+        _conversion(leaf) if kind == "values" else _NONE, kind == "large",
     )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ class Decoded:
         native, beside = (result, []) if isinstance(result, DecodedColumn) else result
         self.leaf = leaf
         self.def_levels, self.rep_levels = native.definition_levels, native.repetition_levels
-        if kind == "values":
+        if kind in ("values", "large"):
             self.column = column_of(leaf, native)
         elif kind == "views":
             self.column = _views(leaf, native, beside)

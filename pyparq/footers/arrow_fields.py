@@ -133,7 +133,14 @@ class FileFields:
 
     def is_view(self, leaf: Node) -> bool:
         """Does the leaf, a column of its own, come out as string views?"""
-        return bool(self._hints) and leaf.parent is self._tree.root and self.whole(leaf).field.type.format in VIEWS
+        return self._hinted_format(leaf) in VIEWS
+
+    def is_large(self, leaf: Node) -> bool:
+        """Does the leaf, a column of its own, come out as strings or binary with offsets of 64 bits?"""
+        return self._hinted_format(leaf) in ("U", "Z")
+
+    def _hinted_format(self, leaf: Node) -> str:
+        return self.whole(leaf).field.type.format if self._hints and leaf.parent is self._tree.root else ""
 
     def _place(self, node: Node) -> int:
         """A top-level node's place among the columns."""

@@ -243,7 +243,9 @@ class ColumnReader:
             return "dictionary"
         if item.only_tested and item.node.type.is_binary and chunk.is_all_dictionary:
             return "dictionary"  # the predicate looks at each entry once, and then at indices
-        return "views" if fields.is_view(item.node) and not item.tested else "values"
+        if item.tested:
+            return "values"
+        return "views" if fields.is_view(item.node) else "large" if fields.is_large(item.node) else "values"
 
     def _note(self, read: ColumnRead, piece: Piece, fact: Facts) -> None:
         """Count what was read, and look at where it lies."""

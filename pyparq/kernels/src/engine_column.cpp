@@ -311,8 +311,13 @@ std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimi
     for (const Segment::Part& part : segment.parts)
         for (size_t k = part.from; k < part.to; ++k) {
             const ListedPage& page = job.pieces[part.piece].pages[k];
-            if (!binary && is_dictionary(static_cast<int>(page.head.encoding))) continue;
-            const int64_t size = page.head.size + 32;
+            int64_t size = page.head.size + 32;
+            if (is_dictionary(static_cast<int>(page.head.encoding))) {
+                if (!binary) continue;
+                const Dictionary& entries = job.pieces[part.piece].entries();  // as long as they are on average
+                const size_t length = entries.count == 0 ? 0 : entries.bytes_used / entries.count + 1;
+                size = std::min<int64_t>(static_cast<int64_t>(length) * page.head.count, int64_t{1} << 31);
+            }
             expected += static_cast<size_t>(page.wanted < 0 ? size : size * page.wanted / std::max<int64_t>(page.head.count, 1));
         }
     expected = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(expected), std::max<int64_t>(budget.left() / 4, 64)));
@@ -618,7 +623,7 @@ void finish_column(ColumnJob& job, const PageLimits& limits, Budget& budget) {
             std::memset(job.offsets.data(), 0, 8);
         } else if (job.wide) {
             join_binary<int64_t>(job, limits, budget);
-            if (job.bytes_used <= static_cast<size_t>(limits.most_offset)) narrow_offsets(job, budget);
+            if (!job.leaf.is_large && job.bytes_used <= static_cast<size_t>(limits.most_offset)) narrow_offsets(job, budget);
         } else {
             join_binary<int32_t>(job, limits, budget);
         }

@@ -70,6 +70,7 @@ struct ColumnJob {
     std::vector<Piece> pieces;
     std::vector<Segment> segments;
     bool wide = false;      // offsets of 64 bits
+    bool again = false;     // decoded anew with these
     std::atomic<bool> give_up = false;  // cannot come out as this kind
 
     // The output.

@@ -95,7 +95,7 @@ class Decoder {
         bool again = false;
         for (ColumnJob& job : jobs) {
             if (!job.give_up || !job.leaf.is_binary()) continue;
-            job.give_up = false, job.wide = again = true;
+            job.give_up = false, job.wide = job.again = again = true;
             for (Piece& piece : job.pieces) piece.pages_read = 0;
         }
         if (again) decode(threads, true);
@@ -106,7 +106,7 @@ class Decoder {
     }
 
   private:
-    void decode(size_t threads, bool wide_only = false) {
+    void decode(size_t threads, bool again = false) {
         int64_t all = 0, largest = 0;
         for (const ColumnJob& job : jobs) {
             int64_t bytes = 0;
@@ -117,7 +117,8 @@ class Decoder {
         std::vector<std::pair<size_t, size_t>> tasks;
         for (size_t j = 0; j < jobs.size(); ++j) {
             ColumnJob& job = jobs[j];
-            if (wide_only && !job.wide) continue;
+            if (again && !job.again) continue;
+            job.wide = job.wide || job.leaf.is_large;
             Place at;
             try {
                 plan(job, all, threads);

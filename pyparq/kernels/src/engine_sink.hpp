@@ -24,6 +24,7 @@ struct LeafSpec {
     bool keeps_levels, is_text;
     OutputKind kind;
     Convert convert;
+    bool is_large;  // byte arrays with offsets of 64 bits, however few there are
 
     bool is_binary() const { return physical == Physical::kByteArray && kind == OutputKind::kValues; }
     bool is_views() const { return kind == OutputKind::kViews; }

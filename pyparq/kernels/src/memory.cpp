@@ -70,10 +70,18 @@ bool remap(Area& area, size_t room) {
 }
 
 void unmap(Area area) { munmap(area.data, area.room); }
+
+// Gives the memory behind the first `used` bytes back to the kernel; there are zeros when it is touched again.
+void empty_tail(Area area, size_t used) {
+    constexpr size_t kPage = size_t{64} << 10;  // whole pages of any system
+    const size_t from = round_up(used, kPage);
+    if (from < area.room) madvise(area.data + from, area.room - from, MADV_DONTNEED);
+}
 #else
 Area map(size_t) { throw std::bad_alloc(); }
 bool remap(Area&, size_t) { return false; }
 void unmap(Area) {}
+void empty_tail(Area, size_t) {}
 #endif
 
 bool mapped(size_t room) { return kOwnMaps && room >= kMapped; }
@@ -200,7 +208,10 @@ void grow_area(Area& area, size_t used, size_t size) {
 
 void trim_area(Area& area, size_t used) {
     const size_t room = room_for(used);
-    if (mapped(area.room) && mapped(room) && room < area.room) remap(area, room);
+    if (!mapped(area.room) || room >= area.room) return;
+    // Whoever made too much room will do so again, and finds it as large as it was.
+    if (room > area.room / 2) empty_tail(area, used + used / 8);
+    else if (mapped(room)) remap(area, room);
 }
 
 void give_area(Area area) noexcept {
