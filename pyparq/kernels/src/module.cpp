@@ -58,6 +58,7 @@ NB_MODULE(_native, m) {
     nb::exception<pyparq::KernelError>(m, "KernelError", PyExc_ValueError);
     pyparq::numpy = pyparq::load_numpy();
     pyparq::have_avx2();  // now, not first in a thread without the GIL, which a fork may leave behind half way
+    bind_arrow_import(m);
     bind_arrow_schema(m);
     bind_arrow_stream(m);
     bind_engine(m);

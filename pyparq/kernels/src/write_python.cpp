@@ -1,4 +1,5 @@
 // The writer of column chunks as Python has it: rules of files and columns, and the chunks of some columns beside each other.
+#include "arrow_import.hpp"
 #include "write_flat.hpp"
 
 #include "values.hpp"
@@ -67,9 +68,11 @@ struct Job {
     bool flat = false;            // a column as it lies in Arrow's buffers:
     std::vector<FlatPart> parts;
     std::vector<RawIn> buffers;   // that they look into
+    std::vector<Owner> arrays;
 
     // (column, offsets or None, data, defs, reps, rows, slots, dictionary, choice, seal), or
-    // (column, [(form, length, offset, validity or None, values or offsets, bytes or None), ...], rows, choice, seal)
+    // (column, [(form, length, offset, validity or None, values or offsets, bytes or None) or
+    //  (form, ImportedArray), ...], rows, choice, seal)
     explicit Job(const nb::tuple& given) {
         const size_t size = nb::len(given);
         if (size != 10 && size != 5) fail("a chunk is made from ten things, or from five");
@@ -101,9 +104,18 @@ struct Job {
         if (leaf.rows < 1) fail("a chunk has one row at least");
         for (const nb::handle one : nb::cast<nb::list>(given[1])) {
             const auto part = nb::cast<nb::tuple>(one);
-            if (nb::len(part) != 6) fail("an array is given as six things");
+            if (nb::len(part) != 6 && nb::len(part) != 2) fail("an array is given as six things, or as two");
             FlatPart& made = parts.emplace_back();
             made.form = nb::cast<int>(part[0]);
+            if (nb::len(part) == 2) {
+                const ImportedArray& array = nb::cast<const ImportedArray&>(part[1]);
+                made.length = checked_count(array.length, "length"), made.offset = checked_count(array.offset, "offset");
+                if (array.nulls != 0 && array.validity.data != nullptr) made.validity = array.validity.data, made.validity_size = array.validity.size;
+                made.first = array.first.data, made.first_size = array.first.size;
+                made.second = array.second.data, made.second_size = array.second.size;
+                arrays.push_back(array.owner);
+                continue;
+            }
             made.length = checked_count(nb::cast<int64_t>(part[1]), "length");
             made.offset = checked_count(nb::cast<int64_t>(part[2]), "offset");
             load_buffer(part[3], made.validity, made.validity_size);
