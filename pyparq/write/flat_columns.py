@@ -6,7 +6,7 @@ to that module too, which says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -41,8 +41,6 @@ class FlatData:
     node: Node
     num_rows: int
     parts: list[Part]
-    shredded: Callable[[], Any]
-    """The same as :class:`~pyparq.write.shred.LeafData`; raises what is wrong with the column."""
 
 
 def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:

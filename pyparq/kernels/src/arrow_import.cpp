@@ -50,7 +50,8 @@ bool layout_of(std::string_view f, Layout& out) {
     if (f == "tdm" || f == "ttu" || f == "ttn" || f == "tiD") return is(Buffers::Values, 8);
     if (f == "tDs" || f == "tDm" || f == "tDu" || f == "tDn") return is(Buffers::Values, 8);
     if (f == "tin") return is(Buffers::Values, 16);
-    if (f.size() >= 4 && f.starts_with("ts") && f[3] == ':') return is(Buffers::Values, 8);
+    if (f.size() >= 4 && f.starts_with("ts") && f[3] == ':' && std::string_view("smun").find(f[2]) != f.npos)
+        return is(Buffers::Values, 8);
     if (f.starts_with("w:")) {
         const int64_t width = number(f.substr(2));
         return width >= 0 && is(Buffers::Values, width);
