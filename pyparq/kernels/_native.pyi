@@ -315,12 +315,65 @@ def set_libraries(crc32: Callable[[Any], int], crc_module: str, decode: Callable
     """What the decoder calls: `zlib.crc32` and the file of its module, and `decode(codec, stored, out)` for codecs that
     no native library reads, which gives the bytes written."""
 
+class DecodedColumn:
+    """A decoded column of fixed width or of byte arrays, in memory that arrays of numpy and of Arrow share.
+
+    Each attribute that is an array is made anew when it is asked for. `values` are bytes; those of byte arrays have
+    `offsets`, int32 or int64 (`has_wide_offsets`)."""
+
+    @property
+    def length(self) -> int: ...
+    @property
+    def null_count(self) -> int: ...
+    @property
+    def is_binary(self) -> bool: ...
+    @property
+    def has_wide_offsets(self) -> bool: ...
+    @property
+    def size(self) -> int:
+        """Bytes, those of levels included."""
+
+    @property
+    def buffer_size(self) -> int:
+        """Bytes of validity, offsets and values."""
+
+    @property
+    def validity(self) -> NDArray[np.uint8] | None: ...
+    @property
+    def values(self) -> NDArray[np.uint8]: ...
+    @property
+    def offsets(self) -> NDArray[Any]: ...
+    @property
+    def definition_levels(self) -> NDArray[np.uint8] | None: ...
+    @property
+    def repetition_levels(self) -> NDArray[np.uint8] | None: ...
+
 def decode_columns(
     jobs: list[tuple[Any, ...]], limits: tuple[int, ...], threads: int, room: int
 ) -> tuple[list[Any], list[tuple[int, int, int]], tuple[Any, ...] | None]:
     """Decode columns, each of pieces of one leaf (pyparq/decoding/decoder.py has the terms), in at most `room` bytes.
 
     (results, what each piece has read, None), or (None, None, what is refused)."""
+
+def decode_chunks(
+    leaves: list[tuple[int, ...]],
+    runs: Buffer,
+    num_rows: Buffer,
+    codec: Buffer,
+    num_values: Buffer,
+    has_dictionary: Buffer,
+    start: Buffer,
+    size: Buffer,
+    read: list[tuple[int, Any]],
+    limits: tuple[int, ...],
+    threads: int,
+    room: int,
+) -> tuple[list[DecodedColumn], tuple[int, int, int, int], tuple[Any, ...] | None]:
+    """Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
+    groups are joined, one run after another. `read`: (offset in the file, bytes) each.
+
+    (columns of one run after another, facts, None), or (None, None, what is refused). The facts: data pages, dictionary
+    pages, bytes of all columns, and chunks whose pages end before their bytes do."""
 
 # --- memory ---
 def take_memory(size: int) -> NDArray[np.uint8]:
@@ -829,7 +882,20 @@ def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> 
     [start, end). 3: pages overlap, are out of order, or go beyond `end`.
     """
 
-# --- the Arrow C stream interface ---
+# --- Arrow's C interfaces ---
+class ArrowField:
+    """A field (`pyparq.schemas.types.Field`) and all below it, as a schema that can be given away many times."""
+
+    def __init__(self, field: Any) -> None: ...
+    def capsule(self) -> Any:
+        """An `arrow_schema` capsule."""
+
+def arrow_array(array: Any) -> Any:
+    """An `arrow_array` capsule over the buffers of a column, or of (columns, number of rows): a record batch."""
+
+def arrow_arrays(field: ArrowField, arrays: Any) -> Any:
+    """An `arrow_array_stream` capsule of such arrays."""
+
 def arrow_stream(producer: Any) -> Any:
     """An `arrow_array_stream` capsule whose callbacks ask `producer`, from whatever thread they are called.
 
