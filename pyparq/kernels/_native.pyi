@@ -776,6 +776,7 @@ class FileRules:
         most_of_dictionary: float,
         record_key: str,
         crc: Crc32 | None,
+        threads: int,
     ) -> None: ...
 
 class ColumnRules:

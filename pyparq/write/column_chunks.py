@@ -24,7 +24,7 @@ from pyparq.index.page_index import MAX_WHOLE_BOUND
 from pyparq.options import WriteOptions
 from pyparq.schemas.order import Order, native_order
 from pyparq.schemas.values import BinaryValues, count_of
-from pyparq.threads import check_stopped
+from pyparq.threads import check_stopped, cpu_count
 from pyparq.write import encoding_choice
 from pyparq.write.bloom import build_filter, stored_filter
 from pyparq.write.column_plans import ColumnPlan, WritePlan
@@ -161,6 +161,7 @@ def _file_rules(options: WriteOptions) -> kernels.FileRules:
         encoding_choice.MOST_OF_DICTIONARY,
         encoding_choice.KEY,
         _CRC if options.write_page_checksum else None,
+        cpu_count() if options.use_threads else 1,
     )
 
 
