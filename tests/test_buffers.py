@@ -156,7 +156,7 @@ def test_results_come_back_when_they_are_let_go(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["repeated", "distinct", "filtered"])
 def test_text_that_is_read_again_takes_the_memory_of_the_first_read(tmp_path: Path, kind: str) -> None:
-    """How much text a column chunk holds is a guess until it is decoded: memory is made for the guess, and fits again."""
+    """How much text a chunk holds is a guess until it is decoded: memory is made for the guess, and fits again."""
     path, rng = tmp_path / "text.parquet", np.random.default_rng(3)
     count = 600_000
     numbers = rng.integers(0, 1000 if kind == "repeated" else 1 << 40, count)
