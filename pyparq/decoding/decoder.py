@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pyparq import kernels
 from pyparq.compression import library_decoder
 from pyparq.decoding.decoded_leaf import is_flat, slot_level
@@ -19,6 +21,7 @@ from pyparq.decoding.output import Decoded, Kind, leaf_terms
 from pyparq.decoding.refusals import Refusal, worded
 from pyparq.errors import UnsupportedError
 from pyparq.footers.open_file import Chunk
+from pyparq.kernels import DecodedColumn
 from pyparq.options import ReadOptions
 from pyparq.schemas.tree import Node
 from pyparq.schemas.values import BinaryValues, Values, count_of
@@ -69,29 +72,13 @@ class Piece:
         )  # fmt: skip
 
 
-class WholeChunk(NamedTuple):
-    """All rows of a column chunk in the clear, of which nothing is known but these numbers."""
-
-    codec: int
-    num_values: int
-    has_dictionary: int
-    """1 where its first page is the dictionary page."""
-    num_rows: int
-    data: Any
-
-    def terms(self) -> tuple[Any, ...]:
-        """As :meth:`Piece.terms`."""
-        codec, values, dictionary, rows, data = self
-        return codec, values, rows, dictionary, 1, data, None, None, None, 0, None, None, 0, None
-
-
 @dataclass(slots=True)
 class Column:
     """One column of the output: pieces of one leaf, one after another."""
 
     node: Node
     kind: Kind
-    pieces: Sequence[Piece | WholeChunk]
+    pieces: Sequence[Piece]
 
 
 class Refused(Exception):
@@ -113,18 +100,8 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
 
     Raises :class:`Refused` with the first of the errors that the threads find.
     """
-    limits = options.limits
-    jobs = [
-        (leaf_terms(c.node.type, c.kind, c.node.max_def, c.node.max_rep, slot_level(c.node), not is_flat(c.node)),
-         [piece.terms() for piece in c.pieces])
-        for c in columns
-    ]  # fmt: skip
-    terms = (
-        limits.max_page, limits.max_expansion, limits.expansion_floor, limits.max_values_per_byte, limits.max_column,
-        options.verify_checksums, MOST_OFFSET,
-    )  # fmt: skip
-    threads = cpu_count() if options.use_threads else 1
-    results, facts, refusal = kernels.decode_columns(jobs, terms, threads, max(account.left, 0))
+    jobs = [(terms_of(column.node, column.kind), [piece.terms() for piece in column.pieces]) for column in columns]
+    results, facts, refusal = kernels.decode_columns(jobs, *_bounds(options, account))
     if refusal is not None:
         raise _refused(Refusal(*refusal), columns, account)
     found = []
@@ -142,6 +119,71 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
             account.take(decoded.size)
         found.append(decoded)
     return found, facts
+
+
+class WholeChunks(NamedTuple):
+    """Column chunks in the clear, all rows. The arrays are int64, row groups x columns; ``num_rows`` per row group."""
+
+    num_rows: Any
+    codec: Any
+    num_values: Any
+    has_dictionary: Any
+    """1 where the first page is the dictionary page."""
+    start: Any
+    size: Any
+
+
+class WholeFacts(NamedTuple):
+    """Of all chunks together."""
+
+    data_pages: int
+    dictionary_pages: int
+    num_bytes: int
+    """Of what they were decoded to."""
+    ended_early: int
+    """How many chunks have bytes behind their last page."""
+
+
+def decode_chunks(
+    leaves: list[tuple[int, ...]],
+    runs: Sequence[int],
+    chunks: WholeChunks,
+    read: list[tuple[int, Any]],
+    options: ReadOptions,
+    account: Account,
+) -> tuple[list[DecodedColumn], WholeFacts]:
+    """Decode whole chunks; ``leaves`` are the :func:`terms_of` of each column. ``runs`` says how many row groups are
+    joined, one run after another; columns come in the same order. ``read``: offsets in the file, and the bytes there.
+
+    Raises :class:`Refused` without saying whose fault it is.
+    """
+    flat = [np.ascontiguousarray(array, np.int64).reshape(-1) for array in chunks]
+    num_rows, codec, num_values, has_dictionary, start, size = flat
+    found, facts, refusal = kernels.decode_chunks(
+        leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
+        *_bounds(options, account),
+    )  # fmt: skip
+    if refusal is not None:
+        told = Refusal(*refusal)
+        raise Refused(told.error or worded(told, account.refusal), 0, 0)
+    whole = WholeFacts(*facts)
+    account.take(whole.num_bytes)
+    return found, whole
+
+
+def terms_of(node: Node, kind: Kind = "values") -> tuple[int, ...]:
+    """A leaf as the native decoder takes it."""
+    return leaf_terms(node.type, kind, node.max_def, node.max_rep, slot_level(node), not is_flat(node))
+
+
+def _bounds(options: ReadOptions, account: Account) -> tuple[tuple[int, ...], int, int]:
+    """Limits, threads, and the bytes that are left."""
+    limits = options.limits
+    terms = (
+        limits.max_page, limits.max_expansion, limits.expansion_floor, limits.max_values_per_byte, limits.max_column,
+        options.verify_checksums, MOST_OFFSET,
+    )  # fmt: skip
+    return terms, cpu_count() if options.use_threads else 1, max(account.left, 0)
 
 
 def _refused(refusal: Refusal, columns: Sequence[Column], account: Account) -> Refused:

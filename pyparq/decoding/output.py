@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.decoding.physical_values import binary_decimals, fixed_buffer, int96_ticks
 from pyparq.encodings import dictionary
+from pyparq.kernels import DecodedColumn
 from pyparq.schemas.types import DataType, LeafType, Physical, arrow_type
 from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
+from pyparq.tables.column import Column, NativeColumn
 from pyparq.tables.column_operations import binary_column
-from pyparq.tables.table import Column
 
 Kind = Literal["values", "dictionary", "views", "stored"]
 """What a leaf comes out as: dictionaries are for pages that are dictionary-encoded. Stored values are as the file has
@@ -54,62 +55,72 @@ class Decoded:
 
     __slots__ = ("column", "def_levels", "leaf", "rep_levels", "size")
 
-    def __init__(self, leaf: LeafType, kind: Kind, result: tuple[Any, ...]) -> None:
-        slots, nulls, validity, values, offsets, data, self.def_levels, self.rep_levels, entries = result
+    def __init__(self, leaf: LeafType, kind: Kind, result: Any) -> None:
+        """``result``: a :class:`DecodedColumn`; for dictionaries also the entries of each piece, for views the bytes
+        that they look at."""
+        native: DecodedColumn
+        native, beside = (result, []) if isinstance(result, DecodedColumn) else result
         self.leaf = leaf
+        self.def_levels, self.rep_levels = native.definition_levels, native.repetition_levels
         if kind == "values":
-            self.column = _column(leaf, slots, nulls, validity, values, offsets, data)
+            self.column = column_of(leaf, native)
         elif kind == "views":
-            self.column = _views(leaf, slots, nulls, validity, values, entries)
+            self.column = _views(leaf, native, beside)
         elif kind == "stored":
-            self.column = _encoded(leaf, slots, nulls, validity, values, offsets, data)
+            self.column = _encoded(leaf, native)
         else:
-            self.column = _codes(leaf, slots, nulls, validity, values.view(np.int32), entries[0] if entries else None)
-        arrays = (validity, values, offsets, data, self.def_levels, self.rep_levels)
-        held = entries if kind == "views" else [part for e in entries or () if e is not None for part in e[1:]]
-        self.size = sum(a.nbytes for a in (*arrays, *held) if a is not None)
+            self.column = _codes(leaf, native, beside[0] if beside else None)
+        held = beside if kind == "views" else [part for entry in beside if entry is not None for part in entry[1:]]
+        self.size = native.size + sum(a.nbytes for a in held if a is not None)
+
+
+class _Plain(NamedTuple):
+    """The Arrow type of what the decoder leaves as Arrow has it; with offsets of 64 bits, where it has any."""
+
+    type: DataType
+    large: DataType
 
 
 @lru_cache(maxsize=1024)
-def _buffer_type(leaf: LeafType) -> tuple[DataType, Any]:
-    """(Arrow type, dtype of the buffer of values)."""
+def _plain_type(leaf: LeafType) -> _Plain | None:
+    if leaf.kind in ("null", "int96") or (leaf.kind == "decimal" and leaf.is_binary):
+        return None
     type_ = arrow_type(leaf)
-    if leaf.is_binary or leaf.kind in ("decimal", "bool") or leaf.physical in _AS_BYTES:
-        return type_, np.uint8
-    return type_, type_.numpy_dtype
+    return _Plain(type_, DataType(type_.format.upper()) if leaf.is_binary else type_)
 
 
-def _column(leaf: LeafType, slots: int, nulls: int, validity: Any, values: Any, offsets: Any, data: Any) -> Column:
+def column_of(leaf: LeafType, native: DecodedColumn) -> Column:
+    """A column of values, in the order of the slots."""
+    plain = _plain_type(leaf)
+    if plain is not None:
+        return NativeColumn(plain.large if native.has_wide_offsets else plain.type, native)
+    slots, nulls = native.length, native.null_count
     if leaf.kind == "null":
         return Column(DataType("n"), slots, None, (), slots)
-    type_, dtype = _buffer_type(leaf)
-    if offsets is not None:
-        if leaf.kind == "decimal":
-            width = 32 if leaf.precision > 38 else 16
-            return Column(type_, slots, validity, (binary_decimals(BinaryValues(offsets, data), width),), nulls)
-        if offsets.dtype == np.int64:
-            type_ = DataType(type_.format.upper())
-        return Column(type_, slots, validity, (offsets, data), nulls)
-    if leaf.kind == "int96":
-        valid = None if validity is None else np.unpackbits(validity, count=slots, bitorder="little")
-        ticks = int96_ticks(values.reshape(-1, 12), leaf.unit or "ns", valid)
-        return Column(type_, slots, validity, (ticks,), nulls)
-    return Column(type_, slots, validity, (values if dtype is np.uint8 else values.view(dtype),), nulls)
+    type_, validity = arrow_type(leaf), native.validity
+    if leaf.kind == "decimal":
+        width = 32 if leaf.precision > 38 else 16
+        values = binary_decimals(BinaryValues(native.offsets, native.values), width)
+        return Column(type_, slots, validity, (values,), nulls)
+    valid = None if validity is None else np.unpackbits(validity, count=slots, bitorder="little")
+    ticks = int96_ticks(native.values.reshape(-1, 12), leaf.unit or "ns", valid)
+    return Column(type_, slots, validity, (ticks,), nulls)
 
 
-def _views(leaf: LeafType, slots: int, nulls: int, validity: Any, views: Any, buffers: list[Any]) -> Column:
+def _views(leaf: LeafType, native: DecodedColumn, buffers: list[Any]) -> Column:
     sizes = np.array([len(b) for b in buffers], np.int64)  # Arrow's last buffer of views
-    return Column(DataType("v" + arrow_type(leaf).format), slots, validity, (views, *buffers, sizes), nulls)
+    type_ = DataType("v" + arrow_type(leaf).format)
+    return Column(type_, native.length, native.validity, (native.values, *buffers, sizes), native.null_count)
 
 
-def _codes(leaf: LeafType, slots: int, nulls: int, validity: Any, codes: Any, stored: Any) -> Column:
+def _codes(leaf: LeafType, native: DecodedColumn, stored: Any) -> Column:
     """A dictionary column with int32 indices; every entry occurs once in its dictionary."""
-    entries = _entries(leaf, stored)
+    entries, codes = _entries(leaf, stored), native.values.view(np.int32)
     places, firsts = dictionary.build(entries, leaf, _NO_LIMIT)
     if len(firsts) < count_of(entries):
         # A file may list a value twice; readers of Arrow dictionaries (pandas) may not like that.
         codes, entries = places[codes], dictionary.entries(entries, firsts)
-    return _dictionary_column(leaf, slots, nulls, validity, codes, entries)
+    return _dictionary_column(leaf, native.length, native.null_count, native.validity, codes, entries)
 
 
 def _dictionary_column(leaf: LeafType, slots: int, nulls: int, validity: Any, codes: Any, entries: Values) -> Column:
@@ -131,15 +142,17 @@ def _column_of(entries: Values, leaf: LeafType) -> Column:
     return Column(type_, count_of(entries), None, (fixed_buffer(entries, leaf, None),), 0)
 
 
-def _encoded(leaf: LeafType, slots: int, nulls: int, validity: Any, values: Any, offsets: Any, data: Any) -> Column:
+def _encoded(leaf: LeafType, native: DecodedColumn) -> Column:
     """A dictionary column of stored values (0 under nulls)."""
+    slots, nulls, validity = native.length, native.null_count, native.validity
+    values, offsets = native.values, native.offsets
     mask = None if validity is None else np.unpackbits(validity, count=slots, bitorder="little").view(np.bool_)
     stored: Values
     if offsets is not None:
         edges = offsets.astype(np.int64, copy=False)
         if mask is not None:  # null slots are empty: leaving their edges out leaves the bytes
             edges = np.append(edges[:-1][mask], edges[-1])
-        stored = BinaryValues(edges, data)
+        stored = BinaryValues(edges, values)
     else:
         bits = leaf.physical == Physical.BOOLEAN
         stored = (

@@ -10,6 +10,10 @@ import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from pyparq import forks
 from pyparq.errors import CorruptFileError
@@ -24,6 +28,12 @@ JOINED = 1 << 20
 """Ranges up to this size are copied together with their end in the tail, rather than have it read twice."""
 MAX_MERGED = 32 << 20
 """Merging stops here, so that one request never holds back many readers."""
+
+MANY = 32
+"""Ranges from which on arrays are quicker than lists."""
+
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+_LARGEST = (1 << 63) - 1
 
 NOWHERE = 1 << 63
 """Where the tail begins before there is one: behind all files."""
@@ -121,6 +131,31 @@ class Fetcher:
             starts, data = [start for start, _ in part], [next(fetched) for _ in part]
             found.append([self._view(r, starts, data, ready.get(r)) for r in ranges])
         return found
+
+    def fetch_stretches(self, start: Int64Array, size: Int64Array) -> list[tuple[int, memoryview]]:
+        """As :meth:`fetch_groups` of ranges in arrays, each row a group, that do not overlap and are not empty. Returns
+        what was read, each part with its offset; every range lies in one of them."""
+        end = start + size
+        tail = min(self._tail_start, _LARGEST)
+        rows = (end.max(axis=1) - start.min(axis=1)) if start.size else start
+        if self._ahead or start.size < MANY or int(rows.max(initial=0)) > MAX_MERGED:
+            groups = [list(zip(a, b, strict=True)) for a, b in zip(start.tolist(), size.tolist(), strict=True)]
+            pairs = zip(groups, self.fetch_groups(groups), strict=True)
+            return [(r[0], view) for ranges, part in pairs for r, view in zip(ranges, part, strict=True)]
+        if int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > self.source.size:
+            self._check(list(zip(start.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)))
+        starts, ends = merge_rows(start, end, self.gap, tail)
+        across = np.flatnonzero((start < tail) & (end > tail))
+        joined = [(int(start.flat[k]), int(end.flat[k])) for k in across if size.flat[k] <= JOINED]
+        if joined:
+            np.minimum(ends, tail, out=ends)
+        wanted = list(zip(starts.tolist(), (ends - starts).tolist(), strict=True))
+        views = self._request(wanted, int(np.count_nonzero(start < tail))) if wanted else []
+        found = list(zip(starts.tolist(), views, strict=True))
+        for first, last in joined:
+            place, view = next((place, view) for place, view in found if place <= first < place + len(view))
+            found.append((first, memoryview(b"".join((view[first - place :], self._tail[: last - tail])))))
+        return [*found, (tail, self._tail)] if len(self._tail) else found
 
     # ---- ahead of need
 
@@ -222,6 +257,20 @@ class Fetcher:
 def gap_of(source: Source, given: int | None) -> int:
     """The gap that is asked for, or else what suits the source."""
     return given if given is not None else LOCAL_GAP if source.is_local else REMOTE_GAP
+
+
+def merge_rows(start: Int64Array, end: Int64Array, gap: int, tail: int) -> tuple[Int64Array, Int64Array]:
+    """Starts and ends of what covers ranges, those of each row apart, joined where at most ``gap`` bytes lie between.
+    Without ranges that begin at ``tail`` or behind."""
+    order = np.argsort(start, axis=1, kind="stable")
+    first = np.take_along_axis(start, order, axis=1)
+    reach = np.maximum.accumulate(np.take_along_axis(end, order, axis=1), axis=1)
+    begins = np.ones(first.shape, np.bool_)
+    begins[:, 1:] = first[:, 1:] - reach[:, :-1] > gap
+    kept = first < tail
+    begins, first, reach = begins[kept], first[kept], reach[kept]
+    places = np.flatnonzero(begins)
+    return first[places], reach[np.append(places[1:], len(first)) - 1]
 
 
 def merge(ranges: Sequence[Range], gap: int, max_merged: int = MAX_MERGED) -> list[Range]:

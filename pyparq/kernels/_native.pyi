@@ -315,12 +315,65 @@ def set_libraries(crc32: Callable[[Any], int], crc_module: str, decode: Callable
     """What the decoder calls: `zlib.crc32` and the file of its module, and `decode(codec, stored, out)` for codecs that
     no native library reads, which gives the bytes written."""
 
+class DecodedColumn:
+    """A decoded column of fixed width or of byte arrays, in memory that arrays of numpy and of Arrow share.
+
+    Each attribute that is an array is made anew when it is asked for. `values` are bytes; those of byte arrays have
+    `offsets`, int32 or int64 (`has_wide_offsets`)."""
+
+    @property
+    def length(self) -> int: ...
+    @property
+    def null_count(self) -> int: ...
+    @property
+    def is_binary(self) -> bool: ...
+    @property
+    def has_wide_offsets(self) -> bool: ...
+    @property
+    def size(self) -> int:
+        """Bytes, those of levels included."""
+
+    @property
+    def buffer_size(self) -> int:
+        """Bytes of validity, offsets and values."""
+
+    @property
+    def validity(self) -> NDArray[np.uint8] | None: ...
+    @property
+    def values(self) -> NDArray[np.uint8]: ...
+    @property
+    def offsets(self) -> NDArray[Any]: ...
+    @property
+    def definition_levels(self) -> NDArray[np.uint8] | None: ...
+    @property
+    def repetition_levels(self) -> NDArray[np.uint8] | None: ...
+
 def decode_columns(
     jobs: list[tuple[Any, ...]], limits: tuple[int, ...], threads: int, room: int
 ) -> tuple[list[Any], list[tuple[int, int, int]], tuple[Any, ...] | None]:
     """Decode columns, each of pieces of one leaf (pyparq/decoding/decoder.py has the terms), in at most `room` bytes.
 
     (results, what each piece has read, None), or (None, None, what is refused)."""
+
+def decode_chunks(
+    leaves: list[tuple[int, ...]],
+    runs: Buffer,
+    num_rows: Buffer,
+    codec: Buffer,
+    num_values: Buffer,
+    has_dictionary: Buffer,
+    start: Buffer,
+    size: Buffer,
+    read: list[tuple[int, Any]],
+    limits: tuple[int, ...],
+    threads: int,
+    room: int,
+) -> tuple[list[DecodedColumn], tuple[int, int, int, int], tuple[Any, ...] | None]:
+    """Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
+    groups are joined, one run after another. `read`: (offset in the file, bytes) each.
+
+    (columns of one run after another, facts, None), or (None, None, what is refused). The facts: data pages, dictionary
+    pages, bytes of all columns, and chunks whose pages end before their bytes do."""
 
 # --- memory ---
 def take_memory(size: int) -> NDArray[np.uint8]:
@@ -720,7 +773,8 @@ class FileRules:
 class ColumnRules:
     """How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
     encoding and the share of the best before it that it may take; `level`: of the native
-    codec, or compression.NOT_NATIVE to use `compress` alone; `key_values` are serialized KeyValue structs."""
+    codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
+    decimal; `key_values` are serialized KeyValue structs."""
 
     def __init__(
         self,
@@ -738,6 +792,8 @@ class ColumnRules:
         encoding: int,
         candidates: Sequence[tuple[int, float]],
         statistics: bool,
+        text: bool,
+        precision: int,
         path: Sequence[str],
         key_values: Sequence[bytes],
     ) -> None: ...
@@ -748,7 +804,10 @@ class EncodedChunks:
     def __init__(self) -> None: ...
     @property
     def count(self) -> int:
-        """Chunks that are encoded; after a failure the number of the one at fault."""
+        """Chunks that are encoded."""
+    @property
+    def at_fault(self) -> int:
+        """After a failure or refusal, the number of the chunk that it is about."""
     @property
     def size(self) -> int:
         """Stored bytes."""
@@ -757,7 +816,9 @@ class EncodedChunks:
         """The same before compression; headers count as they are stored."""
     def encode(self, jobs: list[tuple[Any, ...]], check: Callable[[], object]) -> tuple[int, int, int, int] | None:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
-        None, rows, slots, dictionary, choice, seal), without the GIL.
+        None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
+        (ColumnRules, arrays, rows, choice, seal). An array is (form, length, offset, validity bits or None, values or
+        offsets, bytes or None); pyparq.write.flat_columns has the forms.
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
@@ -826,7 +887,20 @@ def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> 
     [start, end). 3: pages overlap, are out of order, or go beyond `end`.
     """
 
-# --- the Arrow C stream interface ---
+# --- Arrow's C interfaces ---
+class ArrowField:
+    """A field (`pyparq.schemas.types.Field`) and all below it, as a schema that can be given away many times."""
+
+    def __init__(self, field: Any) -> None: ...
+    def capsule(self) -> Any:
+        """An `arrow_schema` capsule."""
+
+def arrow_array(array: Any) -> Any:
+    """An `arrow_array` capsule over the buffers of a column, or of (columns, number of rows): a record batch."""
+
+def arrow_arrays(field: ArrowField, arrays: Any) -> Any:
+    """An `arrow_array_stream` capsule of such arrays."""
+
 def arrow_stream(producer: Any) -> Any:
     """An `arrow_array_stream` capsule whose callbacks ask `producer`, from whatever thread they are called.
 

@@ -8,8 +8,7 @@ from typing import Protocol
 from pyparq.errors import CorruptFileError
 from pyparq.read.hinted_types import depends_on_data
 from pyparq.schemas.types import Schema
-from pyparq.tables.arrow_c_data import array_capsule
-from pyparq.tables.arrow_exchange import batch_to_nanoarrow, schema_to_nanoarrow
+from pyparq.tables.arrow_export import batch_capsule, schema_capsule
 from pyparq.tables.table import Batch
 
 
@@ -78,13 +77,13 @@ class ScanStream:
     # ---- what pyparq.kernels.arrow_stream asks for
 
     def get_schema(self) -> object:
-        return schema_to_nanoarrow(self.schema).__arrow_c_schema__()
+        return schema_capsule(self.schema)
 
     def get_next(self) -> object:
         batch = next(self, None)
         if batch is None:
             return None
-        return array_capsule(batch_to_nanoarrow(batch.columns, batch.num_rows, schema_to_nanoarrow(self.schema)))
+        return batch_capsule(batch.columns, batch.num_rows)
 
     def close(self) -> None:
         """Let go of what was read and of the file."""

@@ -13,7 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from pyparq.decoding.decoded_leaf import DecodedLeaf
-from pyparq.decoding.decoder import Column, Refused, WholeChunk, decode
+from pyparq.decoding.decoder import Refused, WholeChunks, decode_chunks, terms_of
+from pyparq.decoding.output import column_of
 from pyparq.errors import ChecksumError, CorruptFileError
 from pyparq.footers.chunk_table import ChunkTable
 from pyparq.index.row_ranges import RowRanges
@@ -96,34 +97,26 @@ def _decoded_window(
     reader: ColumnReader, window: list[list[int]], table: ChunkTable, nodes: Sequence[Node]
 ) -> Iterator[Part]:
     places = [k for run in window for k in run]
-    starts, sizes = table.start[places].tolist(), table.size[places].tolist()
-    data = reader.file.fetcher.fetch_groups([list(zip(a, b, strict=True)) for a, b in zip(starts, sizes, strict=True)])
-    codec, values, dictionary = (a[places].tolist() for a in (table.codec, table.num_values, -table.first_page))
-    num_rows = table.num_rows[places].tolist()
-    columns, at = [], 0
-    for run in window:
-        some = range(at, at + len(run))
-        at += len(run)
-        columns += [
-            Column(
-                node,
-                "values",
-                [WholeChunk(codec[i][j], values[i][j], dictionary[i][j], num_rows[i], data[i][j]) for i in some],
-            )
-            for j, node in enumerate(nodes)
-        ]
-    decoded, facts = decode(columns, reader.options, reader.account)
-    ends = [len(piece.data) for column in columns for piece in column.pieces]
-    if any(end != fact[0] for end, fact in zip(ends, facts, strict=True)):
+    whole = len(places) == len(table.num_rows)
+    num_rows, codec, num_values, first_page, start, size = (
+        array if whole else array[places]
+        for array in (table.num_rows, table.codec, table.num_values, table.first_page, table.start, table.size)
+    )
+    read = reader.file.fetcher.fetch_stretches(start, size)
+    chunks = WholeChunks(num_rows, codec, num_values, -first_page, start, size)
+    terms = [terms_of(node) for node in nodes]
+    decoded, facts = decode_chunks(terms, [len(run) for run in window], chunks, read, reader.options, reader.account)
+    if facts.ended_early:
         raise CorruptFileError("a column chunk does not end where it should")
-    reader.count(len(facts), sum(fact[1] for fact in facts), sum(fact[2] for fact in facts))
+    reader.count(start.size, facts.data_pages, facts.dictionary_pages)
     found = iter(decoded)
     for run in window:
         rows = RowRanges.all(int(table.num_rows[run].sum()))
-        leaves = {}
+        leaves: dict[int, DecodedLeaf] = {}
         for node in nodes:
-            one = next(found)
-            leaf = DecodedLeaf(node, one.column, one.def_levels, one.rep_levels, rows)
+            native = next(found)
+            column = column_of(node.type, native)
+            leaf = DecodedLeaf(node, column, native.definition_levels, native.repetition_levels, rows)
             leaf.check_rows()
             leaves[node.column] = leaf
         yield run, leaves

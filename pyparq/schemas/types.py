@@ -213,9 +213,9 @@ class Schema:
         return f"pyparq.Schema ({len(self.fields)} columns)\n{self}".rstrip()
 
     def __arrow_c_schema__(self) -> object:
-        from pyparq.tables.arrow_exchange import schema_to_nanoarrow
+        from pyparq.tables.arrow_export import schema_capsule
 
-        return schema_to_nanoarrow(self).__arrow_c_schema__()
+        return schema_capsule(self)
 
 
 @dataclass(frozen=True, slots=True)

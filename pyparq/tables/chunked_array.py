@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pyparq.errors import OptionError
 from pyparq.printing import printable
 from pyparq.schemas.types import DataType, Field, Schema
-from pyparq.tables.arrow_exchange import chunks_to_stream, column_schema
+from pyparq.tables.arrow_export import chunks_to_stream, field_capsule
 from pyparq.tables.column import Column, bytes_held, count_nulls, shifted
 
 Objects = list[Any]
@@ -130,7 +130,7 @@ class ChunkedArray:
         return made
 
     def __arrow_c_schema__(self) -> object:
-        return column_schema(self._for_anybody()[0])
+        return field_capsule(self._for_anybody()[0])
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return chunks_to_stream(*self._for_anybody())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.kernels import DecodedColumn
 from pyparq.printing import printable
 from pyparq.schemas.types import DataType, Field
 
@@ -25,6 +26,12 @@ class Column:
     """
 
     __slots__ = ("buffers", "children", "dictionary", "length", "null_count", "offset", "type", "validity")
+
+    native: ClassVar[DecodedColumn | None] = None
+    """Where the buffers are, if the decoder still has them: see :class:`NativeColumn`."""
+
+    validity: Buffer | None
+    buffers: tuple[Buffer, ...]
 
     def __init__(
         self,
@@ -54,14 +61,14 @@ class Column:
         return f"<Column: {self.length} values of {self.type}>"
 
     def __arrow_c_schema__(self) -> object:
-        from pyparq.tables.arrow_exchange import column_schema
+        from pyparq.tables.arrow_export import field_capsule
 
-        return column_schema(Field("", self.type))
+        return field_capsule(Field("", self.type))
 
     def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        from pyparq.tables.arrow_exchange import column_to_capsules
+        from pyparq.tables.arrow_export import column_capsule
 
-        return column_to_capsules(self)
+        return self.__arrow_c_schema__(), column_capsule(self)
 
     def to_pylist(self) -> list[Any]:
         """One Python object per value, as :func:`pyparq.tables.to_python.column_to_pylist` makes them."""
@@ -97,6 +104,49 @@ class Column:
         if len(self.buffers[0]) == 0:  # Arrow lets an empty array leave its offsets out
             return np.zeros(1, dtype)
         return self.buffers[0].view(dtype)[self.offset : self.offset + self.length + 1]
+
+
+class NativeColumn(Column):
+    """A column of fixed width, or of strings or binary, whose buffers are as the decoder left them.
+
+    Arrow takes them from there. Arrays of numpy over them are made when somebody asks for ``validity`` or ``buffers``.
+    """
+
+    __slots__ = ("native",)
+
+    native: DecodedColumn  # type: ignore[misc]
+
+    def __init__(self, type: DataType, native: DecodedColumn) -> None:
+        self.type = type
+        self.length = native.length
+        self.null_count = native.null_count
+        self.children = ()
+        self.dictionary = None
+        self.offset = 0
+        self.native = native
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "validity":
+            self.validity = self.native.validity
+        elif name == "buffers":
+            self.buffers = self._arrays()
+        else:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return getattr(self, name)
+
+    def _arrays(self) -> tuple[Buffer, ...]:
+        native = self.native
+        if native.is_binary:
+            return native.offsets, native.values
+        values = native.values
+        return (values if self.type.format[0] in _AS_BYTES else values.view(self.type.numpy_dtype),)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Column, (self.type, self.length, self.validity, self.buffers, self.null_count)
+
+
+_AS_BYTES = "bdwe"
+"""Formats whose buffer is an array of bytes: booleans, decimals, bytes of a fixed size, halves."""
 
 
 def unpacked(bitmap: Buffer, offset: int, length: int) -> npt.NDArray[np.bool_]:
@@ -138,6 +188,8 @@ def _nulls_through_dictionary(column: Column, entries: Column) -> int:
 
 def bytes_held(column: Column) -> int:
     """Bytes of all buffers, those of a dictionary included; a slice counts the buffers it shares as a whole."""
+    if column.native is not None:
+        return column.native.buffer_size
     total = sum(b.nbytes for b in column.buffers) + (0 if column.validity is None else column.validity.nbytes)
     total += sum(bytes_held(c) for c in column.children)
     return total + (bytes_held(column.dictionary) if column.dictionary is not None else 0)

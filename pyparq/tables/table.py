@@ -1,8 +1,8 @@
 """Table and Batch: the one in-memory currency, :class:`Column` values of equal length under a schema.
 
 A :class:`Table` is a schema and a list of record batches. Nothing is deferred behind its back: every buffer holds
-decoded data. Exchange with other libraries is zero-copy through the Arrow C data interface (nanoarrow builds the
-structures); pandas, polars and pyarrow are imported only by the methods named after them.
+decoded data. Exchange with other libraries is zero-copy through the Arrow C data interface; pandas, polars and pyarrow
+are imported only by the methods named after them.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ import numpy as np
 
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.schemas.types import DataType, Schema
-from pyparq.tables.arrow_c_data import array_capsule
 from pyparq.tables.arrow_exchange import (
     arrays_from_arrow,
-    batch_to_nanoarrow,
-    batches_to_stream,
     column_from_nanoarrow,
     schema_from_arrow,
-    schema_to_nanoarrow,
 )
+from pyparq.tables.arrow_export import batch_capsule, batches_to_stream, schema_capsule
 from pyparq.tables.chunked_array import ChunkedArray, parts_of
 from pyparq.tables.column import Column, shifted
 from pyparq.tables.tabular import Part, Tabular, check_columns, for_anybody, joined_schema
@@ -40,7 +37,6 @@ __all__ = [
     "Table",
     "batches_from_arrow",
     "schema_from_arrow",
-    "schema_to_nanoarrow",
     "widen_columns",
 ]
 
@@ -336,8 +332,7 @@ class _BatchAsItIs:
 
 
 def _array_capsules(schema: Schema, columns: list[Column], num_rows: int) -> tuple[object, object]:
-    root = schema_to_nanoarrow(schema)
-    return root.__arrow_c_schema__(), array_capsule(batch_to_nanoarrow(columns, num_rows, root))
+    return schema_capsule(schema), batch_capsule(columns, num_rows)
 
 
 _LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}

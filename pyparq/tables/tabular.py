@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
 from pyparq.printing import printable
 from pyparq.schemas.types import DataType, Schema
-from pyparq.tables.arrow_exchange import batches_to_stream, schema_to_nanoarrow
+from pyparq.tables.arrow_export import batches_to_stream, schema_capsule
 from pyparq.tables.chunked_array import ChunkedArray, parts_of, whole_rows
 from pyparq.tables.column import Column, bytes_held, shifted
 
@@ -213,7 +213,7 @@ class Tabular:
         )
 
     def __arrow_c_schema__(self) -> object:
-        return schema_to_nanoarrow(for_anybody(self.schema, [])[0]).__arrow_c_schema__()
+        return schema_capsule(for_anybody(self.schema, [])[0])
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return batches_to_stream(*for_anybody(self.schema, self._parts()))

@@ -29,13 +29,14 @@ from pyparq.write import encoding_choice
 from pyparq.write.bloom import build_filter, stored_filter
 from pyparq.write.column_plans import ColumnPlan, WritePlan
 from pyparq.write.encoding_choice import Choices, candidates_of
+from pyparq.write.flat_columns import FlatData
 from pyparq.write.known_dictionary import known_dictionary
 
 if TYPE_CHECKING:
     from pyparq.write.shred import LeafData
 
 _CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
-_PAGE_TOO_LARGE = 1
+_PAGE_TOO_LARGE, _MISFIT = 1, 3
 
 
 class StoredChunks:
@@ -78,35 +79,64 @@ class ChunkEncoder:
         rules = _file_rules(plan.options)
         self._rules = [_column_rules(column, rules, _compressor(column, encryption)) for column in plan.columns]
 
-    def encode(self, leaves: Sequence[LeafData], row_group: int) -> StoredChunks:
+    def encode(self, leaves: Sequence[LeafData | FlatData], row_group: int) -> StoredChunks:
         """Encode leaves of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
         encoding, another chunk."""
         made = StoredChunks(row_group, [data.node.column for data in leaves])
         sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
         jobs = [self._job(data, crypto, row_group) for data, crypto in zip(leaves, sealed, strict=True)]
         try:
-            refusal = made.native.encode(jobs, check_stopped)
-            if refusal is not None:
-                raise _refused(*refusal)
+            while (done := made.native.count) < len(leaves):
+                refusal = made.native.encode(jobs[done:] if done else jobs, check_stopped)
+                if refusal is not None:
+                    self._retry(refusal, jobs, leaves, sealed, made)
+        except kernels.KernelError as error:
+            at_fault = leaves[made.native.at_fault].node.dotted
+            raise DataError(f"the column's buffers are wrong: {error}", row_group=row_group, column=at_fault) from error
         except ParquetError as error:
-            error.locate(row_group=row_group, column=leaves[made.native.count].node.dotted)
+            error.locate(row_group=row_group, column=leaves[made.native.at_fault].node.dotted)
             raise
         for k, (data, crypto) in enumerate(zip(leaves, sealed, strict=True)):
             self._finish(made, k, data, crypto, row_group)
         return made
 
-    def _job(self, data: LeafData, crypto: ChunkEncryption, row_group: int) -> tuple[Any, ...]:
-        column, values = data.node.column, data.values
+    def takes_arrays(self, column: int) -> bool:
+        """Whether this column may come as :class:`FlatData`."""
         plan = self._plan.columns[column]
-        known = _known(data, plan, self._options, self._choices) if plan.entries else None
+        return plan.bloom is None and not plan.entries  # the values are wanted again for these
+
+    def _job(self, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int) -> tuple[Any, ...]:
+        column = data.node.column
         choice = self._choices.of(column) if row_group else None
+        seal = crypto.page_seal() if crypto.encrypted else None
+        if isinstance(data, FlatData):
+            return self._rules[column], data.parts, data.num_rows, choice, seal
+        plan, values = self._plan.columns[column], data.values
+        known = _known(data, plan, self._options, self._choices) if plan.entries else None
         offsets, raw = values if isinstance(values, BinaryValues) else (None, np.ascontiguousarray(values))
         return (
             self._rules[column], offsets, raw, data.def_levels, data.rep_levels, data.num_rows, data.num_slots,
-            known, choice, crypto.page_seal() if crypto.encrypted else None,
+            known, choice, seal,
         )  # fmt: skip
 
-    def _finish(self, made: StoredChunks, k: int, data: LeafData, crypto: ChunkEncryption, row_group: int) -> None:
+    def _retry(
+        self,
+        refusal: tuple[int, int, int, int],
+        jobs: list[tuple[Any, ...]],
+        leaves: Sequence[LeafData | FlatData],
+        sealed: Sequence[ChunkEncryption],
+        made: StoredChunks,
+    ) -> None:
+        """Raise why a chunk cannot be written. Whoever shreds in Python says what is wrong with values."""
+        k = made.native.at_fault
+        data = leaves[k]
+        if refusal[0] != _MISFIT or not isinstance(data, FlatData):
+            raise _refused(*refusal)
+        jobs[k] = self._job(data.shredded(), sealed[k], made.row_group)
+
+    def _finish(
+        self, made: StoredChunks, k: int, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int
+    ) -> None:
         native, plan = made.native, self._plan.columns[data.node.column]
         if row_group == 0:
             self._choices.decided(plan.column, native.choice(k))
@@ -114,7 +144,7 @@ class ChunkEncoder:
             index = native.column_index(k)
             if index is not None:
                 native.set_column_index(k, b"".join(crypto.seal(Module.COLUMN_INDEX, [index])))
-        if plan.bloom is not None:
+        if plan.bloom is not None and not isinstance(data, FlatData):
             places = native.first_places(k)
             entries = None if places is None else dictionary.entries(data.values, places)
             bitset = build_filter(data.values, entries, plan.leaf, plan.bloom)
@@ -151,7 +181,8 @@ def _column_rules(
     return kernels.ColumnRules(
         file, native_order(leaf, plan.order), int(leaf.physical), leaf.width, node.max_def, node.max_rep, plan.codec,
         compress, compression.native_level(plan.codec, plan.level), plan.dictionary, plan.keep_dictionary, encoding,
-        [(e, encoding_choice.MOST[e]) for e in candidates_of(leaf, plan.codec)], plan.statistics, plan.path, pairs,
+        [(e, encoding_choice.MOST[e]) for e in candidates_of(leaf, plan.codec)], plan.statistics, leaf.is_text,
+        leaf.precision, plan.path, pairs,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from pyparq.write.column_chunks import ChunkEncoder, StoredChunks
 from pyparq.write.column_plans import SortPlan, WritePlan
 from pyparq.write.encoding_choice import Choices
 from pyparq.write.file_layout import FileLayout
+from pyparq.write.flat_columns import FlatData, flat_parts, is_flat
 from pyparq.write.row_buffer import column_bytes
 from pyparq.write.shred import LeafData, concat_leaf_data, shred_column
 from pyparq.write.sort import Rows, cut_groups, first_unsorted, sort_order
@@ -34,6 +35,8 @@ _IN_FLIGHT = 2
 
 Leaves = Callable[[int], list[LeafData]]
 """The leaves of a top-level column, by its number."""
+Chunks = Callable[[int], Sequence[LeafData | FlatData]]
+"""The same for the kernels."""
 
 
 @dataclass(slots=True)
@@ -58,6 +61,7 @@ class RowGroupEncoder:
         self._layout = layout
         self._choices = Choices(len(plan.columns))
         self._chunks = ChunkEncoder(plan, encryption, self._choices)
+        self._flat = [is_flat(shape) and self._chunks.takes_arrays(shape.node.column) for shape in self._shapes]
         self._running: deque[_Running] = deque()
         self._submitted = 0
         self._rows_before = 0
@@ -80,7 +84,7 @@ class RowGroupEncoder:
             return self._shredded(batches, top, first_row)
 
         sort = self._plan.sort
-        make: Leaves = leaves_of
+        make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
         if sort is not None:
             leaves = self._sort_leaves(leaves_of, sort)
             keys = [key for _, key in sort.keys]
@@ -95,7 +99,7 @@ class RowGroupEncoder:
         """One row group of these batches, whose rows are in the file's order already."""
         first_row = self._rows_before
         num_rows = sum(b.num_rows for b in batches)
-        self._submit(num_rows, lambda top: self._shredded(batches, top, first_row), _sizes(batches))
+        self._submit(num_rows, lambda top: self._leaves(batches, top, first_row), _sizes(batches))
 
     def add_sorted(self, batches: list[Batch]) -> None:
         """All rows of the file, sorted together, in as many row groups as they take."""
@@ -133,6 +137,16 @@ class RowGroupEncoder:
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
+    def _leaves(self, batches: list[Batch], top: int, first_row: int) -> Sequence[LeafData | FlatData]:
+        """The leaves of a column, as they lie in memory where the kernels take them so."""
+        shape = self._shapes[top]
+        columns = [batch.columns[top] for batch in batches]
+        parts = flat_parts(columns, shape.node.type) if self._flat[top] else None
+        if parts is None:
+            return self._shredded(batches, top, first_row)
+        num_rows = sum(batch.num_rows for batch in batches)
+        return [FlatData(shape.node, num_rows, parts, lambda: self._shredded(batches, top, first_row)[0])]
+
     def _shredded(self, batches: list[Batch], top: int, first_row: int) -> list[LeafData]:
         shape, parts = self._shapes[top], []
         for batch in batches:
@@ -147,7 +161,7 @@ class RowGroupEncoder:
             found += [d for d in leaves_of(top) if d.node.column == node.column]
         return found
 
-    def _submit(self, num_rows: int, leaves_of: Leaves, sizes: list[int]) -> None:
+    def _submit(self, num_rows: int, leaves_of: Chunks, sizes: list[int]) -> None:
         """Start encoding a row group whose columns have about so many bytes each, after making room for it."""
         ordinal = self._submitted
         self._submitted += 1
@@ -155,7 +169,7 @@ class RowGroupEncoder:
 
         def encode(tops: range) -> StoredChunks:
             try:
-                leaves = []
+                leaves: list[LeafData | FlatData] = []
                 for top in tops:
                     with located(row_group=ordinal, column=self._shapes[top].node.dotted):
                         leaves += leaves_of(top)

@@ -1,54 +1,14 @@
 // A lazy ArrowArrayStream (Arrow C stream interface): each array is made by Python when it is asked for. The consumer
 // calls from any thread, with or without the GIL, and lets go of the stream whenever it likes.
-#include "common.hpp"
+#include "arrow_c_data.hpp"
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <thread>
 
-extern "C" {
-
-// The structs are fixed by the specification; nothing but `release` is of interest here.
-struct ArrowSchema {
-    const char* format;
-    const char* name;
-    const char* metadata;
-    int64_t flags;
-    int64_t n_children;
-    ArrowSchema** children;
-    ArrowSchema* dictionary;
-    void (*release)(ArrowSchema*);
-    void* private_data;
-};
-
-struct ArrowArray {
-    int64_t length;
-    int64_t null_count;
-    int64_t offset;
-    int64_t n_buffers;
-    int64_t n_children;
-    const void** buffers;
-    ArrowArray** children;
-    ArrowArray* dictionary;
-    void (*release)(ArrowArray*);
-    void* private_data;
-};
-
-struct ArrowArrayStream {
-    int (*get_schema)(ArrowArrayStream*, ArrowSchema*);
-    int (*get_next)(ArrowArrayStream*, ArrowArray*);
-    const char* (*get_last_error)(ArrowArrayStream*);
-    void (*release)(ArrowArrayStream*);
-    void* private_data;
-};
-
-}  // extern "C"
-
 namespace pyparq {
 namespace {
-
-constexpr const char* STREAM = "arrow_array_stream";
 
 // Set before the interpreter goes: from then on a thread that asked for the GIL would wait for ever, or be ended.
 std::atomic<bool> gone{false};
@@ -58,23 +18,18 @@ std::atomic<int> inside{0};
 
 constexpr auto LONGEST_WAIT = std::chrono::seconds(10);
 
-// Whether Python may be called, for as long as this lives.
-class Visit {
-  public:
-    Visit() {
-        ++inside;  // first, so that whoever waits sees either this or nothing to come
-        if (gone) --inside, welcome_ = false;
-    }
-    Visit(const Visit&) = delete;
-    Visit& operator=(const Visit&) = delete;
-    ~Visit() {
-        if (welcome_) --inside;
-    }
-    explicit operator bool() const { return welcome_; }
+}  // namespace
 
-  private:
-    bool welcome_ = true;
-};
+Visit::Visit() {
+    ++inside;  // first, so that whoever waits sees either this or nothing to come
+    if (gone) --inside, welcome_ = false;
+}
+
+Visit::~Visit() {
+    if (welcome_) --inside;
+}
+
+namespace {
 
 void let_nobody_in() {
     gone = true;
@@ -196,22 +151,10 @@ extern "C" void stream_release(ArrowArrayStream* stream) {
     Py_DECREF(run->producer);
 }
 
-extern "C" void free_capsule(PyObject* capsule) {
-    auto* stream = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule, STREAM));
-    if (stream == nullptr) return PyErr_Clear();
-    if (stream->release != nullptr) stream->release(stream);  // nobody took it over
-    delete stream;
-}
-
 nb::object arrow_stream(nb::object producer) {
-    auto run = std::make_unique<Run>();
-    auto stream = std::make_unique<ArrowArrayStream>();
-    *stream = {stream_get_schema, stream_get_next, stream_get_last_error, stream_release, run.get()};
-    PyObject* capsule = PyCapsule_New(stream.get(), STREAM, free_capsule);
-    if (capsule == nullptr) throw nb::python_error();
-    stream.release();
-    run.release()->producer = producer.release().ptr();
-    return nb::steal(capsule);
+    auto* const run = new Run{producer.release().ptr(), {}};
+    return capsule_of(
+        ArrowArrayStream{stream_get_schema, stream_get_next, stream_get_last_error, stream_release, run}, kStreamCapsule);
 }
 
 }  // namespace

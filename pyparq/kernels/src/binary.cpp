@@ -275,23 +275,26 @@ bool all_ascii(const uint8_t* p, size_t n) {
 
 int64_t utf8_validate(const Offsets& offsets, const RawIn& data) {
     NoGil nogil(data.size + offsets.size);
-    return offsets.visit([&](const auto* o) -> int64_t {
-        check_offsets(o, offsets.size, data.size);
-        const size_t n = offsets.size - 1, total = static_cast<size_t>(o[n] - o[0]);
-        if (total == 0 || all_ascii(data.data + o[0], total)) return -1;
-        // Valid as one stream, and no value starts inside a character: then each value is valid on its own.
-        if (utf8_valid(data.data + o[0], total)) {
-            bool split = false;
-            for (size_t i = 0; i < n; ++i) split |= o[i] < o[n] && (data.data[o[i]] & 0xc0) == 0x80;
-            if (!split) return -1;
-        }
-        for (size_t i = 0; i < n; ++i)
-            if (!utf8_valid(data.data + o[i], static_cast<size_t>(o[i + 1] - o[i]))) return static_cast<int64_t>(i);
-        return -1;
-    });
+    return first_invalid_utf8(byte_arrays(offsets, data));
 }
 
 }  // namespace
+
+int64_t first_invalid_utf8(const Values& v) {
+    return v.visit([&](const auto* o) -> int64_t {
+        const size_t n = v.count, total = v.bytes(0, n);
+        if (total == 0 || all_ascii(v.data + o[0], total)) return -1;
+        // Valid as one stream, and no value starts inside a character: then each value is valid on its own.
+        if (utf8_valid(v.data + o[0], total)) {
+            bool split = false;
+            for (size_t i = 0; i < n; ++i) split |= o[i] < o[n] && (v.data[o[i]] & 0xc0) == 0x80;
+            if (!split) return -1;
+        }
+        for (size_t i = 0; i < n; ++i)
+            if (!utf8_valid(v.data + o[i], static_cast<size_t>(o[i + 1] - o[i]))) return static_cast<int64_t>(i);
+        return -1;
+    });
+}
 
 Values byte_arrays(const Offsets& offsets, const RawIn& data) {
     Values v;

@@ -362,9 +362,12 @@ struct type_caster<pyparq::OffsetArray<W>> : pyparq_buffer_caster<pyparq::Offset
 }  // namespace nanobind::detail
 
 // One per source file; module.cpp calls them all.
+void bind_arrow_export(nb::module_& m);
 void bind_arrow_schema(nb::module_& m);
 void bind_arrow_stream(nb::module_& m);
+void bind_decoded_column(nb::module_& m);
 void bind_engine(nb::module_& m);
+void bind_engine_chunks(nb::module_& m);
 void bind_chunk_bounds(nb::module_& m);
 void bind_rle(nb::module_& m);
 void bind_fixed(nb::module_& m);

@@ -59,7 +59,7 @@ inline uint64_t hash_bytes(const uint8_t* p, size_t n, uint64_t s) {
 template <class Slot>
 class Table {
   public:
-    explicit Table(uint64_t slots = 4096) { reset(slots); }
+    explicit Table(uint64_t slots) { reset(slots); }
     uint64_t mask() const { return slots_.size() - 1; }
     uint64_t first(uint64_t hash) const { return hash >> shift_; }
     Slot& at(uint64_t slot) { return slots_[slot]; }
@@ -87,6 +87,9 @@ class Table {
     int shift_ = 0;
 };
 
+// Slots that a table begins with: few values need no more than these.
+uint64_t slots_for(size_t values) { return std::clamp<uint64_t>(std::bit_ceil(2 * (uint64_t{values} + 1)), 64, 4096); }
+
 struct Encoded {
     size_t stopped;
     std::vector<int64_t> first;
@@ -100,7 +103,7 @@ struct KeySlot {
 
 template <class T>
 Encoded encode_keys(const uint8_t* values, size_t n, size_t max_entries, int32_t* indices) {
-    Table<KeySlot<T>> table;
+    Table<KeySlot<T>> table(slots_for(n));
     std::vector<int64_t> first;
     const uint64_t s = seed();
     const auto hash_of = [s](const KeySlot<T>& slot) { return mix(slot.key ^ s); };
@@ -138,7 +141,7 @@ struct TagSlot {
 // `value(i)` gives pointer and length of value i; `admit(entries, length)` says whether a new entry may come.
 template <class Value, class Admit>
 Encoded encode_bytes(size_t n, int32_t* indices, Value&& value, Admit&& admit) {
-    Table<TagSlot> table;
+    Table<TagSlot> table(slots_for(n));
     std::vector<int64_t> first;
     std::vector<Span> entries;  // beside each other, where the offsets of first appearances are far apart
     const uint64_t s = seed();

@@ -39,6 +39,9 @@ struct Values {
     }
 };
 
+// The first byte array that is not UTF-8, or -1. The offsets have been checked.
+int64_t first_invalid_utf8(const Values& v);
+
 // Checks the offsets.
 Values byte_arrays(const Offsets& offsets, const RawIn& data);
 

@@ -1,9 +1,8 @@
 // The decoder of column chunks: bytes in, Arrow buffers out, on threads of its own and without Python in between.
 #include "codecs.hpp"
 #include "crc.hpp"
-#include "engine_column.hpp"
+#include "engine_decoder.hpp"
 #include "engine_libraries.hpp"
-#include "workers.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -12,17 +11,16 @@
 
 namespace pyparq {
 
-nb::object Block::taken(size_t n, bool is_signed, size_t itemsize) {
-    trim_area(area_, n * itemsize);
-    const Area area = std::exchange(area_, {});
+SharedBytes Block::share(size_t n) {
+    constexpr size_t kSmall = 4096;  // to have room to spare costs more than to copy so much
+    trim_area(area_, n);
+    if (area_.data == nullptr || (n <= kSmall && area_.room > n + n / 4 + 64)) {
+        const Area exact = take_area(std::max<size_t>(n, 1));
+        if (n > 0) std::memcpy(exact.data, area_.data, n);
+        give_area(std::exchange(area_, exact));
+    }
     size_ = 0;
-    const nb::capsule owner = owner_of(area, n * itemsize);
-    uint8_t* const data = area.data;
-    const auto over = [&](auto tag) {
-        using T = decltype(tag);
-        return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(reinterpret_cast<T*>(data), {n}, owner));
-    };
-    return !is_signed ? over(uint8_t{}) : itemsize == 4 ? over(int32_t{}) : over(int64_t{});
+    return {std::exchange(area_, {}), n};
 }
 
 namespace {
@@ -123,6 +121,8 @@ struct Held {
     }
 };
 
+}  // namespace
+
 nb::handle item(const nb::handle& tuple, Py_ssize_t k) {
     PyObject* const found = PyTuple_GetItem(tuple.ptr(), k);
     if (found == nullptr) throw nb::python_error();
@@ -135,7 +135,7 @@ int64_t number(const nb::handle& tuple, Py_ssize_t k) {
     return found;
 }
 
-LeafSpec read_leaf(const nb::handle& given) {
+LeafSpec leaf_of(const nb::handle& given) {
     LeafSpec leaf{};
     leaf.physical = static_cast<Physical>(number(given, 0));
     leaf.width = static_cast<size_t>(number(given, 1));
@@ -150,6 +150,8 @@ LeafSpec read_leaf(const nb::handle& given) {
     if (leaf.physical != Physical::kByteArray && leaf.width == 0) fail("a leaf of no width");
     return leaf;
 }
+
+namespace {
 
 // A dictionary that is known: (entries, offsets or None, bytes).
 Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held, Budget& budget) {
@@ -233,184 +235,6 @@ void read_piece(const nb::handle& given, const LeafSpec& leaf, Held& held, Budge
     if (!item(given, 13).is_none()) piece.known = read_known(item(given, 13), leaf, held, budget);
 }
 
-// ---- running --------------------------------------------------------------------------------------------
-
-// The first thing that is wrong, in the order of columns, row groups and pages.
-struct Fault {
-    bool any = false;
-    size_t job = 0;
-    Place place;
-    Refused refused{""};
-    PyObject* error = nullptr;  // an exception of Python's
-    bool memory = false;
-};
-
-class Faults {
-  public:
-    void note(size_t job, const Place& place, const Refused& refused) {
-        const std::lock_guard lock(mutex_);
-        if (!earlier(job, place)) return;
-        first.any = true, first.job = job, first.place = place, first.refused = refused;
-        forget();
-    }
-    void note_python(size_t job, const Place& place, const nb::python_error& error) {
-        const nb::gil_scoped_acquire gil;
-        const std::lock_guard lock(mutex_);
-        if (!earlier(job, place)) return;
-        first.any = true, first.job = job, first.place = place;
-        forget();
-        first.error = nb::borrow(error.value()).release().ptr();
-    }
-    bool any() {
-        const std::lock_guard lock(mutex_);
-        return first.any;
-    }
-    Fault first;
-
-  private:
-    bool earlier(size_t job, const Place& place) const {
-        if (!first.any) return true;
-        if (job != first.job) return job < first.job;
-        if (place.piece != first.place.piece) return place.piece < first.place.piece;
-        return place.page < first.place.page;
-    }
-    void forget() {  // its reference is given up where the GIL is held, at the end
-        if (first.error != nullptr) lost_.push_back(first.error);
-        first.error = nullptr;
-    }
-
-  public:
-    std::vector<PyObject*> lost_;
-
-  private:
-    std::mutex mutex_;
-};
-
-class Decoder {
-  public:
-    Decoder(const PageLimits& limits, size_t threads, int64_t room) : limits_(limits), threads_(threads), budget(room) {}
-
-    std::deque<ColumnJob> jobs;
-    Faults faults;
-
-    void run() {
-        std::vector<std::pair<size_t, size_t>> pieces;
-        int64_t stored = 0;
-        for (size_t j = 0; j < jobs.size(); ++j)
-            for (size_t p = 0; p < jobs[j].pieces.size(); ++p) {
-                pieces.emplace_back(j, p);
-                for (const Bytes& part : jobs[j].pieces[p].parts) stored += static_cast<int64_t>(part.size);
-            }
-        // Waking a thread takes as long as decoding some tens of kilobytes.
-        const size_t threads = stored < (int64_t{256} << 10) ? 1 : threads_;
-        each(pieces.size(), threads, [&](size_t k, PageScratch& scratch, Place& at) {
-            const auto [j, p] = pieces[k];
-            at.piece = static_cast<int64_t>(p);
-            list_pages(jobs[j], jobs[j].pieces[p], limits_, scratch, budget, at);
-        }, [&](size_t k) { return pieces[k].first; });
-        if (faults.any()) return;
-        decode(threads);
-        if (faults.any()) return;
-        bool again = false;
-        for (ColumnJob& job : jobs) {
-            if (!job.give_up || !job.leaf.is_binary()) continue;
-            job.give_up = false, job.wide = again = true;
-            for (Piece& piece : job.pieces) piece.pages_read = 0;
-        }
-        if (again) decode(threads, true);
-        if (faults.any()) return;
-        each(jobs.size(), threads, [&](size_t j, PageScratch&, Place&) {
-            if (!jobs[j].give_up) finish_column(jobs[j], limits_, budget);
-        }, [](size_t j) { return j; });
-    }
-
-  private:
-    void decode(size_t threads, bool wide_only = false) {
-        int64_t all = 0, largest = 0;
-        for (const ColumnJob& job : jobs) {
-            int64_t bytes = 0;
-            for (const Piece& piece : job.pieces) bytes += piece.inflated;
-            all += bytes;
-            largest = std::max(largest, bytes);
-        }
-        std::vector<std::pair<size_t, size_t>> tasks;
-        for (size_t j = 0; j < jobs.size(); ++j) {
-            ColumnJob& job = jobs[j];
-            if (wide_only && !job.wide) continue;
-            Place at;
-            try {
-                plan(job, all, threads);
-            } catch (const Refused& refused) {
-                faults.note(j, at, refused);
-                return;
-            }
-            for (size_t s = 0; s < job.segments.size(); ++s) tasks.emplace_back(j, s);
-        }
-        // The largest first: a long task that starts last would leave the other threads idle.
-        std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
-            return jobs[a.first].segments[a.second].bytes > jobs[b.first].segments[b.second].bytes;
-        });
-        each(tasks.size(), threads, [&](size_t k, PageScratch& scratch, Place& at) {
-            const auto [j, s] = tasks[k];
-            try {
-                if (!jobs[j].give_up)
-                    decode_segment(jobs[j], jobs[j].segments[s], limits_, scratch, budget, at);
-            } catch (const NeedsWide&) {
-                jobs[j].give_up = true;
-            }
-        }, [&](size_t k) { return tasks[k].first; });
-    }
-
-    void plan(ColumnJob& job, int64_t all, size_t threads) {
-        constexpr int64_t kLeast = int64_t{512} << 10;
-        int64_t bytes = 0;
-        for (const Piece& piece : job.pieces) bytes += piece.inflated;
-        if (threads == 1) return plan_segments(job, std::numeric_limits<int64_t>::max(), false, limits_, budget);
-        const auto share = all / static_cast<int64_t>(threads);
-        const bool apart = job.in_place() && !job.leaf.is_binary();
-        // What has to be joined afterwards is cut only where the other threads would have nothing to do.
-        const bool split = apart || bytes > share;
-        const int64_t target = apart ? std::max(kLeast, share / 8) : std::max(kLeast, bytes / static_cast<int64_t>(threads) + 1);
-        plan_segments(job, target, split, limits_, budget);
-    }
-
-    template <class Run, class JobOf>
-    void each(size_t tasks, size_t threads, Run&& run, JobOf&& job_of) {
-        run_parallel(tasks, std::min(threads, tasks), [&](size_t k) {
-            if (faults.any()) return;
-            Place at;
-            std::unique_ptr<PageScratch> scratch = take_scratch();
-            try {
-                run(k, *scratch, at);
-            } catch (const Refused& refused) {
-                faults.note(job_of(k), at, refused);
-            } catch (const KernelError& error) {
-                faults.note(job_of(k), at, {"kernel", 0, 0, 0, error.what()});
-            } catch (const nb::python_error& error) {
-                faults.note_python(job_of(k), at, error);
-            }
-            const std::lock_guard lock(mutex_);
-            idle_.push_back(std::move(scratch));
-        });
-    }
-
-    std::unique_ptr<PageScratch> take_scratch() {
-        const std::lock_guard lock(mutex_);
-        if (idle_.empty()) return std::make_unique<PageScratch>();
-        std::unique_ptr<PageScratch> found = std::move(idle_.back());
-        idle_.pop_back();
-        return found;
-    }
-
-    PageLimits limits_;
-    size_t threads_;
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<PageScratch>> idle_;
-
-  public:
-    Budget budget;
-};
-
 // ---- results --------------------------------------------------------------------------------------------
 
 template <class T>
@@ -425,34 +249,44 @@ nb::object dictionary_of(Dictionary& dictionary, const LeafSpec& leaf) {
     if (!dictionary.there) return nb::none();
     const bool binary = leaf.physical == Physical::kByteArray;
     return nb::make_tuple(dictionary.count, binary ? array_of(dictionary.offsets) : nb::none(),
-                          dictionary.bytes.array<uint8_t>(dictionary.bytes_used));
+                          dictionary.bytes.share(dictionary.bytes_used).array<uint8_t>());
 }
 
-// (slots, nulls, validity, values, offsets, bytes, definition levels, repetition levels, dictionaries or the bytes that views
-// look at), or None where the column cannot come out as the kind that was asked for.
-nb::object result_of(ColumnJob& job) {
-    if (job.give_up) return nb::none();
+}  // namespace
+
+DecodedColumn column_of(ColumnJob& job) {
     const LeafSpec& leaf = job.leaf;
-    nb::object values = nb::none(), offsets = nb::none(), bytes = nb::none(), dictionaries = nb::none();
-    if (leaf.is_binary()) {
-        offsets = job.wide ? job.offsets.array<int64_t>(job.slots + 1) : job.offsets.array<int32_t>(job.slots + 1);
-        bytes = job.bytes.array<uint8_t>(job.bytes_used);
+    DecodedColumn found;
+    found.length = static_cast<int64_t>(job.slots), found.nulls = static_cast<int64_t>(job.nulls);
+    found.is_binary = leaf.is_binary(), found.wide = job.wide;
+    if (found.is_binary) {
+        found.offsets = job.offsets.share((job.slots + 1) * (job.wide ? 8 : 4));
+        found.values = job.bytes.share(job.bytes_used);
     } else {
         const bool bits = leaf.physical == Physical::kBoolean && leaf.kind == OutputKind::kValues;
-        values = job.values.array<uint8_t>(bits ? (job.slots + 7) / 8 : job.slots * leaf.out_width());
+        found.values = job.values.share(bits ? (job.slots + 7) / 8 : job.slots * leaf.out_width());
     }
-    if (leaf.kind == OutputKind::kCodes) {
-        nb::list all;
-        for (Piece& piece : job.pieces) all.append(dictionary_of(piece.known ? *piece.known : piece.dictionary, leaf));
-        dictionaries = all;
-    } else if (leaf.is_views()) {
-        nb::list all;
-        for (ViewBuffer& buffer : job.views.all) all.append(buffer.bytes.array<uint8_t>(buffer.used));
-        dictionaries = all;
+    if (job.has_valid) found.validity = job.bits.share((job.slots + 7) / 8);
+    if (job.has_def) found.def = job.def.share(job.in_place() ? job.slots : job.levels);
+    if (job.has_rep) found.rep = job.rep.share(job.levels);
+    return found;
+}
+
+namespace {
+
+// The column; for codes (column, dictionaries of its pieces), for views (column, the bytes that they look at). None where it
+// cannot come out as what was asked for.
+nb::object result_of(ColumnJob& job) {
+    if (job.give_up) return nb::none();
+    if (job.leaf.kind == OutputKind::kValues) return nb::cast(column_of(job));
+    nb::list beside;
+    if (job.leaf.kind == OutputKind::kCodes) {
+        for (Piece& piece : job.pieces)
+            beside.append(dictionary_of(piece.known ? *piece.known : piece.dictionary, job.leaf));
+    } else {
+        for (ViewBuffer& buffer : job.views.all) beside.append(buffer.bytes.share(buffer.used).array<uint8_t>());
     }
-    return nb::make_tuple(job.slots, job.nulls, job.has_valid ? job.bits.array<uint8_t>((job.slots + 7) / 8) : nb::none(),
-                          values, offsets, bytes, job.has_def ? job.def.array<uint8_t>(job.in_place() ? job.slots : job.levels) : nb::none(),
-                          job.has_rep ? job.rep.array<uint8_t>(job.levels) : nb::none(), dictionaries);
+    return nb::make_tuple(column_of(job), beside);
 }
 
 // What each piece has read: where its pages end, data pages, dictionary pages.
@@ -464,20 +298,36 @@ nb::object facts_of(const std::deque<ColumnJob>& jobs) {
     return all;
 }
 
-// jobs: (leaf, pieces) each. limits: as PageLimits. Returns (results, facts, None), or (None, None, what is wrong): its
-// name, three numbers, a text, the job, piece and page, and an exception of Python's or None.
-nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits_given, size_t threads, int64_t room) {
-    PageLimits limits{number(limits_given, 0), number(limits_given, 1), number(limits_given, 2),
-                      number(limits_given, 3), number(limits_given, 4), number(limits_given, 5) != 0,
-                      std::clamp<int64_t>(number(limits_given, 6), 0, std::numeric_limits<int32_t>::max())};
+}  // namespace
+
+PageLimits limits_of(const nb::handle& given) {
+    return {number(given, 0), number(given, 1), number(given, 2), number(given, 3), number(given, 4), number(given, 5) != 0,
+            std::clamp<int64_t>(number(given, 6), 0, std::numeric_limits<int32_t>::max())};
+}
+
+nb::object refusal_of(Faults& faults) {
+    for (PyObject* const error : faults.lost_) Py_DECREF(error);
+    faults.lost_.clear();
+    const Fault& fault = faults.first;
+    if (!fault.any) return nb::none();
+    const nb::object error = fault.error == nullptr ? nb::none() : nb::steal(std::exchange(faults.first.error, nullptr));
+    const auto& text = fault.refused.text;
+    return nb::make_tuple(fault.refused.name, fault.refused.a, fault.refused.b, fault.refused.c,
+                          nb::bytes(text.data(), text.size()), fault.job, fault.place.piece, fault.place.page, error);
+}
+
+namespace {
+
+// jobs: (leaf, pieces) each. limits: as PageLimits. Returns (results, facts, None), or (None, None, what is wrong).
+nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits, size_t threads, int64_t room) {
     Held held;
-    Decoder decoder(limits, std::max<size_t>(threads, 1), room);
+    Decoder decoder(limits_of(limits), std::max<size_t>(threads, 1), room);
     const Py_ssize_t count = PyList_Size(given.ptr());
     try {
         for (Py_ssize_t j = 0; j < count; ++j) {
             const nb::handle one = PyList_GetItem(given.ptr(), j);
             ColumnJob& job = decoder.jobs.emplace_back();
-            job.leaf = read_leaf(item(one, 0));
+            job.leaf = leaf_of(item(one, 0));
             const nb::handle pieces = item(one, 1);
             const Py_ssize_t n = PyList_Size(pieces.ptr());
             job.pieces.resize(static_cast<size_t>(n));
@@ -487,22 +337,10 @@ nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits_given, s
         decoder.run();
     } catch (const Refused& refused) {
         decoder.faults.note(decoder.jobs.empty() ? 0 : decoder.jobs.size() - 1, {}, refused);
-    } catch (...) {
-        Py_XDECREF(decoder.faults.first.error);
-        for (PyObject* const error : decoder.faults.lost_) Py_DECREF(error);
-        throw;
     }
     if (stop_requested()) fail("the task was stopped");
-    for (PyObject* const error : decoder.faults.lost_) Py_DECREF(error);
-    const Fault& fault = decoder.faults.first;
-    if (fault.any) {
-        const nb::object error = fault.error == nullptr ? nb::none() : nb::steal(fault.error);
-        const auto& text = fault.refused.text;
-        return nb::make_tuple(nb::none(), nb::none(),
-                              nb::make_tuple(fault.refused.name, fault.refused.a, fault.refused.b, fault.refused.c,
-                                             nb::bytes(text.data(), text.size()), fault.job, fault.place.piece,
-                                             fault.place.page, error));
-    }
+    const nb::object refusal = refusal_of(decoder.faults);
+    if (!refusal.is_none()) return nb::make_tuple(nb::none(), nb::none(), refusal);
     nb::list results;
     for (ColumnJob& job : decoder.jobs) results.append(result_of(job));
     return nb::make_tuple(results, facts_of(decoder.jobs), nb::none());

@@ -1,6 +1,6 @@
 // Memory of the decoder: results that numpy arrays take over, and how many bytes a read may hold.
 #pragma once
-#include "memory.hpp"
+#include "decoded_column.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -70,24 +70,14 @@ class Block {
         size_ = size;
     }
 
-    // The first n items (uint8, int32 or int64) as a numpy array. Needs the GIL; nothing is here afterwards.
-    template <class T>
-    nb::object array(size_t n) {
-        constexpr size_t kCopied = 4096;
-        if (n * sizeof(T) <= kCopied) {
-            Fresh<T> out(n);
-            if (n > 0) std::memcpy(out.data, area_.data, n * sizeof(T));
-            return std::move(out.object);
-        }
-        return taken(n, std::is_signed_v<T>, sizeof(T));
-    }
+    // The first n bytes, for whoever asks. Needs the GIL; nothing is here afterwards.
+    SharedBytes share(size_t n);
 
   private:
     void swap(Block& other) noexcept {
         std::swap(area_, other.area_);
         std::swap(size_, other.size_);
     }
-    nb::object taken(size_t n, bool is_signed, size_t itemsize);
 
     Area area_;
     size_t size_ = 0;

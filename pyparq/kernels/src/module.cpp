@@ -58,9 +58,12 @@ NB_MODULE(_native, m) {
     nb::exception<pyparq::KernelError>(m, "KernelError", PyExc_ValueError);
     pyparq::numpy = pyparq::load_numpy();
     pyparq::have_avx2();  // now, not first in a thread without the GIL, which a fork may leave behind half way
+    bind_arrow_export(m);
     bind_arrow_schema(m);
     bind_arrow_stream(m);
+    bind_decoded_column(m);
     bind_engine(m);
+    bind_engine_chunks(m);
     bind_rle(m);
     bind_fixed(m);
     bind_binary(m);

@@ -45,6 +45,8 @@ struct ColumnRules {
     int encoding;          // without a dictionary; below 0: chosen from the data
     std::vector<Candidate> candidates;
     bool statistics;
+    bool text;          // values must be UTF-8
+    int64_t precision;  // digits of a decimal
     std::vector<std::string> path, key_values;  // these as serialized KeyValue structs
 
     bool boolean() const { return physical == 0; }
@@ -77,7 +79,7 @@ struct LeafValues {
 
 // A chunk that cannot be written; Python words it.
 struct Refusal {
-    enum Code : int { PageTooLarge = 1, RowTooLarge = 2 };
+    enum Code : int { PageTooLarge = 1, RowTooLarge = 2, Misfit = 3 };  // the last: not what the leaf may hold
     int code;
     int64_t page, row, size;  // page below 0: the dictionary's
 };

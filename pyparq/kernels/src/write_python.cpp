@@ -1,5 +1,5 @@
 // The writer of column chunks as Python has it: rules of files and columns, and the chunks of some columns beside each other.
-#include "write_column.hpp"
+#include "write_flat.hpp"
 
 #include "values.hpp"
 
@@ -35,8 +35,8 @@ int checked_level(int64_t v) {
 
 ColumnRules* new_column(nb::object file, nb::object order, int64_t physical, int64_t width, int64_t max_def, int64_t max_rep,
                         int64_t codec, nb::object compress, int64_t level, bool dictionary, bool keep_dictionary, int64_t encoding,
-                        const std::vector<std::pair<int, double>>& candidates, bool statistics, std::vector<std::string> path,
-                        const nb::sequence& key_values) {
+                        const std::vector<std::pair<int, double>>& candidates, bool statistics, bool text,
+                        int64_t precision, std::vector<std::string> path, const nb::sequence& key_values) {
     auto rules = std::make_unique<ColumnRules>();
     rules->file = nb::cast<const FileRules*>(file);
     rules->order = nb::cast<const LeafOrder*>(order);
@@ -46,7 +46,7 @@ ColumnRules* new_column(nb::object file, nb::object order, int64_t physical, int
     rules->compress = std::move(compress), rules->level = static_cast<int>(level);
     rules->dictionary = dictionary, rules->keep_dictionary = keep_dictionary, rules->encoding = static_cast<int>(encoding);
     for (const auto& [candidate, most] : candidates) rules->candidates.push_back({candidate, most});
-    rules->statistics = statistics, rules->path = std::move(path);
+    rules->statistics = statistics, rules->text = text, rules->precision = precision, rules->path = std::move(path);
     for (const nb::handle pair : key_values) {
         const auto bytes = nb::cast<nb::bytes>(pair);
         rules->key_values.emplace_back(bytes.c_str(), bytes.size());
@@ -64,12 +64,22 @@ struct Job {
     Array<uint8_t, false, true> defs, reps;
     In<int32_t> indices;
     std::vector<uint64_t> aligned;
+    bool flat = false;            // a column as it lies in Arrow's buffers:
+    std::vector<FlatPart> parts;
+    std::vector<RawIn> buffers;   // that they look into
 
-    // (column, offsets or None, data, defs, reps, rows, slots, dictionary, choice, seal)
+    // (column, offsets or None, data, defs, reps, rows, slots, dictionary, choice, seal), or
+    // (column, [(form, length, offset, validity or None, values or offsets, bytes or None), ...], rows, choice, seal)
     explicit Job(const nb::tuple& given) {
-        if (nb::len(given) != 10) fail("a chunk is made from ten things");
-        column_object = given[0], seal = given[9];
+        const size_t size = nb::len(given);
+        if (size != 10 && size != 5) fail("a chunk is made from ten things, or from five");
+        column_object = given[0], seal = given[size - 1];
         column = nb::cast<const ColumnRules*>(column_object);
+        load_choice(given[size - 2]);
+        if (size == 5) {
+            load_parts(given);
+            return;
+        }
         if (!data.load(nb::object(given[2]).ptr())) fail("values must be contiguous");
         if (!defs.load(nb::object(given[3]).ptr()) || !reps.load(nb::object(given[4]).ptr())) fail("levels must be uint8");
         leaf.rows = checked_count(nb::cast<int64_t>(given[5]), "rows"), leaf.slots = checked_count(nb::cast<int64_t>(given[6]), "slots");
@@ -77,13 +87,37 @@ struct Job {
         load_values(given[1]);
         load_levels();
         if (!given[7].is_none()) load_dictionary(nb::cast<nb::tuple>(given[7]));
-        if (!given[8].is_none()) {
-            const auto choice = nb::cast<std::pair<int, double>>(given[8]);
-            leaf.chosen = true, leaf.choice.encoding = choice.first, leaf.choice.sizes = {choice};
-        }
     }
 
   private:
+    void load_choice(const nb::object& given) {
+        if (given.is_none()) return;
+        const auto choice = nb::cast<std::pair<int, double>>(given);
+        leaf.chosen = true, leaf.choice.encoding = choice.first, leaf.choice.sizes = {choice};
+    }
+    void load_parts(const nb::tuple& given) {
+        flat = true;
+        leaf.rows = checked_count(nb::cast<int64_t>(given[2]), "rows");
+        if (leaf.rows < 1) fail("a chunk has one row at least");
+        for (const nb::handle one : nb::cast<nb::list>(given[1])) {
+            const auto part = nb::cast<nb::tuple>(one);
+            if (nb::len(part) != 6) fail("an array is given as six things");
+            FlatPart& made = parts.emplace_back();
+            made.form = nb::cast<int>(part[0]);
+            made.length = checked_count(nb::cast<int64_t>(part[1]), "length");
+            made.offset = checked_count(nb::cast<int64_t>(part[2]), "offset");
+            load_buffer(part[3], made.validity, made.validity_size);
+            load_buffer(part[4], made.first, made.first_size);
+            load_buffer(part[5], made.second, made.second_size);
+        }
+    }
+    void load_buffer(const nb::object& given, const uint8_t*& data, size_t& size) {
+        if (given.is_none()) return;
+        RawIn buffer;
+        if (!buffer.load(given.ptr())) fail("buffers must be contiguous");
+        data = buffer.data, size = buffer.size;
+        buffers.push_back(std::move(buffer));
+    }
     void load_values(const nb::object& given) {
         if (column->width == 0) {
             if (!offsets.load(given.ptr())) fail("offsets must be int32 or int64");
@@ -126,16 +160,23 @@ struct Job {
 class EncodedChunks {
   public:
     // Encodes one more chunk for each job, without the GIL; `check()` raises where the work is not wanted any more. After an
-    // exception, and after a refusal (code, page, row, size), `count` is the number of the chunk that is at fault.
+    // exception, and after a refusal (code, page, row, size), `at_fault` is the number of the chunk that it is about.
     nb::object encode(const nb::list& given, const nb::object& check) {
         std::vector<std::unique_ptr<Job>> jobs;
-        for (const nb::handle job : given) jobs.push_back(std::make_unique<Job>(nb::cast<nb::tuple>(job)));
+        at_fault_ = chunks_.size();
+        for (const nb::handle job : given) {
+            jobs.push_back(std::make_unique<Job>(nb::cast<nb::tuple>(job)));
+            ++at_fault_;
+        }
         for (const auto& job : jobs) columns_.push_back(job->column_object);
         try {
             Unlocked unlocked(check);
             for (const auto& job : jobs) {
+                at_fault_ = chunks_.size();
                 unlocked.tick();
                 PyObject* const seal = job->seal.is_none() ? nullptr : job->seal.ptr();
+                FlatMemory memory;
+                if (job->flat && !flatten(*job->column, job->parts, memory, job->leaf)) throw Refusal{Refusal::Misfit, 0, 0, 0};
                 chunks_.push_back(encode_chunk(*job->column, job->leaf, seal, unlocked, room_));
             }
         } catch (const Refusal& r) {
@@ -145,15 +186,15 @@ class EncodedChunks {
     }
 
     size_t count() const { return chunks_.size(); }
+    size_t at_fault() const { return at_fault_; }
     size_t size() const { return taken_ + room_.size(); }
 
     // The bytes of all chunks, once.
     nb::object take() {
         const size_t size = room_.size();
         taken_ += size;
-        uint8_t* const data = room_.release();
-        nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
-        return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(data, {size}, owner));
+        const Area area = room_.release();
+        return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(area.data, {size}, owner_of(area, size)));
     }
     void place(int64_t base) { base_ = base; }
     int64_t uncompressed() const {
@@ -227,7 +268,7 @@ class EncodedChunks {
     std::vector<nb::object> columns_;
     std::vector<ChunkFacts> chunks_;
     Room room_;
-    size_t taken_ = 0;
+    size_t taken_ = 0, at_fault_ = 0;
     int64_t base_ = 0;
 };
 
@@ -242,11 +283,12 @@ void bind_write(nb::module_& m) {
         "settles"_a, "most_of_dictionary"_a, "record_key"_a, "crc"_a.none());
     nb::class_<ColumnRules>(m, "ColumnRules").def(nb::new_(&new_column), "file"_a, "order"_a, "physical"_a, "width"_a, "max_def"_a,
         "max_rep"_a, "codec"_a, "compress"_a.none(), "level"_a, "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a,
-        "statistics"_a, "path"_a, "key_values"_a);
+        "statistics"_a, "text"_a, "precision"_a, "path"_a, "key_values"_a);
     nb::class_<EncodedChunks>(m, "EncodedChunks")
         .def(nb::init<>())
         .def("encode", &EncodedChunks::encode, "jobs"_a, "check"_a)
         .def_prop_ro("count", &EncodedChunks::count)
+        .def_prop_ro("at_fault", &EncodedChunks::at_fault)
         .def_prop_ro("size", &EncodedChunks::size)
         .def_prop_ro("uncompressed", &EncodedChunks::uncompressed)
         .def("take", &EncodedChunks::take)

@@ -1,11 +1,10 @@
 // What the writer of column chunks stands on: memory that grows, and the GIL, which it holds only to call Python.
 #pragma once
 
-#include "common.hpp"
+#include "memory.hpp"
 
+#include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <new>
 
 namespace pyparq {
 
@@ -15,18 +14,17 @@ class Room {
     Room() = default;
     Room(const Room&) = delete;
     Room& operator=(const Room&) = delete;
-    Room(Room&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), room_(std::exchange(other.room_, 0)) {}
-    ~Room() { std::free(data_); }
+    Room(Room&& other) noexcept : area_(std::exchange(other.area_, {})), size_(std::exchange(other.size_, 0)) {}
+    ~Room() { give_area(area_); }
 
-    uint8_t* data() const { return data_; }
+    uint8_t* data() const { return area_.data; }
     size_t size() const { return size_; }
     void clear() { size_ = 0; }
 
     // Where `n` bytes may be written; add() says how many were.
     uint8_t* more(size_t n) {
-        if (n > room_ - size_) grow(n);
-        return data_ + size_;
+        if (n > area_.room - size_) grow_area(area_, size_, std::max(size_ + n, area_.room + area_.room / 2));
+        return area_.data + size_;
     }
     void add(size_t n) { size_ += n; }
     void put(const void* bytes, size_t n) {
@@ -34,22 +32,15 @@ class Room {
         std::memcpy(more(n), bytes, n);
         add(n);
     }
-    // Gives the memory away; std::free is the caller's to call.
-    uint8_t* release() {
-        size_ = room_ = 0;
-        return std::exchange(data_, nullptr);
+    // Gives the memory away, cut to its size.
+    Area release() {
+        trim_area(area_, std::exchange(size_, 0));
+        return std::exchange(area_, {});
     }
 
   private:
-    void grow(size_t n) {
-        const size_t wanted = std::max(size_ + n, room_ + room_ / 2);
-        auto* const found = static_cast<uint8_t*>(std::realloc(data_, wanted));
-        if (found == nullptr) throw std::bad_alloc();
-        data_ = found, room_ = wanted;
-    }
-
-    uint8_t* data_ = nullptr;
-    size_t size_ = 0, room_ = 0;
+    Area area_;
+    size_t size_ = 0;
 };
 
 // Without the GIL, until it goes. A Locked has it for its lifetime: calls of Python, and every Python object, belong in one.
