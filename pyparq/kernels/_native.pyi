@@ -201,7 +201,7 @@ class Inflater:
         `spare` is for passing use; `unsealer` is None where nothing is encrypted."""
 
 class Crc32:
-    """CRC-32 by zlib."""
+    """CRC-32 by the processor's own means, where it has them, and by zlib."""
 
     native: bool
     """Whether the library itself was found, which needs no GIL."""
@@ -209,6 +209,8 @@ class Crc32:
     def __init__(self, function: Callable[[Any], int], module: str) -> None:
         """`function(data)` of Python's module `zlib`, and the file that this is in ("": in none): so the library is
         found."""
+    def of(self, data: Buffer, before: int = 0) -> int:
+        """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
 
 def open_pages(
     stored: Sequence[Any],

@@ -323,6 +323,7 @@ std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimi
             expected += static_cast<size_t>(page.wanted < 0 ? size : size * page.wanted / std::max<int64_t>(page.head.count, 1));
         }
     expected = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(expected), std::max<int64_t>(budget.left() / 4, 64)));
+    expected = std::min(expected, static_cast<size_t>(std::max<int64_t>(limits.max_column, 64)));  // from there on it is held
     if (!binary) return std::make_unique<ViewSink>(leaf, values, segment.room, expected, job.views, limits);
     if (job.wide) {
         auto* const place = job.in_place() ? job.offsets.as<int64_t>() + segment.slot + 1 : nullptr;
