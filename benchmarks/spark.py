@@ -1,10 +1,11 @@
 """pyparq on Spark beside Spark's own reader and writer, and beside the floors of Spark's Python API.
 
-    python benchmarks/spark.py [--rows N] [--runs N]
+    python benchmarks/spark.py [--rows N] [--files N] [--runs N]
 
 Needs the extra "spark" and Java 17 or newer. All questions are asked in turn within each round, in one warm session of
 two local cores; a time is the median over the rounds. The floors: a data source that sends constant batches of the same
-number of rows, and a mapInArrow that reads by Spark and discards its input.
+number of rows, and a mapInArrow that reads by Spark and discards its input. A line's ratio is that of the medians; a
+write is compared with the slower of Spark's own and the discarding mapInArrow, which no Python writer can beat.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ BLOOM = {"parquet.bloom.filter.enabled#k": "true"}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--files", type=int, default=1000, help="of 10,000 rows, for the questions about many files")
     parser.add_argument("--runs", type=int, default=7)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +51,12 @@ def main() -> None:
         ps.register(spark)
         spark.dataSource.register(constant_source(given.rows))
         asked = questions(spark, indexed, bare, Path(folder), given.rows)
-        show(measured(asked, given.runs))
+        show(measured(asked, given.runs), LINES)
+        lake = Path(folder) / "lake"
+        make_many(lake, given.files)
+        print(f"\n{given.files:,} files of 10,000 rows")
+        show(measured(many_questions(spark, lake), given.runs), MANY_LINES)
+        show_memory(spark, lake)
         spark.stop()
 
 
@@ -172,10 +179,71 @@ def measured(asked: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def show(medians: dict[str, float]) -> None:
-    for name, milliseconds in medians.items():
-        if " | " in name:
-            print(f"{name:<34}{milliseconds:9.0f} ms")
+# What is compared with what, and the highest ratio that we want.
+LINES = [
+    ("sum | data source", ["sum | constant batches"], 1.15),
+    ("sum | read", ["sum | constant batches"], 0.85),
+    ("count | data source", ["count | constant batches"], 1.15),
+    ("count | read", ["count | constant batches"], 0.85),
+    ("absent key | read", ["absent key | Spark"], 0.35),
+    ("0.1 % range | read", ["0.1 % range | Spark"], 0.5),
+    ("absent key | data source", ["absent key | Spark"], 1.0),
+    ("0.1 % range | data source", ["0.1 % range | Spark"], 1.0),
+    ("write | pyparq", ["write | Spark", "write | discarding mapInArrow"], 1.1),
+    ("index | add_indexes", ["index | Spark, all written anew"], 0.33),
+]
+MANY_LINES = [
+    ("count | pyparq.spark.count", ["count | Spark"], 1.0),
+    ("one key | read", ["one key | Spark"], None),
+    ("plan | read", [], None),
+]
+
+
+def show(medians: dict[str, float], lines: list[tuple[str, list[str], float | None]]) -> None:
+    print(f"{'':<30}{'ms':>8}  {'beside':<34}{'ms':>8}{'ratio':>7}  at most")
+    for name, others, most in lines:
+        text = f"{name:<30}{medians[name]:8.0f}"
+        if others:
+            beside = max(others, key=lambda other: medians[other])
+            text += f"  {beside:<34}{medians[beside]:8.0f}{medians[name] / medians[beside]:7.2f}"
+        print(text + (f"  {most}" if most else ""))
+    compared = {name for line in lines for name in (line[0], *line[1])}
+    print("Also:", ", ".join(f"{name} {medians[name]:.0f} ms" for name in medians if name not in compared) or "-")
+
+
+def make_many(folder: Path, files: int) -> None:
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    for k in range(files):
+        table = {"k": rng.permutation(10_000) * files + k, "x": rng.normal(size=10_000)}
+        pyparq.write_table(table, folder / f"{k:05}.parquet", bloom_filters={"k": 0.01})
+
+
+def many_questions(spark: Any, lake: Path) -> dict[str, Callable[[], Any]]:
+    source = str(lake)
+    return {
+        "count | pyparq.spark.count": lambda: ps.count(spark, source),
+        "count | Spark": lambda: spark.read.parquet(source).count(),
+        "one key | read": lambda: ps.read(spark, source, filters=col("k") == 4_321).collect(),
+        "one key | Spark": lambda: spark.read.parquet(source).where("k = 4321").collect(),
+        # All pages: the plan is made now, and carried out by nobody.
+        "plan | read": lambda: ps.read(spark, source, small=0),
+    }
+
+
+def show_memory(spark: Any, lake: Path) -> None:
+    """What planning leaves in the driver's Python: it must not grow from plan to plan."""
+    held = []
+    for _ in range(11):
+        ps.read(spark, str(lake), small=0)
+        held.append(resident())
+    print(f"Resident memory of the driver's Python: {held[0]:.0f} MB after a plan, {held[-1]:.0f} MB after ten more")
+
+
+def resident() -> float:
+    """MB of this process's memory that are in use."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ def test_row_groups_with_other_columns_are_odd(tmp_path: Path) -> None:
     footer = LazyFileMetaData(bytes(_opened(_written(tmp_path)[0]).footer.stored))
     count = footer.num_columns(0)
     for columns, odd in ((count, False), (count + 1, True), (count - 1, True)):
-        numbers = footer.chunk_numbers(np.arange(4), np.array([0]), [("n",)], columns)
+        numbers = footer.chunk_numbers(np.arange(4), np.array([0]), [stored_path(("n",))], columns)
         assert ((numbers[0] & ODD) != 0).tolist() == [[odd]] * 4
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pyparq.datasets.footers import StoredFooter
 from pyparq.footers.chunk_table import Mask, check_numbers
+from pyparq.footers.leaf_set import LeafSet
 from pyparq.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.format.chunk_numbers import ChunkNumbers, stored_path
 from pyparq.format.codec import column_chunks_of_footers
@@ -58,7 +59,7 @@ def chunks_of_files(model: OpenFile, nodes: Sequence[Node], footers: Sequence[St
         [footer.data for footer in footers], columns, [stored_path(node.path) for node in nodes], len(model.tree.leaves)
     )
     sizes = np.repeat(np.array([footer.status.size for footer in footers], np.int64), np.diff(first))
-    start, size, odd = check_numbers(stack, nodes, rows, sizes)
+    start, size, odd = check_numbers(stack, LeafSet(nodes), rows, sizes)
     usual = np.full(len(footers), not omits_dictionary_header(model.created_by))
     found = FileChunks(first, rows, stack, start, size, usual)
     usual &= ~found.any_of(odd.any(axis=1) | (rows <= 0))

@@ -23,6 +23,7 @@ from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
 from pyparq.footers.chunk_table import ChunkTable
 from pyparq.footers.known_schemas import FileSchema
+from pyparq.footers.leaf_set import LeafSet
 from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.format.footer import LazyFileMetaData
@@ -166,7 +167,8 @@ class JoinedFile(OpenFile):
         ]
         """Those in which a row can match."""
 
-    def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node]) -> ChunkTable:
+    def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node] | LeafSet) -> ChunkTable:
+        nodes = nodes.nodes if isinstance(nodes, LeafSet) else nodes
         places = [self._tables[node.column][1] for node in nodes]
         return self._tables[nodes[0].column][0].part(np.asarray(row_groups, np.int64), places)
 

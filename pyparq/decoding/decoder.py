@@ -9,9 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from pyparq import kernels
 from pyparq.compression import library_decoder
@@ -21,7 +19,6 @@ from pyparq.decoding.output import Decoded, Kind, leaf_terms
 from pyparq.decoding.refusals import Refusal, worded
 from pyparq.errors import UnsupportedError
 from pyparq.footers.open_file import Chunk
-from pyparq.kernels import DecodedColumn
 from pyparq.options import ReadOptions
 from pyparq.schemas.tree import Node
 from pyparq.schemas.values import BinaryValues, Values, count_of
@@ -101,7 +98,7 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
     Raises :class:`Refused` with the first of the errors that the threads find.
     """
     jobs = [(terms_of(column.node, column.kind), [piece.terms() for piece in column.pieces]) for column in columns]
-    results, facts, refusal = kernels.decode_columns(jobs, *_bounds(options, account))
+    results, facts, refusal = kernels.decode_columns(jobs, *bounds_of(options, account))
     if refusal is not None:
         raise _refused(Refusal(*refusal), columns, account)
     found = []
@@ -121,62 +118,12 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
     return found, facts
 
 
-class WholeChunks(NamedTuple):
-    """Column chunks in the clear, all rows. The arrays are int64, row groups x columns; ``num_rows`` per row group."""
-
-    num_rows: Any
-    codec: Any
-    num_values: Any
-    has_dictionary: Any
-    """1 where the first page is the dictionary page."""
-    start: Any
-    size: Any
-
-
-class WholeFacts(NamedTuple):
-    """Of all chunks together."""
-
-    data_pages: int
-    dictionary_pages: int
-    num_bytes: int
-    """Of what they were decoded to."""
-    ended_early: int
-    """How many chunks have bytes behind their last page."""
-
-
-def decode_chunks(
-    leaves: list[tuple[int, ...]],
-    runs: Sequence[int],
-    chunks: WholeChunks,
-    read: list[tuple[int, Any]],
-    options: ReadOptions,
-    account: Account,
-) -> tuple[list[DecodedColumn], WholeFacts]:
-    """Decode whole chunks; ``leaves`` are the :func:`terms_of` of each column. ``runs`` says how many row groups are
-    joined, one run after another; columns come in the same order. ``read``: offsets in the file, and the bytes there.
-
-    Raises :class:`Refused` without saying whose fault it is.
-    """
-    flat = [np.ascontiguousarray(array, np.int64).reshape(-1) for array in chunks]
-    num_rows, codec, num_values, has_dictionary, start, size = flat
-    found, facts, refusal = kernels.decode_chunks(
-        leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
-        *_bounds(options, account),
-    )  # fmt: skip
-    if refusal is not None:
-        told = Refusal(*refusal)
-        raise Refused(told.error or worded(told, account.refusal), 0, 0)
-    whole = WholeFacts(*facts)
-    account.take(whole.num_bytes)
-    return found, whole
-
-
 def terms_of(node: Node, kind: Kind = "values") -> tuple[int, ...]:
     """A leaf as the native decoder takes it."""
     return leaf_terms(node.type, kind, node.max_def, node.max_rep, slot_level(node), not is_flat(node))
 
 
-def _bounds(options: ReadOptions, account: Account) -> tuple[tuple[int, ...], int, int]:
+def bounds_of(options: ReadOptions, account: Account) -> tuple[tuple[int, ...], int, int]:
     """Limits, threads, and the bytes that are left."""
     limits = options.limits
     terms = (

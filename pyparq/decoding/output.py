@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -74,26 +74,19 @@ class Decoded:
         self.size = native.size + sum(a.nbytes for a in held if a is not None)
 
 
-class _Plain(NamedTuple):
-    """The Arrow type of what the decoder leaves as Arrow has it; with offsets of 64 bits, where it has any."""
-
-    type: DataType
-    large: DataType
-
-
 @lru_cache(maxsize=1024)
-def _plain_type(leaf: LeafType) -> _Plain | None:
+def native_type(leaf: LeafType) -> DataType | None:
+    """The Arrow type of what the decoder leaves as Arrow has it; ``None`` where something is left to do."""
     if leaf.kind in ("null", "int96") or (leaf.kind == "decimal" and leaf.is_binary):
         return None
-    type_ = arrow_type(leaf)
-    return _Plain(type_, DataType(type_.format.upper()) if leaf.is_binary else type_)
+    return arrow_type(leaf)
 
 
 def column_of(leaf: LeafType, native: DecodedColumn) -> Column:
     """A column of values, in the order of the slots."""
-    plain = _plain_type(leaf)
-    if plain is not None:
-        return NativeColumn(plain.large if native.has_wide_offsets else plain.type, native)
+    ready = native_type(leaf)
+    if ready is not None:
+        return NativeColumn(DataType(ready.format.upper()) if native.has_wide_offsets else ready, native)
     slots, nulls = native.length, native.null_count
     if leaf.kind == "null":
         return Column(DataType("n"), slots, None, (), slots)

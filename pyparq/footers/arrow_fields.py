@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.errors import OptionError
+from pyparq.footers.leaf_set import LeafSet
 from pyparq.options import ReadOptions
 from pyparq.schemas.arrow import field_of
 from pyparq.schemas.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
@@ -29,6 +30,43 @@ class Output:
     field: Field
 
 
+class Projection:
+    """The columns of a result, and the leaves that they are made of. Most is worked out when it is first asked for."""
+
+    __slots__ = ("_is_flat", "_is_plain", "_leaves", "_of_file", "fields", "outputs")
+
+    def __init__(self, outputs: list[Output], of_file: FileFields) -> None:
+        self.outputs = outputs
+        self.fields = tuple(output.field for output in outputs)
+        self._of_file = of_file
+        self._leaves: LeafSet | None = None
+        self._is_flat: bool | None = None
+        self._is_plain: bool | None = None
+
+    @property
+    def leaves(self) -> LeafSet:
+        """In the order of the columns, as which the decoder may leave them."""
+        if self._leaves is None:
+            by_column = {leaf.column: leaf for output in self.outputs for leaf in output.leaves}
+            self._leaves = LeafSet(by_column.values())
+        return self._leaves
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether every column is a leaf by itself: those of the result are those that are decoded."""
+        if self._is_flat is None:
+            self._is_flat = all(output.shape.kind == "leaf" for output in self.outputs)
+        return self._is_flat
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no leaf comes out as a dictionary or as views."""
+        if self._is_plain is None:
+            of_file, nodes = self._of_file, self.leaves.nodes
+            self._is_plain = not any(of_file.is_dictionary(node) or of_file.is_view(node) for node in nodes)
+        return self._is_plain
+
+
 class FileFields:
     """Fields of the columns of files with one schema. Everything is worked out when it is first asked for: files may be
     wide. May be used from several threads: what two work out at once is the same."""
@@ -41,6 +79,8 @@ class FileFields:
         self._places: dict[Node, int] | None = None
         self._dictionaries: dict[Node, frozenset[int]] = {}
         self._whole: dict[Node, Output] = {}
+        self.projection: Projection | None = None
+        """That of all columns, once somebody has asked for it."""
 
     @property
     def metadata(self) -> dict[bytes, bytes]:

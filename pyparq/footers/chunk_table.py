@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
+from pyparq.footers.leaf_set import LeafSet
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, HAS_STATISTICS, ChunkNumbers
-from pyparq.schemas.tree import Node
 
 Int64Array = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -122,15 +122,13 @@ class ChunkTable:
 
 
 def check_numbers(
-    stack: Int64Array, nodes: Sequence[Node], num_rows: Int64Array, file_size: int | Int64Array
+    stack: Int64Array, leaves: LeafSet, num_rows: Int64Array, file_size: int | Int64Array
 ) -> tuple[Int64Array, Int64Array, Mask]:
     """Start and size of chunks in files of that size (one for all row groups, or one for each), and those of which
     anything is unusual: these must be looked at one by one, and nothing else that is said of them holds."""
-    types = np.array([node.element.type for node in nodes], np.int64)
-    repeated = np.array([node.max_rep > 0 for node in nodes], np.uint8)
     sizes = np.array([file_size]) if isinstance(file_size, int) else file_size
-    start, size, odd = kernels.check_chunks(stack.reshape(-1), types, repeated, num_rows, sizes)
-    shape = len(num_rows), len(nodes)
+    start, size, odd = kernels.check_chunks(stack.reshape(-1), leaves.types, leaves.repeated, num_rows, sizes)
+    shape = len(num_rows), len(leaves)
     return start.reshape(shape), size.reshape(shape), odd.reshape(shape)
 
 

@@ -14,6 +14,7 @@ from pyparq.errors import CorruptFileError, EncryptionError, OptionError, Unsupp
 from pyparq.footers.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
 from pyparq.footers.footer import MAGIC, read_footer
 from pyparq.footers.known_schemas import FileSchema, schema_of
+from pyparq.footers.leaf_set import LeafSet
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
@@ -167,6 +168,8 @@ class OpenFile:
         self._chunks: dict[tuple[int, int], Chunk] = {}
         self._tables: dict[int, tuple[ChunkTable, int]] = {}
         """By leaf the table that has been looked up last, and the place of the leaf in it."""
+        self._latest: list[ChunkTable] = []
+        """The last table of all, if nobody has asked for a leaf of it yet."""
         self._rows: dict[int, int] = {}
         counts = fetcher.counts
         self.open_counts = IOCounts(counts.requests, counts.bytes, counts.ranges)
@@ -231,21 +234,22 @@ class OpenFile:
 
     def _listed(self, row_group: int, node: Node) -> Chunk | None:
         """The chunk from the table that has it, unless something is special about it."""
-        table, j = self._tables.get(node.column, (None, 0))
+        table, j = self._table_of(node)
         i = None if table is None else table.place(row_group)
         if table is None or i is None or table.odd[i, j]:
             return None
         start, size, num_rows = int(table.start[i, j]), int(table.size[i, j]), int(table.num_rows[i])
         return Chunk(self, node, row_group, num_rows, table.numbers_at(i, j), start, size)
 
-    def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node]) -> ChunkTable:
+    def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node] | LeafSet) -> ChunkTable:
         """The chunks of some leaves in some row groups as arrays, looked up at once.
 
         Raises as :meth:`chunk` for the first chunk, row group by row group, with which something is wrong.
         """
-        table = self._glance(np.asarray(row_groups, np.int64), nodes)
+        leaves = nodes if isinstance(nodes, LeafSet) else LeafSet(nodes)
+        table = self._glance(np.asarray(row_groups, np.int64), leaves)
         for i, j in np.argwhere(table.odd).tolist() if table.odd.any() else ():
-            chunk = self.chunk(int(table.row_groups[i]), nodes[j])
+            chunk = self.chunk(int(table.row_groups[i]), leaves.nodes[j])
             table.put(i, j, chunk.start, chunk.size, chunk.numbers, chunk.crypto.encrypted)
         return table
 
@@ -255,25 +259,37 @@ class OpenFile:
         groups = np.asarray(row_groups, np.int64)
         missing = [node for node in dict.fromkeys(nodes) if not self._knows(groups, node)]
         if len(groups) * len(missing) >= WORTH_A_TABLE:
-            self._glance(groups, missing)
+            self._glance(groups, LeafSet(missing))
 
     def _knows(self, row_groups: Int64Array, node: Node) -> bool:
-        table, _ = self._tables.get(node.column, (None, 0))
+        table, _ = self._table_of(node)
         if table is None:
             return False
         return len(table.row_groups) == self.num_row_groups or bool(np.isin(row_groups, table.row_groups).all())
 
-    def _glance(self, row_groups: Int64Array, nodes: Sequence[Node]) -> ChunkTable:
+    def _glance(self, row_groups: Int64Array, leaves: LeafSet) -> ChunkTable:
         """The table of some chunks; of those that are odd, nothing in it holds."""
-        columns = np.array([node.column for node in nodes], np.int64)
         num_rows = self.rows_of(row_groups)
-        stack = self.footer.chunk_numbers(row_groups, columns, [node.path for node in nodes], len(self.tree.leaves))
-        start, size, odd = check_numbers(stack, nodes, num_rows, self.fetcher.source.size)
+        columns = leaves.columns
+        stack = self.footer.chunk_numbers(row_groups, columns, leaves.stored_paths, len(self.tree.leaves))
+        start, size, odd = check_numbers(stack, leaves, num_rows, self.fetcher.source.size)
         if self.decryption.info is not None or omits_dictionary_header(self.created_by):
             odd[:] = True
         table = ChunkTable(row_groups, columns, num_rows, stack, start, size, odd)
-        self._tables |= {column: (table, j) for j, column in enumerate(columns.tolist())}
+        self._list_latest()
+        self._latest.append(table)
         return table
+
+    def _table_of(self, node: Node) -> tuple[ChunkTable | None, int]:
+        """The table that has been looked up last of those with this leaf, and the place of the leaf in it."""
+        self._list_latest()
+        return self._tables.get(node.column, (None, 0))
+
+    def _list_latest(self) -> None:
+        """A read of whole files asks for no leaf by itself, and may have thousands of them."""
+        for table in list(self._latest):
+            self._tables |= {column: (table, j) for j, column in enumerate(table.columns.tolist())}
+            self._latest.clear()
 
     def rows_of(self, row_groups: Int64Array) -> Int64Array:
         """The rows of some row groups, as :meth:`num_rows_of` has them."""
@@ -411,6 +427,7 @@ class OpenFile:
         other.open_counts, other._closed = self.open_counts, self._closed
         if other.tree is self.tree:
             other._chunks, other._rows, other._tables = self._chunks, self._rows, self._tables
+            other._latest = self._latest
         return other
 
     def close(self) -> None:

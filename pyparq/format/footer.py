@@ -12,13 +12,12 @@ which an empty list in place of a full one leaves as they are).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.format.chunk_numbers import BoundPlaces, stored_path
+from pyparq.format.chunk_numbers import BoundPlaces
 from pyparq.format.codec import Bytes, ThriftDecodeError, ThriftTruncatedError, column_chunk_numbers, deserialize
 from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement
 from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_index_footer
@@ -111,14 +110,12 @@ class LazyFileMetaData:
         """What each row group says it holds. Not to be changed."""
         return self._groups[:, 4]
 
-    def chunk_numbers(
-        self, row_groups: Int64Array, columns: Int64Array, paths: Sequence[Sequence[str]], leaves: int
-    ) -> Int64Array:
+    def chunk_numbers(self, row_groups: Int64Array, columns: Int64Array, paths: list[bytes], leaves: int) -> Int64Array:
         """The numbers of the chunks of these columns in these row groups; nothing is kept. An array for each field of
         :class:`pyparq.format.chunk_numbers.ChunkNumbers`, of the shape (row groups, columns).
 
-        ``paths``: the columns' paths in the schema; ``leaves``: how many columns it has. A chunk is marked as odd that
-        has another path, that is damaged, or whose row group lists more columns or fewer.
+        ``paths``: the columns' paths in the schema, as they are stored; ``leaves``: how many columns it has. A chunk is
+        marked as odd that has another path, that is damaged, or whose row group lists more columns or fewer.
         """
         first = self._first_chunk[row_groups]
         there = self._first_chunk[row_groups + 1] - first == leaves + 1
@@ -127,7 +124,7 @@ class LazyFileMetaData:
         else:
             starts = np.full((len(row_groups), len(columns)), -1, np.int64)
             starts[there] = self._chunk_starts[first[there][:, None] + columns]
-        found = column_chunk_numbers(self._data, starts.reshape(-1), list(map(stored_path, paths)))
+        found = column_chunk_numbers(self._data, starts.reshape(-1), paths)
         return found.reshape(len(found), *starts.shape)
 
     @property

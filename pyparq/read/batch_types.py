@@ -51,12 +51,16 @@ def restore_batches(
     A hint that the data contradict is dropped for the whole column. ``most`` is how many bytes a column may become;
     ``account`` counts those that are added.
     """
-    if not batches:
+    pairs = enumerate(zip(outputs, wanted.fields, strict=True))
+    changed = [
+        (k, field)
+        for k, (output, field) in pairs
+        if field.type is not output.stored.type and field.type != output.stored.type
+    ]
+    if not batches or not changed:
         return wanted
     fields = list(wanted.fields)
-    for k, (output, field) in enumerate(zip(outputs, wanted.fields, strict=True)):
-        if field.type == output.stored.type:
-            continue
+    for k, field in changed:
         columns = [batch.columns[k] for batch in batches]
         account.take(sum(added_bytes(column, field.type) for column in columns))
         with suppress(HintMismatch):

@@ -8,26 +8,30 @@ from typing import Any
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.filters.dnf import OPERATORS
 from pyparq.filters.expression import Expression
-from pyparq.footers.arrow_fields import FileFields, Output
+from pyparq.footers.arrow_fields import FileFields, Output, Projection
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 
 
-def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields) -> list[Output]:
+def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields) -> Projection:
     """The result's columns: all, or those named, in the order of the names (a repeated name counts once).
 
     A name is a top-level column or a path into one, dotted or as a tuple (:meth:`SchemaTree.find`); paths into one
     column give one column reduced to those leaves. Raises :class:`ColumnNotFoundError` with near matches, and
     :class:`UnsupportedError` for a column with a group without fields in it.
     """
-    if columns is None:
-        outputs = [fields.whole(node) for node in tree.root.children]
-    else:
-        outputs = [_output(node, leaves, fields) for node, leaves in named(tree, columns).items()]
+    if columns is not None:
+        return _checked([_output(node, leaves, fields) for node, leaves in named(tree, columns).items()], fields)
+    if fields.projection is None:
+        fields.projection = _checked([fields.whole(node) for node in tree.root.children], fields)
+    return fields.projection
+
+
+def _checked(outputs: list[Output], fields: FileFields) -> Projection:
     for output in outputs:
         if output.shape.kind != "leaf":
             _check_filled(output.shape)
-    return outputs
+    return Projection(outputs, fields)
 
 
 def _check_filled(shape: Shape) -> None:

@@ -40,7 +40,7 @@ from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
 from pyparq.read.projection import project
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
-from pyparq.read.small_row_groups import whole_parts
+from pyparq.read.small_row_groups import Part, whole_parts
 from pyparq.schemas.types import Schema
 from pyparq.tables.column import bytes_held
 from pyparq.tables.column_operations import bytes_taken, concat, take
@@ -84,7 +84,8 @@ class Scan:
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         if columns is not None and not isinstance(columns, (str, Expression)):
             columns = list(columns)
-        self.outputs: list[Output] = project(file.tree, columns, file.fields)
+        self.projection = project(file.tree, columns, file.fields)
+        self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
         self.filters = filters
         self.predicate = bind(filters, file.tree)
@@ -139,7 +140,7 @@ class Scan:
         """Schema of the result, as far as the footer shows it. Data can change it in two ways. In a table, a string
         column of more than 2 GiB becomes ``large_string`` (in batches it never does). A type from ``ARROW:schema``
         that does not fit the data is ignored."""
-        return Schema(tuple(output.field for output in self.outputs), self.file.fields.metadata)
+        return Schema(self.projection.fields, self.file.fields.metadata)
 
     def to_table(self) -> Table:
         """All matching rows as a table. Columns of all row groups are read in parallel."""
@@ -377,7 +378,7 @@ class Scan:
     def _prune(self) -> list[Selection]:
         if self._selections is None:
             with self._reading():
-                leaves = [leaf for output in self.outputs for leaf in output.leaves]
+                leaves = self.projection.leaves.nodes
                 pruner = Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
                     ask_filters=self._ask_filters,
@@ -455,18 +456,18 @@ class Scan:
 
     def _read_whole(self, selections: list[Selection], outputs: list[Output]) -> list[Batch] | None:
         """Small row groups whose rows are all wanted, several in each batch; ``None`` where others are among them."""
-        nodes = list({leaf.column: leaf for output in outputs for leaf in output.leaves}.values())
-        parts = whole_parts(self.reader, selections, nodes)
+        parts = whole_parts(self.reader, selections, self.projection) if outputs is self.outputs else None
         if parts is None:
             return None
         self.rows_of_groups |= {s.row_group: s.num_rows for s in selections}
-        batches = []
-        for places, leaves in parts:
-            group = selections[places[0]]
-            rows = next(iter(leaves.values())).rows
-            decoded = {(group.row_group, column): leaf for column, leaf in leaves.items()}
-            batches.append(Batch([self._assemble(output, group, rows, decoded) for output in outputs], rows.count))
-        return batches
+        return [self._whole_batch(part, selections[part.places[0]]) for part in parts]
+
+    def _whole_batch(self, part: Part, group: Selection) -> Batch:
+        if self.projection.is_flat:
+            return Batch(part.columns, part.num_rows)
+        decoded = {(group.row_group, leaf.node.column): leaf for leaf in part.leaves}
+        rows = RowRanges.all(part.num_rows)
+        return Batch([self._assemble(output, group, rows, decoded) for output in self.outputs], part.num_rows)
 
     def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
         first = [w for s in selections for w in self._filter_columns(s)]

@@ -9,42 +9,52 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from pyparq.decoding.decoded_leaf import DecodedLeaf
-from pyparq.decoding.decoder import Refused, WholeChunks, decode_chunks, terms_of
-from pyparq.decoding.output import column_of
+from pyparq.decoding.decoder import Refused
+from pyparq.decoding.whole_chunks import WholeChunks, columns_of, decode_chunks
 from pyparq.errors import ChecksumError, CorruptFileError
+from pyparq.footers.arrow_fields import Projection
 from pyparq.footers.chunk_table import ChunkTable
+from pyparq.footers.leaf_set import LeafSet
 from pyparq.index.row_ranges import RowRanges
+from pyparq.kernels import DecodedColumn
 from pyparq.pruning.row_groups import Selection
 from pyparq.read.column_reads import ColumnReader
-from pyparq.schemas.tree import Node
+from pyparq.tables.column import Column
 
 SMALL = 1 << 16
 """Rows of a row group up to which it is joined with its neighbours."""
 JOINED = 1 << 17
 """Rows that are joined at most, unless a single row group has more."""
-MANY = 8
-"""Column chunks from which on it pays."""
 WINDOW = 32 << 20
 """Stored bytes that are in memory at a time."""
 
-Part = tuple[list[int], dict[int, DecodedLeaf]]
-"""Places of row groups that follow each other, and their leaves by column."""
+
+class Part(NamedTuple):
+    """Some row groups that follow each other."""
+
+    places: list[int]
+    num_rows: int
+    columns: list[Column]
+    """One for each of their leaves."""
+    leaves: list[DecodedLeaf]
+    """The same with their levels, where columns of the result are made of these."""
 
 
-def whole_parts(reader: ColumnReader, selections: Sequence[Selection], nodes: Sequence[Node]) -> list[Part] | None:
+def whole_parts(reader: ColumnReader, selections: Sequence[Selection], projection: Projection) -> list[Part] | None:
     """All rows of ``selections``, joined; ``None`` where something is unusual, or joining would not pay."""
-    if not _joins(reader, selections, nodes):
+    if not _joins(reader, selections, projection):
         return None
     used = reader.account.used
     try:
-        table = reader.file.chunk_table([s.row_group for s in selections], nodes)
+        table = reader.file.chunk_table([s.row_group for s in selections], projection.leaves)
         if table.encrypted.any() or _overlaps(table):
             return None
-        return list(_decoded(reader, list(_runs(selections)), table, nodes))
+        return list(_decoded(reader, list(_runs(selections)), table, projection))
     except ChecksumError:
         raise
     except (CorruptFileError, Refused):  # what it is, and where, is said when the chunks are read one by one
@@ -52,10 +62,8 @@ def whole_parts(reader: ColumnReader, selections: Sequence[Selection], nodes: Se
         return None
 
 
-def _joins(reader: ColumnReader, selections: Sequence[Selection], nodes: Sequence[Node]) -> bool:
-    if len(selections) * len(nodes) < MANY or not nodes or reader.prefetch is not None:
-        return False
-    if any(reader.file.fields.is_dictionary(node) or reader.file.fields.is_view(node) for node in nodes):
+def _joins(reader: ColumnReader, selections: Sequence[Selection], projection: Projection) -> bool:
+    if not selections or not projection.leaves or reader.prefetch is not None or not projection.is_plain:
         return False
     whole = all(s.planned is None and s.sure.is_all and not s.dictionaries for s in selections)
     rising = all(a.row_group < b.row_group for a, b in pairwise(selections))
@@ -80,21 +88,21 @@ def _overlaps(table: ChunkTable) -> bool:
     return bool((start[order][1:] < end[order][:-1]).any())
 
 
-def _decoded(reader: ColumnReader, runs: list[list[int]], table: ChunkTable, nodes: Sequence[Node]) -> Iterator[Part]:
+def _decoded(reader: ColumnReader, runs: list[list[int]], table: ChunkTable, projection: Projection) -> Iterator[Part]:
     sizes = table.size.sum(axis=1)
     window, size = list[list[int]](), 0
     for run in runs:
         stored = int(sizes[run].sum())
         if window and size + stored > WINDOW:
-            yield from _decoded_window(reader, window, table, nodes)
+            yield from _decoded_window(reader, window, table, projection)
             window, size = [], 0
         window.append(run)
         size += stored
-    yield from _decoded_window(reader, window, table, nodes)
+    yield from _decoded_window(reader, window, table, projection)
 
 
 def _decoded_window(
-    reader: ColumnReader, window: list[list[int]], table: ChunkTable, nodes: Sequence[Node]
+    reader: ColumnReader, window: list[list[int]], table: ChunkTable, projection: Projection
 ) -> Iterator[Part]:
     places = [k for run in window for k in run]
     whole = len(places) == len(table.num_rows)
@@ -102,21 +110,24 @@ def _decoded_window(
         array if whole else array[places]
         for array in (table.num_rows, table.codec, table.num_values, table.first_page, table.start, table.size)
     )
-    read = reader.file.fetcher.fetch_stretches(start, size)
+    leaves, read = projection.leaves, reader.file.fetcher.fetch_stretches(start, size)
     chunks = WholeChunks(num_rows, codec, num_values, -first_page, start, size)
-    terms = [terms_of(node) for node in nodes]
-    decoded, facts = decode_chunks(terms, [len(run) for run in window], chunks, read, reader.options, reader.account)
+    decoded, facts = decode_chunks(leaves, [len(run) for run in window], chunks, read, reader.options, reader.account)
     if facts.ended_early:
         raise CorruptFileError("a column chunk does not end where it should")
     reader.count(start.size, facts.data_pages, facts.dictionary_pages)
-    found = iter(decoded)
-    for run in window:
-        rows = RowRanges.all(int(table.num_rows[run].sum()))
-        leaves: dict[int, DecodedLeaf] = {}
-        for node in nodes:
-            native = next(found)
-            column = column_of(node.type, native)
-            leaf = DecodedLeaf(node, column, native.definition_levels, native.repetition_levels, rows)
-            leaf.check_rows()
-            leaves[node.column] = leaf
-        yield run, leaves
+    for k, run in enumerate(window):
+        natives = decoded[k * len(leaves) : (k + 1) * len(leaves)]
+        count, columns = int(table.num_rows[run].sum()), columns_of(leaves, natives)
+        levels = [] if projection.is_flat else list(_with_levels(leaves, natives, columns, count))
+        yield Part(run, count, columns, levels)
+
+
+def _with_levels(
+    leaves: LeafSet, natives: Sequence[DecodedColumn], columns: Sequence[Column], num_rows: int
+) -> Iterator[DecodedLeaf]:
+    rows = RowRanges.all(num_rows)
+    for node, native, column in zip(leaves.nodes, natives, columns, strict=True):
+        leaf = DecodedLeaf(node, column, native.definition_levels, native.repetition_levels, rows)
+        leaf.check_rows()
+        yield leaf

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -273,6 +274,7 @@ _PLAIN_FORMATS = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=1024)
 def arrow_type(leaf: LeafType) -> DataType:
     """The Arrow type that a leaf's values have in memory."""
     kind = leaf.kind

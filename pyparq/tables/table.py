@@ -340,6 +340,8 @@ _LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}
 
 def widen_columns(schema: Schema, batches: list[Batch]) -> tuple[Schema, list[Batch]]:
     """Make columns of one type over all batches, at any depth: where one has int64 offsets, all get them."""
+    if all(c.type is f.type for b in batches for c, f in zip(b.columns, schema.fields, strict=True)):
+        return schema, batches  # most often, and quicker than to compare
     fields = list(schema.fields)
     for i, field in enumerate(fields):
         types = [b.columns[i].type for b in batches]

@@ -23,7 +23,11 @@ Part = tuple[list[Column], int]
 def for_anybody(schema: Schema, parts: list[Part]) -> tuple[Schema, list[Part]]:
     """Rows as anybody may take them: decimals in 128 bits, or in 256 beyond 38 digits. polars (2.1) takes narrower ones
     in an Arrow stream for wide ones, and so shows other values without a word; and wider ones not at all."""
-    if not any(_has_odd_decimals(field.type) for field in schema.fields):
+    if not any(
+        _has_odd_decimals(field.type)
+        for field in schema.fields
+        if field.type.format[0] in "d+" or field.type.dictionary
+    ):
         return schema, parts
     from pyparq.tables.to_python import with_usual_decimals
 
