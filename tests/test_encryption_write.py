@@ -22,6 +22,7 @@ import pyparq
 from pyparq import col
 from pyparq.encryption import DecryptionProperties, EncryptionKey, EncryptionProperties
 from pyparq.errors import ColumnNotFoundError, DataError, EncryptionError, OptionError
+from pyparq.kernels import aes_is_native
 from pyparq.options import WriteOptions
 from pyparq.write.column_plans import within_ordinals
 
@@ -334,8 +335,8 @@ def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatc
     found = read(data, DecryptionProperties(FOOTER), columns=["amount"], filters=col("id") == 2_468)
     assert found.num_rows == 1
     # footer; Bloom filter and indexes of the filter column in the one row group that statistics leave; page locations
-    # of the other column; a page of each
-    assert sorted(opened) == [0, 2, 2, 4, 4, 6, 7, 7, 8, 9]
+    # of the other column; a page of each, unless native code opens it
+    assert sorted(opened) == [0, *([] if aes_is_native() else [2, 2, 4, 4]), 6, 7, 7, 8, 9]
 
 
 # ---- other readers

@@ -60,11 +60,10 @@ class Piece:
     def terms(self) -> tuple[Any, ...]:
         """As the native decoder takes it."""
         chunk, pages = self.chunk, self.pages
-        crypto = chunk.crypto if chunk.crypto.encrypted else None
         places = (None, None, None) if pages is None else (pages.ordinals, pages.first_rows, pages.num_rows)
         return (
             chunk.codec, chunk.num_values, chunk.num_rows, chunk.first_page == "dictionary", pages is None, self.data,
-            *places, self.dictionary_apart, self.rows, crypto, chunk.crypto.authenticates_pages,
+            *places, self.dictionary_apart, self.rows, chunk.crypto.of_pages(),
             None if self.dictionary is None else _known(self.dictionary),
         )  # fmt: skip
 

@@ -55,6 +55,11 @@ class ChunkAad:
         """What :meth:`of` gives, up to the page's number."""
         return self._of[module]
 
+    @property
+    def of_pages(self) -> list[bytes]:
+        """What :meth:`before` gives for OF_PAGES."""
+        return self._of[2:6]
+
     def of(self, module: Module, page: int = -1) -> bytes:
         """``page`` (data pages counted from 0) is part of it for data pages and their headers only."""
         aad = self._of[module]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from pyparq import forks
 from pyparq.errors import EncryptionError, OptionError
-from pyparq.kernels import Nonces, Sealer
+from pyparq.kernels import AesKey, Nonces, Sealer, aes_is_native
 from pyparq.later import load
 from pyparq.printing import printable
 
@@ -105,7 +105,10 @@ class _Ciphers(threading.local):
 class DataKey:
     """An AES key of 16, 24 or 32 bytes, ready for use from several threads. Never printed, never pickled."""
 
-    __slots__ = ("_aes", "_ciphers", "_nonces")
+    __slots__ = ("_aes", "_ciphers", "_nonces", "native")
+
+    native: AesKey | None
+    """The same key for native code, where that has a library."""
 
     def __init__(self, key: bytes) -> None:
         # Takes 7 ms: not for those who never encrypt.
@@ -115,6 +118,7 @@ class DataKey:
         self._ciphers = _Ciphers(checked)
         self._aes = algorithms.AES(checked)
         self._nonces = _nonces_of(checked)
+        self.native = AesKey(checked) if aes_is_native() else None
 
     @printable
     def __repr__(self) -> str:

@@ -49,6 +49,10 @@ class ChunkDecryption(Protocol):
         """What opens data pages and their headers in a native loop, on this thread; ``None`` where they are in the
         clear."""
 
+    def of_pages(self) -> tuple[Any, ...] | None:
+        """What the native decoder opens pages with: this, the key, the AADs of OF_PAGES up to the page number, whether
+        bodies are by CTR. ``None`` where they are in the clear."""
+
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
         """The plaintext of a page header that is stored at ``data[at]``, and where its stored bytes end."""
 
@@ -77,6 +81,9 @@ class _Clear:
 
     def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
         return read_page_header(data, at)
+
+    def of_pages(self) -> None:
+        return None
 
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
         raise AssertionError("a chunk in the clear has no modules")
@@ -125,6 +132,9 @@ class _Encrypted:
     def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
         plain, end = self._module_at(data, at, module, page)
         return read_page_header(plain)[0], end
+
+    def of_pages(self) -> tuple[Any, ...]:
+        return self, self._key.native, self._aad.of_pages, self._ctr
 
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
         return self._module_at(data, at, Module(module), page)

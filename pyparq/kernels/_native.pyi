@@ -163,6 +163,14 @@ class Nonces:
     def forget(self) -> None:
         """Give none of those that are drawn already: a forked process has the same ones as its parent."""
 
+class AesKey:
+    """An AES key of 16, 24 or 32 bytes for native code, which opens pages with it. Nothing gives it out again."""
+
+    def __init__(self, key: bytes) -> None: ...
+
+def aes_is_native() -> bool:
+    """Whether OpenSSL's libcrypto was found; where it was not, pages are opened by calls of Python."""
+
 class Sealer:
     """Encrypts the pages of a column chunk, on one thread, by a library."""
 

@@ -13,7 +13,10 @@ def files_of(package: str) -> list[str]:
     return [*_extensions(package), *_SYSTEM.get(package, ())]
 
 
-_SYSTEM = {"zlib": ("libz.so.1", "libz.1.dylib")}
+_SYSTEM = {
+    "zlib": ("libz.so.1", "libz.1.dylib"),
+    "_hashlib": ("libcrypto.so.3", "libcrypto.3.dylib"),
+}
 """Where a module may be a part of the interpreter: the system's library of that name, if it has one."""
 
 

@@ -57,48 +57,6 @@ int64_t inflate_page(int codec, const uint8_t* in, size_t n, uint8_t* out, size_
     return nb::cast<int64_t>(libraries->decoders(codec, passing_view(in, n), target));
 }
 
-// ---- encrypted chunks -----------------------------------------------------------------------------------
-
-namespace {
-
-void append_view(const nb::object& view, std::string& out) {
-    RawIn bytes;
-    if (!bytes.load(view.ptr())) fail("a module must be bytes-like");
-    out.append(reinterpret_cast<const char*>(bytes.data), bytes.size);
-}
-
-constexpr int kDataPageModule = 2, kDictionaryModule = 3, kDataHeaderModule = 4, kDictionaryHeaderModule = 5;
-
-}  // namespace
-
-std::string PageCipher::header(const Bytes& data, size_t at, int64_t ordinal, size_t& end) const {
-    const nb::gil_scoped_acquire gil;
-    const bool dictionary = ordinal == kDictionaryPage;
-    const nb::object found = crypto_.attr("module_at")(passing_view(data.data, data.size), at,
-                                                       dictionary ? kDictionaryHeaderModule : kDataHeaderModule,
-                                                       dictionary ? int64_t{-1} : ordinal);
-    std::string plain;
-    append_view(found[0], plain);
-    end = nb::cast<size_t>(found[1]);
-    if (end > data.size) fail("a module ends behind its chunk");
-    return plain;
-}
-
-void PageCipher::body(const Bytes& stored, const PageHead& head, int64_t ordinal, std::string& out) const {
-    const nb::gil_scoped_acquire gil;
-    out.clear();
-    const nb::object view = passing_view(stored.data, stored.size);
-    if (ordinal == kDictionaryPage) {
-        append_view(crypto_.attr("open")(kDictionaryModule, view), out);
-    } else if (head.is_v2()) {
-        const nb::object parts = crypto_.attr("open_page_v2")(view, head.rep + head.def, ordinal);
-        append_view(parts[0], out);
-        append_view(parts[1], out);
-    } else {
-        append_view(crypto_.attr("open")(kDataPageModule, view, ordinal), out);
-    }
-}
-
 namespace {
 
 // ---- arguments ------------------------------------------------------------------------------------------
@@ -185,7 +143,7 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held,
 }
 
 // (codec, values, rows, first page is a dictionary, whole, parts or bytes, ordinals, first rows, rows of pages,
-//  dictionary apart, selection, crypto, authenticates, known dictionary)
+//  dictionary apart, selection, (decryption, key, AADs, by CTR) or None, known dictionary)
 void read_piece(const nb::handle& given, const LeafSpec& leaf, Held& held, Budget& budget, Piece& piece) {
     piece.codec = static_cast<int>(number(given, 0));
     piece.num_values = number(given, 1);
@@ -231,8 +189,9 @@ void read_piece(const nb::handle& given, const LeafSpec& leaf, Held& held, Budge
         piece.rows.bits = bits.data;
         piece.rows.num_rows = piece.num_rows;
     }
-    if (!item(given, 11).is_none()) piece.cipher.emplace(nb::borrow(item(given, 11)), number(given, 12) != 0);
-    if (!item(given, 13).is_none()) piece.known = read_known(item(given, 13), leaf, held, budget);
+    if (const nb::handle cipher = item(given, 11); !cipher.is_none())
+        piece.cipher.emplace(nb::borrow(item(cipher, 0)), nb::borrow(item(cipher, 1)), item(cipher, 2), number(cipher, 3) != 0);
+    if (!item(given, 12).is_none()) piece.known = read_known(item(given, 12), leaf, held, budget);
 }
 
 // ---- results --------------------------------------------------------------------------------------------

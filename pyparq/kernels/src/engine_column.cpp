@@ -12,13 +12,14 @@ namespace {
 // ---- listing --------------------------------------------------------------------------------------------
 
 // The header at data[at] and its body; moves `at` behind the body.
-PageHead next_head(const Piece& piece, const Bytes& data, size_t& at, int64_t ordinal, const PageLimits& limits, Bytes& body) {
+PageHead next_head(const Piece& piece, const Bytes& data, size_t& at, int64_t ordinal, const PageLimits& limits,
+                   PageScratch& scratch, Budget& budget, Bytes& body) {
     PageHead head;
     if (piece.cipher) {
         size_t end = at, used = 0;
-        const std::string plain = piece.cipher->header(data, at, ordinal, end);
+        const Bytes plain = piece.cipher->header(data, at, ordinal, scratch, budget, end);
         try {
-            head = parse_page_head(reinterpret_cast<const uint8_t*>(plain.data()), plain.size(), used);
+            head = parse_page_head(plain.data, plain.size, used);
         } catch (const KernelError& error) {
             throw Refused{"page_header", 0, 0, 0, error.what()};
         }
@@ -55,7 +56,7 @@ void list_whole(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, Pa
         }
         const int64_t stated = piece.end == 0 && piece.first_is_dictionary ? kDictionaryPage : ordinal;
         Bytes body;
-        const PageHead head = next_head(piece, data, piece.end, stated, limits, body);
+        const PageHead head = next_head(piece, data, piece.end, stated, limits, scratch, budget, body);
         if (head.type == PageHead::kDictionary) {
             if (seen > 0 || has_dictionary) throw Refused{"dictionary_not_first"};
             has_dictionary = true, dictionary = head, dictionary_body = body;
@@ -89,7 +90,7 @@ void list_planned(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, 
         at.page = piece.ordinals[k];
         size_t start = 0;
         Bytes body;
-        const PageHead head = next_head(piece, piece.parts[first + k], start, at.page, limits, body);
+        const PageHead head = next_head(piece, piece.parts[first + k], start, at.page, limits, scratch, budget, body);
         const int64_t values = declared_values(head);
         seen += values;
         if (seen > piece.num_values) throw Refused{"more_than_declared", piece.num_values};
@@ -101,7 +102,7 @@ void list_planned(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, 
         at.page = kDictionaryPage;
         size_t start = 0;
         Bytes body;
-        const PageHead head = next_head(piece, piece.parts[0], start, kDictionaryPage, limits, body);
+        const PageHead head = next_head(piece, piece.parts[0], start, kDictionaryPage, limits, scratch, budget, body);
         if (head.type == PageHead::kDictionary)
             read_dictionary(leaf, piece, head, body, static_cast<size_t>(seen), limits, scratch, budget);
     }

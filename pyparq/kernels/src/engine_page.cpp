@@ -212,10 +212,7 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
         throw Refused{"values_per_byte", head.count, head.size};
     if (head.is_v2() && (head.rep < 0 || head.def < 0 || head.rep + head.def > std::min<int64_t>(body.size, head.size)))
         throw Refused{"levels_v2", head.rep, head.def, static_cast<int64_t>(body.size)};
-    if (cipher != nullptr) {
-        cipher->body(body, head, ordinal, scratch.decrypted);
-        body = {reinterpret_cast<const uint8_t*>(scratch.decrypted.data()), scratch.decrypted.size()};
-    }
+    if (cipher != nullptr) body = cipher->body(body, head, ordinal, scratch, budget);
     int64_t size = head.size;
     if (head.is_v2()) {
         const size_t rep = static_cast<size_t>(head.rep), levels = rep + static_cast<size_t>(head.def);
@@ -242,10 +239,7 @@ Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const Pa
     if (head.encoding != kPlain && head.encoding != kPlainDictionary && head.encoding != kRleDictionary)
         throw Refused{"dictionary_encoding", head.encoding};
     if (head.count < 0) throw Refused{"negative_entries", head.count};
-    if (cipher != nullptr) {
-        cipher->body(body, head, kDictionaryPage, scratch.decrypted);
-        body = {reinterpret_cast<const uint8_t*>(scratch.decrypted.data()), scratch.decrypted.size()};
-    }
+    if (cipher != nullptr) body = cipher->body(body, head, kDictionaryPage, scratch, budget);
     bool partly;
     return inflate(codec, body, head.size, head.size, nullptr, scratch.inflated, budget, partly);
 }

@@ -1,5 +1,6 @@
 // One page: its header, and its bytes once they are checked, decrypted and inflated (README.md, Data Pages).
 #pragma once
+#include "cipher.hpp"
 #include "engine_memory.hpp"
 
 #include <vector>
@@ -32,17 +33,28 @@ struct Bytes {
     size_t size = 0;
 };
 
-// How the modules of an encrypted chunk are opened: Python's ChunkDecryption. Its calls need the GIL, and take it.
+struct PageScratch;
+
+// How the modules of an encrypted chunk are opened: by libcrypto, or by Python's ChunkDecryption, whose calls need the GIL and
+// take it. What is not as usual is left to the latter, which says what it is.
 class PageCipher {
   public:
-    PageCipher(nb::object crypto, bool authenticates) : crypto_(std::move(crypto)), authenticates(authenticates) {}
+    // `key`: None where the library is not there; `aads`: of the modules 2 to 5, up to the page's number.
+    PageCipher(nb::object crypto, nb::object key, const nb::handle& aads, bool ctr);
     // The header of a page at `at`, and where its stored bytes end.
-    std::string header(const Bytes& data, size_t at, int64_t ordinal, size_t& end) const;
-    // The body of a page in `out`; for v2 pages the levels before the values.
-    void body(const Bytes& stored, const PageHead& head, int64_t ordinal, std::string& out) const;
+    Bytes header(const Bytes& data, size_t at, int64_t ordinal, PageScratch& scratch, Budget& budget, size_t& end) const;
+    // The body of a page; for v2 pages the levels before the values.
+    Bytes body(const Bytes& stored, const PageHead& head, int64_t ordinal, PageScratch& scratch, Budget& budget) const;
 
   private:
-    nb::object crypto_;
+    bool open(int module, const Bytes& stored, int64_t page, AesContext& context, uint8_t* out, size_t& size) const;
+    bool open_body(const Bytes& stored, const PageHead& head, int64_t ordinal, AesContext& context, uint8_t* out,
+                   size_t& size) const;
+
+    nb::object crypto_, key_object_;
+    const AesKey* key_;
+    std::array<std::string, 4> aads_;
+    bool ctr_;
 
   public:
     const bool authenticates;  // its tags prove more than a CRC does
@@ -58,8 +70,8 @@ int64_t declared_values(const PageHead& head);
 
 // Memory of one worker, for the page that it is at.
 struct PageScratch {
-    Passing inflated, def, rep, places, ranks, valid, indices, values, starts, spelled;
-    std::string decrypted;
+    Passing decrypted, inflated, def, rep, places, ranks, valid, indices, values, starts, spelled;
+    AesContext aes;
     uint8_t* into = nullptr;  // where the next data page is to be inflated, if not in `inflated`
 };
 

@@ -90,6 +90,41 @@ bool load_functions(const Loaded& from, Brotli& b) {
            std::memcmp(out, "yes", 3) == 0;
 }
 
+bool load_functions(const Loaded& from, Crypto& c) {
+    const void* (*known[2][3])();
+    if (!from.find("EVP_CIPHER_CTX_new", c.CTX_new) || !from.find("EVP_CIPHER_CTX_free", c.CTX_free) ||
+        !from.find("EVP_CipherInit_ex", c.CipherInit_ex) || !from.find("EVP_CipherUpdate", c.CipherUpdate) ||
+        !from.find("EVP_CipherFinal_ex", c.CipherFinal_ex) || !from.find("EVP_CIPHER_CTX_ctrl", c.CTX_ctrl) ||
+        !from.find("ERR_clear_error", c.clear_error) || !from.find("EVP_aes_128_gcm", known[0][0]) ||
+        !from.find("EVP_aes_192_gcm", known[0][1]) || !from.find("EVP_aes_256_gcm", known[0][2]) ||
+        !from.find("EVP_aes_128_ctr", known[1][0]) || !from.find("EVP_aes_192_ctr", known[1][1]) ||
+        !from.find("EVP_aes_256_ctr", known[1][2]))
+        return false;
+    // Since 3.0 the library would look for the cipher with every key, unless it is told which it is.
+    constexpr const char* kNames[2][3] = {{"AES-128-GCM", "AES-192-GCM", "AES-256-GCM"},
+                                          {"AES-128-CTR", "AES-192-CTR", "AES-256-CTR"}};
+    void* (*fetch)(void*, const char* name, const char* properties) = nullptr;
+    from.find("EVP_CIPHER_fetch", fetch);
+    for (size_t mode = 0; mode < 2; ++mode)
+        for (size_t size = 0; size < 3; ++size) {
+            c.ciphers[mode][size] = fetch != nullptr ? fetch(nullptr, kNames[mode][size], nullptr) : known[mode][size]();
+            if (c.ciphers[mode][size] == nullptr) return false;
+        }
+    // The second test of the GCM specification: all bits of key, nonce and text are zero.
+    constexpr uint8_t kZeros[16] = {}, kText[16] = {0x03, 0x88, 0xda, 0xce, 0x60, 0xb6, 0xa3, 0x92,
+                                                    0xf3, 0x28, 0xc2, 0xb9, 0x71, 0xb2, 0xfe, 0x78};
+    uint8_t tag[16] = {0xab, 0x6e, 0x47, 0xd4, 0x2c, 0xec, 0x13, 0xbd, 0xf5, 0x3a, 0x67, 0xb2, 0x12, 0x57, 0xbd, 0xdf};
+    uint8_t out[16] = {1}, rest[16];
+    int n = 0;
+    void* const context = c.CTX_new();
+    if (context == nullptr) return false;
+    const bool fits = c.CipherInit_ex(context, c.ciphers[0][0], nullptr, kZeros, kZeros, 0) == 1 &&
+                      c.CipherUpdate(context, out, &n, kText, 16) == 1 && n == 16 &&
+                      c.CTX_ctrl(context, Crypto::kSetTag, 16, tag) == 1 && c.CipherFinal_ex(context, rest, &n) == 1;
+    c.CTX_free(context);
+    return fits && std::memcmp(out, kZeros, 16) == 0;
+}
+
 // The functions of one library: looked for once, or by several threads that then find the same. No lock: whoever had it
 // would need the GIL, and whoever has the GIL may need the lock; and a fork could leave it taken.
 template <class Functions>
@@ -136,11 +171,13 @@ class Found {
 Found<Zlib> zlib_found{"zlib"};
 Found<Zstd> zstd_found{"zstandard"};
 Found<Brotli> brotli_found{"cramjam"};
+Found<Crypto> crypto_found{"_hashlib"};
 
 }  // namespace
 
 const Zlib* zlib() { return zlib_found.get(); }
 const Zstd* zstd() { return zstd_found.get(); }
 const Brotli* brotli() { return brotli_found.get(); }
+const Crypto* crypto() { return crypto_found.get(); }
 
 }  // namespace pyparq

@@ -69,10 +69,24 @@ struct Brotli {
     int (*compress)(int quality, int window_bits, int mode, size_t n, const uint8_t* in, size_t* written, uint8_t* out);
 };
 
+// libcrypto of OpenSSL (1.1.1 and later): what Python's module _hashlib is linked to.
+struct Crypto {
+    static constexpr int kSetTag = 0x11;
+    void* (*CTX_new)();
+    void (*CTX_free)(void*);
+    int (*CipherInit_ex)(void*, const void* cipher, void* engine, const uint8_t* key, const uint8_t* start, int encrypts);
+    int (*CipherUpdate)(void*, uint8_t* out, int* written, const uint8_t* in, int n);
+    int (*CipherFinal_ex)(void*, uint8_t* out, int* written);
+    int (*CTX_ctrl)(void*, int what, int n, void* data);
+    void (*clear_error)();
+    const void* ciphers[2][3];  // GCM, CTR; of keys of 16, 24 and 32 bytes
+};
+
 // Null where the library is not there, or does not have what it takes. The first call needs the GIL for a moment: no lock
 // may be held that somebody with the GIL waits for.
 const Zlib* zlib();
 const Zstd* zstd();
 const Brotli* brotli();
+const Crypto* crypto();
 
 }  // namespace pyparq

@@ -1,6 +1,6 @@
 // How the pages of one column chunk are encrypted: by a library, whose calls come from Python.
-#include "aes.hpp"
 #include "arena.hpp"
+#include "cipher.hpp"
 
 #include <array>
 
@@ -142,6 +142,8 @@ class Sealer {
 void bind_seal(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
+    nb::class_<AesKey>(m, "AesKey").def(nb::init<nb::bytes>(), "key"_a);
+    m.def("aes_is_native", &aes_is_native);
     nb::class_<Nonces>(m, "Nonces", nb::is_weak_referenceable())
         .def(nb::init<nb::object>(), "random"_a)
         .def("take", &Nonces::take, "most"_a)
