@@ -209,7 +209,7 @@ class Inflater:
         `spare` is for passing use; `unsealer` is None where nothing is encrypted."""
 
 class Crc32:
-    """CRC-32 by zlib."""
+    """CRC-32 by the processor's own means, where it has them, and by zlib."""
 
     native: bool
     """Whether the library itself was found, which needs no GIL."""
@@ -217,6 +217,8 @@ class Crc32:
     def __init__(self, function: Callable[[Any], int], module: str) -> None:
         """`function(data)` of Python's module `zlib`, and the file that this is in ("": in none): so the library is
         found."""
+    def of(self, data: Buffer, before: int = 0) -> int:
+        """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
 
 def open_pages(
     stored: Sequence[Any],
@@ -868,6 +870,11 @@ class ThriftRules:
         """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
         hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
         field come first, then all of the next."""
+    def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> tuple[Any, ...]:
+        """The ColumnIndex (the struct of that kind) at the start of `data`: null pages, lower bounds, upper bounds,
+        boundary order, null counts, histograms of repetition and definition levels, NaN counts; None for absent lists.
+        Bounds are lists of bytes where `width` is 0, else (64-bit numbers, where they can be used) as `number_bounds`
+        has them."""
     def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]:
         """The numbers of the ColumnChunks (the struct of that kind) that start at `starts` (int64; -1: there is none),
         as `pyparq.format.chunk_numbers` names them: all of the first, then all of the second. `paths`: in turn, the
