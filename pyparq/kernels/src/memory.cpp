@@ -70,18 +70,10 @@ bool remap(Area& area, size_t room) {
 }
 
 void unmap(Area area) { munmap(area.data, area.room); }
-
-// Gives the memory behind the first `used` bytes back to the kernel; there are zeros when it is touched again.
-void empty_tail(Area area, size_t used) {
-    constexpr size_t kPage = size_t{64} << 10;  // whole pages of any system
-    const size_t from = round_up(used, kPage);
-    if (from < area.room) madvise(area.data + from, area.room - from, MADV_DONTNEED);
-}
 #else
 Area map(size_t) { throw std::bad_alloc(); }
 bool remap(Area&, size_t) { return false; }
 void unmap(Area) {}
-void empty_tail(Area, size_t) {}
 #endif
 
 bool mapped(size_t room) { return kOwnMaps && room >= kMapped; }
@@ -199,8 +191,13 @@ Area take_area(size_t size) {
 void grow_area(Area& area, size_t used, size_t size) {
     if (size <= area.room) return;
     const size_t room = room_for(size);
-    if (area.data != nullptr && mapped(area.room) && remap(area, room)) return;
-    const Area found = take_area(size);
+    Area found;
+    if (area.data != nullptr && mapped(area.room)) {
+        // Copying into memory that is there costs about as much as to have more of it cleared, and takes none.
+        found = idle->take(room);
+        if (found.data == nullptr && remap(area, room)) return;
+    }
+    if (found.data == nullptr) found = take_area(size);
     if (used > 0) std::memcpy(found.data, area.data, used);
     give_area(area);
     area = found;
@@ -208,10 +205,9 @@ void grow_area(Area& area, size_t used, size_t size) {
 
 void trim_area(Area& area, size_t used) {
     const size_t room = room_for(used);
-    if (!mapped(area.room) || room >= area.room) return;
-    // Whoever made too much room will do so again, and finds it as large as it was.
-    if (room > area.room / 2) empty_tail(area, used + used / 8);
-    else if (mapped(room)) remap(area, room);
+    // A guess that was nearly right will be made again: such an area is of use as it is. What nobody has touched of it takes
+    // no memory.
+    if (mapped(area.room) && mapped(room) && room < area.room - area.room / 4) remap(area, room);
 }
 
 void give_area(Area area) noexcept {
