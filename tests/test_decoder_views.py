@@ -154,3 +154,33 @@ def test_damage(encoding: str, codec: str) -> None:
             except ParquetError as error:
                 answers.append(str(error))
         assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("threads", [True, False])
+def test_large_strings(encoding: str, threads: bool) -> None:
+    """What a hint says is large has offsets of 64 bits, however few bytes there are."""
+    table = TABLE.select(["n", "key"])
+    for name, values in SHAPES.items():
+        table = table.append_column(name, pa.array(values, pa.large_string()))
+    table = table.append_column("bytes", pa.array([w and w.encode() for w in SHAPES["nulls"]], pa.large_binary()))
+    sink = io.BytesIO()
+    pq.write_table(
+        table, sink, row_group_size=9_000, data_page_size=30_000, write_page_index=True, **ENCODINGS[encoding]
+    )
+    data = sink.getvalue()
+
+    def same(found: Any, expected: pa.Table) -> None:
+        theirs = pa.table(found)
+        theirs.validate(full=True)
+        assert theirs.schema.equals(expected.schema)
+        assert theirs.combine_chunks().equals(expected.combine_chunks())
+
+    same(pyparq.read_table(data, use_threads=threads), table)
+    same(pyparq.read_table(data, ["few"], use_threads=threads), table.select(["few"]))
+    same(pyparq.read_table(data, rows=slice(8_000, 9_500), use_threads=threads), table.slice(8_000, 1_500))
+    same(pyparq.read_table(data, rows=slice(0, 0)), table.slice(0, 0))
+    for least in (10, 300, 990):
+        same(pyparq.read_table(data, filters=col("key") < least), table.filter(pc.field("key") < least))
+    with pyparq.ParquetFile(data) as file:
+        same(pa.Table.from_batches([pa.record_batch(b) for b in file.iter_batches(701)]), table)
