@@ -154,6 +154,27 @@ def test_results_come_back_when_they_are_let_go(tmp_path: Path) -> None:
     assert third["x"].to_pylist() == second["x"].to_pylist() == numbers.tolist()
 
 
+@pytest.mark.parametrize("kind", ["repeated", "distinct", "filtered"])
+def test_text_that_is_read_again_takes_the_memory_of_the_first_read(tmp_path: Path, kind: str) -> None:
+    """How much text a chunk holds is a guess until it is decoded: memory is made for the guess, and fits again."""
+    path, rng = tmp_path / "text.parquet", np.random.default_rng(3)
+    count = 600_000
+    numbers = rng.integers(0, 1000 if kind == "repeated" else 1 << 40, count)
+    text = pa.array([f"number {n:x}" for n in numbers.tolist()])
+    pq.write_table(pa.table({"t": text, "k": rng.random(count)}), path, row_group_size=count)
+    filters = pyparq.col("k") < 0.9 if kind == "filtered" else None
+    held = []
+    for _ in range(4):
+        table = pyparq.read_table(path, columns=["t"], filters=filters, use_threads=False)
+        assert table.num_rows > count // 2
+        del table
+        gc.collect()
+        held.append(idle_memory())
+    assert held[1] == held[2] == held[3]
+    # An area of the text itself is among what is idle, and not several of different sizes.
+    assert held[3] < 4 * count * 24
+
+
 def test_everything_idle_can_be_given_back(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     pq.write_table(pa.table({"x": range(300_000)}), path)

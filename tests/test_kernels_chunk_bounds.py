@@ -16,8 +16,10 @@ import pytest
 
 import pyparq
 from pyparq import col, kernels
-from pyparq.errors import CorruptIndexWarning
+from pyparq.errors import CorruptFileError, CorruptIndexWarning
+from pyparq.format import ttypes as tt
 from pyparq.format.chunk_numbers import ODD, BoundPlaces, ChunkNumbers
+from pyparq.format.codec import deserialize, deserialize_column_index, serialize
 from pyparq.index.bloom import BloomFilter, serialize_filter
 from pyparq.index.sizing import BLOCK_BYTES
 from pyparq.index.statistics import bounds_of_numbers, bounds_of_stored
@@ -154,6 +156,67 @@ def test_places_outside_of_a_footer_are_refused() -> None:
         stack[PLACE["min_value"]], stack[PLACE["min_value_size"]] = place, size
         with pytest.raises(KernelError):
             bounds_of_numbers(LEAVES[1], stack, places)
+
+
+# ---- a ColumnIndex
+
+
+def _as_struct(found: tuple[Any, ...], width: int) -> tuple[Any, ...]:
+    null_pages, low, high, order, nulls, repetition, definition, nans = found
+    bounds = [part if width == 0 else len(part[0]) for part in (low, high)]
+    lists = [None if part is None else part.tolist() for part in (nulls, repetition, definition, nans)]
+    return null_pages.tolist(), *bounds, order, *lists
+
+
+def _expected(index: tt.ColumnIndex, width: int) -> tuple[Any, ...]:
+    bounds = [part if width == 0 else len(part) for part in (index.min_values, index.max_values)]
+    lists = [
+        index.null_counts, index.repetition_level_histograms, index.definition_level_histograms, index.nan_counts,
+    ]  # fmt: skip
+    return index.null_pages, *bounds, index.boundary_order, *lists
+
+
+def _indexes() -> list[tuple[bytes, int]]:
+    low = [struct.pack("<q", n) for n in (3, -1, 70)]
+    return [
+        (serialize(tt.ColumnIndex([], [], [], 0)), 8),
+        (serialize(tt.ColumnIndex([False, True, False], [low[0], b"", low[1]], [low[2], b"", low[0]], 1)), 8),
+        (serialize(tt.ColumnIndex([False] * 3, low, low, 2, [0, 1, 5], nan_counts=[0, 0, 1 << 40])), 8),
+        (serialize(tt.ColumnIndex([False] * 20, [b"a"] * 20, [b"b" * 300] * 20, 0, [1] * 20, [1] * 40, [2] * 60)), 0),
+    ]
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_a_column_index_is_read_as_its_decoder_reads_it(k: int) -> None:
+    data, width = _indexes()[k]
+    assert _as_struct(deserialize_column_index(data, width, 0), width) == _expected(
+        deserialize(tt.ColumnIndex, data)[0], width
+    )
+    rng, agreed = random.Random(k), 0
+    for _ in range(1500):
+        damaged = bytearray(data)
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            damaged[rng.randrange(len(damaged))] = rng.choice([0, 1, 2, 0x7F, 0x80, 0xFF, rng.randrange(256)])
+        if rng.random() < 0.3:
+            del damaged[rng.randrange(len(damaged)) :]
+        try:
+            expected = _expected(deserialize(tt.ColumnIndex, bytes(damaged))[0], width)
+        except CorruptFileError as error:
+            with pytest.raises(type(error)):
+                deserialize_column_index(bytes(damaged), width, 0)
+            continue
+        agreed += 1
+        assert _as_struct(deserialize_column_index(bytes(damaged), width, 0), width) == expected
+    assert agreed > 20
+
+
+def test_bounds_of_a_column_index() -> None:
+    data = _indexes()[2][0]
+    _, (low, usable), (high, _), *_ = deserialize_column_index(data, 8, 0)
+    assert (low.tolist(), usable.tolist(), high.tolist()) == ([3, -1, 70], [True] * 3, [3, -1, 70])
+    assert deserialize_column_index(data, 4, 0)[1][1].tolist() == [False] * 3
+    with pytest.raises(CorruptFileError):
+        deserialize_column_index(data, 3, 0)
 
 
 # ---- Bloom filters of one open file

@@ -53,6 +53,7 @@ __all__ = [
     "column_chunk_numbers",
     "column_chunks_of_footers",
     "deserialize",
+    "deserialize_column_index",
     "deserialize_numbers",
     "deserialize_lists",
     "serialize",
@@ -183,6 +184,19 @@ def deserialize_lists(cls: type, data: Bytes, offset: int = 0) -> tuple[list[NDA
     first fields, then all their second ones, and so on. No object is made per element, which is ten times faster.
     """
     return _natively(_rules.lists, cls, data, offset)
+
+
+def deserialize_column_index(data: Bytes, width: int, number_kind: int) -> tuple[Any, ...]:
+    """The ColumnIndex at the start of ``data`` as arrays: null pages, lower and upper bounds, boundary order, null
+    counts, histograms of repetition and definition levels, NaN counts; ``None`` for what is absent. Bounds of numbers
+    of ``width`` bytes are (64-bit numbers of their kind, where they can be used); others (0) lists of bytes."""
+    kind = _KINDS[ttypes.ColumnIndex][0]
+    try:
+        return _rules.column_index(data, kind, width, number_kind)
+    except ThriftTruncated as error:
+        raise ThriftTruncatedError(f"ColumnIndex: {error}") from None
+    except KernelError as error:
+        raise ThriftDecodeError(f"ColumnIndex: {error}") from None
 
 
 def column_chunk_numbers(data: Bytes, starts: NDArray[np.int64], paths: list[bytes]) -> NDArray[np.int64]:

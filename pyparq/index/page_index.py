@@ -16,7 +16,7 @@ import numpy as np
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, DataError, LimitError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, deserialize_lists
+from pyparq.format.codec import deserialize_column_index, deserialize_lists
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bounds, Int64Array
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.index.truncate import DEFAULT_TRUNCATE
@@ -26,8 +26,10 @@ from pyparq.schemas.order import (
     FLOAT_KINDS,
     Order,
     SegmentBounds,
+    bound_dtype,
     decode_bound_pairs,
     native_order,
+    number_layout,
 )
 from pyparq.schemas.types import LeafType
 
@@ -215,43 +217,51 @@ def parse_column_index(
     disagree in length or contradict each other.
     """
     _checked_size(data, "a ColumnIndex", limits)
-    index, _ = deserialize(tt.ColumnIndex, data)
-    for name in ("null_pages", "min_values", "max_values", "null_counts", "nan_counts"):
-        listed = getattr(index, name)
+    width, number_kind = number_layout(leaf)
+    null_pages, low, high, order, nulls, repetitions, definitions, nans = deserialize_column_index(
+        data, width, number_kind
+    )
+    lists = {"null_pages": null_pages, "min_values": low, "max_values": high, "null_counts": nulls, "nan_counts": nans}
+    if width:
+        lists["min_values"], lists["max_values"] = low[0], high[0]
+    for name, listed in lists.items():
         if listed is not None and len(listed) != num_pages:
             raise CorruptFileError(f"the ColumnIndex has {len(listed)} {name} for {num_pages} pages")
-    if index.boundary_order not in (UNORDERED, ASCENDING, DESCENDING):
-        raise CorruptFileError(f"the ColumnIndex has the unknown boundary order {index.boundary_order}")
-    all_null = np.array(index.null_pages, bool)
+    if order not in (UNORDERED, ASCENDING, DESCENDING):
+        raise CorruptFileError(f"the ColumnIndex has the unknown boundary order {order}")
+    all_null = null_pages
     slots = np.full(num_pages, -1, np.int64) if counts is None else counts
-    null_counts = _page_counts(index.null_counts, num_pages, counts, "null")
+    null_counts = _page_counts(nulls, num_pages, counts, "null")
     nan_counts = np.zeros(num_pages, np.int64)
     if leaf.kind in FLOAT_KINDS:
-        nan_counts = _page_counts(index.nan_counts, num_pages, counts, "NaN")
-    known = counts is not None and index.null_counts is not None
+        nan_counts = _page_counts(nans, num_pages, counts, "NaN")
+    known = counts is not None and nulls is not None
     if known and bool(((null_counts == slots) != all_null).any()):
         raise CorruptFileError("the null pages and null counts of the ColumnIndex contradict each other")
-    definition = None if max_def is None else _histograms(index.definition_level_histograms, num_pages, max_def)
-    repetition = None if max_rep is None else _histograms(index.repetition_level_histograms, num_pages, max_rep)
+    definition = None if max_def is None else _histograms(definitions, num_pages, max_def)
+    repetition = None if max_rep is None else _histograms(repetitions, num_pages, max_rep)
     usable = column_order in (Order.TYPE, Order.TOTAL, Order.INT96) and writer_is_trusted(leaf, created_by)
-    mins, maxs, ok = decode_bound_pairs(leaf, index.min_values, index.max_values)
+    if width:
+        mins, maxs = low[0].view(bound_dtype(leaf)), high[0].view(bound_dtype(leaf))
+        ok = low[1] & high[1] & (mins <= maxs)
+    else:
+        mins, maxs, ok = decode_bound_pairs(leaf, low, high)
     ok &= ~all_null if usable else False
     if max_rep:
         # arrow-rs calls a page of lists null when it has as many nulls as rows, whatever else it holds.
         all_null &= False if definition is None else definition[:, -1] == 0
     bounds = Bounds(leaf, mins, maxs, ok, null_counts, nan_counts, slots, all_null)
-    bounds.boundary_order = _checked_order(bounds, index.boundary_order)
+    bounds.boundary_order = _checked_order(bounds, order)
     bounds.definition_histograms, bounds.repetition_histograms = definition, repetition
     return bounds
 
 
-def _page_counts(listed: list[int] | None, pages: int, counts: Int64Array | None, what: str) -> Int64Array:
+def _page_counts(listed: Int64Array | None, pages: int, counts: Int64Array | None, what: str) -> Int64Array:
     if listed is None:
         return np.full(pages, -1, np.int64)
-    found = np.array(listed, np.int64)
-    if bool((found < 0).any()) or (counts is not None and bool((found > counts).any())):
+    if bool((listed < 0).any()) or (counts is not None and bool((listed > counts).any())):
         raise CorruptFileError(f"the ColumnIndex has impossible {what} counts")
-    return found
+    return listed
 
 
 def _checked_order(bounds: Bounds, claimed: int) -> int:
@@ -266,14 +276,14 @@ def _checked_order(bounds: Bounds, claimed: int) -> int:
     return claimed if rising else UNORDERED
 
 
-def _histograms(listed: list[int] | None, pages: int, max_level: int) -> Int64Array | None:
+def _histograms(listed: Int64Array | None, pages: int, max_level: int) -> Int64Array | None:
     if listed is None:
         return None
     if len(listed) != pages * (max_level + 1):
         raise CorruptFileError(
             f"the ColumnIndex has {len(listed)} histogram entries for {pages} pages and {max_level + 1} levels"
         )
-    found = np.array(listed, np.int64).reshape(pages, max_level + 1)
+    found = listed.reshape(pages, max_level + 1)
     if bool((found < 0).any()):
         raise CorruptFileError("a level histogram of the ColumnIndex has negative counts")
     return found

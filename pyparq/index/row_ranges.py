@@ -145,6 +145,10 @@ class RowRanges:
             return other
         return self._combine(other, 1)
 
+    def without(self, other: RowRanges) -> RowRanges:
+        """The rows that are not in ``other``."""
+        return self if not other else self & ~other
+
     def __invert__(self) -> RowRanges:
         if not self:
             return RowRanges.all(self.num_rows)

@@ -24,7 +24,7 @@ from pyparq.schemas.order import (
     domain,
     has_order,
     native_order,
-    stored_dtype,
+    number_layout,
 )
 from pyparq.schemas.types import LeafType, Physical
 
@@ -137,22 +137,17 @@ def bounds_of_numbers(
     array of each kind, in the order of :class:`~pyparq.format.chunk_numbers.ChunkNumbers`. ``places``: what the places
     of their bounds are in."""
     modern, old = believed_bounds(leaf, column_order, created_by)
-    stored = stored_dtype(leaf)
-    if stored is None or leaf.kind == "float16":
+    width, kind = number_layout(leaf)
+    if not width:
         lows, highs, usable = _bounds_as_bytes(leaf, ChunkNumbers(*stack), places, modern, old)
     else:
-        kind = BOOLEANS if leaf.kind == "bool" else NUMBER_KINDS[stored.kind]
         low, high, usable = kernels.number_bounds(
-            places.footers, places.of, places.shift, stack.reshape(-1), modern, old, stored.itemsize, kind
+            places.footers, places.of, places.shift, stack.reshape(-1), modern, old, width, kind
         )
         dtype = bound_dtype(leaf)
         lows, highs = low.view(dtype), high.view(dtype)
     nulls, nans, counts, all_null = kernels.chunk_counts(stack.reshape(-1), leaf.kind in FLOAT_KINDS)
     return Bounds(leaf, lows, highs, usable, nulls, nans, counts, all_null)
-
-
-NUMBER_KINDS, BOOLEANS = {"i": 0, "u": 1, "f": 2}, 3
-"""What :func:`pyparq.kernels.number_bounds` calls them."""
 
 
 def _bounds_as_bytes(

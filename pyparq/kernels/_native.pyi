@@ -209,7 +209,7 @@ class Inflater:
         `spare` is for passing use; `unsealer` is None where nothing is encrypted."""
 
 class Crc32:
-    """CRC-32 by zlib."""
+    """CRC-32 by the processor's own means, where it has them, and by zlib."""
 
     native: bool
     """Whether the library itself was found, which needs no GIL."""
@@ -217,6 +217,8 @@ class Crc32:
     def __init__(self, function: Callable[[Any], int], module: str) -> None:
         """`function(data)` of Python's module `zlib`, and the file that this is in ("": in none): so the library is
         found."""
+    def of(self, data: Buffer, before: int = 0) -> int:
+        """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
 
 def open_pages(
     stored: Sequence[Any],
@@ -776,6 +778,7 @@ class FileRules:
         most_of_dictionary: float,
         record_key: str,
         crc: Crc32 | None,
+        threads: int,
     ) -> None: ...
 
 class ColumnRules:
@@ -826,7 +829,7 @@ class EncodedChunks:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
         None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
         (ColumnRules, arrays, rows, choice, seal). An array is (form, length, offset, validity bits or None, values or
-        offsets, bytes or None); pyparq.write.flat_columns has the forms.
+        offsets, bytes or None), or (form, ImportedArray); pyparq.write.flat_columns has the forms.
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
@@ -867,6 +870,11 @@ class ThriftRules:
         """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
         hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
         field come first, then all of the next."""
+    def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> tuple[Any, ...]:
+        """The ColumnIndex (the struct of that kind) at the start of `data`: null pages, lower bounds, upper bounds,
+        boundary order, null counts, histograms of repetition and definition levels, NaN counts; None for absent lists.
+        Bounds are lists of bytes where `width` is 0, else (64-bit numbers, where they can be used) as `number_bounds`
+        has them."""
     def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]:
         """The numbers of the ColumnChunks (the struct of that kind) that start at `starts` (int64; -1: there is none),
         as `pyparq.format.chunk_numbers` names them: all of the first, then all of the second. `paths`: in turn, the
@@ -912,3 +920,33 @@ def arrow_stream(producer: Any) -> Any:
     and the text "Type: message", and the stream then fails in the same way for good; KeyboardInterrupt is raised again
     where Python runs next. Once the interpreter shuts down the producer is called no more.
     """
+
+# --- Arrow arrays of other libraries (used by pyparq.tables.arrow_import) ---
+class ImportedArray:
+    """An array of fixed width, or of byte arrays, as another library made it. Its buffers have the buffer protocol."""
+
+    @property
+    def length(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def null_count(self) -> int: ...
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its elements, which of byte arrays are four for each and their own."""
+    @property
+    def validity(self) -> Any | None: ...
+    @property
+    def buffers(self) -> tuple[Any, ...]:
+        """Values, or offsets and bytes."""
+
+class ArrowImport:
+    """Takes over what capsules hold: `arrow_schema` and `arrow_array`, or None and `arrow_array_stream`."""
+
+    def __init__(self, schema: Any | None, arrays: Any) -> None: ...
+    def schema(self) -> tuple[Any, ...] | None:
+        """(format, name, metadata or None, flags, children, dictionary or None), these two the same again. None where
+        a type is not known: the capsules hold what they held."""
+    def next(self) -> ImportedArray | tuple[Any, ...] | None:
+        """The next array; what is nested, a dictionary or views is (length, offset, null count, validity or None,
+        buffers, children, dictionary or None). None at the end."""

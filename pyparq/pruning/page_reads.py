@@ -130,6 +130,16 @@ class ColumnRead:
         held = 0 if self.pages is None else sum(self.pages.sizes.tolist())
         return held if self.dictionary is None else held + self.dictionary[1]
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Where the first of its bytes lies, and behind the last."""
+        if self.whole is not None:
+            return self.whole[0], sum(self.whole)
+        if self.pages is None or not len(self.pages):
+            return (0, 0) if self.dictionary is None else (self.dictionary[0], sum(self.dictionary))
+        start = int(self.pages.offsets[0]) if self.dictionary is None else self.dictionary[0]
+        return start, int(self.pages.offsets[-1]) + int(self.pages.sizes[-1])
+
     def row_ranges(self, num_rows: int) -> RowRanges:
         """The rows that the pages hold."""
         if self.whole is not None:

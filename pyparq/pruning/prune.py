@@ -290,22 +290,24 @@ class Pruner:
     def _open_questions(self, having: Callable[[Test], Mask | None] | None = None) -> list[Question]:
         """(test, row group, chunk) where an index could still change something. ``having``: of a test, the row groups
         whose chunks are of interest (``None``: none of them)."""
-        asked, masks = list[Test](), list[Mask]()
+        masks: list[tuple[Test, list[bool]]] = []
         for test in self.tests:
             wanted = None if having is None else having(test)
             if having is None or wanted is not None:
                 is_open = self._answers[test].is_open
-                mask = is_open if wanted is None else is_open & wanted
-                if mask.any():
-                    asked.append(test)
-                    masks.append(mask)
-        if not asked:
+                mask = (is_open if wanted is None else is_open & wanted).tolist()
+                if any(mask):
+                    masks.append((test, mask))
+        if not masks:
             return []
-        undecided = [s for s in self.selections if s.sure.count != s.maybe.count]
-        places = [s.place for s in undecided]
-        found = np.argwhere(np.column_stack(masks)[places]).tolist()
         chunk = self.file.chunk
-        return [(asked[t], undecided[k], chunk(undecided[k].row_group, asked[t].node)) for k, t in found]
+        return [
+            (test, s, chunk(s.row_group, test.node))
+            for s in self.selections
+            if s.sure.count != s.maybe.count
+            for test, mask in masks
+            if mask[s.place]
+        ]
 
     def _numbers(self, node: Node) -> ChunkNumbers:
         """Of the chunks of a tested leaf in all row groups."""

@@ -14,7 +14,7 @@ from pyparq.decoding.decoder import Column, Facts, Piece, Refused, decode
 from pyparq.decoding.memory_account import Account
 from pyparq.decoding.output import Kind
 from pyparq.decoding.page_extents import Extents
-from pyparq.errors import ChecksumError, CorruptFileError, located
+from pyparq.errors import ChecksumError, CorruptFileError, ParquetError, located
 from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
@@ -128,48 +128,56 @@ class ColumnReader:
         """Decode all that is wanted, in order; on several threads where that pays."""
         reads = self.plan(wanted)
         windows = self._windows(reads)
-        steps = [self._window_steps(reads, window) for window in windows]
+        ranges = [read.ranges for read in reads]
+        steps = [self._window_steps(reads, ranges, window) for window in windows]
         if self.prefetch is not None:
             self.prefetch.expect([step for small, large in steps[:1] for step in large] + _all_steps(steps[1:]))
         leaves: list[DecodedLeaf] = []
         for window, (small, large) in zip(windows, steps, strict=True):
             with located(file=self.file.name):
-                data = self._fetch_window(reads, window, small, large)
+                data = self._fetch_window(reads, ranges, window, small, large)
                 leaves += self._decode([wanted[k] for k in window], [reads[k] for k in window], data)
         return leaves
 
     def steps(self, wanted: Sequence[Wanted]) -> list[list[Range]]:
         """The ranges that :meth:`read` is going to fetch, each list of them in one step."""
         reads = self.plan(wanted)
-        return _all_steps([self._window_steps(reads, window) for window in self._windows(reads)])
+        ranges = [read.ranges for read in reads]
+        return _all_steps([self._window_steps(reads, ranges, window) for window in self._windows(reads)])
 
     @staticmethod
     def _windows(reads: Sequence[ColumnRead]) -> list[range]:
         """The reads whose stored bytes are in memory at a time."""
         found, first, size = [], 0, 0
         for k, read in enumerate(reads):
-            if size and size + read.num_bytes > WINDOW:
+            stored = read.num_bytes
+            if size and size + stored > WINDOW:
                 found.append(range(first, k))
                 first, size = k, 0
-            size += read.num_bytes
+            size += stored
         return [*found, range(first, len(reads))] if reads else []
 
-    def _window_steps(self, reads: Sequence[ColumnRead], window: range) -> tuple[list[Step], list[Step]]:
+    def _window_steps(
+        self, reads: Sequence[ColumnRead], ranges: Sequence[Step], window: range
+    ) -> tuple[list[Step], list[Step]]:
         """What is fetched for a window: small reads, those of a row group together; and the others."""
         small: dict[int, Step] = {}
         large: list[Step] = []
         for k in window:
             read = reads[k]
             if read.num_bytes < TOGETHER:
-                small.setdefault(read.row_group, []).extend(read.ranges)
+                small.setdefault(read.row_group, []).extend(ranges[k])
             else:
-                large.append(read.ranges)
+                large.append(ranges[k])
         return list(small.values()), large
 
     def _fetch_window(
-        self, reads: Sequence[ColumnRead], window: range, small: list[Step], large: list[Step]
+        self, reads: Sequence[ColumnRead], ranges: Sequence[Step], window: range, small: list[Step], large: list[Step]
     ) -> list[list[memoryview]]:
         """The bytes of each read of a window."""
+        if len(small) == 1 and not large:  # all of one row group
+            views = iter(self._fetch(small)[0])
+            return [[next(views) for _ in ranges[k]] for k in window]
         few = iter([view for group in self._fetch(small) for view in group]) if small else iter(())
         threads = self.options.use_threads and self.prefetch is None and len(large) > 1
         many = iter(map_tasks(lambda ranges: self._fetch([ranges])[0], large, threads))
@@ -180,7 +188,7 @@ class ColumnReader:
         found: dict[int, list[memoryview]] = {}
         for group in by_group.values():  # in the order in which they were fetched
             for k in group:
-                found[k] = [next(few) for _ in reads[k].ranges]
+                found[k] = [next(few) for _ in ranges[k]]
         return [found[k] if k in found else next(many) for k in window]
 
     def _fetch(self, steps: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
@@ -201,12 +209,18 @@ class ColumnReader:
         for item, read, column, found, fact in zip(wanted, reads, columns, decoded, facts, strict=True):
             piece = column.pieces[0]
             assert isinstance(piece, Piece)
-            with located(row_group=read.row_group, column=read.name):
-                self._note(read, piece, fact)
-                kept = item.rows if item.mask is None else item.mask
-                leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, kept)
+            kept = item.rows if item.mask is None else item.mask
+            leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, kept)
+            try:
+                extent = self._extent(read, piece, fact)
+                with self._lock:
+                    self._extents.add((read.row_group, read.column), *extent)
                 leaf.check_rows()
+            except ParquetError as error:
+                error.locate(row_group=read.row_group, column=read.name)
+                raise
             leaves.append(leaf)
+        self.count(len(facts), sum(fact[1] for fact in facts), sum(fact[2] for fact in facts))
         return leaves
 
     def _column(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> Column:
@@ -245,19 +259,15 @@ class ColumnReader:
             return "dictionary"  # the predicate looks at each entry once, and then at indices
         return "views" if fields.is_view(item.node) and not item.tested else "values"
 
-    def _note(self, read: ColumnRead, piece: Piece, fact: Facts) -> None:
-        """Count what was read, and look at where it lies."""
-        end, data_pages, dictionary_pages = fact
+    def _extent(self, read: ColumnRead, piece: Piece, fact: Facts) -> tuple[int, int]:
+        """Where the first byte that was read lies, and the last, if that is where the chunk may end."""
+        end, data_pages, _ = fact
         chunk = piece.chunk
         if read.whole is not None:
             if end < len(piece.data):
                 check_end(self.file, chunk, piece.data, end, data_pages)
-            extent = chunk.start, chunk.start + end
-        else:
-            extent = (read.ranges[0][0], sum(read.ranges[-1])) if read.ranges else (0, 0)
-        with self._lock:
-            self._extents.add((read.row_group, read.column), *extent)
-        self.count(1, data_pages, dictionary_pages)
+            return chunk.start, chunk.start + end
+        return read.extent
 
     def count(self, chunks: int, data_pages: int, dictionary_pages: int) -> None:
         """So many more were decoded."""

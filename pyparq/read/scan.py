@@ -416,7 +416,7 @@ class Scan:
         """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
         if isinstance(self.predicate, Constant):
             return []
-        undecided = selection.maybe & ~selection.sure
+        undecided = selection.maybe.without(selection.sure)
         if not undecided:
             return []
         leaves = self.file.tree.leaves
@@ -524,7 +524,7 @@ class Scan:
 
     def _survivors(self, selection: Selection, decoded: dict[tuple[int, int], DecodedLeaf]) -> Rows:
         """The rows where the predicate is true."""
-        undecided = selection.maybe & ~selection.sure
+        undecided = selection.maybe.without(selection.sure)
         if not undecided:
             return selection.sure
         leaves = {c: decoded[selection.row_group, c] for c in self.predicate.columns()}

@@ -140,6 +140,16 @@ def _numbers(code: str, width: int) -> np.dtype[Any]:
     return np.dtype(f"<{code}{width}")
 
 
+@cache
+def number_layout(leaf: LeafType) -> tuple[int, int]:
+    """Bytes of a stored bound, and how kernels read it (0 signed, 1 unsigned, 2 floating, 3 boolean) to give numbers of
+    :func:`bound_dtype`; no bytes where it is no number, or one that they do not read."""
+    stored = stored_dtype(leaf)
+    if stored is None or leaf.kind == "float16":
+        return 0, 0
+    return stored.itemsize, 3 if leaf.kind == "bool" else "iuf".index(stored.kind)
+
+
 def decode_bounds(leaf: LeafType, raw: Sequence[bytes | None]) -> tuple[npt.NDArray[Any], BoolArray]:
     """Stored bounds as an array in the comparable domain, and a mask of those that can be used.
 

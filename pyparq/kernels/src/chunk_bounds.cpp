@@ -1,8 +1,7 @@
 // What the footer says of many column chunks, held against the schema and the file, and their statistics as numbers.
 #include "chunk_numbers.hpp"
-#include "common.hpp"
+#include "stored_numbers.hpp"
 
-#include <cmath>
 #include <vector>
 
 namespace pyparq {
@@ -66,22 +65,6 @@ class Places {
     int shift_;
 };
 
-enum NumberKind : int { kSigned = 0, kUnsigned = 1, kFloating = 2, kBoolean = 3 };
-
-// A stored number as 64 bits that compare like it; false for NaN, and for a boolean that is none.
-bool widen(const uint8_t* p, size_t width, int kind, int64_t& out) {
-    if (kind == kFloating) {
-        const double value = width == 4 ? static_cast<double>(load<float>(p)) : load<double>(p);
-        out = std::bit_cast<int64_t>(value);
-        return !std::isnan(value);
-    }
-    switch (width) {
-        case 1: out = p[0]; return p[0] <= 1;
-        case 4: out = kind == kSigned ? int64_t{load<int32_t>(p)} : int64_t{load<uint32_t>(p)}; return true;
-        default: out = load<int64_t>(p); return true;
-    }
-}
-
 bool in_order(int64_t low, int64_t high, int kind) {
     if (kind == kFloating) return std::bit_cast<double>(low) <= std::bit_cast<double>(high);
     if (kind == kUnsigned) return static_cast<uint64_t>(low) <= static_cast<uint64_t>(high);
@@ -95,8 +78,7 @@ nb::tuple number_bounds(const nb::list& buffers, const In<int64_t>& of, int shif
                         bool old, size_t width, int kind) {
     const size_t n = stack.size / kChunkNumbers;
     if (n * kChunkNumbers != stack.size) fail("arrays that do not fit");
-    if (kind < kSigned || kind > kBoolean || (kind == kBoolean ? width != 1 : width != 4 && width != 8))
-        fail("numbers of another width");
+    check_stored_numbers(width, kind);
     const Places places(buffers, of, shift, n);
     Fresh<int64_t> low(n), high(n);
     Fresh<bool> usable(n);

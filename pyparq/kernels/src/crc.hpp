@@ -1,4 +1,5 @@
-// CRC-32 of pages, by zlib: the library that Python's module of that name is linked to, where it can be found.
+// CRC-32 of pages: long runs of bytes by the processor's own means, where it has them, and all else by zlib: the library
+// that Python's module of that name is linked to, where it can be found.
 #pragma once
 #include "common.hpp"
 
@@ -7,6 +8,9 @@
 #endif
 
 namespace pyparq {
+
+// Has `crc` go on over as many bytes of `data` as the processor can take at once, which it returns.
+size_t fold_crc(uint32_t& crc, const uint8_t* data, size_t size);
 
 class Crc32 {
   public:
@@ -17,18 +21,14 @@ class Crc32 {
     bool native() const { return native_ != nullptr; }
 
     // Of a page's bytes. Needs the GIL unless it is native.
-    uint32_t of(const RawIn& page) const {
-        if (!native()) return nb::cast<uint32_t>(function_(passing_view(page.data, page.size)));
-        return run(native_, page.data, page.size);
-    }
-
-    uint32_t of(const uint8_t* data, size_t size) const {
-        return native() ? run(native_, data, size) : nb::cast<uint32_t>(function_(passing_view(data, size)));
-    }
+    uint32_t of(const RawIn& page) const { return of(page.data, page.size); }
+    uint32_t of(const uint8_t* data, size_t size) const { return more(0, data, size); }
     // The same of bytes that follow others, whose CRC is given.
     uint32_t more(uint32_t before, const uint8_t* data, size_t size) const {
-        if (!native()) return nb::cast<uint32_t>(function_(passing_view(data, size), before));
-        return static_cast<uint32_t>(native_(before, data, static_cast<unsigned>(size)));
+        const size_t done = fold_crc(before, data, size);
+        if (done == size) return before;
+        if (!native()) return nb::cast<uint32_t>(function_(passing_view(data + done, size - done), before));
+        return static_cast<uint32_t>(native_(before, data + done, static_cast<unsigned>(size - done)));
     }
 
   private:

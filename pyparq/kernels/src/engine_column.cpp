@@ -302,6 +302,13 @@ void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPag
     row = next;
 }
 
+// About how many bytes the values of a page take that has indices.
+int64_t spelled_out(int64_t values, const Dictionary& entries) {
+    if (entries.count == 0) return 32;
+    const auto mean = static_cast<double>(entries.bytes_used) / static_cast<double>(entries.count);
+    return static_cast<int64_t>(std::min(static_cast<double>(values) * (mean + mean / 16) + 4096, 1e12));
+}
+
 std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimits& limits, Budget& budget) {
     const LeafSpec& leaf = job.leaf;
     const bool binary = leaf.is_binary();
@@ -311,11 +318,13 @@ std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimi
     for (const Segment::Part& part : segment.parts)
         for (size_t k = part.from; k < part.to; ++k) {
             const ListedPage& page = job.pieces[part.piece].pages[k];
-            if (!binary && is_dictionary(static_cast<int>(page.head.encoding))) continue;
-            const int64_t size = page.head.size + 32;
+            const bool by_index = is_dictionary(static_cast<int>(page.head.encoding));
+            if (!binary && by_index) continue;
+            const int64_t size = by_index ? spelled_out(page.head.count, job.pieces[part.piece].entries()) : page.head.size + 32;
             expected += static_cast<size_t>(page.wanted < 0 ? size : size * page.wanted / std::max<int64_t>(page.head.count, 1));
         }
     expected = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(expected), std::max<int64_t>(budget.left() / 4, 64)));
+    expected = std::min(expected, static_cast<size_t>(std::max<int64_t>(limits.max_column, 64)));  // from there on it is held
     if (!binary) return std::make_unique<ViewSink>(leaf, values, segment.room, expected, job.views, limits);
     if (job.wide) {
         auto* const place = job.in_place() ? job.offsets.as<int64_t>() + segment.slot + 1 : nullptr;

@@ -191,8 +191,13 @@ Area take_area(size_t size) {
 void grow_area(Area& area, size_t used, size_t size) {
     if (size <= area.room) return;
     const size_t room = room_for(size);
-    if (area.data != nullptr && mapped(area.room) && remap(area, room)) return;
-    const Area found = take_area(size);
+    Area found;
+    if (area.data != nullptr && mapped(area.room)) {
+        // Copying into memory that is there costs about as much as to have more of it cleared, and takes none.
+        found = idle->take(room);
+        if (found.data == nullptr && remap(area, room)) return;
+    }
+    if (found.data == nullptr) found = take_area(size);
     if (used > 0) std::memcpy(found.data, area.data, used);
     give_area(area);
     area = found;
@@ -200,7 +205,9 @@ void grow_area(Area& area, size_t used, size_t size) {
 
 void trim_area(Area& area, size_t used) {
     const size_t room = room_for(used);
-    if (mapped(area.room) && mapped(room) && room < area.room) remap(area, room);
+    // A guess that was nearly right will be made again: such an area is of use as it is. What nobody has touched of it takes
+    // no memory.
+    if (mapped(area.room) && mapped(room) && room < area.room - area.room / 4) remap(area, room);
 }
 
 void give_area(Area area) noexcept {

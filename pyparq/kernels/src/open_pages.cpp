@@ -358,7 +358,9 @@ void bind_open_pages(nb::module_& m) {
              "unsealer"_a.none(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
     nb::class_<Crc32>(m, "Crc32")
         .def(nb::init<nb::object, std::string>(), "function"_a, "module"_a)
-        .def_prop_ro("native", &Crc32::native);
+        .def_prop_ro("native", &Crc32::native)
+        .def("of", [](const Crc32& crc, const RawIn& data, uint32_t before) { return crc.more(before, data.data, data.size); },
+             "data"_a, "before"_a = 0);
     m.def("open_pages", &open_pages, "stored"_a, "at"_a, "ordinals"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a,
           "room"_a, "inflater"_a, "crc"_a.none());
     m.def("open_run", &open_run, "data"_a, "at"_a, "page"_a, "values"_a, "terms"_a, "window"_a, "room"_a,

@@ -1,6 +1,7 @@
 // Serialized structs held against what is known of them (pyparq/format/generated/rules.py): what gets past cannot
 // make the decoder crash, over-allocate or hide a missing field. Small structs of numbers are read here at once.
 #include "column_chunks.hpp"
+#include "column_index.hpp"
 #include "thrift_wire.hpp"
 #include "utf8.hpp"
 
@@ -254,6 +255,10 @@ void bind_thrift_rules(nb::module_& m) {
         .def("lists", &lists_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
              "(end, lists by field) of a struct of nothing but lists of integers, or of structs of required integers: "
              "int64 arrays, None for absent ones; structs with all of their first field, then all of the next.")
+        .def("column_index", &column_index<Rules>, nb::arg("data"), nb::arg("kind"), nb::arg("width"),
+             nb::arg("number_kind"),
+             "(null pages, lower and upper bounds, boundary order, null counts, repetition and definition histograms, NaN "
+             "counts) of a ColumnIndex; None for absent lists.")
         .def("chunk_numbers", &chunk_numbers<Rules>, nb::arg("data"), nb::arg("starts"), nb::arg("kind"),
              nb::arg("paths"), "What format/chunk_numbers.py has of the ColumnChunks that start there in data.")
         .def("chunks_of_footers", &chunks_of_footers<Rules>, nb::arg("footers"), nb::arg("columns"), nb::arg("kind"),
