@@ -207,7 +207,10 @@ def _conformed(
 def _conform(batch: Batch, schema: Schema, order: list[int]) -> Batch:
     columns = []
     for field, index in zip(schema.fields, order, strict=True):
-        columns.append(cast(normalize(batch.columns[index], field.name), field.type, field.name))
+        column = batch.columns[index]
+        if column.type is not field.type or normal_type(column.type) is not column.type:
+            column = cast(normalize(column, field.name), field.type, field.name)
+        columns.append(column)
     return Batch(columns, batch.num_rows)
 
 

@@ -778,6 +778,7 @@ class FileRules:
         most_of_dictionary: float,
         record_key: str,
         crc: Crc32 | None,
+        threads: int,
     ) -> None: ...
 
 class ColumnRules:
@@ -828,7 +829,7 @@ class EncodedChunks:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
         None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
         (ColumnRules, arrays, rows, choice, seal). An array is (form, length, offset, validity bits or None, values or
-        offsets, bytes or None); pyparq.write.flat_columns has the forms.
+        offsets, bytes or None), or (form, ImportedArray); pyparq.write.flat_columns has the forms.
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
@@ -919,3 +920,33 @@ def arrow_stream(producer: Any) -> Any:
     and the text "Type: message", and the stream then fails in the same way for good; KeyboardInterrupt is raised again
     where Python runs next. Once the interpreter shuts down the producer is called no more.
     """
+
+# --- Arrow arrays of other libraries (used by pyparq.tables.arrow_import) ---
+class ImportedArray:
+    """An array of fixed width, or of byte arrays, as another library made it. Its buffers have the buffer protocol."""
+
+    @property
+    def length(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def null_count(self) -> int: ...
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its elements, which of byte arrays are four for each and their own."""
+    @property
+    def validity(self) -> Any | None: ...
+    @property
+    def buffers(self) -> tuple[Any, ...]:
+        """Values, or offsets and bytes."""
+
+class ArrowImport:
+    """Takes over what capsules hold: `arrow_schema` and `arrow_array`, or None and `arrow_array_stream`."""
+
+    def __init__(self, schema: Any | None, arrays: Any) -> None: ...
+    def schema(self) -> tuple[Any, ...] | None:
+        """(format, name, metadata or None, flags, children, dictionary or None), these two the same again. None where
+        a type is not known: the capsules hold what they held."""
+    def next(self) -> ImportedArray | tuple[Any, ...] | None:
+        """The next array; what is nested, a dictionary or views is (length, offset, null count, validity or None,
+        buffers, children, dictionary or None). None at the end."""

@@ -22,11 +22,13 @@ _PLAIN_KINDS = {
     Physical.BYTE_ARRAY: ("binary", 0),
     Physical.FIXED_LEN_BYTE_ARRAY: ("fixed", 0),
 }
+_PLAIN_LEAVES = {physical: LeafType(physical, kind, 0, bits) for physical, (kind, bits) in _PLAIN_KINDS.items()}
 
 _BYTE_ARRAY_LOGICAL = {
     "STRING": "string", "ENUM": "enum", "JSON": "json", "BSON": "bson",
 }  # fmt: skip
 
+_BYTE_ARRAY_LEAVES = {name: LeafType(Physical.BYTE_ARRAY, kind) for name, kind in _BYTE_ARRAY_LOGICAL.items()}
 _CT = tt.ConvertedType
 _CONVERTED_INTS = {
     _CT.INT_8: ("int", 8), _CT.INT_16: ("int", 16), _CT.INT_32: ("int", 32), _CT.INT_64: ("int", 64),
@@ -61,16 +63,15 @@ def leaf_type(element: Any) -> LeafType:
     if found is None and element.converted_type is not None:
         found = _from_converted(element, physical, length)
     if found is None:
-        kind, bits = _PLAIN_KINDS[physical]
-        found = LeafType(physical, kind, length, bits)
+        found = _PLAIN_LEAVES[physical] if not length else LeafType(physical, _PLAIN_KINDS[physical][0], length)
     return found
 
 
 def _from_logical(logical: Any, physical: Physical, length: int, element: Any) -> LeafType | None:
     if physical == Physical.BYTE_ARRAY:
-        for name, kind in _BYTE_ARRAY_LOGICAL.items():
+        for name, leaf in _BYTE_ARRAY_LEAVES.items():
             if getattr(logical, name, None) is not None:
-                return LeafType(physical, kind)
+                return leaf
         if logical.GEOMETRY is not None:
             return LeafType(physical, "geometry", crs=_text(logical.GEOMETRY.crs))
         if logical.GEOGRAPHY is not None:

@@ -48,6 +48,8 @@ _SIMPLE = {
     "ttm": LeafType(Physical.INT32, "time", unit="ms"),
     "ttu": LeafType(Physical.INT64, "time", unit="us"),
     "ttn": LeafType(Physical.INT64, "time", unit="ns"),
+    **dict.fromkeys("uU", LeafType(Physical.BYTE_ARRAY, "string")),
+    **dict.fromkeys("zZ", LeafType(Physical.BYTE_ARRAY, "binary")),
     # Parquet has no durations: ARROW:schema says that these integers are such.
     **{f"tD{unit}": LeafType(Physical.INT64, "int", bits=64) for unit in "smun"},
 }

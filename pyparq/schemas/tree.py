@@ -50,6 +50,8 @@ class Node:
     @property
     def path(self) -> tuple[str, ...]:
         """Names from below the root down to here."""
+        if self.parent is not None and self.parent.parent is None:
+            return (self.name,)
         names: list[str] = []
         node: Node | None = self
         while node is not None and node.parent is not None:

@@ -31,7 +31,11 @@ def arrays_from_arrow(obj: Any) -> tuple[Any, Iterator[Any]]:
 def schema_from_arrow(obj: Any) -> Schema:
     """The schema of any object with ``__arrow_c_schema__`` (or a nanoarrow CSchema of a struct)."""
     root = load("nanoarrow.c_schema").c_schema(obj)
-    field = field_from_nanoarrow(root)
+    return table_schema(field_from_nanoarrow(root))
+
+
+def table_schema(field: Field) -> Schema:
+    """The schema of a table whose rows are values of ``field``."""
     if field.type.format != "+s":
         raise SchemaError(f"the schema of a table must be a struct, not {field.type}")
     return Schema(field.type.children, field.metadata)

@@ -20,6 +20,8 @@ from pyparq.tables.column_operations import binary_column, list_column, null_col
 from pyparq.tables.intervals import intervals
 from pyparq.tables.table import Column
 
+_PLAIN = frozenset("nbcCsSiIlLefguUzZ") | {"tdD", "tdm", "tts", "ttm", "ttu", "ttn"}
+"""Formats of types that are plain as they are (not all such)."""
 _VIEWS = {"vu": "U", "vz": "Z"}
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -45,6 +47,8 @@ def normal_field(field: Field) -> Field:
 
 def normal_type(type_: DataType) -> DataType:
     """The plain type that a column of ``type_`` gets; the same object when it is plain already."""
+    if type_.dictionary is None and type_.format in _PLAIN:
+        return type_
     if type_.dictionary is not None:
         value = normal_type(type_.dictionary)
         # The decoded strings may need offsets that the dictionary did not.

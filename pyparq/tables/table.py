@@ -20,8 +20,10 @@ from pyparq.tables.arrow_exchange import (
     arrays_from_arrow,
     column_from_nanoarrow,
     schema_from_arrow,
+    table_schema,
 )
 from pyparq.tables.arrow_export import batch_capsule, batches_to_stream, schema_capsule
+from pyparq.tables.arrow_import import ArrowSource
 from pyparq.tables.chunked_array import ChunkedArray, parts_of
 from pyparq.tables.column import Column, shifted
 from pyparq.tables.tabular import Part, Tabular, check_columns, for_anybody, joined_schema
@@ -297,14 +299,31 @@ def _pyarrow() -> Any:
 
 def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
     """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
-    found, arrays = arrays_from_arrow(obj)
+    source = ArrowSource(obj)
+    if source.field is not None:
+        schema = table_schema(source.field)
+        return schema, _imported_batches(source, schema)
+    found, arrays = arrays_from_arrow(source.as_given())
     schema = schema_from_arrow(found)
     return schema, (_batch_from_nanoarrow(array, schema) for array in arrays)
 
 
+def _imported_batches(source: ArrowSource, schema: Schema) -> Iterator[Batch]:
+    while (rows := source.next()) is not None:
+        if rows.null_count > 0:
+            raise DataError(_NULL_ROWS)
+        columns = list(rows.children)
+        if rows.offset:
+            columns = [shifted(c, rows.offset, rows.length) for c in columns]
+        yield Batch(columns, rows.length, schema)
+
+
+_NULL_ROWS = "the record batch has null rows: a row of a table cannot be null"
+
+
 def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
     if array.null_count > 0:
-        raise DataError("the record batch has null rows: a row of a table cannot be null")
+        raise DataError(_NULL_ROWS)
     columns = [column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
     if array.offset:
         columns = [shifted(c, array.offset, array.length) for c in columns]

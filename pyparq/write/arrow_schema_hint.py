@@ -10,7 +10,7 @@ from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME
 from pyparq.schemas.loss import loses
 from pyparq.schemas.shape import Shape, shapes
 from pyparq.schemas.tree import SchemaTree
-from pyparq.schemas.types import DataType, Field, Schema
+from pyparq.schemas.types import DataType, Field, Schema, arrow_type
 
 _Change = Callable[[Field, Shape], Field]
 
@@ -18,8 +18,19 @@ _Change = Callable[[Field, Shape], Field]
 def hint_for(data: Schema, tree: SchemaTree, option: bool | str) -> Schema | None:
     """The schema to store: that of the data, or ``None`` where the file has none. ``option``: ``store_schema``."""
     if option == "auto":
-        option = loses(data, schema_from_tree(tree))
+        option = not _flat_and_kept(data, tree) and loses(data, schema_from_tree(tree))
     return data if option else None
+
+
+def _flat_and_kept(data: Schema, tree: SchemaTree) -> bool:
+    """Whether all columns are leaves whose types the file keeps: what most tables are, and quickly seen."""
+    for field, node in zip(data, tree.root.children, strict=True):
+        type_ = field.type
+        if field.metadata or type_.children or type_.dictionary is not None or type_.format == "n" or not node.is_leaf:
+            return False
+        if arrow_type(node.type) != type_:
+            return False
+    return True
 
 
 def dictionary_leaves(hint: Schema | None, tree: SchemaTree) -> dict[int, bool]:

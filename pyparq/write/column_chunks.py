@@ -22,9 +22,9 @@ from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize, serialize
 from pyparq.index.page_index import MAX_WHOLE_BOUND
 from pyparq.options import WriteOptions
-from pyparq.schemas.order import native_order
+from pyparq.schemas.order import Order, native_order
 from pyparq.schemas.values import BinaryValues, count_of
-from pyparq.threads import check_stopped
+from pyparq.threads import check_stopped, cpu_count
 from pyparq.write import encoding_choice
 from pyparq.write.bloom import build_filter, stored_filter
 from pyparq.write.column_plans import ColumnPlan, WritePlan
@@ -77,11 +77,16 @@ class ChunkEncoder:
         self._encryption = encryption
         self._choices = choices
         rules = _file_rules(plan.options)
-        self._rules = [_column_rules(column, rules, _compressor(column, encryption)) for column in plan.columns]
+        kinds: dict[tuple[int, int, int | None, Order], _Kind] = {}
+        self._rules = [_column_rules(column, rules, _kind(column, kinds)) for column in plan.columns]
 
-    def encode(self, leaves: Sequence[LeafData | FlatData], row_group: int) -> StoredChunks:
+    def encode(
+        self, leaves: Sequence[LeafData | FlatData], row_group: int, shredded: Callable[[int], LeafData]
+    ) -> StoredChunks:
         """Encode leaves of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
-        encoding, another chunk."""
+        encoding, another chunk.
+
+        ``shredded(column)`` gives the leaf of a column that came as arrays, or raises what is wrong with its values."""
         made = StoredChunks(row_group, [data.node.column for data in leaves])
         sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
         jobs = [self._job(data, crypto, row_group) for data, crypto in zip(leaves, sealed, strict=True)]
@@ -89,7 +94,10 @@ class ChunkEncoder:
             while (done := made.native.count) < len(leaves):
                 refusal = made.native.encode(jobs[done:] if done else jobs, check_stopped)
                 if refusal is not None:
-                    self._retry(refusal, jobs, leaves, sealed, made)
+                    k = made.native.at_fault
+                    if refusal[0] != _MISFIT or not isinstance(leaves[k], FlatData):
+                        raise _refused(*refusal)
+                    jobs[k] = self._job(shredded(made.columns[k]), sealed[k], row_group)
         except kernels.KernelError as error:
             at_fault = leaves[made.native.at_fault].node.dotted
             raise DataError(f"the column's buffers are wrong: {error}", row_group=row_group, column=at_fault) from error
@@ -118,21 +126,6 @@ class ChunkEncoder:
             self._rules[column], offsets, raw, data.def_levels, data.rep_levels, data.num_rows, data.num_slots,
             known, choice, seal,
         )  # fmt: skip
-
-    def _retry(
-        self,
-        refusal: tuple[int, int, int, int],
-        jobs: list[tuple[Any, ...]],
-        leaves: Sequence[LeafData | FlatData],
-        sealed: Sequence[ChunkEncryption],
-        made: StoredChunks,
-    ) -> None:
-        """Raise why a chunk cannot be written. Whoever shreds in Python says what is wrong with values."""
-        k = made.native.at_fault
-        data = leaves[k]
-        if refusal[0] != _MISFIT or not isinstance(data, FlatData):
-            raise _refused(*refusal)
-        jobs[k] = self._job(data.shredded(), sealed[k], made.row_group)
 
     def _finish(
         self, made: StoredChunks, k: int, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int
@@ -168,28 +161,37 @@ def _file_rules(options: WriteOptions) -> kernels.FileRules:
         encoding_choice.MOST_OF_DICTIONARY,
         encoding_choice.KEY,
         _CRC if options.write_page_checksum else None,
+        cpu_count() if options.use_threads else 1,
     )
 
 
-def _column_rules(
-    plan: ColumnPlan, file: kernels.FileRules, compress: Callable[[Any], Any] | None
-) -> kernels.ColumnRules:
+_Kind = tuple[kernels.LeafOrder, Callable[[Any], Any] | None, int, list[tuple[int, float]]]
+"""What columns of one type have in common: order, codec, the native codec's level, encodings worth trying."""
+
+
+def _kind(plan: ColumnPlan, known: dict[tuple[int, int, int | None, Order], _Kind]) -> _Kind:
+    # By identity, as leaves that are alike mostly are the same; the plan keeps them.
+    key = id(plan.leaf), plan.codec, plan.level, plan.order
+    found = known.get(key)
+    if found is None:
+        compress = None if plan.codec == compression.UNCOMPRESSED else partial(_compress, plan.codec, plan.level)
+        candidates = [(e, encoding_choice.MOST[e]) for e in candidates_of(plan.leaf, plan.codec)]
+        level = compression.native_level(plan.codec, plan.level)
+        found = known[key] = native_order(plan.leaf, plan.order), compress, level, candidates
+    return found
+
+
+def _column_rules(plan: ColumnPlan, file: kernels.FileRules, kind: _Kind) -> kernels.ColumnRules:
     leaf, node = plan.leaf, plan.node
+    order, compress, level, candidates = kind
     # pyarrow makes dictionaries of no other encoding than PLAIN
     encoding = plan.encoding if plan.encoding is not None else encodings.PLAIN if plan.entries else -1
-    pairs = [serialize(tt.KeyValue(key=k, value=v)) for k, v in plan.key_values.items()]
+    pairs = [serialize(tt.KeyValue(key=k, value=v)) for k, v in plan.key_values.items()] if plan.key_values else []
     return kernels.ColumnRules(
-        file, native_order(leaf, plan.order), int(leaf.physical), leaf.width, node.max_def, node.max_rep, plan.codec,
-        compress, compression.native_level(plan.codec, plan.level), plan.dictionary, plan.keep_dictionary, encoding,
-        [(e, encoding_choice.MOST[e]) for e in candidates_of(leaf, plan.codec)], plan.statistics, leaf.is_text,
-        leaf.precision, plan.path, pairs,
+        file, order, leaf.physical, leaf.width, node.max_def, node.max_rep, plan.codec, compress, level,
+        plan.dictionary, plan.keep_dictionary, encoding, candidates, plan.statistics, leaf.is_text, leaf.precision,
+        plan.path, pairs,
     )  # fmt: skip
-
-
-def _compressor(plan: ColumnPlan, encryption: FileEncryption) -> Callable[[Any], Any] | None:
-    if plan.codec == compression.UNCOMPRESSED:
-        return None
-    return partial(_compress, plan.codec, plan.level)
 
 
 def _compress(codec: int, level: int | None, data: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyparq import compression, encodings
 from pyparq.encryption.aad import MAX_ORDINAL
-from pyparq.errors import OptionError, located
+from pyparq.errors import OptionError, ParquetError, located
 from pyparq.index.bloom import can_prune
 from pyparq.options import BloomOptions, SortKey, WriteOptions, bloom_options, sort_keys
 from pyparq.schemas.arrow import elements_from_schema
@@ -20,7 +20,7 @@ from pyparq.write.keyvalues import text_key, text_value
 from pyparq.write.storage import apply_storage, by_node, order_of_leaf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ColumnPlan:
     """How one leaf is written."""
 
@@ -120,31 +120,64 @@ def _columns(tree: SchemaTree, options: WriteOptions, were_dictionaries: Collect
     blooms = bloom_plan(tree, options)
     orders = per_leaf(tree, options.float_order, "TYPE_ORDER")
     key_values = _key_values(tree, options.column_key_value_metadata)
-    plans = []
+    by_name = isinstance(options.compression_level, Mapping), isinstance(options.float_order, Mapping)
+    plans, found = [], _Storages()
     for leaf, bloom in zip(tree.leaves, blooms, strict=True):
         k = leaf.column
-        with located(column=leaf.dotted):
-            codec = compression.codec_number(codecs[k])
-            encoding, forced = _encoding(leaf.type, given_encodings[k])
-            wanted = forced or (bool(dictionaries[k]) and encoding is None)
-            plans.append(
-                ColumnPlan(
-                    node=leaf,
-                    leaf=leaf.type,
-                    path=leaf.path,
-                    codec=codec,
-                    level=_level(codec, levels[k], isinstance(options.compression_level, Mapping)),
-                    dictionary=wanted and encodings.holds(encodings.RLE_DICTIONARY, leaf.type.physical),
-                    keep_dictionary=forced,
-                    encoding=encoding,
-                    statistics=bool(statistics[k]),
-                    bloom=bloom,
-                    order=order_of_leaf(leaf.type, orders[k], isinstance(options.float_order, Mapping)),
-                    key_values=key_values.get(k, {}),
-                    entries=k in were_dictionaries,
-                )
+        try:
+            codec, level, wanted, forced, encoding, order = found.of(
+                leaf.type, codecs[k], levels[k], given_encodings[k], orders[k], by_name
             )
+        except ParquetError as error:
+            error.locate(column=leaf.dotted)
+            raise
+        plans.append(
+            ColumnPlan(
+                node=leaf,
+                leaf=leaf.type,
+                path=leaf.path,
+                codec=codec,
+                level=level,
+                dictionary=forced or (wanted and bool(dictionaries[k])),
+                keep_dictionary=forced,
+                encoding=encoding,
+                statistics=bool(statistics[k]),
+                bloom=bloom,
+                order=order,
+                key_values=key_values.get(k, _NONE),
+                entries=k in were_dictionaries,
+            )
+        )
     return plans
+
+
+_NONE: Mapping[str, str | bytes | None] = {}
+
+
+class _Storages:
+    """How leaves are stored: wide tables have thousands, but few that differ in their types and options."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[tuple[Any, ...], tuple[int, int | None, bool, bool, int | None, Order]]] = {}
+
+    def of(
+        self, leaf: LeafType, codec: Any, level: Any, encoding: Any, order: Any, by_name: tuple[bool, bool]
+    ) -> tuple[int, int | None, bool, bool, int | None, Order]:
+        """Codec, level, whether a dictionary may be tried, whether it was asked for by name, encoding, order."""
+        asked = leaf, codec, level, encoding, order
+        known = self._last.get(id(leaf))
+        # By identity: what a user gives may be anything. The leaf is kept, so that its id stays its own.
+        if known is not None and all(a is b for a, b in zip(known[0], asked, strict=True)):
+            return known[1]
+        number = compression.codec_number(codec)
+        made, forced = _encoding(leaf, encoding)
+        may = encodings.holds(encodings.RLE_DICTIONARY, leaf.physical)
+        found = (
+            number, _level(number, level, by_name[0]), may and made is None, may and forced, made,
+            order_of_leaf(leaf, order, by_name[1]),
+        )  # fmt: skip
+        self._last[id(leaf)] = asked, found
+        return found
 
 
 def _key_values(tree: SchemaTree, given: Mapping[Any, Any]) -> dict[int, dict[str, str | bytes | None]]:
@@ -192,6 +225,8 @@ def _encoding_number(name: Any) -> int | None:
 def bloom_plan(tree: SchemaTree, options: WriteOptions) -> list[BloomOptions | None]:
     """Bloom filter options per leaf: the short form decides who has one, the long form says how."""
     short, long = options.bloom_filters, options.bloom_filter_options
+    if (short is None or short is False) and long is None:
+        return [None] * len(tree.leaves)
     asked = per_leaf(tree, short, False)
     details = per_leaf(tree, long, None)
     result: list[BloomOptions | None] = []

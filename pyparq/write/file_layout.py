@@ -89,7 +89,7 @@ class FileLayout:
             row_groups=[],
             key_value_metadata=[tt.KeyValue(key=k, value=v) for k, v in key_values.items()] or None,
             created_by=CREATED_BY,
-            column_orders=[_column_order(column.order) for column in self._plan.columns],
+            column_orders=_column_orders([column.order for column in self._plan.columns]),
         )
         row_groups = [self._serialized(group) for group in self._groups]
         parts = self._encryption.seal_footer(footer, row_groups)
@@ -110,6 +110,11 @@ class FileLayout:
                 self._sink.write(modules)
                 some.native.set_bloom(k, start, self._sink.position - start)
             some.filters = []
+
+
+def _column_orders(orders: list[Order]) -> list[tt.ColumnOrder]:
+    made = {order: _column_order(order) for order in set(orders)}
+    return [made[order] for order in orders]
 
 
 def _column_order(order: Order) -> tt.ColumnOrder:

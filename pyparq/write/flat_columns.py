@@ -6,14 +6,16 @@ to that module too, which says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from pyparq.kernels import ImportedArray
 from pyparq.schemas.shape import Shape
 from pyparq.schemas.tree import Node
 from pyparq.schemas.types import DataType, LeafType, Physical
+from pyparq.tables.arrow_import import ImportedColumn
 from pyparq.tables.column import Column
 from pyparq.write.physical_values import fits
 
@@ -27,8 +29,9 @@ _DECIMALS = {32: _DECIMAL32, 64: _DECIMAL64, 128: _DECIMAL128}
 _CONVERTED = {"tdm", "tts", "tss"}
 """First letters of formats whose values are stored in another unit."""
 
-Part = tuple[int, int, int, Any, Any, Any]
-"""An array: its form, length, offset, validity bits or ``None``, values or offsets, and bytes or ``None``."""
+Part = tuple[int, ImportedArray] | tuple[int, int, int, Any, Any, Any]
+"""An array: its form, and where it is; or its form, length, offset, validity bits or ``None``, values or offsets, and
+bytes or ``None``."""
 
 
 @dataclass(slots=True)
@@ -38,8 +41,6 @@ class FlatData:
     node: Node
     num_rows: int
     parts: list[Part]
-    shredded: Callable[[], Any]
-    """The same as :class:`~pyparq.write.shred.LeafData`; raises what is wrong with the column."""
 
 
 def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:
@@ -49,6 +50,9 @@ def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:
         form = _form(column.type, leaf)
         if form is None:
             return None
+        if isinstance(column, ImportedColumn):
+            parts.append((form, column.imported))
+            continue
         buffers = column.buffers
         parts.append((
             form, column.length, column.offset, column.validity if column.null_count else None, buffers[0],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pyparq.tables.arrow_import import ImportedColumn
 from pyparq.tables.column_operations import list_items, slice_column, trimmed
 from pyparq.tables.table import Batch, Column
 
@@ -27,6 +28,8 @@ def column_bytes(column: Column, start: int, stop: int) -> int:
     """The same of one column."""
     rows = stop - start
     type_ = column.type
+    if isinstance(column, ImportedColumn) and rows == column.length:
+        return column.imported.num_bytes
     if type_.dictionary is not None and column.dictionary is not None:
         whole = column_bytes(column.dictionary, 0, len(column.dictionary))
         return rows * whole // max(len(column.dictionary), 1)

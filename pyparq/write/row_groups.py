@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyparq.encryption.writing import FileEncryption
-from pyparq.errors import DataError, located
+from pyparq.errors import DataError, ParquetError
 from pyparq.options import SortKey, WriteOptions
 from pyparq.schemas.shape import shapes
 from pyparq.tables.table import Batch
@@ -93,13 +93,14 @@ class RowGroupEncoder:
                 make = lambda top: [Rows(d).pick(order) for d in leaves_of(top)]  # noqa: E731
             else:
                 _check_sorted(leaves, keys, first_row)
-        self._submit(num_rows, make, _sizes(batches))
+        self._submit(num_rows, make, _sizes(batches), leaves_of)
 
     def add_ordered(self, batches: list[Batch]) -> None:
         """One row group of these batches, whose rows are in the file's order already."""
         first_row = self._rows_before
         num_rows = sum(b.num_rows for b in batches)
-        self._submit(num_rows, lambda top: self._leaves(batches, top, first_row), _sizes(batches))
+        make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
+        self._submit(num_rows, make, _sizes(batches), lambda top: self._shredded(batches, top, first_row))
 
     def add_sorted(self, batches: list[Batch]) -> None:
         """All rows of the file, sorted together, in as many row groups as they take."""
@@ -145,7 +146,7 @@ class RowGroupEncoder:
         if parts is None:
             return self._shredded(batches, top, first_row)
         num_rows = sum(batch.num_rows for batch in batches)
-        return [FlatData(shape.node, num_rows, parts, lambda: self._shredded(batches, top, first_row)[0])]
+        return [FlatData(shape.node, num_rows, parts)]
 
     def _shredded(self, batches: list[Batch], top: int, first_row: int) -> list[LeafData]:
         shape, parts = self._shapes[top], []
@@ -161,19 +162,27 @@ class RowGroupEncoder:
             found += [d for d in leaves_of(top) if d.node.column == node.column]
         return found
 
-    def _submit(self, num_rows: int, leaves_of: Chunks, sizes: list[int]) -> None:
-        """Start encoding a row group whose columns have about so many bytes each, after making room for it."""
+    def _submit(self, num_rows: int, leaves_of: Chunks, sizes: list[int], shredded: Leaves | None = None) -> None:
+        """Start encoding a row group whose columns have about so many bytes each, after making room for it.
+        ``shredded`` is asked for leaves that the kernels do not take as ``leaves_of`` has them."""
         ordinal = self._submitted
         self._submitted += 1
         self._rows_before += num_rows
+
+        def again(column: int) -> LeafData:
+            assert shredded is not None  # whoever gives arrays gives this too
+            return shredded(next(k for k, shape in enumerate(self._shapes) if shape.node.column == column))[0]
 
         def encode(tops: range) -> StoredChunks:
             try:
                 leaves: list[LeafData | FlatData] = []
                 for top in tops:
-                    with located(row_group=ordinal, column=self._shapes[top].node.dotted):
+                    try:
                         leaves += leaves_of(top)
-                return self._chunks.encode(leaves, ordinal)
+                    except ParquetError as error:
+                        error.locate(row_group=ordinal, column=self._shapes[top].node.dotted)
+                        raise
+                return self._chunks.encode(leaves, ordinal, again)
             finally:
                 self._choices.release(leaf.column for top in tops for leaf in self._shapes[top].node.leaves())
 

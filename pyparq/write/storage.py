@@ -33,7 +33,9 @@ def apply_storage(tree: SchemaTree, options: WriteOptions, per_leaf: PerLeaf) ->
         "write_time_adjusted_to_utc": not isinstance(options.write_time_adjusted_to_utc, bool),
         "decimal_storage": isinstance(options.decimal_storage, Mapping),
     }
-    for leaf in tree.leaves:
+    usual = options.int96_timestamps is False and options.write_time_adjusted_to_utc is False
+    leaves = [] if usual and options.decimal_storage == "smallest" else tree.leaves
+    for leaf in leaves:
         k = leaf.column
         with located(column=leaf.dotted):
             if int96[k] and _suits(leaf, "timestamp", "int96_timestamps", named):

@@ -363,6 +363,7 @@ struct type_caster<pyparq::OffsetArray<W>> : pyparq_buffer_caster<pyparq::Offset
 
 // One per source file; module.cpp calls them all.
 void bind_arrow_export(nb::module_& m);
+void bind_arrow_import(nb::module_& m);
 void bind_arrow_schema(nb::module_& m);
 void bind_arrow_stream(nb::module_& m);
 void bind_decoded_column(nb::module_& m);

@@ -59,6 +59,7 @@ NB_MODULE(_native, m) {
     pyparq::numpy = pyparq::load_numpy();
     pyparq::have_avx2();  // now, not first in a thread without the GIL, which a fork may leave behind half way
     bind_arrow_export(m);
+    bind_arrow_import(m);
     bind_arrow_schema(m);
     bind_arrow_stream(m);
     bind_decoded_column(m);

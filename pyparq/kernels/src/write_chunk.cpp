@@ -3,6 +3,7 @@
 
 #include "codecs.hpp"
 #include "values.hpp"
+#include "workers.hpp"
 
 #include <cstdio>
 
@@ -10,6 +11,8 @@ namespace pyparq {
 namespace {
 
 constexpr size_t kQuick = size_t{4} << 20;  // more is given to Python's codecs, which can be stopped
+constexpr size_t kShared = size_t{1} << 20;  // from so many bytes on, the pages of a chunk are shared out to threads
+constexpr size_t kShare = size_t{256} << 10;  // bytes of values that a thread takes at a time, about
 
 enum PageType : int { kDataPage = 0, kDictionaryPage = 2, kDataPageV2 = 3 };
 enum Module : int { kSealedPage = 2, kSealedDictionary = 3, kSealedPageHeader = 4, kSealedDictionaryHeader = 5 };
@@ -41,7 +44,7 @@ void put_levels(const uint8_t* levels, size_t count, int maximum, Room& out) {
 // The pages of one chunk, one after another at the end of a Room.
 class PageWriter {
   public:
-    PageWriter(const ColumnRules& column, const LeafValues& leaf, const PageSeal& seal, Compressor& compressor, Unlocked& unlocked,
+    PageWriter(const ColumnRules& column, const LeafValues& leaf, const PageSeal& seal, Compressor& compressor, Unlocked* unlocked,
                Room& out, ChunkFacts& facts)
         : column_(column), leaf_(leaf), seal_(seal), compressor_(compressor), unlocked_(unlocked), out_(out), facts_(facts) {}
 
@@ -62,7 +65,8 @@ class PageWriter {
     // `put` puts the encoded values at the end of a Room.
     template <class Put>
     void add_data(const Pages& pages, size_t page, int encoding, Put&& put) {
-        unlocked_.tick();
+        if (unlocked_ != nullptr) unlocked_->tick();
+        else if (stop_requested()) return;  // nobody looks at what is there then
         const auto first = static_cast<size_t>(pages.slots[page]), last = static_cast<size_t>(pages.slots[page + 1]);
         const int64_t rows = pages.rows[page + 1] - pages.rows[page], values = pages.values[page + 1] - pages.values[page];
         const int64_t start = static_cast<int64_t>(out_.size()) - facts_.start;
@@ -170,7 +174,8 @@ class PageWriter {
             for (size_t k = 0; k < count; ++k) found = crc.more(found, parts[k].data, parts[k].size);
             return found;
         }
-        const Unlocked::Locked locked(unlocked_);
+        if (unlocked_ == nullptr) throw NeedsPython{};
+        const Unlocked::Locked locked(*unlocked_);
         for (size_t k = 0; k < count; ++k) found = crc.more(found, parts[k].data, parts[k].size);
         return found;
     }
@@ -179,7 +184,7 @@ class PageWriter {
     const LeafValues& leaf_;
     const PageSeal& seal_;
     Compressor& compressor_;
-    Unlocked& unlocked_;
+    Unlocked* unlocked_;
     Room& out_;
     ChunkFacts& facts_;
     Room body_, stored_, plain_, sealed_;
@@ -212,11 +217,11 @@ std::vector<Section> paginate(const ColumnRules& column, const LeafValues& leaf,
     return sections;
 }
 
+// The pages from `page` to `end`.
 void write_pages(PageWriter& writer, const ColumnRules& column, const Values& all, const Decision& d, const Pages& pages,
-                 const std::vector<Section>& sections) {
-    size_t page = 0;
+                 const std::vector<Section>& sections, size_t page, size_t end) {
     for (const Section& section : sections) {
-        for (; page < section.end; ++page) {
+        for (; page < std::min(section.end, end); ++page) {
             const auto first = static_cast<size_t>(pages.values[page]), last = static_cast<size_t>(pages.values[page + 1]);
             writer.add_data(pages, page, section.encoding, [&](Room& body) -> Part {
                 const Values v = section.dictionary ? Values{} : all.slice(first, last);
@@ -229,6 +234,51 @@ void write_pages(PageWriter& writer, const ColumnRules& column, const Values& al
             });
         }
     }
+}
+
+// Some pages of a chunk that a thread has made.
+struct Share {
+    Room out;
+    ChunkFacts facts;
+};
+
+// Has threads make the pages of a large chunk; false, with nothing done, where it is not large, or a page needs Python.
+bool share_pages(const ColumnRules& column, const LeafValues& leaf, const PageSeal& seal, const Decision& d, const Pages& pages,
+                 const std::vector<Section>& sections, Room& out, ChunkFacts& facts) {
+    const FileRules& file = *column.file;
+    const size_t size = leaf.values.plain_size() + leaf.slots / 8;
+    if (file.threads < 2 || size < kShared || pages.size() < 2 || seal.encrypts()) return false;
+    if (column.codec != kUncompressed && (column.level == kNotNative || !codec_writes_native(column.codec))) return false;
+    if (file.crc != nullptr && !file.crc->native()) return false;
+    const auto threads = static_cast<size_t>(file.threads);
+    const size_t each = std::max<size_t>(pages.size() * kShare / size, 1), at_once = each * threads * 8;
+    const size_t begin = out.size();
+    const int64_t uncompressed = facts.uncompressed;
+    try {
+        // Not all at once: what is made is copied behind what is there already.
+        for (size_t start = 0; start < pages.size(); start += at_once) {
+            const size_t stop = std::min(start + at_once, pages.size());
+            std::vector<Share> shares((stop - start + each - 1) / each);
+            run_parallel(shares.size(), threads, [&](size_t k) {
+                Share& share = shares[k];
+                Compressor compressor(column, nullptr);
+                PageWriter writer(column, leaf, seal, compressor, nullptr, share.out, share.facts);
+                const size_t first = start + k * each;
+                write_pages(writer, column, leaf.values, d, pages, sections, first, std::min(first + each, stop));
+            });
+            for (const Share& share : shares) {
+                const int64_t base = static_cast<int64_t>(out.size()) - facts.start;
+                for (const PagePlace& page : share.facts.pages) facts.pages.push_back({base + page.offset, page.size, page.first_row});
+                facts.uncompressed += share.facts.uncompressed;
+                out.put(share.out.data(), share.out.size());
+            }
+        }
+    } catch (const NeedsPython&) {
+        out.cut(begin);
+        facts.pages.clear(), facts.uncompressed = uncompressed;
+        return false;
+    }
+    return true;
 }
 
 // How often each level occurs on each page, and in all; one count per level and page.
@@ -362,7 +412,8 @@ size_t Compressor::run(const uint8_t* data, size_t size, Room& out) {
             return static_cast<size_t>(stored);
         }
     }
-    const Unlocked::Locked locked(unlocked_);
+    if (unlocked_ == nullptr) throw NeedsPython{};
+    const Unlocked::Locked locked(*unlocked_);
     const nb::object stored = column_.compress(passing_view(data, size));
     RawIn bytes;
     if (!bytes.load(stored.ptr())) fail("what a codec returns must be bytes-like");
@@ -390,20 +441,20 @@ ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, PyObj
     facts.column = &column;
     facts.start = static_cast<int64_t>(out.size());
     facts.slots = static_cast<int64_t>(leaf.slots);
-    Compressor compressor(column, unlocked);
+    Compressor compressor(column, &unlocked);
     const PageSeal seal(seal_with, unlocked);
     Decision d = decide(column, leaf, compressor);
     Cutter cutter(column, leaf);
     const std::vector<Section> sections = paginate(column, leaf, d, cutter);
     const Pages& pages = cutter.pages;
-    PageWriter writer(column, leaf, seal, compressor, unlocked, out, facts);
+    PageWriter writer(column, leaf, seal, compressor, &unlocked, out, facts);
     const int data_page = column.file->version == 1 ? kDataPage : kDataPageV2;
     facts.dictionary = d.dictionary;
     if (d.dictionary) {
         writer.add_dictionary(d);
         facts.encoding_stats.push_back({kDictionaryPage, kPlain, 1});
     }
-    write_pages(writer, column, leaf.values, d, pages, sections);
+    if (!share_pages(column, leaf, seal, d, pages, sections, out, facts)) write_pages(writer, column, leaf.values, d, pages, sections, 0, pages.size());
     size_t before = 0;
     for (const Section& section : sections) {
         if (section.end > before) facts.encoding_stats.push_back({data_page, section.encoding, static_cast<int>(section.end - before)});

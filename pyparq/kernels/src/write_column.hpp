@@ -17,7 +17,7 @@ constexpr int kUncompressed = 0;
 // What holds for all columns of a file: pyparq.WriteOptions, and the thresholds of pyparq.write.encoding_choice.
 struct FileRules {
     int64_t version = 1, max_rows = 0, page_size = 0, dictionary_limit = 0, statistics_truncate = -1, index_truncate = -1,
-            longest_bound = 0, min_values = 0;
+            longest_bound = 0, min_values = 0, threads = 1;
     bool page_index = true, size_statistics = true;
     double settles = 0, most_of_dictionary = 0;
     std::string record_key;
@@ -84,16 +84,20 @@ struct Refusal {
     int64_t page, row, size;  // page below 0: the dictionary's
 };
 
+// Thrown by threads that have no way to call Python, where that is needed.
+struct NeedsPython {};
+
 // Compresses what the pages of a column hold.
 class Compressor {
   public:
-    Compressor(const ColumnRules& column, Unlocked& unlocked) : column_(column), unlocked_(unlocked) {}
+    // Without `unlocked`, on a thread that cannot call Python.
+    Compressor(const ColumnRules& column, Unlocked* unlocked) : column_(column), unlocked_(unlocked) {}
     // The stored form of the bytes, put at the end of `out`; returns its size.
     size_t run(const uint8_t* data, size_t size, Room& out);
 
   private:
     const ColumnRules& column_;
-    Unlocked& unlocked_;
+    Unlocked* unlocked_;
 };
 
 // ---- pages ------------------------------------------------------------------------------------------------------

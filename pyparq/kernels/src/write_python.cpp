@@ -1,4 +1,5 @@
 // The writer of column chunks as Python has it: rules of files and columns, and the chunks of some columns beside each other.
+#include "arrow_import.hpp"
 #include "write_flat.hpp"
 
 #include "values.hpp"
@@ -15,7 +16,7 @@ nb::bytes to_bytes(std::string_view v) { return nb::bytes(v.data(), v.size()); }
 
 FileRules* new_file(int64_t version, int64_t max_rows, int64_t page_size, int64_t dictionary_limit, int64_t statistics_truncate,
                     int64_t index_truncate, int64_t longest_bound, bool page_index, bool size_statistics, int64_t min_values,
-                    double settles, double most_of_dictionary, const std::string& record_key, nb::object crc) {
+                    double settles, double most_of_dictionary, const std::string& record_key, nb::object crc, int64_t threads) {
     if (version != 1 && version != 2) fail("there is no data page version " + str(version));
     if (max_rows < 1 || page_size < 1 || dictionary_limit < 0) fail("a limit is too small");
     auto rules = std::make_unique<FileRules>();
@@ -24,7 +25,7 @@ FileRules* new_file(int64_t version, int64_t max_rows, int64_t page_size, int64_
     rules->page_index = page_index, rules->size_statistics = size_statistics, rules->min_values = min_values;
     rules->settles = settles, rules->most_of_dictionary = most_of_dictionary, rules->record_key = record_key;
     if (!crc.is_none()) rules->crc = nb::cast<const Crc32*>(crc);
-    rules->crc_object = std::move(crc);
+    rules->crc_object = std::move(crc), rules->threads = threads;
     return rules.release();
 }
 
@@ -67,9 +68,11 @@ struct Job {
     bool flat = false;            // a column as it lies in Arrow's buffers:
     std::vector<FlatPart> parts;
     std::vector<RawIn> buffers;   // that they look into
+    std::vector<Owner> arrays;
 
     // (column, offsets or None, data, defs, reps, rows, slots, dictionary, choice, seal), or
-    // (column, [(form, length, offset, validity or None, values or offsets, bytes or None), ...], rows, choice, seal)
+    // (column, [(form, length, offset, validity or None, values or offsets, bytes or None) or
+    //  (form, ImportedArray), ...], rows, choice, seal)
     explicit Job(const nb::tuple& given) {
         const size_t size = nb::len(given);
         if (size != 10 && size != 5) fail("a chunk is made from ten things, or from five");
@@ -101,9 +104,18 @@ struct Job {
         if (leaf.rows < 1) fail("a chunk has one row at least");
         for (const nb::handle one : nb::cast<nb::list>(given[1])) {
             const auto part = nb::cast<nb::tuple>(one);
-            if (nb::len(part) != 6) fail("an array is given as six things");
+            if (nb::len(part) != 6 && nb::len(part) != 2) fail("an array is given as six things, or as two");
             FlatPart& made = parts.emplace_back();
             made.form = nb::cast<int>(part[0]);
+            if (nb::len(part) == 2) {
+                const ImportedArray& array = nb::cast<const ImportedArray&>(part[1]);
+                made.length = checked_count(array.length, "length"), made.offset = checked_count(array.offset, "offset");
+                if (array.nulls != 0 && array.validity.data != nullptr) made.validity = array.validity.data, made.validity_size = array.validity.size;
+                made.first = array.first.data, made.first_size = array.first.size;
+                made.second = array.second.data, made.second_size = array.second.size;
+                arrays.push_back(array.owner);
+                continue;
+            }
             made.length = checked_count(nb::cast<int64_t>(part[1]), "length");
             made.offset = checked_count(nb::cast<int64_t>(part[2]), "offset");
             load_buffer(part[3], made.validity, made.validity_size);
@@ -280,7 +292,7 @@ void bind_write(nb::module_& m) {
     using namespace nb::literals;
     nb::class_<FileRules>(m, "FileRules").def(nb::new_(&new_file), "version"_a, "max_rows"_a, "page_size"_a, "dictionary_limit"_a,
         "statistics_truncate"_a, "index_truncate"_a, "longest_bound"_a, "page_index"_a, "size_statistics"_a, "min_values"_a,
-        "settles"_a, "most_of_dictionary"_a, "record_key"_a, "crc"_a.none());
+        "settles"_a, "most_of_dictionary"_a, "record_key"_a, "crc"_a.none(), "threads"_a);
     nb::class_<ColumnRules>(m, "ColumnRules").def(nb::new_(&new_column), "file"_a, "order"_a, "physical"_a, "width"_a, "max_def"_a,
         "max_rep"_a, "codec"_a, "compress"_a.none(), "level"_a, "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a,
         "statistics"_a, "text"_a, "precision"_a, "path"_a, "key_values"_a);

@@ -20,6 +20,8 @@ class Room {
     uint8_t* data() const { return area_.data; }
     size_t size() const { return size_; }
     void clear() { size_ = 0; }
+    // Forgets what is behind the first `size` bytes.
+    void cut(size_t size) { size_ = std::min(size_, size); }
 
     // Where `n` bytes may be written; add() says how many were.
     uint8_t* more(size_t n) {
