@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pyparq
 from pyparq import kernels
+from pyparq.api import read_table
 from pyparq.decoding import whole_chunks
 from pyparq.kernels import DecodedColumn, KernelError
 
@@ -62,7 +62,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
 
     with monkeypatch.context() as patched:
         patched.setattr(whole_chunks, "kernels", Noting)
-        assert pa.table(pyparq.read_table(path)).equals(table())
+        assert pa.table(read_table(path)).equals(table())
     (found,) = calls
     return found
 

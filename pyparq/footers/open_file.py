@@ -419,7 +419,8 @@ class OpenFile:
 
     def fork(self) -> OpenFile:
         """The same file, with I/O counts of its own: one scan's do not show in another's."""
-        other = copy(self)
+        other = object.__new__(type(self))  # copy() takes ten times as long
+        other.__dict__.update(self.__dict__)
         other.fetcher = self.fetcher.fork()
         return other
 

@@ -292,7 +292,8 @@ def merge_rows(start: Int64Array, end: Int64Array, gap: int, tail: int) -> tuple
     if not len(first):
         return first, reach
     places = np.flatnonzero(begins)
-    return first[places], reach[np.append(places[1:], len(first)) - 1]
+    last = np.append(places[1:], len(first))[: len(places)] - 1
+    return first[places], reach[last]
 
 
 def merge(ranges: Sequence[Range], gap: int, max_merged: int = MAX_MERGED) -> list[Range]:
