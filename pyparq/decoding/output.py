@@ -17,8 +17,8 @@ from pyparq.tables.column import Column, NativeColumn
 from pyparq.tables.column_operations import binary_column
 
 Kind = Literal["values", "large", "dictionary", "views", "stored"]
-"""What a leaf comes out as: large values have offsets of 64 bits; dictionaries are for pages that are dictionary-encoded. Stored values are as the file has
-them, to be made a dictionary."""
+"""What a leaf comes out as: large values have offsets of 64 bits; dictionaries are for pages that are
+dictionary-encoded. Stored values are as the file has them, to be made a dictionary."""
 
 Levels = npt.NDArray[np.uint8]
 

@@ -289,8 +289,6 @@ def merge_rows(start: Int64Array, end: Int64Array, gap: int, tail: int) -> tuple
     begins[:, 1:] = first[:, 1:] - reach[:, :-1] > gap
     kept = first < tail
     begins, first, reach = begins[kept], first[kept], reach[kept]
-    if not len(first):
-        return first, reach
     places = np.flatnonzero(begins)
     last = np.append(places[1:], len(first))[: len(places)] - 1
     return first[places], reach[last]
