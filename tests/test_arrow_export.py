@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pyparq
+from pyparq.api import read_table
 from pyparq.kernels import ArrowField, KernelError, arrow_array, arrow_arrays
+from pyparq.read.file import ParquetFile
 from pyparq.schemas.types import DataType, Field
 from pyparq.tables.column import Column, NativeColumn
+from pyparq.tables.table import Table
 
 ROWS = 1000
 
@@ -68,14 +70,14 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_values_outlive_table_and_file(path: str) -> None:
-    with pyparq.ParquetFile(path) as file:
+    with ParquetFile(path) as file:
         made = pa.table(file.read())
     gc.collect()
     assert made.equals(source())
 
 
 def test_a_column_outlives_the_others(path: str) -> None:
-    table = pyparq.read_table(path)
+    table = read_table(path)
     kept = pa.table(table)["text"]
     array = table["whole"].chunks[0].buffers[0]
     del table
@@ -85,7 +87,7 @@ def test_a_column_outlives_the_others(path: str) -> None:
 
 
 def test_the_same_memory_in_numpy_and_in_arrow(path: str) -> None:
-    column = pyparq.read_table(path, columns=["whole"])["whole"].chunks[0]
+    column = read_table(path, columns=["whole"])["whole"].chunks[0]
     before = pa.array(column)
     values = column.to_numpy()
     assert before.buffers()[1].address == values.__array_interface__["data"][0]
@@ -93,7 +95,7 @@ def test_the_same_memory_in_numpy_and_in_arrow(path: str) -> None:
 
 
 def test_native_columns_are_ordinary_columns(path: str) -> None:
-    table = pyparq.read_table(path)
+    table = read_table(path)
     natives = [c for f in table for c in f.chunks if isinstance(c, NativeColumn)]
     assert natives
     for other in (copy.copy, copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))):
@@ -108,7 +110,7 @@ def test_native_columns_are_ordinary_columns(path: str) -> None:
 
 
 def test_slices_have_their_null_counts(path: str) -> None:
-    table = pyparq.read_table(path)
+    table = read_table(path)
     for start, length in ((0, 1), (3, 70), (5, 901), (999, 1), (64, 640), (8, 0)):
         made = pa.table(table.slice(start, length))
         made.validate(full=True)
@@ -120,14 +122,14 @@ def test_slices_have_their_null_counts(path: str) -> None:
 
 
 def test_a_column_by_itself(path: str) -> None:
-    for chunked in pyparq.read_table(path):
+    for chunked in read_table(path):
         for column in chunked.chunks:
             assert pa.array(column).to_pylist() == column.to_pylist()
         assert pa.chunked_array(chunked).to_pylist() == chunked.to_pylist()
 
 
 def test_capsules_that_nobody_takes(path: str) -> None:
-    table = pyparq.read_table(path)
+    table = read_table(path)
     tracemalloc.start()
     try:
         table.__arrow_c_stream__()
@@ -144,7 +146,7 @@ def test_capsules_that_nobody_takes(path: str) -> None:
 
 
 def test_a_stream_read_in_part(path: str) -> None:
-    table = pyparq.Table.concat([pyparq.read_table(path)] * 3)
+    table = Table.concat([read_table(path)] * 3)
     reader = pa.RecordBatchReader.from_stream(table)
     first = reader.read_next_batch()
     reader.close()
@@ -157,7 +159,7 @@ def test_memory_of_a_read_is_accounted_until_its_last_user_is_gone(path: str) ->
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        made = pa.table(pyparq.read_table(path, columns=["whole", "price"]))
+        made = pa.table(read_table(path, columns=["whole", "price"]))
         gc.collect()
         held = tracemalloc.get_traced_memory()[0] - before
         assert held >= ROWS * 24
@@ -171,7 +173,7 @@ def test_memory_of_a_read_is_accounted_until_its_last_user_is_gone(path: str) ->
 def test_arrays_are_let_go_of_on_other_threads(path: str) -> None:
     def read() -> None:
         for _ in range(20):
-            tables = [pa.table(pyparq.read_table(path)), pyparq.read_table(path)]
+            tables = [pa.table(read_table(path)), read_table(path)]
             thread = threading.Thread(target=tables.clear)
             thread.start()
             thread.join()

@@ -55,8 +55,7 @@ def decode_chunks(
 
     Raises :class:`Refused` without saying whose fault it is.
     """
-    flat = [np.ascontiguousarray(array, np.int64).reshape(-1) for array in chunks]
-    num_rows, codec, num_values, has_dictionary, start, size = flat
+    num_rows, codec, num_values, has_dictionary, start, size = (array.ravel() for array in chunks)
     found, facts, refusal = kernels.decode_chunks(
         _terms(leaves).leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
         *bounds_of(options, account),

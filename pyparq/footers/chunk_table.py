@@ -22,6 +22,10 @@ Mask = npt.NDArray[np.bool_]
 
 DATA_PAGE, DATA_PAGE_V2 = 0, 3
 
+_CODEC, _NUM_VALUES, _DICTIONARY_PAGE = (
+    ChunkNumbers._fields.index(name) for name in ("codec", "num_values", "dictionary_page_offset")
+)
+
 
 class ChunkTable:
     """Column chunks of some leaves in some row groups (:meth:`pyparq.footers.open_file.OpenFile.chunk_table` makes it).
@@ -35,18 +39,16 @@ class ChunkTable:
     __slots__ = (
         "_places",
         "_stack",
+        "any_encrypted",
         "columns",
         "encrypted",
         "num_rows",
-        "numbers",
         "odd",
         "row_groups",
         "size",
         "start",
     )
 
-    numbers: ChunkNumbers
-    """What the footer says of them; ``num_values`` of a flat column is the number of rows."""
     start: Int64Array
     """Offset of the first byte: the dictionary page, or the first data page."""
     size: Int64Array
@@ -64,11 +66,11 @@ class ChunkTable:
         self.row_groups = row_groups
         self.columns = columns
         self.num_rows = num_rows
-        self.numbers = ChunkNumbers(*stack)
         self.start = start
         self.size = size
         self.odd = odd
         self.encrypted = np.zeros(odd.shape, np.bool_)
+        self.any_encrypted = False
         self._stack = stack
         self._places: dict[int, int] | None = None
 
@@ -96,22 +98,36 @@ class ChunkTable:
     def put(self, i: int, j: int, start: int, size: int, numbers: ChunkNumbers, encrypted: bool) -> None:
         """What is known of a chunk that was looked at by itself."""
         self.start[i, j], self.size[i, j], self.encrypted[i, j] = start, size, encrypted
+        self.any_encrypted |= encrypted
         self._stack[:, i, j] = numbers
+
+    @property
+    def numbers(self) -> ChunkNumbers:
+        """What the footer says of them; ``num_values`` of a flat column is the number of rows."""
+        return ChunkNumbers(*self._stack)
 
     @property
     def num_values(self) -> Int64Array:
         """Values of each chunk, nulls included."""
-        return self.numbers.num_values  # type: ignore[no-any-return]
+        found: Int64Array = self._stack[_NUM_VALUES]
+        return found
 
     @property
     def codec(self) -> Int64Array:
         """CompressionCodec of each chunk."""
-        return self.numbers.codec  # type: ignore[no-any-return]
+        found: Int64Array = self._stack[_CODEC]
+        return found
+
+    @property
+    def has_dictionary_first(self) -> Int64Array:
+        """1 for each chunk that starts with its dictionary page."""
+        found: Int64Array = (self._stack[_DICTIONARY_PAGE] == self.start).astype(np.int64)
+        return found
 
     @property
     def first_page(self) -> Int64Array:
         """Ordinal of the page that each chunk starts with: 0 for a data page, -1 for the dictionary page."""
-        found: Int64Array = -(self.numbers.dictionary_page_offset == self.start).astype(np.int64)
+        found: Int64Array = -self.has_dictionary_first
         return found
 
     def place(self, row_group: int) -> int | None:

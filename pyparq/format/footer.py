@@ -117,6 +117,9 @@ class LazyFileMetaData:
         ``paths``: the columns' paths in the schema, as they are stored; ``leaves``: how many columns it has. A chunk is
         marked as odd that has another path, that is damaged, or whose row group lists more columns or fewer.
         """
+        if len(row_groups) == self.num_row_groups == 1 and len(self._chunk_starts) == leaves + 1:
+            found = column_chunk_numbers(self._data, self._chunk_starts[columns], paths)
+            return found.reshape(len(found), 1, len(columns))
         first = self._first_chunk[row_groups]
         there = self._first_chunk[row_groups + 1] - first == leaves + 1
         if bool(there.all()):

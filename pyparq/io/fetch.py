@@ -29,8 +29,8 @@ JOINED = 1 << 20
 MAX_MERGED = 32 << 20
 """Merging stops here, so that one request never holds back many readers."""
 
-MANY = 32
-"""Ranges from which on arrays are quicker than lists."""
+FEW = 32
+"""Ranges up to which lists are quicker than arrays."""
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 _LARGEST = (1 << 63) - 1
@@ -135,27 +135,47 @@ class Fetcher:
     def fetch_stretches(self, start: Int64Array, size: Int64Array) -> list[tuple[int, memoryview]]:
         """As :meth:`fetch_groups` of ranges in arrays, each row a group, that do not overlap and are not empty. Returns
         what was read, each part with its offset; every range lies in one of them."""
-        end = start + size
-        tail = min(self._tail_start, _LARGEST)
-        rows = (end.max(axis=1) - start.min(axis=1)) if start.size else start
-        if self._ahead or start.size < MANY or int(rows.max(initial=0)) > MAX_MERGED:
+        if self._ahead:
             groups = [list(zip(a, b, strict=True)) for a, b in zip(start.tolist(), size.tolist(), strict=True)]
             pairs = zip(groups, self.fetch_groups(groups), strict=True)
             return [(r[0], view) for ranges, part in pairs for r, view in zip(ranges, part, strict=True)]
+        wanted, across, declared = (self._merged_lists if start.size <= FEW else self._merged_arrays)(start, size)
+        tail = self._tail_start
+        if across is not None and across[1] <= JOINED:
+            wanted = [(place, min(length, tail - place)) for place, length in wanted]
+        views = self._request(wanted, declared) if wanted else []
+        found = [(place, view) for (place, _), view in zip(wanted, views, strict=True)]
+        if across is not None and across[1] <= JOINED:
+            first, length = across
+            place, view = next((place, view) for place, view in found if place <= first < place + len(view))
+            found.append((first, memoryview(b"".join((view[first - place :], self._tail[: first + length - tail])))))
+        return [*found, (tail, self._tail)] if len(self._tail) else found
+
+    def _merged_lists(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
+        """What to request for ranges, the one of them that goes on in the tail, and how many are not in it."""
+        tail, merged, declared = self._tail_start, list[Range](), 0
+        across = None
+        for places, sizes in zip(start.tolist(), size.tolist(), strict=True):
+            ranges = list(zip(places, sizes, strict=True))
+            self._check(ranges)
+            absent = [r for r in ranges if r[0] < tail]
+            declared += len(absent)
+            across = next((r for r in absent if r[0] + r[1] > tail), across)
+            merged += merge(absent, self.gap)
+        return merged, across, declared
+
+    def _merged_arrays(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
+        """The same."""
+        end, tail = start + size, min(self._tail_start, _LARGEST)
+        if int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:
+            return self._merged_lists(start, size)
         if int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > self.source.size:
             self._check(list(zip(start.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)))
         starts, ends = merge_rows(start, end, self.gap, tail)
-        across = np.flatnonzero((start < tail) & (end > tail))
-        joined = [(int(start.flat[k]), int(end.flat[k])) for k in across if size.flat[k] <= JOINED]
-        if joined:
-            np.minimum(ends, tail, out=ends)
-        wanted = list(zip(starts.tolist(), (ends - starts).tolist(), strict=True))
-        views = self._request(wanted, int(np.count_nonzero(start < tail))) if wanted else []
-        found = list(zip(starts.tolist(), views, strict=True))
-        for first, last in joined:
-            place, view = next((place, view) for place, view in found if place <= first < place + len(view))
-            found.append((first, memoryview(b"".join((view[first - place :], self._tail[: last - tail])))))
-        return [*found, (tail, self._tail)] if len(self._tail) else found
+        before = start < tail
+        across = [(int(start.flat[k]), int(size.flat[k])) for k in np.flatnonzero(before & (end > tail))]
+        merged = list(zip(starts.tolist(), (ends - starts).tolist(), strict=True))
+        return merged, across[0] if across else None, int(np.count_nonzero(before))
 
     # ---- ahead of need
 
@@ -270,7 +290,8 @@ def merge_rows(start: Int64Array, end: Int64Array, gap: int, tail: int) -> tuple
     kept = first < tail
     begins, first, reach = begins[kept], first[kept], reach[kept]
     places = np.flatnonzero(begins)
-    return first[places], reach[np.append(places[1:], len(first)) - 1]
+    last = np.append(places[1:], len(first))[: len(places)] - 1
+    return first[places], reach[last]
 
 
 def merge(ranges: Sequence[Range], gap: int, max_merged: int = MAX_MERGED) -> list[Range]:

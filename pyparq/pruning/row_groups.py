@@ -117,6 +117,9 @@ class RowGroups:
 
     def selections(self, maybe: Mask, sure: Mask) -> list[Selection]:
         """Those in which a row may match; ``sure``: in which all rows do. Equal sets of rows are shared."""
+        if len(self.row_groups) == 1 and not self._within and sure[0] and maybe[0] and self._asked[0] > 0:
+            rows = RowRanges.all(int(self.num_rows[0]))
+            return [Selection(self.row_groups[0], rows, rows)]
         found: list[Selection] = []
         whole: dict[int, tuple[RowRanges, RowRanges]] = {}
         kept = np.flatnonzero(maybe & (self._asked > 0))

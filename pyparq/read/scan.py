@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from operator import index
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.decoding.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.decoding.nesting import assemble
-from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, OptionError, located
+from pyparq.errors import (
+    ChecksumError,
+    CorruptFileError,
+    CorruptIndexWarning,
+    LimitError,
+    OptionError,
+    ParquetError,
+    located,
+)
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
@@ -389,14 +397,8 @@ class Scan:
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Errors name the file; memory that a file's claims use up is the file's fault, not the program's."""
-        try:
-            with located(file=self.file.name):
-                yield
-        except MemoryError as error:
-            raise LimitError(f"there is not enough memory for this read: {error}", file=self.file.name) from error
+    def _reading(self) -> _Reading:
+        return _Reading(self.file.name)
 
     def _take(self, groups: Sequence[RowGroupPlan]) -> None:
         """The outcome of pruning, and what to read, from a plan."""
@@ -412,6 +414,8 @@ class Scan:
 
     def _filter_columns(self, selection: Selection) -> list[Wanted]:
         """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
+        if isinstance(self.predicate, Constant):
+            return []
         undecided = selection.maybe.without(selection.sure)
         if not undecided:
             return []
@@ -555,6 +559,27 @@ class Scan:
         with located(row_group=selection.row_group, column=output.field.name):
             self.reader.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
             return assemble(output.shape, output.stored, leaves, rows.count)
+
+
+class _Reading:
+    """Context of a read: errors name the file; memory that a file's claims use up is the file's fault, not the
+    program's. No generator, which takes longer to enter and leave."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ParquetError):
+            error.locate(file=self._name)
+        elif isinstance(error, MemoryError):
+            raise LimitError(f"there is not enough memory for this read: {error}", file=self._name) from error
 
 
 def _knows_pages(selection: Selection) -> bool:

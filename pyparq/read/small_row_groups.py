@@ -30,6 +30,8 @@ SMALL = 1 << 16
 """Rows of a row group up to which it is joined with its neighbours."""
 JOINED = 1 << 17
 """Rows that are joined at most, unless a single row group has more."""
+FEW = 32
+"""Chunks up to which lists are quicker than arrays."""
 WINDOW = 32 << 20
 """Stored bytes that are in memory at a time."""
 
@@ -52,7 +54,7 @@ def whole_parts(reader: ColumnReader, selections: Sequence[Selection], projectio
     used = reader.account.used
     try:
         table = reader.file.chunk_table([s.row_group for s in selections], projection.leaves)
-        if table.encrypted.any() or _overlaps(table):
+        if table.any_encrypted or _overlaps(table):
             return None
         return list(_decoded(reader, list(_runs(selections)), table, projection))
     except ChecksumError:
@@ -83,12 +85,19 @@ def _runs(selections: Sequence[Selection]) -> Iterator[list[int]]:
 
 
 def _overlaps(table: ChunkTable) -> bool:
-    start, end = table.start.reshape(-1), (table.start + table.size).reshape(-1)
+    start, size = table.start.reshape(-1), table.size.reshape(-1)
+    if len(start) <= FEW:
+        places = sorted(zip(start.tolist(), size.tolist(), strict=True))
+        return any(a + length > b for (a, length), (b, _) in pairwise(places))
     order = np.argsort(start, kind="stable")
-    return bool((start[order][1:] < end[order][:-1]).any())
+    ends = (start + size)[order]
+    return bool((start[order][1:] < ends[:-1]).any())
 
 
 def _decoded(reader: ColumnReader, runs: list[list[int]], table: ChunkTable, projection: Projection) -> Iterator[Part]:
+    if len(runs) == 1:
+        yield from _decoded_window(reader, runs, table, projection)
+        return
     sizes = table.size.sum(axis=1)
     window, size = list[list[int]](), 0
     for run in runs:
@@ -106,12 +115,19 @@ def _decoded_window(
 ) -> Iterator[Part]:
     places = [k for run in window for k in run]
     whole = len(places) == len(table.num_rows)
-    num_rows, codec, num_values, first_page, start, size = (
+    num_rows, codec, num_values, has_dictionary, start, size = (
         array if whole else array[places]
-        for array in (table.num_rows, table.codec, table.num_values, table.first_page, table.start, table.size)
+        for array in (
+            table.num_rows,
+            table.codec,
+            table.num_values,
+            table.has_dictionary_first,
+            table.start,
+            table.size,
+        )
     )
     leaves, read = projection.leaves, reader.file.fetcher.fetch_stretches(start, size)
-    chunks = WholeChunks(num_rows, codec, num_values, -first_page, start, size)
+    chunks = WholeChunks(num_rows, codec, num_values, has_dictionary, start, size)
     decoded, facts = decode_chunks(leaves, [len(run) for run in window], chunks, read, reader.options, reader.account)
     if facts.ended_early:
         raise CorruptFileError("a column chunk does not end where it should")

@@ -124,7 +124,7 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held,
             if (data.size < dictionary.count) fail("a dictionary that is too short");
             return dictionary;
         }
-        dictionary.load(data, count, leaf, 0, budget);
+        dictionary.load(data, count, count, leaf, 0, budget);
         return dictionary;
     }
     size_t n;
@@ -138,7 +138,7 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held,
         plain.insert(plain.end(), p, p + 4);
         plain.insert(plain.end(), data.data + offsets[i], data.data + offsets[i + 1]);
     }
-    dictionary.load({plain.data(), plain.size()}, count, leaf, plain.size(), budget);
+    dictionary.load({plain.data(), plain.size()}, count, count, leaf, plain.size(), budget);
     return dictionary;
 }
 

@@ -11,6 +11,16 @@ namespace {
 
 // ---- listing --------------------------------------------------------------------------------------------
 
+// Bytes that the first `needed` entries of a dictionary may take: a guess where they are not of fixed width.
+int64_t size_of_entries(const LeafSpec& leaf, const PageHead& head, int64_t needed) {
+    if (leaf.physical != Physical::kByteArray) {
+        const auto width = static_cast<int64_t>(leaf.width);
+        return head.size / width < head.count ? head.size : needed * width;
+    }
+    const double share = static_cast<double>(needed) / static_cast<double>(head.count);
+    return std::min(head.size, static_cast<int64_t>(static_cast<double>(head.size) * share) + head.size / 16 + 1024);
+}
+
 // The header at data[at] and its body; moves `at` behind the body.
 PageHead next_head(const Piece& piece, const Bytes& data, size_t& at, int64_t ordinal, const PageLimits& limits,
                    PageScratch& scratch, Budget& budget, Bytes& body) {
@@ -33,13 +43,23 @@ PageHead next_head(const Piece& piece, const Bytes& data, size_t& at, int64_t or
     return head;
 }
 
+// Of the entries the first `needed` at least; `uses` values will be looked up.
 void read_dictionary(const LeafSpec& leaf, Piece& piece, const PageHead& head, const Bytes& body, size_t uses,
-                     const PageLimits& limits, PageScratch& scratch, Budget& budget) {
-    const Bytes plain = open_dictionary_page(head, body, piece.codec, piece.cipher ? &*piece.cipher : nullptr, limits,
+                     int64_t needed, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
+    const int64_t due = needed < head.count ? size_of_entries(leaf, head, needed) : head.size;
+    const Bytes plain = open_dictionary_page(head, body, piece.codec, piece.cipher ? &*piece.cipher : nullptr, due, limits,
                                              scratch, budget);
-    piece.dictionary.load(plain, head.count, leaf, uses, budget);
     piece.dictionary_read = true;
+    if (due == head.size) return piece.dictionary.load(plain, head.count, head.count, leaf, uses, budget);
+    try {
+        piece.dictionary.load(plain, head.count, needed, leaf, uses, budget);
+    } catch (const NeedsAll&) {
+        read_dictionary(leaf, piece, head, body, uses, head.count, limits, scratch, budget);
+    }
 }
+
+void read_dictionary_apart(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
+                           Budget& budget);
 
 void list_whole(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
                 Budget& budget, Place& at) {
@@ -76,7 +96,8 @@ void list_whole(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, Pa
     if (seen > piece.num_values) throw Refused{"pages_hold_more", piece.num_values, seen};
     if (has_dictionary && !piece.known) {
         at.page = kDictionaryPage;
-        read_dictionary(leaf, piece, dictionary, dictionary_body, static_cast<size_t>(seen), limits, scratch, budget);
+        read_dictionary(leaf, piece, dictionary, dictionary_body, static_cast<size_t>(seen), dictionary.count, limits,
+                        scratch, budget);
         at.page = -1;
     }
 }
@@ -100,11 +121,7 @@ void list_planned(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, 
     }
     if (piece.dictionary_apart && !piece.known) {
         at.page = kDictionaryPage;
-        size_t start = 0;
-        Bytes body;
-        const PageHead head = next_head(piece, piece.parts[0], start, kDictionaryPage, limits, scratch, budget, body);
-        if (head.type == PageHead::kDictionary)
-            read_dictionary(leaf, piece, head, body, static_cast<size_t>(seen), limits, scratch, budget);
+        read_dictionary_apart(leaf, piece, limits, scratch, budget);
     }
     at.page = -1;
 }
@@ -283,6 +300,54 @@ int64_t values_needed(const LeafSpec& leaf, const Piece& piece, const ListedPage
     if (page.wanted == page.head.count) return -1;
     const int64_t needed = piece.rows.last_of(page.first_row, page.first_row + page.head.count) - page.first_row + 1;
     return needed * 8 > page.head.count * 7 ? -1 : needed;
+}
+
+// How many entries of its dictionary the rows that are wanted of a piece look at; all of them where it would not pay to
+// find out, or something is wrong, which is said when the pages are decoded.
+int64_t entries_needed(const LeafSpec& leaf, const Piece& piece, const PageHead& dictionary, int64_t wanted,
+                       const PageLimits& limits, PageScratch& scratch, Budget& budget) {
+    constexpr int64_t kLarge = int64_t{32} << 10, kFewRows = 64;
+    constexpr size_t kFewPages = 4;
+    const bool in_part = piece.codec == kSnappy || piece.codec == kLz4Raw;
+    if (!in_part || piece.cipher || leaf.max_rep > 0 || leaf.kind != OutputKind::kValues || dictionary.size < kLarge ||
+        dictionary.count <= 0 || wanted > kFewRows || piece.pages.size() > kFewPages)
+        return dictionary.count;
+    int64_t needed = 0;
+    try {
+        for (ListedPage page : piece.pages) {
+            page.wanted = piece.rows.count(page.first_row, page.first_row + page.head.count);
+            if (page.wanted == 0 || !is_dictionary(static_cast<int>(page.head.encoding))) continue;
+            scratch.into = nullptr;
+            const OpenPage open = open_data_page(page.head, page.body, page.ordinal, piece.codec, leaf.max_def, 0, nullptr,
+                                                 values_needed(leaf, piece, page), limits, scratch, budget);
+            PageSlots found;
+            flat_slots(leaf, piece.rows, page, open, scratch, budget, found);
+            each_block(found.values, found.valid, found.slots, static_cast<size_t>(dictionary.count), scratch, budget,
+                       [&](const uint32_t* block, size_t values, const uint8_t*, size_t) {
+                for (size_t k = 0; k < values; ++k) needed = std::max(needed, int64_t{block[k]} + 1);
+            });
+        }
+    } catch (const NeedsAll&) {
+        return dictionary.count;
+    } catch (const Refused&) {
+        return dictionary.count;
+    } catch (const KernelError&) {
+        return dictionary.count;
+    }
+    return std::min(needed, dictionary.count);
+}
+
+void read_dictionary_apart(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
+                           Budget& budget) {
+    size_t start = 0;
+    Bytes body;
+    const PageHead head = next_head(piece, piece.parts[0], start, kDictionaryPage, limits, scratch, budget, body);
+    if (head.type != PageHead::kDictionary) return;
+    int64_t uses = 0;
+    for (const ListedPage& page : piece.pages)
+        uses += leaf.max_rep > 0 ? page.head.count : piece.rows.count(page.first_row, page.first_row + page.head.count);
+    const int64_t needed = entries_needed(leaf, piece, head, uses, limits, scratch, budget);
+    read_dictionary(leaf, piece, head, body, static_cast<size_t>(uses), needed, limits, scratch, budget);
 }
 
 void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPage& listed, int64_t& row, int64_t limit,

@@ -5,11 +5,14 @@
 
 namespace pyparq {
 
-void Dictionary::load(const Bytes& plain, int64_t entries_, const LeafSpec& leaf, size_t uses, Budget& budget) {
+void Dictionary::load(const Bytes& plain, int64_t entries_, int64_t known_, const LeafSpec& leaf, size_t uses,
+                      Budget& budget) {
     count = static_cast<size_t>(entries_);
     there = true;
-    if (leaf.physical != Physical::kByteArray) return load_fixed(plain, leaf, budget);
-    load_bytes(plain, leaf, budget);
+    const auto known = static_cast<size_t>(known_);
+    if (leaf.physical != Physical::kByteArray) return load_fixed(plain, known, leaf, budget);
+    load_bytes(plain, known, leaf, budget);
+    if (known < count) return;
     if (leaf.kind == OutputKind::kCodes) {
         fixed.resize(4 * count);
         for (uint32_t i = 0; i < count; ++i) store(fixed.data() + 4 * i, i);
@@ -23,16 +26,17 @@ void Dictionary::load(const Bytes& plain, int64_t entries_, const LeafSpec& leaf
     }
 }
 
-void Dictionary::load_fixed(const Bytes& plain, const LeafSpec& leaf, Budget& budget) {
-    const size_t needed = checked_mul(count, leaf.width);
+void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& leaf, Budget& budget) {
+    const size_t needed = checked_mul(known, leaf.width);
+    if (known < count && needed > plain.size) throw NeedsAll{};
     if (count > 0 && needed > plain.size)
         throw Refused{"dictionary_size", static_cast<int64_t>(count), static_cast<int64_t>(plain.size)};
-    const PageValues page{kPlain, plain, count};
+    const PageValues page{kPlain, known < count ? Bytes{plain.data, needed} : plain, known};
     budget.take(count * leaf.out_width());
     fixed.resize(count * leaf.out_width());
     Passing room;
-    if (count == 0) return;
-    const uint8_t* const values = plain_fixed(page, leaf, count, room, budget);
+    if (known == 0) return;
+    const uint8_t* const values = plain_fixed(page, leaf, known, room, budget);
     if (leaf.kind == OutputKind::kCodes) {
         for (uint32_t i = 0; i < count; ++i) store(fixed.data() + 4 * i, i);
         budget.take(needed);
@@ -40,22 +44,23 @@ void Dictionary::load_fixed(const Bytes& plain, const LeafSpec& leaf, Budget& bu
         std::memcpy(bytes.data(), values, needed);
         bytes_used = needed;
     } else {
-        convert(leaf, values, count, fixed.data());
+        convert(leaf, values, known, fixed.data());  // zeros stand for the others
     }
 }
 
-void Dictionary::load_bytes(const Bytes& plain, const LeafSpec& leaf, Budget& budget) {
-    if (count * 4 > plain.size)
+void Dictionary::load_bytes(const Bytes& plain, size_t known, const LeafSpec& leaf, Budget& budget) {
+    if (known < count && known * 4 > plain.size) throw NeedsAll{};
+    if (known * 4 > plain.size)
         throw Refused{"plain_byte_arrays", static_cast<int64_t>(plain.size), static_cast<int64_t>(count)};
     budget.take(plain.size + 8 * count);
     offsets.resize(count + 1);
-    bytes.grow(plain.size - 4 * count + 16);
-    uint8_t *w = bytes.data(), *const w_end = w + plain.size - 4 * count;
+    bytes.grow(plain.size - 4 * known + 16);
+    uint8_t *w = bytes.data(), *const w_end = w + plain.size - 4 * known;
     offsets[0] = 0;
     size_t longest = 0;
     try {
         PlainReader in(plain);
-        for (size_t i = 0; i < count; ++i) {
+        for (size_t i = 0; i < known; ++i) {
             const Bytes value = in.next();
             // What is left would not hold the lengths behind it.
             if (value.size > static_cast<size_t>(w_end - w)) in.too_long(i, value.size, static_cast<size_t>(w_end - w));
@@ -65,12 +70,17 @@ void Dictionary::load_bytes(const Bytes& plain, const LeafSpec& leaf, Budget& bu
             offsets[i + 1] = w - bytes.data();
         }
     } catch (const KernelError& error) {
+        if (known < count) {
+            budget.give(plain.size + 8 * count);
+            throw NeedsAll{};
+        }
         throw Refused{"dictionary_values", 0, 0, 0, error.what()};
     }
     bytes_used = static_cast<size_t>(w - bytes.data());
+    std::fill(offsets.begin() + static_cast<std::ptrdiff_t>(known) + 1, offsets.end(), offsets[known]);
     any_long = longest > view::kInline;
     if (leaf.is_text && !ascii(bytes.data(), bytes_used))
-        for (size_t i = 0; i < count; ++i) check_text(entry(i), static_cast<int64_t>(i));
+        for (size_t i = 0; i < known; ++i) check_text(entry(i), static_cast<int64_t>(i));
 }
 
 void Dictionary::make_views(uint32_t number) {

@@ -232,7 +232,7 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
     return page;
 }
 
-Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const PageCipher* cipher,
+Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const PageCipher* cipher, int64_t due,
                            const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     check_page_crc(head, body, cipher, limits);
     if (!head.has_dictionary) throw Refused{"no_dictionary_header"};
@@ -241,7 +241,7 @@ Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const Pa
     if (head.count < 0) throw Refused{"negative_entries", head.count};
     if (cipher != nullptr) body = cipher->body(body, head, kDictionaryPage, scratch, budget);
     bool partly;
-    return inflate(codec, body, head.size, head.size, nullptr, scratch.inflated, budget, partly);
+    return inflate(codec, body, head.size, due, nullptr, scratch.inflated, budget, partly);
 }
 
 size_t read_page_levels(const Bytes& stored, int encoding, size_t count, int maximum, bool may_skip, Passing& room,

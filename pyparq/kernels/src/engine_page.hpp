@@ -92,8 +92,8 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
 // Refused unless the stored body of a page matches its CRC, where it has one that is to be looked at.
 void check_page_crc(const PageHead& head, const Bytes& body, const PageCipher* cipher, const PageLimits& limits);
 
-// The PLAIN bytes of a dictionary page.
-Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const PageCipher* cipher,
+// The PLAIN bytes of a dictionary page, the first `due` of them at least.
+Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const PageCipher* cipher, int64_t due,
                            const PageLimits& limits, PageScratch& scratch, Budget& budget);
 
 // Levels spelled out into `out`; how many are the maximum. With `may_skip`, nothing is written where all are, and `out`

@@ -63,8 +63,9 @@ struct Dictionary {
     bool any_long = false;          // among views: of those that are not inline
     bool is_copied = false;         // such views are to look at copies
 
-    // From the PLAIN bytes of a dictionary page; `uses` values will be looked up.
-    void load(const Bytes& plain, int64_t count, const LeafSpec& leaf, size_t uses, Budget& budget);
+    // From the PLAIN bytes of a dictionary page; `uses` values will be looked up, none of them behind the first `known`
+    // entries. Throws NeedsAll where these are not all of them, and the bytes do not hold so many.
+    void load(const Bytes& plain, int64_t count, int64_t known, const LeafSpec& leaf, size_t uses, Budget& budget);
     // Hands the bytes over to the views of a column, which look at them there.
     void lend(ViewBuffers& buffers);
     Bytes entry(size_t k) const {
@@ -72,8 +73,8 @@ struct Dictionary {
     }
 
   private:
-    void load_fixed(const Bytes& plain, const LeafSpec& leaf, Budget& budget);
-    void load_bytes(const Bytes& plain, const LeafSpec& leaf, Budget& budget);
+    void load_fixed(const Bytes& plain, size_t known, const LeafSpec& leaf, Budget& budget);
+    void load_bytes(const Bytes& plain, size_t known, const LeafSpec& leaf, Budget& budget);
     void make_views(uint32_t number);
 };
 

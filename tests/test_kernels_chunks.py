@@ -1,0 +1,185 @@
+"""Whole chunks decoded by arrays: the kernel takes what it is given for hostile."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyparq import kernels
+from pyparq.api import read_table
+from pyparq.decoding import whole_chunks
+from pyparq.kernels import DecodedColumn, KernelError
+
+ROWS = 500
+
+
+class Call:
+    """The arguments of a call that a real read makes."""
+
+    def __init__(self, *given: Any) -> None:
+        names = (
+            "leaves", "runs", "num_rows", "codec", "num_values", "has_dictionary", "start", "size", "read", "limits",
+            "threads", "room",
+        )  # fmt: skip
+        self.given = dict(zip(names, given, strict=True))
+
+    def run(self, **changed: Any) -> tuple[Any, Any, Any]:
+        return kernels.decode_chunks(**(self.given | changed))
+
+    def array(self, name: str) -> Any:
+        return self.given[name].copy()
+
+
+def table() -> pa.Table:
+    return pa.table(
+        {
+            "a": pa.array([None if k % 9 == 0 else k for k in range(ROWS)]),
+            "b": pa.array([f"text {k % 40}" for k in range(ROWS)]),
+            "c": pa.array([[k] * (k % 3) for k in range(ROWS)]),
+            "d": pa.array([k % 2 == 0 for k in range(ROWS)]),
+        }
+    )
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    path = tmp_path / "t.parquet"
+    pq.write_table(table(), path, row_group_size=100, compression="snappy", write_page_checksum=False)
+    calls: list[Call] = []
+
+    def noted(*given: Any) -> Any:
+        calls.append(Call(*given))
+        return kernels.decode_chunks(*given)
+
+    class Noting:
+        decode_chunks = staticmethod(noted)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(whole_chunks, "kernels", Noting)
+        assert pa.table(read_table(path)).equals(table())
+    (found,) = calls
+    return found
+
+
+def test_one_batch_of_several_row_groups(call: Call) -> None:
+    columns, facts, refusal = call.run()
+    assert refusal is None
+    assert [type(column) for column in columns] == [DecodedColumn] * 4
+    assert [column.length for column in columns] == [ROWS, ROWS, sum(max(k % 3, 0) for k in range(ROWS)), ROWS]
+    assert columns[0].null_count == len(range(0, ROWS, 9))
+    data_pages, dictionary_pages, held, ended_early = facts
+    assert (data_pages, dictionary_pages, ended_early) == (20, 15, 0)
+    assert held == sum(column.size for column in columns)
+
+
+def test_runs_of_row_groups(call: Call) -> None:
+    columns, _, refusal = call.run(runs=np.array([2, 0, 3], np.int64))
+    assert refusal is None
+    assert [column.length for column in columns[:1] + columns[8:9]] == [200, 300]
+    assert len(columns) == 12
+
+
+@pytest.mark.parametrize("name", ["num_rows", "codec", "num_values", "has_dictionary", "start", "size", "runs"])
+def test_arrays_of_another_size(call: Call, name: str) -> None:
+    with pytest.raises(KernelError):
+        call.run(**{name: np.append(call.array(name), [1, 1])})
+    if name != "runs":
+        with pytest.raises(KernelError):
+            call.run(**{name: call.array(name)[:-1]})
+
+
+@pytest.mark.parametrize("name", ["start", "size"])
+@pytest.mark.parametrize("value", [-1, -(1 << 63), 1 << 40, (1 << 63) - 1])
+def test_places_that_were_not_read(call: Call, name: str, value: int) -> None:
+    changed = call.array(name)
+    changed[7] = value
+    with pytest.raises(KernelError, match="not been read"):
+        call.run(**{name: changed})
+
+
+@pytest.mark.parametrize("name", ["num_rows", "num_values", "codec"])
+@pytest.mark.parametrize("value", [-1, -(1 << 63), 1 << 40, (1 << 63) - 1, 99])
+def test_numbers_that_are_not_true(call: Call, name: str, value: int) -> None:
+    changed = call.array(name)
+    changed[2] = value
+    try:
+        columns, _, refusal = call.run(**{name: changed}, room=1 << 26)
+    except KernelError:
+        return
+    assert refusal is not None or all(isinstance(column, DecodedColumn) for column in columns)
+
+
+def test_runs_that_are_none(call: Call) -> None:
+    for runs in ([-1], [6], [1 << 62], [5, 1]):
+        with pytest.raises(KernelError):
+            call.run(runs=np.array(runs, np.int64))
+
+
+def test_leaves_that_are_none(call: Call) -> None:
+    for leaves in (
+        [()],
+        [(1,) * 8],
+        [("a",) * 9],
+        [None],
+        [(2, 0, 1, 0, 0, 0, 0, 0, 0)],
+        [(2, 8, 999, 0, 0, 0, 0, 0, 0)],
+    ):
+        with pytest.raises((KernelError, IndexError, TypeError, SystemError)):
+            call.run(leaves=leaves)
+    first = call.given["leaves"][0]
+    with pytest.raises(KernelError, match="as values"):
+        call.run(leaves=[(*first[:7], 1, first[8])] * 4)
+
+
+def test_bytes_that_are_none(call: Call) -> None:
+    for read in ([(4, "text")], [(4,)], [None], [("a", b"")], []):
+        with pytest.raises((KernelError, IndexError, TypeError, SystemError)):
+            call.run(read=read)
+
+
+def test_no_room(call: Call) -> None:
+    for room in (0, 1, 1000, 10_000):
+        _, _, refusal = call.run(room=room)
+        assert refusal is not None
+        assert refusal[0] == "memory"
+
+
+def test_damaged_bytes(call: Call) -> None:
+    """Anything but a crash: a refusal by name, or values."""
+    chance = random.Random(7)
+    whole = [(start, bytes(data)) for start, data in call.given["read"]]
+    for _ in range(400):
+        read = []
+        for start, data in whole:
+            changed = bytearray(data)
+            for _ in range(chance.randint(1, 8)):
+                if changed:
+                    changed[chance.randrange(len(changed))] = chance.randrange(256)
+            read.append((start, bytes(changed)))
+        try:
+            columns, facts, refusal = call.run(read=read, threads=1 + chance.randrange(2))
+        except KernelError:
+            continue
+        if refusal is None:
+            assert facts[2] == sum(column.size for column in columns)
+            for column in columns:
+                assert column.values.sum() >= 0
+                assert column.validity is None or len(column.validity) == (column.length + 7) // 8
+        else:
+            assert isinstance(refusal[0], str)
+
+
+def test_cut_bytes(call: Call) -> None:
+    last = int((call.array("start") + call.array("size")).max())
+    (start, data), *_ = (pair for pair in call.given["read"] if pair[0] < last <= pair[0] + len(pair[1]))
+    assert call.run(read=[*call.given["read"], (start, bytes(data))])[2] is None
+    for size in (0, 1, last - start - 1):
+        rest = [pair for pair in call.given["read"] if pair[0] != start]
+        with pytest.raises(KernelError, match="not been read"):
+            call.run(read=[*rest, (start, bytes(data[:size]))])
