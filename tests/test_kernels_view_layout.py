@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import struct
 from typing import Any
 
@@ -25,7 +26,7 @@ def long(length: int, buffer: int, offset: int) -> bytes:
 def laid_out(views: list[bytes], buffers: list[bytes], valid: Any = None) -> list[bytes]:
     offsets, data = lay_out_views(b"".join(views), valid, buffers)
     raw = data.tobytes()
-    return [raw[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [raw[a:b] for a, b in itertools.pairwise(offsets)]
 
 
 def test_values_lie_in_views_and_in_buffers_in_any_order() -> None:
