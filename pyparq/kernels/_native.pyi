@@ -512,7 +512,7 @@ def utf8_validate(offsets: Buffer, data: Buffer) -> int:
     """Index of the first value that is not UTF-8 on its own, or -1."""
 
 def lay_out_views(
-    views: Buffer, valid: NDArray[np.uint8] | None, buffers: list[Buffer]
+    views: Buffer, valid: NDArray[np.uint8] | None, buffers: list[NDArray[np.uint8]] | list[bytes]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Offsets and bytes of string views, which are 16 bytes each; nulls (0 in `valid`) have none. Fails for views that
     point outside of the `buffers`."""
