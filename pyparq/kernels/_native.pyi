@@ -511,6 +511,12 @@ def compact_binary(offsets: Buffer, data: Buffer, valid: Buffer | None) -> tuple
 def utf8_validate(offsets: Buffer, data: Buffer) -> int:
     """Index of the first value that is not UTF-8 on its own, or -1."""
 
+def lay_out_views(
+    views: Buffer, valid: NDArray[np.uint8] | None, buffers: list[NDArray[np.uint8]] | list[bytes]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Offsets and bytes of string views, which are 16 bytes each; nulls (0 in `valid`) have none. Fails for views that
+    point outside of the `buffers`."""
+
 def string_views(
     offsets: Buffer, data: Buffer, validity: Buffer | None, first_bit: int, most: int, out: Buffer
 ) -> list[int]:

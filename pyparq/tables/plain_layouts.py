@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import DataError
-from pyparq.kernels import take_binary
+from pyparq.kernels import KernelError, lay_out_views
 from pyparq.schemas.extensions import FIELD_ID, LOGICAL_TYPE
 from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.tables.column_operations import binary_column, list_column, null_column, pack_mask, ranges, take
@@ -25,8 +25,6 @@ _PLAIN = frozenset("nbcCsSiIlLefguUzZ") | {"tdD", "tdm", "tts", "ttm", "ttu", "t
 _VIEWS = {"vu": "U", "vz": "Z"}
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-_INLINE = 12  # bytes of a short string that its view holds itself
-_BLOCK = 1 << 15
 
 
 def normal_schema(schema: Schema) -> Schema:
@@ -182,65 +180,11 @@ def with_mask(column: Column, mask: BoolArray | None) -> Column:
 def _from_views(column: Column, target: DataType, name: str) -> Column:
     """String views: 16 bytes per value, a length, then the bytes themselves or (prefix, buffer, offset)."""
     first, last = column.offset, column.offset + column.length
-    raw = np.ascontiguousarray(column.buffers[0].view(np.uint8)[16 * first : 16 * last])
-    views = raw.view(np.int32).reshape(-1, 4)
+    views = np.ascontiguousarray(column.buffers[0].view(np.uint8)[16 * first : 16 * last])
     buffers = [b.view(np.uint8) for b in column.buffers[1:-1]]  # the last one holds the others' sizes
     mask = column.valid_mask()
-    lengths = views[:, 0].astype(np.int64)
-    if mask is not None:
-        lengths[~mask] = 0
-    if len(lengths) and int(lengths.min()) < 0:
-        raise DataError("a string view has a negative length", column=name)
-    offsets = np.zeros(len(views) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    data = np.empty(int(offsets[-1]), np.uint8)
-    for a in range(0, len(views), _BLOCK):  # what a block needs stays in the cache
-        b = min(a + _BLOCK, len(views))
-        data[int(offsets[a]) : int(offsets[b])] = _block_bytes(views[a:b], lengths[a:b], buffers, name)
+    try:
+        offsets, data = lay_out_views(views, None if mask is None else mask.view(np.uint8), buffers)
+    except KernelError as error:
+        raise DataError(str(error), column=name) from None
     return binary_column(target, offsets, data, mask)
-
-
-def _block_bytes(
-    views: npt.NDArray[np.int32], lengths: Int64Array, buffers: list[npt.NDArray[np.uint8]], name: str
-) -> npt.NDArray[np.uint8]:
-    """The bytes of a block of views, one value after another."""
-    long = lengths > _INLINE
-    inline = views.view(np.uint8).reshape(-1)
-    starts = np.arange(4, 16 * len(views), 16, dtype=np.int64)
-    if not long.any():
-        return _spans(inline, starts, lengths)
-    sources = np.where(long, views[:, 2], -1)
-    starts = np.where(long, views[:, 3], starts)
-    if int(views[long, 2].min()) < 0 or int(sources.max()) >= len(buffers):
-        raise DataError("a string view points into a buffer that does not exist", column=name)
-    sizes = np.array([*map(len, buffers), len(inline)], np.int64)  # -1, the views themselves, comes last
-    if int(starts.min()) < 0 or np.any(starts + lengths > sizes[sources]):
-        raise DataError("a string view points outside of its buffer", column=name)
-    used = [int(k) - 1 for k in np.flatnonzero(np.bincount(sources + 1))]
-    if len(used) == 1:
-        return _spans(buffers[used[0]], starts, lengths)
-    # Within each buffer the values mostly lie in order: gather them buffer by buffer, then interleave.
-    pieces, sorted_lengths, rows, done = [], [], np.empty(len(views), np.int64), 0
-    for source in used:
-        here = np.flatnonzero(sources == source)
-        pieces.append(_spans(buffers[source] if source >= 0 else inline, starts[here], lengths[here]))
-        sorted_lengths.append(lengths[here])
-        rows[here] = np.arange(done, done + len(here))
-        done += len(here)
-    edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.concatenate(sorted_lengths))))
-    return take_binary(edges, np.concatenate(pieces), rows)[1]
-
-
-def _spans(data: npt.NDArray[np.uint8], starts: Int64Array, lengths: Int64Array) -> npt.NDArray[np.uint8]:
-    """``data[starts[k] : starts[k] + lengths[k]]``, one after another. The spans have been checked."""
-    if len(starts) == 0:
-        return np.empty(0, np.uint8)
-    ends = starts + lengths
-    if np.array_equal(starts[1:], ends[:-1]):
-        return data[int(starts[0]) : int(ends[-1])]  # they lie one behind the other already
-    if np.all(starts[1:] >= ends[:-1]):
-        # In order: every span is an even-numbered value of the pairs (start, end), (end, next start), ...
-        edges = np.empty(2 * len(starts), np.int64)
-        edges[::2], edges[1::2] = starts, ends
-        return take_binary(edges, data, np.arange(0, 2 * len(starts), 2, dtype=np.int64))[1]
-    return data[ranges(starts, lengths)]

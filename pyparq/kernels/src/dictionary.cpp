@@ -2,6 +2,7 @@
 #include "encoders.hpp"
 #include "values.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -338,7 +339,50 @@ size_t count_distinct_u64(const In<uint64_t>& hashes) {
     return count_distinct(hashes.data, hashes.size);
 }
 
+// Places of values that stand for all: half of them on their own, half in runs. Ascending.
+std::vector<size_t> sampled(size_t n, size_t wanted) {
+    constexpr size_t kRun = 32;
+    std::vector<size_t> places;
+    places.reserve(wanted);
+    uint64_t x = 0;
+    const auto next = [&](size_t below) { return static_cast<size_t>(mix(x += kMul2) % below); };
+    while (places.size() < wanted / 2) places.push_back(next(n));
+    while (places.size() < wanted) {
+        const size_t start = next(n - kRun);
+        for (size_t k = 0; k < kRun; ++k) places.push_back(start + k);
+    }
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    return places;
+}
+
 }  // namespace
+
+bool may_repeat(const Values& v, size_t most) {
+    constexpr size_t kSample = 4096;
+    constexpr double kClearly = 0.25;  // share of the repetitions that there would have to be
+    if (v.count < 4 * kSample) return true;
+    const double each = static_cast<double>(v.plain_size()) / static_cast<double>(v.count);
+    // A dictionary holds the first values only, where all are too many.
+    const size_t n = std::min(v.count, static_cast<size_t>(2 * static_cast<double>(most) / each) + 1);
+    if (n < 4 * kSample) return true;
+    const std::vector<size_t> places = sampled(n, kSample);
+    std::vector<uint64_t> hashes, table;
+    hashes.reserve(places.size());
+    const uint64_t s = seed();
+    if (v.binary()) {
+        v.visit([&](const auto* o) {
+            for (const size_t k : places) hashes.push_back(hash_bytes(v.data + o[k], static_cast<size_t>(o[k + 1] - o[k]), s));
+        });
+    } else {
+        for (const size_t k : places) hashes.push_back(hash_bytes(v.data + k * v.width, v.width, s));
+    }
+    // The most entries with which a dictionary is not larger than the values, and how many pairs would be equal then.
+    const double share = 1 - static_cast<double>(std::bit_width(n)) / (8 * each);
+    if (share <= 0) return true;
+    const double m = static_cast<double>(places.size()), expected = m * m / (2 * share * static_cast<double>(n));
+    return static_cast<double>(places.size() - distinct_in(hashes.data(), hashes.size(), table)) >= kClearly * expected;
+}
 
 size_t dictionary_of(const Values& v, size_t most, int32_t* indices, std::vector<int64_t>& first) {
     Encoded e = v.binary() ? encode_binary(v, most, indices)

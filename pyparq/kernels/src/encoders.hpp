@@ -64,4 +64,8 @@ void split_into(const uint8_t* values, size_t n, size_t width, uint8_t* out);  /
 // before the value that would make the PLAIN dictionary larger than `most` bytes; returns how many values it did.
 size_t dictionary_of(const Values& v, size_t most, int32_t* indices, std::vector<int64_t>& first);
 
+// Whether enough values occur more than once for a dictionary of at most `most` bytes to be smaller than the values: false
+// where some thousands of them, here and there and beside each other, hardly repeat. The same values give the same answer.
+bool may_repeat(const Values& v, size_t most);
+
 }  // namespace pyparq

@@ -70,7 +70,7 @@ Choice choose(const ColumnRules& column, const Values& values, Compressor& compr
 // A dictionary over the first values; false where it does not pay.
 bool try_dictionary(const ColumnRules& column, const Values& v, Decision& d) {
     const auto limit = static_cast<size_t>(column.file->dictionary_limit);
-    if (v.count == 0) return false;
+    if (v.count == 0 || (!column.keep_dictionary && !may_repeat(v, limit))) return false;
     d.own_indices.resize(v.count);
     d.covered = dictionary_of(v, limit, d.own_indices.data(), d.first);
     if (d.covered == 0) return false;
