@@ -336,8 +336,8 @@ def test_an_error_on_the_way() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_an_interrupt_on_the_way(file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while a batch is read ends in KeyboardInterrupt, as it does without a stream."""
-    # Not all rows of all row groups, which are read in one step where they are small.
-    reader = pa.RecordBatchReader.from_stream(file.scan(rows=slice(1, None)))
+    # Some rows of each row group: small ones that are read whole are read in one step.
+    reader = pa.RecordBatchReader.from_stream(file.scan(rows=range(0, ROWS, 2)))
     reader.read_next_batch()
     read = ColumnReader.read
 
