@@ -461,7 +461,9 @@ def test_a_batch_of_a_scan_is_whole() -> None:
     assert pa.table(batches[0]).num_rows == 3
     assert isinstance(batches[0].to_arrow(), pa.RecordBatch)
     with pyparq.ParquetFile(data) as file:
-        assert [b.schema for b in file.read().batches] == [file.schema_arrow] * 2
+        batches = file.read().batches  # small row groups are joined
+        assert sum(b.num_rows for b in batches) == 10
+        assert all(b.schema == file.schema_arrow for b in batches)
 
 
 def test_a_batch_without_columns_keeps_its_rows() -> None:
