@@ -124,17 +124,17 @@ def test_runs_that_are_none(call: Call) -> None:
 def test_leaves_that_are_none(call: Call) -> None:
     for leaves in (
         [()],
-        [(1,) * 8],
-        [("a",) * 9],
+        [(1,) * 9],
+        [("a",) * 10],
         [None],
-        [(2, 0, 1, 0, 0, 0, 0, 0, 0)],
-        [(2, 8, 999, 0, 0, 0, 0, 0, 0)],
+        [(2, 0, 1, 0, 0, 0, 0, 0, 0, 0)],
+        [(2, 8, 999, 0, 0, 0, 0, 0, 0, 0)],
     ):
         with pytest.raises((KernelError, IndexError, TypeError, SystemError)):
             call.run(leaves=leaves)
     first = call.given["leaves"][0]
     with pytest.raises(KernelError, match="as values"):
-        call.run(leaves=[(*first[:7], 1, first[8])] * 4)
+        call.run(leaves=[(*first[:7], 1, *first[8:])] * 4)
 
 
 def test_bytes_that_are_none(call: Call) -> None:
