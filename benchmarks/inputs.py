@@ -88,7 +88,8 @@ class Inputs:
 
     def file(self, writer: str, job: WriteJob, name: str, *arguments: Any) -> Path:
         """The table written by `writer`."""
-        path = self._path(writer, job, name, *arguments).with_suffix(".parquet")
+        path = self._path(writer, job, name, *arguments)
+        path = path.with_name(f"{path.name}.parquet")  # not with_suffix(): a scale of 0.5 has a dot
         if self._wanted(path, writer):
             engine = engine_named(writer)
             table = engine.own_table(self.table(name, *arguments))
