@@ -15,7 +15,7 @@ from pyparq.decoding.memory_account import Account
 from pyparq.decoding.output import Kind
 from pyparq.decoding.page_extents import Extents
 from pyparq.errors import ChecksumError, CorruptFileError, ParquetError, located
-from pyparq.footers.open_file import Chunk, OpenFile
+from pyparq.footers.open_file import OpenFile
 from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
