@@ -7,12 +7,12 @@ every module back as it is, so that no stage asks whether a file is encrypted.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol
 
 from pyparq.encryption.aad import IS_PAGE, MAX_ORDINAL, OF_PAGES, ChunkAad, Module, footer_aad
-from pyparq.encryption.cipher import DataKey
+from pyparq.encryption.cipher import DataKey, PageSeal
 from pyparq.encryption.columns import Find, find_in
 from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, HeldKey
 from pyparq.errors import DataError, OptionError
@@ -25,10 +25,6 @@ FILE_ID = 8
 """Bytes of the identifier that tells files under one key apart."""
 
 
-Seal = Callable[[Module, list[Any], int], list[Any]]
-"""As :meth:`ChunkEncryption.seal`."""
-
-
 class ChunkEncryption(Protocol):
     """The modules of one column chunk. ``page`` counts data pages. Used by one thread at a time."""
 
@@ -38,8 +34,8 @@ class ChunkEncryption(Protocol):
     def seal(self, module: Module, parts: list[Any], page: int = -1) -> list[Any]:
         """The stored form of the bytes in ``parts``, one after another."""
 
-    def page_seal(self) -> Seal:
-        """The same for many pages, on this thread alone."""
+    def page_seal(self) -> PageSeal:
+        """The same for many pages, by the native writer."""
 
 
 class FileEncryption(Protocol):
@@ -71,7 +67,7 @@ class _Clear:
     def seal(self, module: Module, parts: list[Any], page: int = -1) -> list[Any]:
         return parts
 
-    def page_seal(self) -> Seal:
+    def page_seal(self) -> PageSeal:
         return self.seal
 
 
@@ -115,9 +111,9 @@ class _Encrypted:
             return [self._key.seal_ctr(parts)]
         return [self._key.seal(parts, aad)]
 
-    def page_seal(self) -> Seal:
+    def page_seal(self) -> PageSeal:
         # Page after page empties the caches that the interpreter needs: Python here took nearly as long as AES.
-        return self._key.sealer(self._ctr, [self._aad.before(module) for module in OF_PAGES], self.seal).seal
+        return self._key.sealer(self._ctr, [self._aad.before(module) for module in OF_PAGES], self.seal)
 
 
 class EncryptedFile:

@@ -171,8 +171,27 @@ class AesKey:
 def aes_is_native() -> bool:
     """Whether OpenSSL's libcrypto was found; where it was not, pages are opened by calls of Python."""
 
+class NativeSealer:
+    """Encrypts the pages of a column chunk by libcrypto, on any thread of native code."""
+
+    def __init__(
+        self,
+        nonces: Nonces,
+        invocations: int,
+        key: AesKey,
+        ctr: bool,
+        aads: Sequence[bytes],
+        otherwise: Callable[[int, list[Any], int], list[Any]],
+    ) -> None:
+        """The key and its nonces, of which it may use `invocations` in all; whether bodies go by AES-CTR. `aads` of the
+        modules 2 to 5, up to the page's number. Where something is not usual, or no nonce is left, modules go to
+        `otherwise(module, parts, page)`."""
+
+    def seal(self, module: int, parts: list[Any], page: int) -> list[Any]:
+        """The stored form of the bytes in `parts`, one after another; `page` counts data pages."""
+
 class Sealer:
-    """Encrypts the pages of a column chunk, on one thread, by a library."""
+    """Encrypts the pages of a column chunk, on one thread, by a library of Python's: where libcrypto is not found."""
 
     def __init__(
         self,

@@ -15,12 +15,7 @@ constexpr size_t kShared = size_t{1} << 20;  // from so many bytes on, the pages
 constexpr size_t kShare = size_t{256} << 10;  // bytes of values that a thread takes at a time, about
 
 enum PageType : int { kDataPage = 0, kDictionaryPage = 2, kDataPageV2 = 3 };
-enum Module : int { kSealedPage = 2, kSealedDictionary = 3, kSealedPageHeader = 4, kSealedDictionaryHeader = 5 };
-
-struct Part {
-    const uint8_t* data;
-    size_t size;
-};
+using Part = TextPart;
 
 // RLE bytes of `count` levels; null stands for all at the maximum. Nothing where the leaf has no such levels.
 void put_levels(const uint8_t* levels, size_t count, int maximum, Room& out) {
@@ -44,7 +39,7 @@ void put_levels(const uint8_t* levels, size_t count, int maximum, Room& out) {
 // The pages of one chunk, one after another at the end of a Room.
 class PageWriter {
   public:
-    PageWriter(const ColumnRules& column, const LeafValues& leaf, const PageSeal& seal, Compressor& compressor, Unlocked* unlocked,
+    PageWriter(const ColumnRules& column, const LeafValues& leaf, PageSeal& seal, Compressor& compressor, Unlocked* unlocked,
                Room& out, ChunkFacts& facts)
         : column_(column), leaf_(leaf), seal_(seal), compressor_(compressor), unlocked_(unlocked), out_(out), facts_(facts) {}
 
@@ -146,9 +141,8 @@ class PageWriter {
     void store(size_t uncompressed, const Part* parts, size_t count, int64_t page, Finish&& finish) {
         Part sealed;
         if (seal_.encrypts()) {
-            plain_.clear(), sealed_.clear();
-            for (size_t k = 0; k < count; ++k) plain_.put(parts[k].data, parts[k].size);
-            sealed.size = seal_.run(page < 0 ? kSealedDictionary : kSealedPage, plain_.data(), plain_.size(), page, sealed_);
+            sealed_.clear();
+            sealed.size = seal_.run(page < 0 ? kDictionaryModule : kDataPageModule, parts, count, page, aes_, unlocked_, sealed_);
             sealed.data = sealed_.data();
             parts = &sealed, count = 1;
         }
@@ -160,9 +154,9 @@ class PageWriter {
         finish();
         header_.close();
         const size_t before = out_.size();
-        const auto* const head = reinterpret_cast<const uint8_t*>(header_.bytes.data());
-        if (seal_.encrypts()) seal_.run(page < 0 ? kSealedDictionaryHeader : kSealedPageHeader, head, header_.bytes.size(), page, out_);
-        else out_.put(head, header_.bytes.size());
+        const Part head{reinterpret_cast<const uint8_t*>(header_.bytes.data()), header_.bytes.size()};
+        if (seal_.encrypts()) seal_.run(page < 0 ? kDictionaryHeaderModule : kDataHeaderModule, &head, 1, page, aes_, unlocked_, out_);
+        else out_.put(head.data, head.size);
         facts_.uncompressed += static_cast<int64_t>(out_.size() - before + uncompressed);
         for (size_t k = 0; k < count; ++k) out_.put(parts[k].data, parts[k].size);
     }
@@ -182,12 +176,13 @@ class PageWriter {
 
     const ColumnRules& column_;
     const LeafValues& leaf_;
-    const PageSeal& seal_;
+    PageSeal& seal_;
     Compressor& compressor_;
     Unlocked* unlocked_;
     Room& out_;
     ChunkFacts& facts_;
-    Room body_, stored_, plain_, sealed_;
+    Room body_, stored_, sealed_;
+    AesContext aes_;
     ThriftOut header_;
 };
 
@@ -243,11 +238,11 @@ struct Share {
 };
 
 // Has threads make the pages of a large chunk; false, with nothing done, where it is not large, or a page needs Python.
-bool share_pages(const ColumnRules& column, const LeafValues& leaf, const PageSeal& seal, const Decision& d, const Pages& pages,
+bool share_pages(const ColumnRules& column, const LeafValues& leaf, PageSeal& seal, const Decision& d, const Pages& pages,
                  const std::vector<Section>& sections, Room& out, ChunkFacts& facts) {
     const FileRules& file = *column.file;
     const size_t size = leaf.values.plain_size() + leaf.slots / 8;
-    if (file.threads < 2 || size < kShared || pages.size() < 2 || seal.encrypts()) return false;
+    if (file.threads < 2 || size < kShared || pages.size() < 2 || (seal.encrypts() && !seal.native())) return false;
     if (column.codec != kUncompressed && (column.level == kNotNative || !codec_writes_native(column.codec))) return false;
     if (file.crc != nullptr && !file.crc->native()) return false;
     const auto threads = static_cast<size_t>(file.threads);
@@ -421,11 +416,27 @@ size_t Compressor::run(const uint8_t* data, size_t size, Room& out) {
     return bytes.size;
 }
 
-size_t PageSeal::run(int module, const uint8_t* data, size_t size, int64_t page, Room& out) const {
-    const Unlocked::Locked locked(unlocked_);
-    nb::list parts;
-    parts.append(passing_view(data, size));
-    const nb::object sealed = nb::borrow(seal_)(module, parts, page);
+void PageSeal::draw(size_t pages, Unlocked& unlocked) {
+    if (!native()) return;
+    const Unlocked::Locked locked(unlocked);
+    seal_.native->draw(2 * pages, nonces_);
+}
+
+size_t PageSeal::run(int module, const TextPart* parts, size_t count, int64_t page, AesContext& aes, Unlocked* unlocked, Room& out) {
+    if (native()) {
+        size_t size = 0;
+        for (size_t k = 0; k < count; ++k) size += parts[k].size;
+        const size_t stored = seal_.native->stored_size(module, size);
+        if (seal_.native->seal(module, parts, count, size, page, nonces_, aes, out.more(stored))) {
+            out.add(stored);
+            return stored;
+        }
+    }
+    if (unlocked == nullptr) throw NeedsPython{};
+    const Unlocked::Locked locked(*unlocked);
+    nb::list views;
+    for (size_t k = 0; k < count; ++k) views.append(passing_view(parts[k].data, parts[k].size));
+    const nb::object sealed = nb::borrow(seal_.otherwise)(module, views, page);
     size_t total = 0;
     for (const nb::handle part : nb::cast<nb::list>(sealed)) {
         RawIn bytes;
@@ -436,17 +447,18 @@ size_t PageSeal::run(int module, const uint8_t* data, size_t size, int64_t page,
     return total;
 }
 
-ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, PyObject* seal_with, Unlocked& unlocked, Room& out) {
+ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const ChunkSeal& seal_with, Unlocked& unlocked, Room& out) {
     ChunkFacts facts;
     facts.column = &column;
     facts.start = static_cast<int64_t>(out.size());
     facts.slots = static_cast<int64_t>(leaf.slots);
     Compressor compressor(column, &unlocked);
-    const PageSeal seal(seal_with, unlocked);
+    PageSeal seal(seal_with);
     Decision d = decide(column, leaf, compressor);
     Cutter cutter(column, leaf);
     const std::vector<Section> sections = paginate(column, leaf, d, cutter);
     const Pages& pages = cutter.pages;
+    seal.draw(pages.size() + d.dictionary, unlocked);
     PageWriter writer(column, leaf, seal, compressor, &unlocked, out, facts);
     const int data_page = column.file->version == 1 ? kDataPage : kDataPageV2;
     facts.dictionary = d.dictionary;

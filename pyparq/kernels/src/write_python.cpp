@@ -57,8 +57,9 @@ ColumnRules* new_column(nb::object file, nb::object order, int64_t physical, int
 
 // What a chunk is made from, with the buffers that it looks into.
 struct Job {
-    nb::object column_object, seal;
+    nb::object column_object, seal_object;
     const ColumnRules* column = nullptr;
+    ChunkSeal seal;
     LeafValues leaf;
     Offsets offsets;
     RawIn data, entries;
@@ -76,7 +77,8 @@ struct Job {
     explicit Job(const nb::tuple& given) {
         const size_t size = nb::len(given);
         if (size != 10 && size != 5) fail("a chunk is made from ten things, or from five");
-        column_object = given[0], seal = given[size - 1];
+        column_object = given[0], seal_object = given[size - 1];
+        load_seal();
         column = nb::cast<const ColumnRules*>(column_object);
         load_choice(given[size - 2]);
         if (size == 5) {
@@ -93,6 +95,11 @@ struct Job {
     }
 
   private:
+    void load_seal() {
+        if (seal_object.is_none()) return;
+        if (nb::isinstance<NativeSealer>(seal_object)) seal.native = nb::cast<const NativeSealer*>(seal_object);
+        seal.otherwise = seal.native != nullptr ? seal.native->otherwise().ptr() : seal_object.ptr();
+    }
     void load_choice(const nb::object& given) {
         if (given.is_none()) return;
         const auto choice = nb::cast<std::pair<int, double>>(given);
@@ -186,10 +193,9 @@ class EncodedChunks {
             for (const auto& job : jobs) {
                 at_fault_ = chunks_.size();
                 unlocked.tick();
-                PyObject* const seal = job->seal.is_none() ? nullptr : job->seal.ptr();
                 FlatMemory memory;
                 if (job->flat && !flatten(*job->column, job->parts, memory, job->leaf)) throw Refusal{Refusal::Misfit, 0, 0, 0};
-                chunks_.push_back(encode_chunk(*job->column, job->leaf, seal, unlocked, room_));
+                chunks_.push_back(encode_chunk(*job->column, job->leaf, job->seal, unlocked, room_));
             }
         } catch (const Refusal& r) {
             return nb::make_tuple(r.code, r.page, r.row, r.size);
