@@ -874,7 +874,12 @@ class EncodedChunks:
     def offset_indexes(self, position: int) -> bytes: ...
     def column_chunks(self) -> bytes:
         """All serialized ColumnChunks, one after another."""
-    def column_chunk(self, chunk: int) -> bytes: ...
+    def column_metadata(self, chunk: int) -> bytes:
+        """Its serialized ColumnMetaData."""
+    def column_chunk(self, chunk: int, crypto: bytes, sealed: bytes, bare: bool) -> bytes:
+        """Its serialized ColumnChunk. `crypto`: the serialized ColumnCryptoMetaData, or nothing. `sealed`: its metadata
+        as an encrypted module, which stands instead of them, or nothing; `bare`: beside those that a reader without the
+        key needs."""
     def set_bloom(self, chunk: int, position: int, size: int) -> None:
         """Say where the Bloom filter of a chunk is."""
     def choice(self, chunk: int) -> tuple[int, float] | None:

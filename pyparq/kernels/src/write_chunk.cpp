@@ -139,26 +139,48 @@ class PageWriter {
     // Appends a page; `page` is the ordinal of a data page, -1 for the dictionary page.
     template <class Finish>
     void store(size_t uncompressed, const Part* parts, size_t count, int64_t page, Finish&& finish) {
-        Part sealed;
+        const size_t before = out_.size();
         if (seal_.encrypts()) {
-            sealed_.clear();
-            sealed.size = seal_.run(page < 0 ? kDictionaryModule : kDataPageModule, parts, count, page, aes_, unlocked_, sealed_);
-            sealed.data = sealed_.data();
-            parts = &sealed, count = 1;
+            const size_t size = store_sealed(uncompressed, parts, count, page, finish);
+            facts_.uncompressed += static_cast<int64_t>(out_.size() - before - size + uncompressed);
+            return;
         }
         size_t size = 0;
         for (size_t k = 0; k < count; ++k) size += parts[k].size;
+        finish_header(uncompressed, size, parts, count, page, finish);
+        out_.put(header_.bytes.data(), header_.bytes.size());
+        facts_.uncompressed += static_cast<int64_t>(header_.bytes.size() + uncompressed);
+        for (size_t k = 0; k < count; ++k) out_.put(parts[k].data, parts[k].size);
+    }
+
+    // The same of an encrypted page; returns the bytes of its body. Its header has the CRC of the body as it is stored, but
+    // stands before it: behind as much room as the header before this one took, the body mostly stands where it stays.
+    template <class Finish>
+    size_t store_sealed(size_t uncompressed, const Part* parts, size_t count, int64_t page, Finish&& finish) {
+        const size_t begin = out_.size(), guess = sealed_.size();
+        out_.add((out_.more(guess), guess));
+        const size_t size = seal_.run(page < 0 ? kDictionaryModule : kDataPageModule, parts, count, page, aes_, unlocked_, out_);
+        const Part body{out_.data() + begin + guess, size};
+        finish_header(uncompressed, size, &body, 1, page, finish);
+        const Part head{reinterpret_cast<const uint8_t*>(header_.bytes.data()), header_.bytes.size()};
+        sealed_.clear();
+        const size_t room = seal_.run(page < 0 ? kDictionaryHeaderModule : kDataHeaderModule, &head, 1, page, aes_, unlocked_, sealed_);
+        if (room != guess) {
+            if (room > guess) out_.add((out_.more(room - guess), room - guess));
+            std::memmove(out_.data() + begin + room, out_.data() + begin + guess, size);
+            out_.cut(begin + room + size);
+        }
+        std::memcpy(out_.data() + begin, sealed_.data(), room);
+        return size;
+    }
+
+    template <class Finish>
+    void finish_header(size_t uncompressed, size_t size, const Part* parts, size_t count, int64_t page, Finish&& finish) {
         if (std::max(size, uncompressed) >> 31 != 0) throw Refusal{Refusal::PageTooLarge, page, 0, static_cast<int64_t>(size)};
         header_.i32(3, static_cast<int32_t>(size));
         if (column_.file->crc != nullptr) header_.i32(4, static_cast<int32_t>(crc(parts, count)));
         finish();
         header_.close();
-        const size_t before = out_.size();
-        const Part head{reinterpret_cast<const uint8_t*>(header_.bytes.data()), header_.bytes.size()};
-        if (seal_.encrypts()) seal_.run(page < 0 ? kDictionaryHeaderModule : kDataHeaderModule, &head, 1, page, aes_, unlocked_, out_);
-        else out_.put(head.data, head.size);
-        facts_.uncompressed += static_cast<int64_t>(out_.size() - before + uncompressed);
-        for (size_t k = 0; k < count; ++k) out_.put(parts[k].data, parts[k].size);
     }
 
     uint32_t crc(const Part* parts, size_t count) {
@@ -181,7 +203,8 @@ class PageWriter {
     Unlocked* unlocked_;
     Room& out_;
     ChunkFacts& facts_;
-    Room body_, stored_, sealed_;
+    Room body_, stored_;
+    Room sealed_;  // the last header
     AesContext aes_;
     ThriftOut header_;
 };
@@ -342,7 +365,8 @@ std::string record_of(const Choice& choice) {
     return text;
 }
 
-void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base) {
+// The fields of a ColumnMetaData; `bare`: those that a reader needs to step over the chunk.
+void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base, bool bare) {
     const ColumnRules& column = *chunk.column;
     const int64_t start = base + chunk.start;
     out.i32(1, column.physical);
@@ -360,7 +384,7 @@ void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base) {
     out.i64(6, chunk.uncompressed);
     out.i64(7, chunk.size);
     const bool recorded = chunk.chose && !chunk.choice.sizes.empty();
-    if (recorded || !column.key_values.empty()) {
+    if (!bare && (recorded || !column.key_values.empty())) {
         out.list(8, ThriftOut::kStruct, column.key_values.size() + recorded);
         for (const std::string& pair : column.key_values) out.bytes += pair;
         if (recorded) {
@@ -372,6 +396,7 @@ void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base) {
     }
     out.i64(9, start + chunk.pages.front().offset);
     if (chunk.dictionary) out.i64(11, start);
+    if (bare) return;
     if (!chunk.statistics.empty()) out.raw_struct(12, chunk.statistics);
     out.list(13, ThriftOut::kStruct, chunk.encoding_stats.size());
     for (const auto& stats : chunk.encoding_stats) {
@@ -496,13 +521,23 @@ std::string offset_index_of(const ChunkFacts& chunk, int64_t base) {
     return std::move(out.bytes);
 }
 
-std::string column_chunk_of(const ChunkFacts& chunk, int64_t base) {
+std::string column_metadata_of(const ChunkFacts& chunk, int64_t base) {
+    ThriftOut out;
+    out.open();
+    write_metadata(out, chunk, base, false);
+    out.close();
+    return std::move(out.bytes);
+}
+
+std::string column_chunk_of(const ChunkFacts& chunk, int64_t base, const StoredMetadata& stored) {
     ThriftOut out;
     out.open();
     out.i64(2, 0);
-    out.open(3);
-    write_metadata(out, chunk, base);
-    out.close();
+    if (stored.sealed.empty() || stored.bare) {
+        out.open(3);
+        write_metadata(out, chunk, base, !stored.sealed.empty());
+        out.close();
+    }
     if (chunk.offset_index_at >= 0) {
         out.i64(4, chunk.offset_index_at);
         out.i32(5, static_cast<int32_t>(chunk.offset_index_size));
@@ -511,6 +546,8 @@ std::string column_chunk_of(const ChunkFacts& chunk, int64_t base) {
         out.i64(6, chunk.column_index_at);
         out.i32(7, static_cast<int32_t>(chunk.column_index_size));
     }
+    if (!stored.crypto.empty()) out.raw_struct(8, stored.crypto);
+    if (!stored.sealed.empty()) out.binary(9, stored.sealed);
     out.close();
     return std::move(out.bytes);
 }

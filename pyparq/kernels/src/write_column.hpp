@@ -216,8 +216,16 @@ class PageSeal {
 // Encodes a chunk at the end of `out`.
 ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const ChunkSeal& seal, Unlocked& unlocked, Room& out);
 
-// The serialized OffsetIndex and ColumnChunk of a chunk whose first neighbour starts at `base`.
+// How the footer has the metadata of an encrypted chunk: its serialized ColumnCryptoMetaData; the ColumnMetaData as a module
+// of its own, or nothing; and whether those that anybody may see stand beside that.
+struct StoredMetadata {
+    std::string_view crypto, sealed;
+    bool bare = false;
+};
+
+// The serialized OffsetIndex, ColumnMetaData and ColumnChunk of a chunk whose first neighbour starts at `base`.
 std::string offset_index_of(const ChunkFacts& chunk, int64_t base);
-std::string column_chunk_of(const ChunkFacts& chunk, int64_t base);
+std::string column_metadata_of(const ChunkFacts& chunk, int64_t base);
+std::string column_chunk_of(const ChunkFacts& chunk, int64_t base, const StoredMetadata& stored = {});
 
 }  // namespace pyparq

@@ -226,7 +226,11 @@ class EncodedChunks {
         return found ? nb::object(to_bytes(*found)) : nb::object(nb::none());
     }
     nb::bytes offset_index(size_t k) const { return to_bytes(offset_index_of(at(k), base_)); }
-    nb::bytes column_chunk(size_t k) const { return to_bytes(column_chunk_of(at(k), base_)); }
+    nb::bytes column_metadata(size_t k) const { return to_bytes(column_metadata_of(at(k), base_)); }
+    nb::bytes column_chunk(size_t k, const nb::bytes& crypto, const nb::bytes& sealed, bool bare) const {
+        const StoredMetadata stored{{crypto.c_str(), crypto.size()}, {sealed.c_str(), sealed.size()}, bare};
+        return to_bytes(column_chunk_of(at(k), base_, stored));
+    }
     void set_column_index(size_t k, const nb::bytes& stored) { at(k).column_index = std::string(stored.c_str(), stored.size()); }
     void set_offset_index(size_t k, const nb::bytes& stored) { at(k).sealed_offset_index = std::string(stored.c_str(), stored.size()); }
 
@@ -315,7 +319,8 @@ void bind_write(nb::module_& m) {
         .def("offset_index", &EncodedChunks::offset_index, "chunk"_a)
         .def("set_column_index", &EncodedChunks::set_column_index, "chunk"_a, "stored"_a)
         .def("set_offset_index", &EncodedChunks::set_offset_index, "chunk"_a, "stored"_a)
-        .def("column_chunk", &EncodedChunks::column_chunk, "chunk"_a)
+        .def("column_metadata", &EncodedChunks::column_metadata, "chunk"_a)
+        .def("column_chunk", &EncodedChunks::column_chunk, "chunk"_a, "crypto"_a, "sealed"_a, "bare"_a)
         .def("column_indexes", &EncodedChunks::column_indexes, "position"_a)
         .def("offset_indexes", &EncodedChunks::offset_indexes, "position"_a)
         .def("column_chunks", &EncodedChunks::column_chunks)
