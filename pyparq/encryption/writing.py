@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from pyparq.encryption.aad import IS_PAGE, MAX_ORDINAL, ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import DataKey, PageSeal
 from pyparq.encryption.columns import Find, find_in
-from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, HeldKey
+from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties
 from pyparq.errors import DataError, OptionError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize, serialize_footer
