@@ -213,6 +213,33 @@ bool passes(Op op, int sign) {
 
 void check_order(Op op) { passes(op, 0); }
 
+// Values of 16 bytes, as match_limbs takes them: no branch on what they hold.
+void compare_pairs(const uint8_t* values, size_t n, Op op, const uint8_t* literal, const Within& within, uint64_t* out) {
+    const auto low = load<uint64_t>(literal);
+    const auto high = load<int64_t>(literal + 8);
+    const auto is_less = [=](size_t i) {
+        const auto x = load<uint64_t>(values + 16 * i);
+        const auto y = load<int64_t>(values + 16 * i + 8);
+        return static_cast<int>(y < high) | (static_cast<int>(y == high) & static_cast<int>(x < low));
+    };
+    const auto is_more = [=](size_t i) {
+        const auto x = load<uint64_t>(values + 16 * i);
+        const auto y = load<int64_t>(values + 16 * i + 8);
+        return static_cast<int>(y > high) | (static_cast<int>(y == high) & static_cast<int>(x > low));
+    };
+    const auto is_equal = [=](size_t i) {
+        return static_cast<int>(load<uint64_t>(values + 16 * i) == low) & static_cast<int>(load<int64_t>(values + 16 * i + 8) == high);
+    };
+    switch (op) {
+        case Op::Equal: return fill(n, within, out, [=](size_t i) { return is_equal(i) != 0; });
+        case Op::NotEqual: return fill(n, within, out, [=](size_t i) { return is_equal(i) == 0; });
+        case Op::Less: return fill(n, within, out, [=](size_t i) { return is_less(i) != 0; });
+        case Op::LessEqual: return fill(n, within, out, [=](size_t i) { return is_more(i) == 0; });
+        case Op::Greater: return fill(n, within, out, [=](size_t i) { return is_more(i) != 0; });
+        default: return fill(n, within, out, [=](size_t i) { return is_less(i) == 0; });
+    }
+}
+
 // Little-endian two's complement of whole words, the last of them signed.
 nb::object match_limbs(const RawIn& data, int64_t width_, const std::string& name, const RawIn& literal,
                       const Within& within) {
@@ -225,6 +252,10 @@ nb::object match_limbs(const RawIn& data, int64_t width_, const std::string& nam
     const size_t top = width / 8 - 1;
     Fresh<uint64_t> out(words_for(n));
     NoGil nogil(data.size);
+    if (width == 16) {
+        compare_pairs(data.data, n, op, literal.data, within, out.data);
+        return std::move(out.object);
+    }
     fill_one_by_one(n, within, out.data, [&](size_t i) {
         const uint8_t* v = data.data + i * width;
         const int64_t a = load<int64_t>(v + 8 * top), b = load<int64_t>(literal.data + 8 * top);
