@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from encryption_by_hand import open_ctr, open_gcm
 
 from pyparq.encryption.aad import OF_PAGES, ChunkAad, Module
-from pyparq.kernels import KernelError, Nonces, Sealer
+from pyparq.kernels import AesKey, KernelError, NativeSealer, Nonces, Sealer, aes_is_native
 
 KEY = bytes(range(16))
 AAD = ChunkAad(b"file", 2, 3)
@@ -47,11 +47,23 @@ def sealer(
     return Sealer(nonces, limit, AESGCM(KEY).encrypt_into, *calls, aads, most, otherwise)
 
 
+def native_sealer(
+    ctr: bool, otherwise: Any = nowhere, nonces: Any = None, limit: int = 1 << 32, key: bytes = KEY
+) -> NativeSealer:
+    aads = [AAD.before(module) for module in OF_PAGES]
+    return NativeSealer(nonces or Nonces(os.urandom), limit, AesKey(key), ctr, aads, otherwise)
+
+
+native = pytest.mark.skipif(not aes_is_native(), reason="libcrypto is not found")
+KINDS = [pytest.param(native_sealer, id="native", marks=native), pytest.param(sealer, id="Python's")]
+
+
 @pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 @pytest.mark.parametrize("page", [0, 255, 256, 32_767])
 @pytest.mark.parametrize("ctr", [False, True], ids=["gcm", "ctr"])
-def test_modules_open_by_hand(ctr: bool, page: int, parts: list[Any]) -> None:
-    seal = sealer(ctr).seal
+@pytest.mark.parametrize("kind", KINDS)
+def test_modules_open_by_hand(kind: Any, ctr: bool, page: int, parts: list[Any]) -> None:
+    seal = kind(ctr).seal
     text = b"".join(bytes(part) for part in parts)
     for module in OF_PAGES:
         of = page if module in (Module.DATA_PAGE, Module.DATA_PAGE_HEADER) else -1
@@ -61,6 +73,32 @@ def test_modules_open_by_hand(ctr: bool, page: int, parts: list[Any]) -> None:
         else:
             assert open_gcm(KEY, bytes(sealed), AAD.of(module, of)) == text
     assert b"".join(bytes(part) for part in parts) == text  # left as they are
+
+
+@native
+@pytest.mark.parametrize("ctr", [False, True], ids=["gcm", "ctr"])
+@pytest.mark.parametrize("key", [bytes(range(size)) for size in (16, 24, 32)], ids=len)
+def test_keys_of_all_sizes(key: bytes, ctr: bool) -> None:
+    seal = native_sealer(ctr, key=key).seal
+    for size in (*range(66), 4_095, 4_096, 4_097, 70_000):
+        text = os.urandom(size)
+        (sealed,) = seal(Module.DATA_PAGE, [text[:17], text[17:]], 7)
+        opened = open_ctr(key, sealed) if ctr else open_gcm(key, sealed, AAD.of(Module.DATA_PAGE, 7))
+        assert opened == text
+
+
+@native
+@pytest.mark.parametrize(
+    ("module", "parts", "page"),
+    [
+        (Module.DATA_PAGE, [b"a"], -1), (Module.DATA_PAGE, [b"a"], 32_768), (Module.DATA_PAGE_HEADER, [b"a"], 1 << 40),
+        (Module.FOOTER, [b"a"], -1), (Module.COLUMN_INDEX, [b"a"], -1), (-1, [b"a"], 0), (99, [b"a"], 0),
+        ((1 << 32) + 2, [b"a"], 0), (Module.DATA_PAGE, ["a"], 0), (Module.DATA_PAGE, [b"a", None], 0),
+    ],
+)  # fmt: skip
+def test_what_is_not_usual_is_not_sealed_natively(module: Any, parts: list[Any], page: int) -> None:
+    seal = native_sealer(False, lambda *asked: [asked]).seal
+    assert seal(module, parts, page) == [(module, parts, page)]
 
 
 @pytest.mark.parametrize("ctr", [False, True], ids=["gcm", "ctr"])
@@ -126,15 +164,30 @@ def test_those_that_are_drawn_can_be_forgotten() -> None:
     assert nonces.used == 3
 
 
-def test_the_limit() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_limit(kind: Any) -> None:
     nonces = Nonces(os.urandom)
-    seal = sealer(False, lambda *asked: ["elsewhere"], nonces=nonces, limit=3).seal
+    seal = kind(False, lambda *asked: ["elsewhere"], nonces=nonces, limit=3).seal
     found = [seal(Module.DATA_PAGE, [b"a"], 0) for _ in range(5)]
     assert found[3:] == [["elsewhere"]] * 2
     assert len({bytes(sealed)[4:16] for (sealed,) in found[:3]}) == nonces.used == 3
     assert nonces.take(3) is None
     assert nonces.take(4) is not None
     assert nonces.used == 4
+
+
+def test_a_fork_while_they_are_drawn() -> None:
+    """A handler of a signal forks, say: what was drawn before belongs to the parent."""
+    drawn: list[bytes] = []
+
+    def draw(size: int) -> bytes:
+        if not drawn:
+            nonces.forget()
+        drawn.append(os.urandom(size))
+        return drawn[-1]
+
+    nonces = Nonces(draw)
+    assert nonces.take(10) == drawn[1][-12:]
 
 
 @pytest.mark.parametrize("given", [b"", bytes(11), bytes(769), "text", None, 7])
@@ -149,5 +202,6 @@ def test_a_system_without_random_bytes() -> None:
     def none(size: int) -> bytes:
         raise NotImplementedError
 
-    with pytest.raises(NotImplementedError):
-        sealer(False, nonces=Nonces(none)).seal(Module.DATA_PAGE, [b"a"], 0)
+    for kind in [sealer, native_sealer][: 1 + aes_is_native()]:
+        with pytest.raises(NotImplementedError):
+            kind(False, nonces=Nonces(none)).seal(Module.DATA_PAGE, [b"a"], 0)

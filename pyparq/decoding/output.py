@@ -16,13 +16,14 @@ from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, 
 from pyparq.tables.column import Column, NativeColumn
 from pyparq.tables.column_operations import binary_column
 
-Kind = Literal["values", "large", "dictionary", "views", "stored"]
-"""What a leaf comes out as: large values have offsets of 64 bits; dictionaries are for pages that are
-dictionary-encoded. Stored values are as the file has them, to be made a dictionary."""
+Kind = Literal["values", "large", "dictionary", "codes", "views", "stored"]
+"""What a leaf comes out as: large values have offsets of 64 bits; dictionaries and codes are for pages that are
+dictionary-encoded. A dictionary has each entry once. Codes come with the dictionary as the file has it, or as values
+where any page has no codes. Stored values are as the file has them, to be made a dictionary."""
 
 Levels = npt.NDArray[np.uint8]
 
-_KINDS: dict[Kind, int] = {"values": 0, "large": 0, "dictionary": 1, "views": 2, "stored": 0}
+_KINDS: dict[Kind, int] = {"values": 0, "large": 0, "dictionary": 1, "codes": 1, "views": 2, "stored": 0}
 _NONE, _NARROW_8, _NARROW_16, _DECIMAL_16, _DECIMAL_32, _BYTES_16, _BYTES_32 = range(7)
 _AS_BYTES = (Physical.FIXED_LEN_BYTE_ARRAY, Physical.INT96)
 _NO_LIMIT = (1 << 63) - 1
@@ -35,7 +36,7 @@ def leaf_terms(
     """A leaf as the native decoder takes it."""
     return (
         int(leaf.physical), leaf.width, max_def, max_rep, slot_level, keeps_levels, leaf.is_text, _KINDS[kind],
-        _conversion(leaf) if kind == "values" else _NONE, kind == "large",
+        _conversion(leaf) if kind in ("values", "codes") else _NONE, kind == "large", kind == "codes",
     )  # fmt: skip
 
 
@@ -62,14 +63,14 @@ class Decoded:
         native, beside = (result, []) if isinstance(result, DecodedColumn) else result
         self.leaf = leaf
         self.def_levels, self.rep_levels = native.definition_levels, native.repetition_levels
-        if kind in ("values", "large"):
+        if kind in ("values", "large") or (kind == "codes" and native is result):
             self.column = column_of(leaf, native)
         elif kind == "views":
             self.column = _views(leaf, native, beside)
         elif kind == "stored":
             self.column = _encoded(leaf, native)
         else:
-            self.column = _codes(leaf, native, beside[0] if beside else None)
+            self.column = _codes(leaf, native, beside[0] if beside else None, distinct=kind == "dictionary")
         held = beside if kind == "views" else [part for entry in beside if entry is not None for part in entry[1:]]
         self.size = native.size + sum(a.nbytes for a in held if a is not None)
 
@@ -106,13 +107,14 @@ def _views(leaf: LeafType, native: DecodedColumn, buffers: list[Any]) -> Column:
     return Column(type_, native.length, native.validity, (native.values, *buffers, sizes), native.null_count)
 
 
-def _codes(leaf: LeafType, native: DecodedColumn, stored: Any) -> Column:
-    """A dictionary column with int32 indices; every entry occurs once in its dictionary."""
+def _codes(leaf: LeafType, native: DecodedColumn, stored: Any, *, distinct: bool) -> Column:
+    """A dictionary column with int32 indices. A file may list a value twice; with ``distinct`` each occurs once, as
+    readers of Arrow dictionaries (pandas) expect."""
     entries, codes = _entries(leaf, stored), native.values.view(np.int32)
-    places, firsts = dictionary.build(entries, leaf, _NO_LIMIT)
-    if len(firsts) < count_of(entries):
-        # A file may list a value twice; readers of Arrow dictionaries (pandas) may not like that.
-        codes, entries = places[codes], dictionary.entries(entries, firsts)
+    if distinct:
+        places, firsts = dictionary.build(entries, leaf, _NO_LIMIT)
+        if len(firsts) < count_of(entries):
+            codes, entries = places[codes], dictionary.entries(entries, firsts)
     return _dictionary_column(leaf, native.length, native.null_count, native.validity, codes, entries)
 
 

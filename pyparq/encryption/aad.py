@@ -35,6 +35,7 @@ IS_PAGE = [module in (Module.DATA_PAGE, Module.DICTIONARY_PAGE) for module in Mo
 """Whether AES_GCM_CTR_V1 leaves a module without authentication."""
 OF_PAGES = tuple(Module)[2:6]
 """The modules that pages consist of."""
+_NUMBERS = [bytes((module,)) for module in Module]
 _COUNTS_PAGES = [module in (Module.DATA_PAGE, Module.DATA_PAGE_HEADER) for module in Module]
 
 
@@ -45,24 +46,25 @@ class ChunkAad:
     that two bytes cannot hold.
     """
 
-    __slots__ = ("_of",)
+    __slots__ = ("_file", "_ordinals")
 
     def __init__(self, file_aad: bytes, row_group: int, column: int) -> None:
-        ordinals = _ordinal("row group", row_group) + _ordinal("column", column)
-        self._of = [file_aad + bytes((module,)) + ordinals for module in Module]
+        self._file = file_aad
+        self._ordinals = _ordinal("row group", row_group) + _ordinal("column", column)
 
     def before(self, module: Module) -> bytes:
         """What :meth:`of` gives, up to the page's number."""
-        return self._of[module]
+        return self._file + _NUMBERS[module] + self._ordinals
 
     @property
     def of_pages(self) -> list[bytes]:
         """What :meth:`before` gives for OF_PAGES."""
-        return self._of[2:6]
+        before, ordinals = self._file, self._ordinals
+        return [before + number + ordinals for number in _NUMBERS[2:6]]
 
     def of(self, module: Module, page: int = -1) -> bytes:
         """``page`` (data pages counted from 0) is part of it for data pages and their headers only."""
-        aad = self._of[module]
+        aad = self.before(module)
         if not _COUNTS_PAGES[module]:
             return aad
         return aad + (page.to_bytes(2, "little") if 0 <= page <= MAX_ORDINAL else _ordinal("page", page))

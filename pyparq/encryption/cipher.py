@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from pyparq import forks
 from pyparq.errors import EncryptionError, OptionError
-from pyparq.kernels import AesKey, Nonces, Sealer, aes_is_native
+from pyparq.kernels import AesKey, NativeSealer, Nonces, Sealer, aes_is_native
 from pyparq.later import load
 from pyparq.printing import printable
 
@@ -48,6 +48,8 @@ _ANY = 1 << 31
 """No body has more bytes."""
 
 Buffer = npt.NDArray[np.uint8]
+PageSeal = NativeSealer | Callable[[Any, list[Any], int], list[Any]]
+"""What the native writer seals pages with: on its threads, or by calls of Python (module, parts, page)."""
 
 
 _nonces: WeakValueDictionary[bytes, Nonces] = WeakValueDictionary()
@@ -260,13 +262,17 @@ class DataKey:
         reset, update, most = self._ctr_calls()
         return (decrypt, None, reset, update), most
 
-    def sealer(self, ctr: bool, aads: Sequence[bytes], otherwise: Callable[[Any, list[Any], int], list[Any]]) -> Sealer:
-        """What seals the pages of a column chunk on this thread; ``aads`` and ``otherwise`` as it takes them."""
+    def sealer(
+        self, ctr: bool, aads: Sequence[bytes], otherwise: Callable[[Any, list[Any], int], list[Any]]
+    ) -> PageSeal:
+        """What seals the pages of a column chunk; ``aads`` and ``otherwise`` as it takes them."""
+        if self.native is not None:
+            return NativeSealer(self._nonces, MAX_INVOCATIONS, self.native, ctr, aads, otherwise)
         into = self._ciphers.encrypt_into
         reset, update, most = self._ctr_calls() if ctr else (None, None, _ANY)
         if into is None:
             most = -1
-        return Sealer(self._nonces, MAX_INVOCATIONS, into, reset, update, aads, most, otherwise)
+        return Sealer(self._nonces, MAX_INVOCATIONS, into, reset, update, aads, most, otherwise).seal
 
     def _ctr_calls(self) -> tuple[Any, Any, int]:
         """``reset_nonce`` and ``update_into`` of this thread's context, and for how many bytes they are used, or -1."""

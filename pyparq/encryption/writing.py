@@ -7,14 +7,13 @@ every module back as it is, so that no stage asks whether a file is encrypted.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from pyparq.encryption.aad import IS_PAGE, MAX_ORDINAL, OF_PAGES, ChunkAad, Module, footer_aad
-from pyparq.encryption.cipher import DataKey
+from pyparq.encryption.aad import IS_PAGE, MAX_ORDINAL, ChunkAad, Module, footer_aad
+from pyparq.encryption.cipher import DataKey, PageSeal
 from pyparq.encryption.columns import Find, find_in
-from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, HeldKey
+from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties
 from pyparq.errors import DataError, OptionError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize, serialize_footer
@@ -23,10 +22,6 @@ from pyparq.schemas.tree import SchemaTree
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 FILE_ID = 8
 """Bytes of the identifier that tells files under one key apart."""
-
-
-Seal = Callable[[Module, list[Any], int], list[Any]]
-"""As :meth:`ChunkEncryption.seal`."""
 
 
 class ChunkEncryption(Protocol):
@@ -38,8 +33,22 @@ class ChunkEncryption(Protocol):
     def seal(self, module: Module, parts: list[Any], page: int = -1) -> list[Any]:
         """The stored form of the bytes in ``parts``, one after another."""
 
-    def page_seal(self) -> Seal:
-        """The same for many pages, on this thread alone."""
+    def page_seal(self) -> PageSeal:
+        """The same for many pages, by the native writer."""
+
+
+class MetadataForm(NamedTuple):
+    """How the footer has the metadata of a column chunk."""
+
+    crypto: bytes
+    """Its serialized ColumnCryptoMetaData; nothing for a chunk in the clear."""
+    sealed: bool
+    """As a module of their own."""
+    bare: bool
+    """Beside that, what a reader without the key needs to step over the chunk."""
+
+
+CLEAR_FORM = MetadataForm(b"", sealed=False, bare=False)
 
 
 class FileEncryption(Protocol):
@@ -56,11 +65,12 @@ class FileEncryption(Protocol):
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
         """The context of a column chunk."""
 
-    def store_metadata(self, chunk: tt.ColumnChunk, row_group: int, column: int) -> tt.ColumnChunk:
-        """The ColumnChunk as the footer holds it, from the whole one, which is left as it is."""
+    def metadata_form(self, column: int) -> MetadataForm:
+        """How the footer has the metadata of a column's chunks."""
 
-    def seal_footer(self, footer: tt.FileMetaData, row_groups: Sequence[bytes]) -> list[Any]:
-        """Everything between the last index and the footer's length; ``row_groups`` are serialized."""
+    def seal_footer(self, footer: tt.FileMetaData, row_groups: Sequence[bytes]) -> tuple[list[Any], bytes]:
+        """Everything between the last index and the footer's length, and the footer in the clear; ``row_groups`` are
+        serialized."""
 
 
 class _Clear:
@@ -71,7 +81,7 @@ class _Clear:
     def seal(self, module: Module, parts: list[Any], page: int = -1) -> list[Any]:
         return parts
 
-    def page_seal(self) -> Seal:
+    def page_seal(self) -> PageSeal:
         return self.seal
 
 
@@ -89,11 +99,12 @@ class _ClearFile:
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
         return CLEAR
 
-    def store_metadata(self, chunk: tt.ColumnChunk, row_group: int, column: int) -> tt.ColumnChunk:
-        return chunk
+    def metadata_form(self, column: int) -> MetadataForm:
+        return CLEAR_FORM
 
-    def seal_footer(self, footer: tt.FileMetaData, row_groups: Sequence[bytes]) -> list[Any]:
-        return [serialize_footer(footer, row_groups)]
+    def seal_footer(self, footer: tt.FileMetaData, row_groups: Sequence[bytes]) -> tuple[list[Any], bytes]:
+        data = serialize_footer(footer, row_groups)
+        return [data], data
 
 
 CLEAR_FILE = _ClearFile()
@@ -115,9 +126,9 @@ class _Encrypted:
             return [self._key.seal_ctr(parts)]
         return [self._key.seal(parts, aad)]
 
-    def page_seal(self) -> Seal:
+    def page_seal(self) -> PageSeal:
         # Page after page empties the caches that the interpreter needs: Python here took nearly as long as AES.
-        return self._key.sealer(self._ctr, [self._aad.before(module) for module in OF_PAGES], self.seal).seal
+        return self._key.sealer(self._ctr, self._aad.of_pages, self.seal)
 
 
 class EncryptedFile:
@@ -149,6 +160,7 @@ class EncryptedFile:
         self._file_aad = prefix + self._unique
         self._stored_prefix = prefix if prefix and properties.store_aad_prefix else None
         self._supply_prefix = True if prefix and not properties.store_aad_prefix else None
+        self._forms = [self._form(column) for column in range(len(paths))]
         self.magic = MAGIC if self._plaintext_footer else ENCRYPTED_MAGIC
         self.material = keys.material
         hidden = (k for k, (encrypted, _) in enumerate(self._columns) if encrypted and self._plaintext_footer)
@@ -165,25 +177,19 @@ class EncryptedFile:
             return CLEAR
         return _Encrypted(self._key_of(column), self._file_aad, self._ctr, row_group, column)
 
-    def store_metadata(self, chunk: tt.ColumnChunk, row_group: int, column: int) -> tt.ColumnChunk:
+    def metadata_form(self, column: int) -> MetadataForm:
+        return self._forms[column]
+
+    def _form(self, column: int) -> MetadataForm:
         encrypted, own = self._columns[column]
         if not encrypted:
-            return chunk
-        stored = copy(chunk)
-        stored.crypto_metadata = self._crypto_metadata(column, own)
-        if own is None and not self._plaintext_footer:
-            return stored  # the footer protects it
-        meta = serialize(chunk.meta_data)
-        (sealed,) = self.chunk(row_group, column).seal(Module.COLUMN_METADATA, [meta])
-        stored.encrypted_column_metadata = bytes(sealed)
-        stored.meta_data = _bare(chunk.meta_data) if self._plaintext_footer else None
-        return stored
-
-    def _crypto_metadata(self, column: int, own: HeldKey | None) -> tt.ColumnCryptoMetaData:
-        if own is None:
-            return tt.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=tt.EncryptionWithFooterKey())
-        key = tt.EncryptionWithColumnKey(path_in_schema=list(self._paths[column]), key_metadata=own.metadata)
-        return tt.ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=key)
+            return CLEAR_FORM
+        if own is not None:
+            key = tt.EncryptionWithColumnKey(path_in_schema=list(self._paths[column]), key_metadata=own.metadata)
+            crypto = serialize(tt.ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=key))
+            return MetadataForm(crypto, sealed=True, bare=self._plaintext_footer)
+        # An encrypted footer protects what is under its own key.
+        return MetadataForm(_WITH_FOOTER_KEY, sealed=self._plaintext_footer, bare=self._plaintext_footer)
 
     def _algorithm(self) -> tt.EncryptionAlgorithm:
         fields: dict[str, Any] = {
@@ -195,30 +201,19 @@ class EncryptedFile:
             return tt.EncryptionAlgorithm(AES_GCM_CTR_V1=tt.AesGcmCtrV1(**fields))
         return tt.EncryptionAlgorithm(AES_GCM_V1=tt.AesGcmV1(**fields))
 
-    def seal_footer(self, footer: tt.FileMetaData, row_groups: Sequence[bytes]) -> list[Any]:
+    def seal_footer(self, footer: tt.FileMetaData, row_groups: Sequence[bytes]) -> tuple[list[Any], bytes]:
         aad = footer_aad(self._file_aad)
         if self._plaintext_footer:
             footer.encryption_algorithm = self._algorithm()
             footer.footer_signing_key_metadata = self._footer.metadata
             data = serialize_footer(footer, row_groups)
-            return [data, self._footer.key.sign(data, aad)]
+            return [data, self._footer.key.sign(data, aad)], data
         crypto = tt.FileCryptoMetaData(encryption_algorithm=self._algorithm(), key_metadata=self._footer.metadata)
-        return [serialize(crypto), self._footer.key.seal([serialize_footer(footer, row_groups)], aad)]
+        data = serialize_footer(footer, row_groups)
+        return [serialize(crypto), self._footer.key.seal([data], aad)], data
 
 
-def _bare(meta: Any) -> tt.ColumnMetaData:
-    """What a plaintext footer says of an encrypted column: what a reader without its key needs to step over it."""
-    return tt.ColumnMetaData(
-        type=meta.type,
-        encodings=meta.encodings,
-        path_in_schema=meta.path_in_schema,
-        codec=meta.codec,
-        num_values=meta.num_values,
-        total_uncompressed_size=meta.total_uncompressed_size,
-        total_compressed_size=meta.total_compressed_size,
-        data_page_offset=meta.data_page_offset,
-        dictionary_page_offset=meta.dictionary_page_offset,
-    )
+_WITH_FOOTER_KEY = serialize(tt.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=tt.EncryptionWithFooterKey()))
 
 
 def check_properties(given: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from pyparq import kernels
 from pyparq.errors import FilterError
 from pyparq.filters.compare import match_binary, match_fixed, match_flags, match_limbs
 from pyparq.filters.dictionary import number_mask
-from pyparq.filters.predicate import And, Constant, Predicate, Test
+from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
 from pyparq.index.row_mask import RowMask, Words
 from pyparq.schemas.types import DataType
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyparq.tables.table import Column
 
 BoolArray = npt.NDArray[np.bool_]
+
+_OF_LEVELS = ("is_null", "is_not_null", "null_items")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,18 @@ def matching_rows(
     way: so the later terms of AND and OR look only at rows that those before leave open.
     """
     if isinstance(predicate, Test):
-        column = predicate.node.column
-        return evaluate_test(predicate, columns[column], None if levels is None else levels.get(column), within)
+        tested = predicate.node.column
+        return evaluate_test(predicate, columns[tested], None if levels is None else levels.get(tested), within)
     if isinstance(predicate, Constant):
         if num_rows < 0:
             raise ValueError("a constant predicate needs num_rows")
         return RowMask.all(num_rows) if predicate.value else RowMask.none(num_rows)
-    mask = matching_rows(predicate.children[0], columns, num_rows, levels, within)
-    for child in predicate.children[1:]:
+    single = _on_entries(predicate, columns)
+    if single is not None:
+        return _of_entries(predicate, single, columns[single], within)
+    children = _joined(predicate, columns)
+    mask = matching_rows(children[0], columns, num_rows, levels, within)
+    for child in children[1:]:
         if isinstance(predicate, And):
             if not mask:
                 break
@@ -78,6 +84,46 @@ def matching_rows(
             open_rows = ~mask.words if within is None else within & ~mask.words
             mask |= matching_rows(child, columns, num_rows, levels, open_rows)
     return mask
+
+
+def _joined(predicate: And | Or, columns: Mapping[int, Column]) -> Sequence[Predicate]:
+    """The children, those that look at values of one dictionary-encoded column together."""
+    groups: dict[int, list[Predicate]] = {}
+    children: list[Predicate | list[Predicate]] = []
+    for child in predicate.children:
+        column = _on_entries(child, columns)
+        if column is None:
+            children.append(child)
+        elif column in groups:
+            groups[column].append(child)
+        else:
+            children.append(groups.setdefault(column, [child]))
+    if len(children) == len(predicate.children):
+        return predicate.children
+    join = type(predicate)
+    return [c if not isinstance(c, list) else c[0] if len(c) == 1 else join(tuple(c)) for c in children]
+
+
+def _on_entries(predicate: Predicate, columns: Mapping[int, Column]) -> int | None:
+    """The only column that the predicate looks at, where its answers follow from the entries of a dictionary."""
+    found: int | None = None
+    for test in predicate.tests():
+        column = test.node.column
+        if found not in (None, column) or test.op in _OF_LEVELS or test.node.max_rep:
+            return None
+        if found is None and (columns[column].type.dictionary is None or columns[column].dictionary is None):
+            return None
+        found = column
+    return found
+
+
+def _of_entries(predicate: Predicate, number: int, column: Column, within: Words | None) -> RowMask:
+    """The predicate on each entry once, and then on the codes."""
+    entries = column.dictionary
+    assert entries is not None
+    mask = _by_entry(column, entries, matching_rows(predicate, {number: entries}), within)
+    valid = _valid(column)
+    return mask if valid is None else mask & valid
 
 
 def evaluate_test(

@@ -167,8 +167,27 @@ class AesKey:
 def aes_is_native() -> bool:
     """Whether OpenSSL's libcrypto was found; where it was not, pages are opened by calls of Python."""
 
+class NativeSealer:
+    """Encrypts the pages of a column chunk by libcrypto, on any thread of native code."""
+
+    def __init__(
+        self,
+        nonces: Nonces,
+        invocations: int,
+        key: AesKey,
+        ctr: bool,
+        aads: Sequence[bytes],
+        otherwise: Callable[[int, list[Any], int], list[Any]],
+    ) -> None:
+        """The key and its nonces, of which it may use `invocations` in all; whether bodies go by AES-CTR. `aads` of the
+        modules 2 to 5, up to the page's number. Where something is not usual, or no nonce is left, modules go to
+        `otherwise(module, parts, page)`."""
+
+    def seal(self, module: int, parts: list[Any], page: int) -> list[Any]:
+        """The stored form of the bytes in `parts`, one after another; `page` counts data pages."""
+
 class Sealer:
-    """Encrypts the pages of a column chunk, on one thread, by a library."""
+    """Encrypts the pages of a column chunk, on one thread, by a library of Python's: where libcrypto is not found."""
 
     def __init__(
         self,
@@ -815,7 +834,12 @@ class EncodedChunks:
     def offset_indexes(self, position: int) -> bytes: ...
     def column_chunks(self) -> bytes:
         """All serialized ColumnChunks, one after another."""
-    def column_chunk(self, chunk: int) -> bytes: ...
+    def column_metadata(self, chunk: int) -> bytes:
+        """Its serialized ColumnMetaData."""
+    def column_chunk(self, chunk: int, crypto: bytes, sealed: bytes, bare: bool) -> bytes:
+        """Its serialized ColumnChunk. `crypto`: the serialized ColumnCryptoMetaData, or nothing. `sealed`: its metadata
+        as an encrypted module, which stands instead of them, or nothing; `bare`: beside those that a reader without the
+        key needs."""
     def set_bloom(self, chunk: int, position: int, size: int) -> None:
         """Say where the Bloom filter of a chunk is."""
     def choice(self, chunk: int) -> tuple[int, float] | None:

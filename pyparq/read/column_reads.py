@@ -15,7 +15,7 @@ from pyparq.decoding.memory_account import Account
 from pyparq.decoding.output import Kind
 from pyparq.decoding.page_extents import Extents
 from pyparq.errors import ChecksumError, CorruptFileError, ParquetError, located
-from pyparq.footers.open_file import Chunk, OpenFile
+from pyparq.footers.open_file import OpenFile
 from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
@@ -24,12 +24,16 @@ from pyparq.pruning.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
 from pyparq.pruning.row_groups import Selection
 from pyparq.read.prefetch import Prefetch
 from pyparq.schemas.tree import Node
+from pyparq.schemas.types import Physical
 from pyparq.threads import map_tasks
 
 TOGETHER = 1 << 20
 """Column reads below this many bytes are fetched in one step with their neighbours."""
 WINDOW = 64 << 20
 """Stored bytes that are in memory at a time, a larger column chunk excepted."""
+
+CODES_FROM = 1 << 12
+"""Rows of a tested column from which on the entries of its dictionary are tested, not the values."""
 
 PREFETCHED = 8
 """At most this part of the memory that a read may hold is taken by bytes that are requested before they are needed."""
@@ -54,7 +58,7 @@ class Wanted:
     tested: bool = False
     """Are the values compared with something?"""
     only_tested: bool = False
-    """Is that all, so that the values need not be spelled out?"""
+    """Is that all, so that the values are never spelled out?"""
     mask: RowMask | None = None
     """Which of ``rows`` are wanted, where these are no more than ranges around them. The leaf holds no others then."""
 
@@ -236,7 +240,7 @@ class ColumnReader:
         else:
             pages = read.pages if read.pages is not None else NO_PAGES
             piece = Piece(chunk, data, pages, read.dictionary is not None, rows, known)
-        return Column(item.node, self._kind(item, chunk), [piece])
+        return Column(item.node, self._kind(item), [piece])
 
     def _mend(self, piece: Piece, error: BaseException) -> None:
         """Raise ``error``, unless the chunk goes on behind its stated end."""
@@ -250,15 +254,13 @@ class ColumnReader:
             (piece.data,) = self.file.fetcher.fetch([(longer.start, longer.size)])
             piece.chunk = longer
 
-    def _kind(self, item: Wanted, chunk: Chunk) -> Kind:
+    def _kind(self, item: Wanted) -> Kind:
         """What the leaf is to come out as."""
         fields = self.file.fields
         if fields.is_dictionary(item.node):
             return "dictionary"
-        if item.only_tested and item.node.type.is_binary and chunk.is_all_dictionary:
-            return "dictionary"  # the predicate looks at each entry once, and then at indices
         if item.tested:
-            return "values"
+            return "codes" if _by_codes(item) else "values"
         return "views" if fields.is_view(item.node) else "large" if fields.is_large(item.node) else "values"
 
     def _extent(self, read: ColumnRead, piece: Piece, fact: Facts) -> tuple[int, int]:
@@ -277,6 +279,17 @@ class ColumnReader:
             self.counts.data_pages += data_pages
             self.counts.dictionary_pages += dictionary_pages
             self.counts.column_chunks += chunks
+
+
+def _by_codes(item: Wanted) -> bool:
+    """Does it pay to test each entry of the dictionary once, and then to look at codes only?"""
+    leaf = item.node.type
+    if leaf.physical in (Physical.BOOLEAN, Physical.INT96) or leaf.kind == "null":
+        return False
+    if leaf.is_binary and item.only_tested:
+        return True
+    # Spelling out afterwards costs as much as it saves, except for values that take more room than codes.
+    return item.count >= CODES_FROM and (item.only_tested or leaf.is_binary or leaf.kind == "decimal" or leaf.width > 8)
 
 
 Step = list[Range]

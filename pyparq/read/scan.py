@@ -14,6 +14,7 @@ import numpy as np
 
 from pyparq.decoding.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.decoding.nesting import assemble
+from pyparq.decoding.spelling import spelled_out
 from pyparq.errors import (
     ChecksumError,
     CorruptFileError,
@@ -549,10 +550,17 @@ class Scan:
         self.reader.account.take(held + 8 * rows.count)
         return leaf.select(rows)
 
+    def _values(self, leaf: DecodedLeaf, rows: Rows) -> DecodedLeaf:
+        """The leaf at some of its rows, spelled out where it was only tested as codes."""
+        leaf = self._select(leaf, rows)
+        if leaf.column.type.dictionary is None or self.file.fields.is_dictionary(leaf.node):
+            return leaf
+        return replace(leaf, column=spelled_out(leaf.column, self.reader.account, self.file.options.limits.max_column))
+
     def _assemble(
         self, output: Output, selection: Selection, rows: Rows, decoded: dict[tuple[int, int], DecodedLeaf]
     ) -> Column:
-        leaves = {leaf.column: self._select(decoded[selection.row_group, leaf.column], rows) for leaf in output.leaves}
+        leaves = {leaf.column: self._values(decoded[selection.row_group, leaf.column], rows) for leaf in output.leaves}
         if output.shape.kind == "leaf":
             return leaves[output.leaves[0].column].column
         with located(row_group=selection.row_group, column=output.field.name):

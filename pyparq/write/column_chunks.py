@@ -19,7 +19,7 @@ from pyparq.encryption.aad import Module
 from pyparq.encryption.writing import ChunkEncryption, FileEncryption
 from pyparq.errors import DataError, ParquetError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
+from pyparq.format.codec import serialize
 from pyparq.index.page_index import MAX_WHOLE_BOUND
 from pyparq.options import WriteOptions
 from pyparq.schemas.order import Order, native_order
@@ -61,11 +61,14 @@ class StoredChunks:
         """The serialized ColumnChunks."""
         if not encryption.encrypts:
             return self.native.column_chunks()
-        entries = []
-        for k, column in enumerate(self.columns):
-            whole = deserialize(tt.ColumnChunk, self.native.column_chunk(k))[0]
-            entries.append(serialize(encryption.store_metadata(whole, self.row_group, column)))
-        return b"".join(entries)
+        return b"".join(self._footer_entry(k, column, encryption) for k, column in enumerate(self.columns))
+
+    def _footer_entry(self, k: int, column: int, encryption: FileEncryption) -> bytes:
+        form, sealed = encryption.metadata_form(column), b""
+        if form.sealed:
+            crypto = encryption.chunk(self.row_group, column)
+            sealed = b"".join(crypto.seal(Module.COLUMN_METADATA, [self.native.column_metadata(k)]))
+        return self.native.column_chunk(k, form.crypto, sealed, form.bare)
 
 
 class ChunkEncoder:

@@ -14,7 +14,7 @@ from pyparq.encryption.aad import MAX_ORDINAL
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize_footer, serialize_row_group
+from pyparq.format.codec import serialize_row_group
 from pyparq.io.sink import Sink
 from pyparq.options import SortKey
 from pyparq.schemas.order import Order
@@ -92,12 +92,12 @@ class FileLayout:
             column_orders=_column_orders([column.order for column in self._plan.columns]),
         )
         row_groups = [self._serialized(group) for group in self._groups]
-        parts = self._encryption.seal_footer(footer, row_groups)
+        parts, in_the_clear = self._encryption.seal_footer(footer, row_groups)
         size = sum(memoryview(part).nbytes for part in parts)
         if size >= 1 << 32:
             raise DataError(f"the footer has {size} bytes, but its length must fit in 32 bits")
         self._sink.write([*parts, size.to_bytes(4, "little"), self._encryption.magic])
-        return serialize_footer(footer, row_groups) if self._encryption.encrypts else parts[0]
+        return in_the_clear
 
     def _serialized(self, group: _StoredGroup) -> bytes:
         columns = [some.footer_entries(self._encryption) for some in group.chunks]

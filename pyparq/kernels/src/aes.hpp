@@ -7,6 +7,15 @@ namespace pyparq {
 // A stored module: its length, a nonce, the text and, by GCM, a tag.
 constexpr size_t kLength = 4, kNonce = 12, kTag = 16, kFrame = kLength + kNonce;
 
+// The modules that pages consist of.
+constexpr int kDataPageModule = 2, kDictionaryModule = 3, kDataHeaderModule = 4, kDictionaryHeaderModule = 5;
+
+inline bool is_page_module(int64_t module) { return module >= kDataPageModule && module <= kDictionaryHeaderModule; }
+// Whether the AAD of a module has the number of a page.
+inline bool has_number(int64_t module) { return module == kDataPageModule || module == kDataHeaderModule; }
+// Whether AES_GCM_CTR_V1 leaves a module without authentication.
+inline bool is_body(int64_t module) { return module <= kDictionaryModule; }
+
 // Whether an AAD can hold the number of a page.
 inline bool counted(int64_t page) { return page >= 0 && page <= 0x7fff; }
 

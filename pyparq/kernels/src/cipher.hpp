@@ -28,6 +28,12 @@ class AesKey {
 // Whether the library is there. The first call needs the GIL for a moment.
 bool aes_is_native();
 
+// A part of what a module holds.
+struct TextPart {
+    const uint8_t* data;
+    size_t size;
+};
+
 // What the library keeps for a key. For one thread at a time.
 class AesContext {
   public:
@@ -43,12 +49,22 @@ class AesContext {
     // The text of `size` bytes by CTR.
     bool open_ctr(const AesKey& key, const uint8_t* nonce, const uint8_t* body, size_t size, uint8_t* out);
 
+    // The other way round: `parts`, one after another, by GCM with the tag behind them, or by CTR. Below 2 GiB.
+    bool seal_gcm(const AesKey& key, const uint8_t* nonce, const std::string& aad, const uint8_t* number, size_t number_size,
+                  const TextPart* parts, size_t count, uint8_t* out);
+    bool seal_ctr(const AesKey& key, const uint8_t* nonce, const TextPart* parts, size_t count, uint8_t* out);
+
   private:
     struct One {
         void* context = nullptr;
         uint64_t key = 0;
     };
-    bool begin(bool ctr, const AesKey& key, const uint8_t* start);
+    bool begin(bool ctr, const AesKey& key, const uint8_t* start, bool encrypts);
+    bool begin_ctr(const AesKey& key, const uint8_t* nonce, bool encrypts);
+    bool update(bool ctr, uint8_t* out, const uint8_t* text, size_t size);
+    bool put_aad(const std::string& aad, const uint8_t* number, size_t number_size);
+    bool put_parts(bool ctr, const TextPart* parts, size_t count, uint8_t* out);
+    bool finish(bool fine);
     One by_mode_[2];  // GCM, CTR
 };
 

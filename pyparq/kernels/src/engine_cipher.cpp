@@ -4,11 +4,6 @@
 namespace pyparq {
 namespace {
 
-constexpr int kDataPageModule = 2, kDictionaryModule = 3, kDataHeaderModule = 4, kDictionaryHeaderModule = 5;
-
-bool by_number(int module) { return module == kDataPageModule || module == kDataHeaderModule; }
-bool is_body(int module) { return module <= kDictionaryModule; }
-
 // Whether a module begins at `data` and ends where its bytes do.
 bool is_framed(const Bytes& data) {
     return data.size >= kFrame && load<uint32_t>(data.data) == data.size - kLength;
@@ -35,7 +30,7 @@ PageCipher::PageCipher(nb::object crypto, nb::object key, const nb::handle& aads
 // The text of a whole module, `size` bytes in `out`; false where something is not as usual.
 bool PageCipher::open(int module, const Bytes& stored, int64_t page, AesContext& context, uint8_t* out, size_t& size) const {
     const bool ctr = ctr_ && is_body(module);
-    if (!is_framed(stored) || (by_number(module) && !counted(page))) return false;
+    if (!is_framed(stored) || (has_number(module) && !counted(page))) return false;
     const uint8_t *const nonce = stored.data + kLength, *const body = stored.data + kFrame;
     size = stored.size - kFrame;
     if (ctr) return context.open_ctr(*key_, nonce, body, size, out);
@@ -43,7 +38,7 @@ bool PageCipher::open(int module, const Bytes& stored, int64_t page, AesContext&
     size -= kTag;
     const uint8_t number[] = {static_cast<uint8_t>(page), static_cast<uint8_t>(page >> 8)};
     const std::string& aad = aads_[static_cast<size_t>(module - kDataPageModule)];
-    return context.open_gcm(*key_, nonce, aad, number, by_number(module) ? sizeof(number) : 0, body, size, out);
+    return context.open_gcm(*key_, nonce, aad, number, has_number(module) ? sizeof(number) : 0, body, size, out);
 }
 
 Bytes PageCipher::header(const Bytes& data, size_t at, int64_t ordinal, PageScratch& scratch, Budget& budget,

@@ -74,8 +74,35 @@ void widen(const uint8_t* in, size_t n, size_t width, uint8_t* out) {
     }
 }
 
+// Big-endian two's complement of up to 8 bytes, one after another, to 16 bytes.
+void turn_short(const uint8_t* in, size_t n, size_t stored, uint8_t* out) {
+    const auto put = [&](uint64_t leading) {
+        const int64_t v = static_cast<int64_t>(byteswap(leading)) >> (64 - 8 * stored);
+        store(out, v);
+        store(out + 8, v >> 63);
+        out += 16;
+    };
+    const uint8_t* const end = in + n * stored;
+    for (; end - in >= 8; in += stored) put(load<uint64_t>(in));
+    for (; in < end; in += stored) {
+        uint64_t leading = 0;
+        std::memcpy(&leading, in, stored);
+        put(leading);
+    }
+}
+
+// Of 9 to 16 bytes.
+void turn_long(const uint8_t* in, size_t n, size_t stored, uint8_t* out) {
+    for (size_t i = 0; i < n; ++i, in += stored, out += 16) {
+        store(out, byteswap(load<uint64_t>(in + stored - 8)));
+        store(out + 8, static_cast<int64_t>(byteswap(load<uint64_t>(in))) >> (128 - 8 * stored));
+    }
+}
+
 // Big-endian two's complement of `stored` bytes to little-endian of `width`.
 void turn(const uint8_t* in, size_t n, size_t stored, size_t width, uint8_t* out) {
+    if (width == 16 && stored >= 1 && stored <= 8) return turn_short(in, n, stored, out);
+    if (width == 16 && stored > 8 && stored <= 16) return turn_long(in, n, stored, out);
     for (size_t i = 0; i < n; ++i, in += stored, out += width) {
         const uint8_t* from = in;
         size_t left = stored;
@@ -85,14 +112,6 @@ void turn(const uint8_t* in, size_t n, size_t stored, size_t width, uint8_t* out
                 if (*from != sign) throw Refused{"decimal_too_large"};
         }
         const uint8_t sign = left > 0 && from[0] >> 7 ? 0xff : 0;
-        if (width == 16 && left <= 16) {
-            uint8_t padded[16];
-            std::memset(padded, sign, sizeof(padded));
-            std::memcpy(padded + 16 - left, from, left);
-            store(out, byteswap(load<uint64_t>(padded + 8)));
-            store(out + 8, byteswap(load<uint64_t>(padded)));
-            continue;
-        }
         for (size_t k = 0; k < left; ++k) out[k] = from[left - 1 - k];
         std::memset(out + left, sign, width - left);
     }
@@ -273,6 +292,12 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
     try {
         if (is_dictionary(page.encoding)) {
             const Dictionary& from = there(dictionary);
+            if (leaf_.kind == OutputKind::kCodes && valid == nullptr && page.picks == nullptr && n > 0) {
+                if (page.data.size == 0) throw Refused{"no_indices"};
+                IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
+                slots += n;
+                return;
+            }
             each_block(page, valid, n, from.count, scratch, budget,
                        [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
                 if (values == 0) std::memset(out, 0, m * width);
@@ -285,18 +310,26 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
             const bool in_order = page.picks == nullptr && (valid == nullptr || page.present == n);
             const bool direct = in_order && leaf_.convert == Convert::kNone;
             const size_t needed = page.needed();
+            PageValues kept = page;
             const uint8_t* values = decode_fixed(page, leaf_, needed, direct ? out : nullptr, scratch, budget);
             if (leaf_.convert != Convert::kNone) {
                 if (in_order) {
                     convert(leaf_, values, n, out);
                     values = out;
-                } else {
-                    uint8_t* const made = scratch.spelled.take(needed * width + 1, budget);
-                    convert(leaf_, values, needed, made);
-                    values = made;
+                } else {  // of the values only those that are wanted
+                    const size_t wanted = kept.wanted();
+                    const size_t stored = page.picks == nullptr ? 0 : wanted * leaf_.width;
+                    uint8_t* const made = scratch.spelled.take(stored + wanted * width + 1, budget);
+                    if (page.picks != nullptr) {
+                        place_values(values, leaf_.width, page, nullptr, wanted, made);
+                        values = made;
+                    }
+                    convert(leaf_, values, wanted, made + stored);
+                    values = made + stored;
+                    kept.picks = nullptr, kept.present = wanted;
                 }
             }
-            if (values != out) place_values(values, width, page, valid, n, out);
+            if (values != out) place_values(values, width, kept, valid, n, out);
         }
     } catch (const KernelError& error) {
         if (page.partly) throw NeedsAll{};

@@ -71,7 +71,7 @@ struct Brotli {
 
 // libcrypto of OpenSSL (1.1.1 and later): what Python's module _hashlib is linked to.
 struct Crypto {
-    static constexpr int kSetTag = 0x11;
+    static constexpr int kGetTag = 0x10, kSetTag = 0x11;
     void* (*CTX_new)();
     void (*CTX_free)(void*);
     int (*CipherInit_ex)(void*, const void* cipher, void* engine, const uint8_t* key, const uint8_t* start, int encrypts);

@@ -1,49 +1,21 @@
-// How the pages of one column chunk are encrypted: by a library, whose calls come from Python.
-#include "arena.hpp"
-#include "cipher.hpp"
+#include "seal.hpp"
 
-#include <array>
+#include "arena.hpp"
 
 namespace pyparq {
 namespace {
 
-// Nonces of one key, and how many there were.
-class Nonces {
-  public:
-    // `random(size)` gives so many random bytes.
-    explicit Nonces(nb::object random) : random_(std::move(random)) {}
-
-    // A nonce for one more encryption; None where `most` were given.
-    nb::object take(int64_t most) {
-        if (used >= most) return nb::none();
-        ++used;
-        while (drawn_.empty()) draw();
-        const size_t rest = drawn_.size() - kNonce;
-        nb::bytes nonce(drawn_.data() + rest, kNonce);
-        drawn_.resize(rest);
-        return nonce;
+std::array<std::string, 4> aads_of(const nb::sequence& given) {
+    std::array<std::string, 4> aads;
+    if (nb::len(given) != aads.size()) fail("AADs of four modules are needed");
+    for (size_t k = 0; k < aads.size(); ++k) {
+        const auto aad = nb::cast<nb::bytes>(given[k]);
+        aads[k].assign(aad.c_str(), aad.size());
     }
+    return aads;
+}
 
-    // A forked process must not use those that its parent will.
-    void forget() { drawn_.clear(); }
-
-    int64_t used = 0;
-
-  private:
-    // Many at a time: asking the system lets other threads in, and then waits for them.
-    void draw() {
-        constexpr size_t kDrawn = 64 * kNonce;
-        const nb::object bytes = random_(kDrawn);
-        RawIn view;
-        if (!view.load(bytes.ptr()) || view.size != kDrawn) fail("too few random bytes");
-        drawn_.append(reinterpret_cast<const char*>(view.data), view.size);
-    }
-
-    nb::object random_;
-    std::string drawn_;
-};
-
-// Seals the pages of one column chunk, on one thread.
+// Seals the pages of one column chunk, on one thread, by a library whose calls come from Python: where libcrypto is not found.
 class Sealer {
   public:
     // At most `invocations` of the nonces are used; `encrypt_into(nonce, text, aad, out)` of AES-GCM, and for the bodies of
@@ -53,19 +25,13 @@ class Sealer {
     Sealer(Nonces* nonces, int64_t invocations, nb::object encrypt_into, nb::object reset_nonce, nb::object update_into,
            const nb::sequence& aads, int64_t most, nb::object otherwise)
         : nonces_(nonces), invocations_(invocations), encrypt_into_(std::move(encrypt_into)),
-          reset_nonce_(std::move(reset_nonce)), update_into_(std::move(update_into)), most_(most),
-          otherwise_(std::move(otherwise)) {
-        if (nb::len(aads) != aads_.size()) fail("AADs of four modules are needed");
-        for (size_t k = 0; k < aads_.size(); ++k) {
-            const auto aad = nb::cast<nb::bytes>(aads[k]);
-            aads_[k].assign(aad.c_str(), aad.size());
-        }
-    }
+          reset_nonce_(std::move(reset_nonce)), update_into_(std::move(update_into)),
+          aads_(aads_of(aads)), most_(most), otherwise_(std::move(otherwise)) {}
 
     // The stored form of the bytes in `parts`, one after another, as a list of one.
     nb::object seal(int64_t module, const nb::list& parts, int64_t page) const {
         nb::object sealed;
-        if (module >= kDataPage && module <= kDictionaryPageHeader && (!by_number(module) || counted(page)))
+        if (is_page_module(module) && (!has_number(module) || counted(page)))
             sealed = usual(module, parts, page);
         if (!sealed.is_valid()) return otherwise_(module, parts, page);
         nb::list result;
@@ -74,10 +40,6 @@ class Sealer {
     }
 
   private:
-    static constexpr int64_t kDataPage = 2, kDictionaryPage = 3, kDataPageHeader = 4, kDictionaryPageHeader = 5;
-
-    static bool by_number(int64_t module) { return module == kDataPage || module == kDataPageHeader; }
-
     // An invalid object where something is not as usual.
     nb::object usual(int64_t module, const nb::list& parts, int64_t page) const {
         const size_t count = nb::len(parts);
@@ -88,7 +50,7 @@ class Sealer {
             if (!part.load(nb::object(parts[k]).ptr())) return {};
             size += part.size, bytes = bytes && part.buffer.view().itemsize == 1;
         }
-        const bool ctr = !reset_nonce_.is_none() && module <= kDictionaryPage;
+        const bool ctr = !reset_nonce_.is_none() && is_body(module);
         const size_t length = kNonce + size + (ctr ? 0 : kTag);
         if (static_cast<int64_t>(size) > most_ || length >> 31 != 0) return {};
         const nb::object taken = nonces_->take(invocations_);
@@ -106,8 +68,8 @@ class Sealer {
         // Several parts, or others than bytes, are encrypted where they come to stand.
         const nb::object text = count == 1 && bytes ? nb::object(parts[0]) : joined(parts, into, size);
         if (ctr) return size == 0 || run_ctr(data + kLength, text, into) ? out : nb::object();
-        const std::string& before = aads_[static_cast<size_t>(module - kDataPage)];
-        const nb::bytes aad = by_number(module) ? aad_of(before, page) : nb::bytes(before.data(), before.size());
+        const std::string& before = aads_[static_cast<size_t>(module - kDataPageModule)];
+        const nb::bytes aad = has_number(module) ? aad_of(before, page) : nb::bytes(before.data(), before.size());
         return call(encrypt_into_, nonce, text, aad, into).is_valid() ? out : nb::object();
     }
 
@@ -137,6 +99,86 @@ class Sealer {
 };
 
 }  // namespace
+
+// So many random bytes' worth of nonces, which nobody else has. Small numbers are drawn many at a time: asking the system
+// lets other threads in, and then waits for them.
+std::string Nonces::drawn(size_t count) {
+    constexpr size_t kAtOnce = 64;
+    const size_t wanted = count * kNonce;
+    while (drawn_.size() < wanted) {
+        const uint64_t before = forks();
+        const size_t size = std::max(count, kAtOnce) * kNonce;
+        const nb::object bytes = random_(size);
+        RawIn view;
+        if (!view.load(bytes.ptr()) || view.size != size) fail("too few random bytes");
+        // A handler of a signal may fork while the system is asked.
+        if (forks() == before) drawn_.append(reinterpret_cast<const char*>(view.data), view.size);
+    }
+    const size_t rest = drawn_.size() - wanted;
+    std::string found = drawn_.substr(rest);
+    drawn_.resize(rest);
+    return found;
+}
+
+nb::object Nonces::take(int64_t most) {
+    if (used >= most) return nb::none();
+    ++used;
+    const std::string nonce = drawn(1);
+    return nb::bytes(nonce.data(), nonce.size());
+}
+
+bool Nonces::take(size_t count, int64_t most, NonceBlock& block) {
+    if (used > most || static_cast<uint64_t>(most - used) < count) return false;
+    used += static_cast<int64_t>(count);
+    block.bytes_ = drawn(count);
+    block.from_ = this, block.forks_ = forks(), block.next_ = 0;
+    return true;
+}
+
+NativeSealer::NativeSealer(nb::object nonces, int64_t invocations, nb::object key, bool ctr, const nb::sequence& aads,
+                           nb::object otherwise)
+    : nonces_object_(std::move(nonces)), key_object_(std::move(key)), otherwise_(std::move(otherwise)),
+      nonces_(nb::cast<Nonces*>(nonces_object_)), key_(nb::cast<const AesKey*>(key_object_)), invocations_(invocations),
+      ctr_(ctr), aads_(aads_of(aads)) {
+    if (!aes_is_native()) fail("libcrypto was not found");
+}
+
+bool NativeSealer::seal(int module, const TextPart* parts, size_t count, size_t size, int64_t page, NonceBlock& nonces,
+                        AesContext& aes, uint8_t* out) const {
+    if (!is_page_module(module) || (has_number(module) && !counted(page))) return false;
+    const size_t length = stored_size(module, size) - kLength;
+    if (length >> 31 != 0) return false;
+    const char* const nonce = nonces.take();
+    if (nonce == nullptr) return false;
+    store(out, static_cast<uint32_t>(length));
+    std::memcpy(out + kLength, nonce, kNonce);
+    const uint8_t *const start = out + kLength, number[] = {static_cast<uint8_t>(page), static_cast<uint8_t>(page >> 8)};
+    if (ctr_ && is_body(module)) return aes.seal_ctr(*key_, start, parts, count, out + kFrame);
+    const std::string& aad = aads_[static_cast<size_t>(module - kDataPageModule)];
+    return aes.seal_gcm(*key_, start, aad, number, has_number(module) ? sizeof(number) : 0, parts, count, out + kFrame);
+}
+
+nb::object NativeSealer::seal_one(int64_t module, const nb::list& parts, int64_t page) const {
+    std::vector<RawIn> views(nb::len(parts));
+    std::vector<TextPart> texts;
+    size_t size = 0;
+    for (size_t k = 0; k < views.size(); ++k) {
+        if (!views[k].load(nb::object(parts[k]).ptr())) return otherwise_(module, parts, page);
+        texts.push_back({views[k].data, views[k].size});
+        size += views[k].size;
+    }
+    NonceBlock nonce;
+    if (!is_page_module(module) || !draw(1, nonce)) return otherwise_(module, parts, page);
+    const int which = static_cast<int>(module);
+    std::string out(stored_size(which, size), '\0');
+    AesContext aes;
+    if (!seal(which, texts.data(), texts.size(), size, page, nonce, aes, reinterpret_cast<uint8_t*>(out.data())))
+        return otherwise_(module, parts, page);
+    nb::list result;
+    result.append(nb::bytes(out.data(), out.size()));
+    return result;
+}
+
 }  // namespace pyparq
 
 void bind_seal(nb::module_& m) {
@@ -146,9 +188,13 @@ void bind_seal(nb::module_& m) {
     m.def("aes_is_native", &aes_is_native);
     nb::class_<Nonces>(m, "Nonces", nb::is_weak_referenceable())
         .def(nb::init<nb::object>(), "random"_a)
-        .def("take", &Nonces::take, "most"_a)
+        .def("take", nb::overload_cast<int64_t>(&Nonces::take), "most"_a)
         .def("forget", &Nonces::forget)
         .def_ro("used", &Nonces::used);
+    nb::class_<NativeSealer>(m, "NativeSealer")
+        .def(nb::init<nb::object, int64_t, nb::object, bool, nb::sequence, nb::object>(), "nonces"_a, "invocations"_a, "key"_a,
+             "ctr"_a, "aads"_a, "otherwise"_a)
+        .def("seal", &NativeSealer::seal_one, "module"_a, "parts"_a, "page"_a);
     nb::class_<Sealer>(m, "Sealer")
         .def(nb::init<Nonces*, int64_t, nb::object, nb::object, nb::object, nb::sequence, int64_t, nb::object>(),
              "nonces"_a, "invocations"_a, "encrypt_into"_a.none(), "reset_nonce"_a.none(), "update_into"_a.none(), "aads"_a,

@@ -15,12 +15,7 @@ constexpr size_t kShared = size_t{1} << 20;  // from so many bytes on, the pages
 constexpr size_t kShare = size_t{256} << 10;  // bytes of values that a thread takes at a time, about
 
 enum PageType : int { kDataPage = 0, kDictionaryPage = 2, kDataPageV2 = 3 };
-enum Module : int { kSealedPage = 2, kSealedDictionary = 3, kSealedPageHeader = 4, kSealedDictionaryHeader = 5 };
-
-struct Part {
-    const uint8_t* data;
-    size_t size;
-};
+using Part = TextPart;
 
 // RLE bytes of `count` levels; null stands for all at the maximum. Nothing where the leaf has no such levels.
 void put_levels(const uint8_t* levels, size_t count, int maximum, Room& out) {
@@ -44,7 +39,7 @@ void put_levels(const uint8_t* levels, size_t count, int maximum, Room& out) {
 // The pages of one chunk, one after another at the end of a Room.
 class PageWriter {
   public:
-    PageWriter(const ColumnRules& column, const LeafValues& leaf, const PageSeal& seal, Compressor& compressor, Unlocked* unlocked,
+    PageWriter(const ColumnRules& column, const LeafValues& leaf, PageSeal& seal, Compressor& compressor, Unlocked* unlocked,
                Room& out, ChunkFacts& facts)
         : column_(column), leaf_(leaf), seal_(seal), compressor_(compressor), unlocked_(unlocked), out_(out), facts_(facts) {}
 
@@ -144,27 +139,48 @@ class PageWriter {
     // Appends a page; `page` is the ordinal of a data page, -1 for the dictionary page.
     template <class Finish>
     void store(size_t uncompressed, const Part* parts, size_t count, int64_t page, Finish&& finish) {
-        Part sealed;
+        const size_t before = out_.size();
         if (seal_.encrypts()) {
-            plain_.clear(), sealed_.clear();
-            for (size_t k = 0; k < count; ++k) plain_.put(parts[k].data, parts[k].size);
-            sealed.size = seal_.run(page < 0 ? kSealedDictionary : kSealedPage, plain_.data(), plain_.size(), page, sealed_);
-            sealed.data = sealed_.data();
-            parts = &sealed, count = 1;
+            const size_t size = store_sealed(uncompressed, parts, count, page, finish);
+            facts_.uncompressed += static_cast<int64_t>(out_.size() - before - size + uncompressed);
+            return;
         }
         size_t size = 0;
         for (size_t k = 0; k < count; ++k) size += parts[k].size;
+        finish_header(uncompressed, size, parts, count, page, finish);
+        out_.put(header_.bytes.data(), header_.bytes.size());
+        facts_.uncompressed += static_cast<int64_t>(header_.bytes.size() + uncompressed);
+        for (size_t k = 0; k < count; ++k) out_.put(parts[k].data, parts[k].size);
+    }
+
+    // The same of an encrypted page; returns the bytes of its body. Its header has the CRC of the body as it is stored, but
+    // stands before it: behind as much room as the header before this one took, the body mostly stands where it stays.
+    template <class Finish>
+    size_t store_sealed(size_t uncompressed, const Part* parts, size_t count, int64_t page, Finish&& finish) {
+        const size_t begin = out_.size(), guess = sealed_.size();
+        out_.add((out_.more(guess), guess));
+        const size_t size = seal_.run(page < 0 ? kDictionaryModule : kDataPageModule, parts, count, page, aes_, unlocked_, out_);
+        const Part body{out_.data() + begin + guess, size};
+        finish_header(uncompressed, size, &body, 1, page, finish);
+        const Part head{reinterpret_cast<const uint8_t*>(header_.bytes.data()), header_.bytes.size()};
+        sealed_.clear();
+        const size_t room = seal_.run(page < 0 ? kDictionaryHeaderModule : kDataHeaderModule, &head, 1, page, aes_, unlocked_, sealed_);
+        if (room != guess) {
+            if (room > guess) out_.add((out_.more(room - guess), room - guess));
+            std::memmove(out_.data() + begin + room, out_.data() + begin + guess, size);
+            out_.cut(begin + room + size);
+        }
+        std::memcpy(out_.data() + begin, sealed_.data(), room);
+        return size;
+    }
+
+    template <class Finish>
+    void finish_header(size_t uncompressed, size_t size, const Part* parts, size_t count, int64_t page, Finish&& finish) {
         if (std::max(size, uncompressed) >> 31 != 0) throw Refusal{Refusal::PageTooLarge, page, 0, static_cast<int64_t>(size)};
         header_.i32(3, static_cast<int32_t>(size));
         if (column_.file->crc != nullptr) header_.i32(4, static_cast<int32_t>(crc(parts, count)));
         finish();
         header_.close();
-        const size_t before = out_.size();
-        const auto* const head = reinterpret_cast<const uint8_t*>(header_.bytes.data());
-        if (seal_.encrypts()) seal_.run(page < 0 ? kSealedDictionaryHeader : kSealedPageHeader, head, header_.bytes.size(), page, out_);
-        else out_.put(head, header_.bytes.size());
-        facts_.uncompressed += static_cast<int64_t>(out_.size() - before + uncompressed);
-        for (size_t k = 0; k < count; ++k) out_.put(parts[k].data, parts[k].size);
     }
 
     uint32_t crc(const Part* parts, size_t count) {
@@ -182,12 +198,14 @@ class PageWriter {
 
     const ColumnRules& column_;
     const LeafValues& leaf_;
-    const PageSeal& seal_;
+    PageSeal& seal_;
     Compressor& compressor_;
     Unlocked* unlocked_;
     Room& out_;
     ChunkFacts& facts_;
-    Room body_, stored_, plain_, sealed_;
+    Room body_, stored_;
+    Room sealed_;  // the last header
+    AesContext aes_;
     ThriftOut header_;
 };
 
@@ -243,11 +261,11 @@ struct Share {
 };
 
 // Has threads make the pages of a large chunk; false, with nothing done, where it is not large, or a page needs Python.
-bool share_pages(const ColumnRules& column, const LeafValues& leaf, const PageSeal& seal, const Decision& d, const Pages& pages,
+bool share_pages(const ColumnRules& column, const LeafValues& leaf, PageSeal& seal, const Decision& d, const Pages& pages,
                  const std::vector<Section>& sections, Room& out, ChunkFacts& facts) {
     const FileRules& file = *column.file;
     const size_t size = leaf.values.plain_size() + leaf.slots / 8;
-    if (file.threads < 2 || size < kShared || pages.size() < 2 || seal.encrypts()) return false;
+    if (file.threads < 2 || size < kShared || pages.size() < 2 || (seal.encrypts() && !seal.native())) return false;
     if (column.codec != kUncompressed && (column.level == kNotNative || !codec_writes_native(column.codec))) return false;
     if (file.crc != nullptr && !file.crc->native()) return false;
     const auto threads = static_cast<size_t>(file.threads);
@@ -347,7 +365,8 @@ std::string record_of(const Choice& choice) {
     return text;
 }
 
-void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base) {
+// The fields of a ColumnMetaData; `bare`: those that a reader needs to step over the chunk.
+void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base, bool bare) {
     const ColumnRules& column = *chunk.column;
     const int64_t start = base + chunk.start;
     out.i32(1, column.physical);
@@ -365,7 +384,7 @@ void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base) {
     out.i64(6, chunk.uncompressed);
     out.i64(7, chunk.size);
     const bool recorded = chunk.chose && !chunk.choice.sizes.empty();
-    if (recorded || !column.key_values.empty()) {
+    if (!bare && (recorded || !column.key_values.empty())) {
         out.list(8, ThriftOut::kStruct, column.key_values.size() + recorded);
         for (const std::string& pair : column.key_values) out.bytes += pair;
         if (recorded) {
@@ -377,6 +396,7 @@ void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base) {
     }
     out.i64(9, start + chunk.pages.front().offset);
     if (chunk.dictionary) out.i64(11, start);
+    if (bare) return;
     if (!chunk.statistics.empty()) out.raw_struct(12, chunk.statistics);
     out.list(13, ThriftOut::kStruct, chunk.encoding_stats.size());
     for (const auto& stats : chunk.encoding_stats) {
@@ -421,11 +441,27 @@ size_t Compressor::run(const uint8_t* data, size_t size, Room& out) {
     return bytes.size;
 }
 
-size_t PageSeal::run(int module, const uint8_t* data, size_t size, int64_t page, Room& out) const {
-    const Unlocked::Locked locked(unlocked_);
-    nb::list parts;
-    parts.append(passing_view(data, size));
-    const nb::object sealed = nb::borrow(seal_)(module, parts, page);
+void PageSeal::draw(size_t pages, Unlocked& unlocked) {
+    if (!native()) return;
+    const Unlocked::Locked locked(unlocked);
+    seal_.native->draw(2 * pages, nonces_);
+}
+
+size_t PageSeal::run(int module, const TextPart* parts, size_t count, int64_t page, AesContext& aes, Unlocked* unlocked, Room& out) {
+    if (native()) {
+        size_t size = 0;
+        for (size_t k = 0; k < count; ++k) size += parts[k].size;
+        const size_t stored = seal_.native->stored_size(module, size);
+        if (seal_.native->seal(module, parts, count, size, page, nonces_, aes, out.more(stored))) {
+            out.add(stored);
+            return stored;
+        }
+    }
+    if (unlocked == nullptr) throw NeedsPython{};
+    const Unlocked::Locked locked(*unlocked);
+    nb::list views;
+    for (size_t k = 0; k < count; ++k) views.append(passing_view(parts[k].data, parts[k].size));
+    const nb::object sealed = nb::borrow(seal_.otherwise)(module, views, page);
     size_t total = 0;
     for (const nb::handle part : nb::cast<nb::list>(sealed)) {
         RawIn bytes;
@@ -436,17 +472,18 @@ size_t PageSeal::run(int module, const uint8_t* data, size_t size, int64_t page,
     return total;
 }
 
-ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, PyObject* seal_with, Unlocked& unlocked, Room& out) {
+ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const ChunkSeal& seal_with, Unlocked& unlocked, Room& out) {
     ChunkFacts facts;
     facts.column = &column;
     facts.start = static_cast<int64_t>(out.size());
     facts.slots = static_cast<int64_t>(leaf.slots);
     Compressor compressor(column, &unlocked);
-    const PageSeal seal(seal_with, unlocked);
+    PageSeal seal(seal_with);
     Decision d = decide(column, leaf, compressor);
     Cutter cutter(column, leaf);
     const std::vector<Section> sections = paginate(column, leaf, d, cutter);
     const Pages& pages = cutter.pages;
+    seal.draw(pages.size() + d.dictionary, unlocked);
     PageWriter writer(column, leaf, seal, compressor, &unlocked, out, facts);
     const int data_page = column.file->version == 1 ? kDataPage : kDataPageV2;
     facts.dictionary = d.dictionary;
@@ -484,13 +521,23 @@ std::string offset_index_of(const ChunkFacts& chunk, int64_t base) {
     return std::move(out.bytes);
 }
 
-std::string column_chunk_of(const ChunkFacts& chunk, int64_t base) {
+std::string column_metadata_of(const ChunkFacts& chunk, int64_t base) {
+    ThriftOut out;
+    out.open();
+    write_metadata(out, chunk, base, false);
+    out.close();
+    return std::move(out.bytes);
+}
+
+std::string column_chunk_of(const ChunkFacts& chunk, int64_t base, const StoredMetadata& stored) {
     ThriftOut out;
     out.open();
     out.i64(2, 0);
-    out.open(3);
-    write_metadata(out, chunk, base);
-    out.close();
+    if (stored.sealed.empty() || stored.bare) {
+        out.open(3);
+        write_metadata(out, chunk, base, !stored.sealed.empty());
+        out.close();
+    }
     if (chunk.offset_index_at >= 0) {
         out.i64(4, chunk.offset_index_at);
         out.i32(5, static_cast<int32_t>(chunk.offset_index_size));
@@ -499,6 +546,8 @@ std::string column_chunk_of(const ChunkFacts& chunk, int64_t base) {
         out.i64(6, chunk.column_index_at);
         out.i32(7, static_cast<int32_t>(chunk.column_index_size));
     }
+    if (!stored.crypto.empty()) out.raw_struct(8, stored.crypto);
+    if (!stored.sealed.empty()) out.binary(9, stored.sealed);
     out.close();
     return std::move(out.bytes);
 }

@@ -3,6 +3,7 @@
 
 #include "bounds.hpp"
 #include "crc.hpp"
+#include "seal.hpp"
 #include "write_room.hpp"
 
 #include <array>
@@ -189,24 +190,42 @@ struct ChunkFacts {
     int64_t column_index_at = -1, column_index_size = 0, offset_index_at = -1, offset_index_size = 0, bloom_at = -1, bloom_size = 0;
 };
 
+// How a chunk is encrypted: natively, or by `otherwise(module, parts, page)`, which is null where nothing is.
+struct ChunkSeal {
+    const NativeSealer* native = nullptr;
+    PyObject* otherwise = nullptr;
+};
+
+// Seals the pages of a chunk, some of them on other threads.
 class PageSeal {
   public:
-    // `seal(module, parts, page)` of an encrypted chunk; null: nothing is encrypted.
-    PageSeal(PyObject* seal, Unlocked& unlocked) : seal_(seal), unlocked_(unlocked) {}
-    bool encrypts() const { return seal_ != nullptr; }
-    // Puts the stored form at the end of `out`; returns its size.
-    size_t run(int module, const uint8_t* data, size_t size, int64_t page, Room& out) const;
+    explicit PageSeal(const ChunkSeal& seal) : seal_(seal) {}
+    bool encrypts() const { return seal_.otherwise != nullptr; }
+    bool native() const { return seal_.native != nullptr; }
+    // Nonces for so many pages, for threads that cannot draw any.
+    void draw(size_t pages, Unlocked& unlocked);
+    // Puts the stored form of `parts` at the end of `out`; returns its size. Without `unlocked`, on a thread that cannot
+    // call Python.
+    size_t run(int module, const TextPart* parts, size_t count, int64_t page, AesContext& aes, Unlocked* unlocked, Room& out);
 
   private:
-    PyObject* seal_;
-    Unlocked& unlocked_;
+    ChunkSeal seal_;
+    NonceBlock nonces_;
 };
 
 // Encodes a chunk at the end of `out`.
-ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, PyObject* seal, Unlocked& unlocked, Room& out);
+ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const ChunkSeal& seal, Unlocked& unlocked, Room& out);
 
-// The serialized OffsetIndex and ColumnChunk of a chunk whose first neighbour starts at `base`.
+// How the footer has the metadata of an encrypted chunk: its serialized ColumnCryptoMetaData; the ColumnMetaData as a module
+// of its own, or nothing; and whether those that anybody may see stand beside that.
+struct StoredMetadata {
+    std::string_view crypto, sealed;
+    bool bare = false;
+};
+
+// The serialized OffsetIndex, ColumnMetaData and ColumnChunk of a chunk whose first neighbour starts at `base`.
 std::string offset_index_of(const ChunkFacts& chunk, int64_t base);
-std::string column_chunk_of(const ChunkFacts& chunk, int64_t base);
+std::string column_metadata_of(const ChunkFacts& chunk, int64_t base);
+std::string column_chunk_of(const ChunkFacts& chunk, int64_t base, const StoredMetadata& stored = {});
 
 }  // namespace pyparq

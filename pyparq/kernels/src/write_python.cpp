@@ -57,8 +57,9 @@ ColumnRules* new_column(nb::object file, nb::object order, int64_t physical, int
 
 // What a chunk is made from, with the buffers that it looks into.
 struct Job {
-    nb::object column_object, seal;
+    nb::object column_object, seal_object;
     const ColumnRules* column = nullptr;
+    ChunkSeal seal;
     LeafValues leaf;
     Offsets offsets;
     RawIn data, entries;
@@ -76,7 +77,8 @@ struct Job {
     explicit Job(const nb::tuple& given) {
         const size_t size = nb::len(given);
         if (size != 10 && size != 5) fail("a chunk is made from ten things, or from five");
-        column_object = given[0], seal = given[size - 1];
+        column_object = given[0], seal_object = given[size - 1];
+        load_seal();
         column = nb::cast<const ColumnRules*>(column_object);
         load_choice(given[size - 2]);
         if (size == 5) {
@@ -93,6 +95,11 @@ struct Job {
     }
 
   private:
+    void load_seal() {
+        if (seal_object.is_none()) return;
+        if (nb::isinstance<NativeSealer>(seal_object)) seal.native = nb::cast<const NativeSealer*>(seal_object);
+        seal.otherwise = seal.native != nullptr ? seal.native->otherwise().ptr() : seal_object.ptr();
+    }
     void load_choice(const nb::object& given) {
         if (given.is_none()) return;
         const auto choice = nb::cast<std::pair<int, double>>(given);
@@ -186,10 +193,9 @@ class EncodedChunks {
             for (const auto& job : jobs) {
                 at_fault_ = chunks_.size();
                 unlocked.tick();
-                PyObject* const seal = job->seal.is_none() ? nullptr : job->seal.ptr();
                 FlatMemory memory;
                 if (job->flat && !flatten(*job->column, job->parts, memory, job->leaf)) throw Refusal{Refusal::Misfit, 0, 0, 0};
-                chunks_.push_back(encode_chunk(*job->column, job->leaf, seal, unlocked, room_));
+                chunks_.push_back(encode_chunk(*job->column, job->leaf, job->seal, unlocked, room_));
             }
         } catch (const Refusal& r) {
             return nb::make_tuple(r.code, r.page, r.row, r.size);
@@ -220,7 +226,11 @@ class EncodedChunks {
         return found ? nb::object(to_bytes(*found)) : nb::object(nb::none());
     }
     nb::bytes offset_index(size_t k) const { return to_bytes(offset_index_of(at(k), base_)); }
-    nb::bytes column_chunk(size_t k) const { return to_bytes(column_chunk_of(at(k), base_)); }
+    nb::bytes column_metadata(size_t k) const { return to_bytes(column_metadata_of(at(k), base_)); }
+    nb::bytes column_chunk(size_t k, const nb::bytes& crypto, const nb::bytes& sealed, bool bare) const {
+        const StoredMetadata stored{{crypto.c_str(), crypto.size()}, {sealed.c_str(), sealed.size()}, bare};
+        return to_bytes(column_chunk_of(at(k), base_, stored));
+    }
     void set_column_index(size_t k, const nb::bytes& stored) { at(k).column_index = std::string(stored.c_str(), stored.size()); }
     void set_offset_index(size_t k, const nb::bytes& stored) { at(k).sealed_offset_index = std::string(stored.c_str(), stored.size()); }
 
@@ -309,7 +319,8 @@ void bind_write(nb::module_& m) {
         .def("offset_index", &EncodedChunks::offset_index, "chunk"_a)
         .def("set_column_index", &EncodedChunks::set_column_index, "chunk"_a, "stored"_a)
         .def("set_offset_index", &EncodedChunks::set_offset_index, "chunk"_a, "stored"_a)
-        .def("column_chunk", &EncodedChunks::column_chunk, "chunk"_a)
+        .def("column_metadata", &EncodedChunks::column_metadata, "chunk"_a)
+        .def("column_chunk", &EncodedChunks::column_chunk, "chunk"_a, "crypto"_a, "sealed"_a, "bare"_a)
         .def("column_indexes", &EncodedChunks::column_indexes, "position"_a)
         .def("offset_indexes", &EncodedChunks::offset_indexes, "position"_a)
         .def("column_chunks", &EncodedChunks::column_chunks)
