@@ -21,7 +21,6 @@ from pyparq.errors import (
     CorruptIndexWarning,
     LimitError,
     OptionError,
-    ParquetError,
     located,
 )
 from pyparq.filters.bind import bind
@@ -399,7 +398,7 @@ class Scan:
         return self._selections
 
     def _reading(self) -> _Reading:
-        return _Reading(self.file.name)
+        return _Reading(file=self.file.name)
 
     def _take(self, groups: Sequence[RowGroupPlan]) -> None:
         """The outcome of pruning, and what to read, from a plan."""
@@ -569,25 +568,18 @@ class Scan:
             return assemble(output.shape, output.stored, leaves, rows.count)
 
 
-class _Reading:
+class _Reading(located):
     """Context of a read: errors name the file; memory that a file's claims use up is the file's fault, not the
-    program's. No generator, which takes longer to enter and leave."""
+    program's."""
 
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
+    __slots__ = ()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, ParquetError):
-            error.locate(file=self._name)
-        elif isinstance(error, MemoryError):
-            raise LimitError(f"there is not enough memory for this read: {error}", file=self._name) from error
+        if isinstance(error, MemoryError):
+            raise LimitError(f"there is not enough memory for this read: {error}", file=self._file) from error
+        super().__exit__(kind, error, trace)
 
 
 def _knows_pages(selection: Selection) -> bool:
