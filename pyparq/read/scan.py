@@ -96,11 +96,7 @@ class Scan:
     def _read_by(self, reader: ColumnReader) -> None:
         self.reader = reader
         self._groups = RowGroupReader(self.file, reader, self.projection, self.predicate, self._within)
-
-    @property
-    def rows_of_groups(self) -> dict[int, int]:
-        """Rows that were returned of each row group that has been read."""
-        return self._groups.rows_of_groups
+        self.rows_of_groups = self._groups.rows_of_groups
 
     def _of_another(
         self, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
