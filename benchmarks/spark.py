@@ -50,12 +50,12 @@ def main() -> None:
         spark.sparkContext.setLogLevel("OFF")
         ps.register(spark)
         spark.dataSource.register(constant_source(given.rows))
-        asked = questions(spark, indexed, bare, Path(folder), given.rows)
-        show(measured(asked, given.runs), LINES)
+        out = Path(folder) / "out"
+        show(measured(questions(spark, indexed, bare, out, given.rows), given.runs, out), LINES)
         lake = Path(folder) / "lake"
         make_many(lake, given.files)
         print(f"\n{given.files:,} files of 10,000 rows")
-        show(measured(many_questions(spark, lake), given.runs), MANY_LINES)
+        show(measured(many_questions(spark, lake), given.runs, out), MANY_LINES)
         show_memory(spark, lake)
         spark.stop()
 
@@ -128,12 +128,7 @@ def questions(spark: Any, folder: Path, bare: Path, out: Path, rows: int) -> dic
         reader = spark.read.format("pyparq").options(**options)
         return (reader if "filters" in options else reader.schema("k bigint")).load(source)
 
-    def empty(name: str) -> str:
-        shutil.rmtree(out / name, ignore_errors=True)
-        return str(out / name)
-
     def copied() -> str:
-        shutil.rmtree(out / "copy", ignore_errors=True)
         return str(shutil.copytree(bare, out / "copy"))
 
     return {
@@ -150,13 +145,13 @@ def questions(spark: Any, folder: Path, bare: Path, out: Path, rows: int) -> dic
         "0.1 % range | read": lambda: ps.read(spark, source, filters=hours).toArrow(),
         "0.1 % range | data source": lambda: ours(filters=text).toArrow(),
         "0.1 % range | Spark": lambda: own().where(text).toArrow(),
-        "write | pyparq": lambda: ps.write(own(), empty("ours"), bloom_filters={"k": 0.01}),
-        "write | Spark": lambda: own().write.options(**BLOOM).parquet(empty("theirs")),
+        "write | pyparq": lambda: ps.write(own(), out / "ours", bloom_filters={"k": 0.01}),
+        "write | Spark": lambda: own().write.options(**BLOOM).parquet(str(out / "theirs")),
         "write | discarding mapInArrow": lambda: own().mapInArrow(discard, "n long").collect(),
         "copy the files": copied,
         "index | add_indexes": lambda: ps.add_indexes(spark, str(out / "copy"), bloom_filters={"k": 0.01}).collect(),
         "index | Spark, all written anew": lambda: (
-            spark.read.parquet(str(bare)).write.options(**BLOOM).parquet(empty("anew"))
+            spark.read.parquet(str(bare)).write.options(**BLOOM).parquet(str(out / "anew"))
         ),
     }
 
@@ -166,15 +161,17 @@ def discard(batches: Iterator[Any]) -> Iterator[Any]:
     yield pa.RecordBatch.from_pydict({"n": pa.array([rows], pa.int64())})
 
 
-def measured(asked: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
-    """Median milliseconds; the first round warms everything up."""
+def measured(asked: dict[str, Callable[[], Any]], runs: int, out: Path) -> dict[str, float]:
+    """Median milliseconds; the first round warms everything up. What a round leaves in ``out`` is deleted after it."""
     times: dict[str, list[float]] = {name: [] for name in asked}
     for round_ in range(runs + 1):
+        out.mkdir()
         for name, ask in asked.items():
             began = time.perf_counter()
             ask()
             if round_:
                 times[name].append(1000 * (time.perf_counter() - began))
+        shutil.rmtree(out)
         print(f"round {round_} of {runs}", file=sys.stderr)
     return {name: statistics.median(values) for name, values in times.items()}
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pyparq.buffers import Scratch
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
-from pyparq.kernels import Arena, codec_writes_native, snappy_start, take_memory
+from pyparq.kernels import codec_writes_native, take_memory
 from pyparq.threads import check_stopped
 
 UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
@@ -73,14 +73,6 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | memoryview | None 
             f"the {codec_name(codec)} data decompresses to {written} bytes, but the page header declares {size}"
         )
     return target
-
-
-def decompress_start(codec: int, data: Any, size: int, wanted: int, out: memoryview, spare: Arena) -> Any:
-    """As :func:`decompress`, where only the first ``wanted`` bytes are needed: the rest may be missing.
-
-    A stream that is bad behind them may pass for a good one. ``spare`` is cleared, and has room for what this takes."""
-    found = snappy_start(_DECODERS[codec], data, size, wanted, out, spare) if codec == SNAPPY else 0
-    return out[:found] if found else decompress(codec, data, size, out)
 
 
 def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:

@@ -85,6 +85,7 @@ def run(directory: Path, portable: bool, whole: bool, arguments: list[str]) -> i
         ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:abort_on_error=0",
         UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1",
         PYTHONMALLOC="malloc",
+        PYTHONSAFEPATH="1",  # processes that a test starts find the overlay, too, and not the source folder
         PYTHONPATH=os.pathsep.join([str(overlaid), sysconfig.get_path("purelib"), *site.getsitepackages()]),
     )
     # --capture=sys leaves the sanitizer its own stderr.

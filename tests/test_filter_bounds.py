@@ -221,7 +221,7 @@ def test_dictionary(spec: Spec) -> None:
         wanted = [passes(expression, spec, v) for v in spec.pool]
         mask = dictionary_mask(test, values, spec.leaf)
         assert mask is not None
-        assert mask.tolist() == wanted, expression
+        assert mask.bools().tolist() == wanted, expression
         assert evaluate_dictionary(test, values, spec.leaf) == any(wanted)
     assert tried > 3
 

@@ -364,7 +364,6 @@ def test_bad_offsets_are_refused_everywhere(offsets: list[int], size: int) -> No
         lambda: kernels.segment_bounds_binary(kernels.LeafOrder(5, 0, False, False, False), o, data, good),
         lambda: kernels.compare_binary(o, data, b""),
         lambda: kernels.compare_binary_decimal(o, data, b""),
-        lambda: kernels.starts_with_binary(o, data, b""),
         lambda: kernels.gather_binary_bytes(o, data, np.zeros(0, np.int32), u8_out(0)),
     ]
     for call in calls:
@@ -516,25 +515,6 @@ def test_results_are_ordinary_arrays() -> None:
     digest = hashlib.sha256(hashes.tobytes()).hexdigest()
     del hashes
     assert hashlib.sha256(kernels.xxh64_fixed(np.arange(1000), 8)).hexdigest() == digest
-
-
-@given(values=st.lists(st.binary(max_size=40), min_size=1, max_size=60), data=st.data())
-def test_plain_binary_take(values: list[bytes], data: st.DataObject) -> None:
-    page = b"".join(len(v).to_bytes(4, "little") + v for v in values)
-    places = sorted(data.draw(st.sets(st.integers(0, len(values) - 1))))
-    offsets, taken = kernels.plain_binary_take(page, len(values), np.array(places, np.int64))
-    bounds = zip(offsets.tolist(), offsets.tolist()[1:], strict=False)
-    assert [taken[a:b].tobytes() for a, b in bounds] == [values[k] for k in places]
-    cut = data.draw(st.integers(0, len(page) - 1))
-    if places and cut < sum(4 + len(v) for v in values[: places[-1] + 1]):
-        with pytest.raises(kernels.KernelError):
-            kernels.plain_binary_take(page[:cut], len(values), np.array(places, np.int64))
-
-
-@pytest.mark.parametrize("places", [[1, 1], [2, 0], [3], [-1], [2**63 - 1]])
-def test_plain_binary_take_refuses_rows_that_do_not_ascend(places: list[int]) -> None:
-    with pytest.raises(kernels.KernelError, match="ascend"):
-        kernels.plain_binary_take(b"\1\0\0\0x" * 3, 3, np.array(places, np.int64))
 
 
 # --- numbers as text ---

@@ -378,3 +378,44 @@ def test_threads_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def snappy_element(rng: random.Random, made: bytearray, known: int) -> bytes:
+    """Some element, whose bytes go to `made`; copies look back as far as `known` bytes at most."""
+    kind = rng.choice((0, 1, 1, 2, 2, 3)) if made else 0
+    if kind == 0:
+        size = rng.choice((1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 59, 60, 61, 70))
+        text = rng.randbytes(size)
+        made += text
+        return (bytes([size - 1 << 2]) if size <= 60 else bytes([60 << 2, size - 1])) + text
+    length = rng.randint(4, 11) if kind == 1 else rng.choice((1, 3, 4, 8, 15, 16, 17, 32, 33, 63, 64))
+    most = min(len(made), known, (1 << 11) - 1 if kind == 1 else 1 << 15)
+    offset = min(
+        rng.choice((1, 2, 3, 5, 7, 8, 9, 12, 15, 16, 17, 20, length, length + 1, most, rng.randint(1, most))), most
+    )
+    for _ in range(length):
+        made.append(made[-offset])
+    if kind == 1:
+        return bytes([1 | length - 4 << 2 | offset >> 8 << 5, offset & 255])
+    return bytes([kind | length - 1 << 2]) + offset.to_bytes(2 * kind - 2, "little")
+
+
+def test_snappy_elements_in_any_order() -> None:
+    """Literals and copies of all kinds behind each other, which the decoder takes two at a time."""
+    rng = random.Random(11)
+    for _ in range(400):
+        made, elements, behind = bytearray(), bytearray(), []
+        for _ in range(rng.choice((3, 10, 60, 200))):
+            behind.append(len(elements))
+            elements += snappy_element(rng, made, rng.choice((20, 300, 1 << 20)))
+        block = varint(len(made)) + elements
+        assert snappy.decompress(bytes(block)) == made
+        assert inflated(SNAPPY, bytes(block), len(made)) == made
+        wanted = rng.randint(1, len(made))
+        assert (inflated(SNAPPY, bytes(block), len(made), wanted) or b"")[:wanted] == made[:wanted]
+        for _ in range(20):
+            damaged = bytearray(block)
+            place = len(block) - len(elements) + rng.choice(behind)  # a tag, or what stands behind it
+            damaged[min(place + rng.choice((0, 0, 1, 2)), len(damaged) - 1)] = rng.randrange(256)
+            same_as_the_library(SNAPPY, bytes(damaged), len(made))
+        same_as_the_library(SNAPPY, bytes(block[: rng.randrange(len(block))]), len(made))

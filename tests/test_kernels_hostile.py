@@ -326,14 +326,6 @@ def test_random_offsets() -> None:
                     data[:9],
                 ),
             ),
-            (
-                kernels.starts_with_binary,
-                (
-                    offsets,
-                    data,
-                    data[:9],
-                ),
-            ),
         ]
         for call, arguments in calls:
             try:

@@ -327,6 +327,21 @@ def test_indices_into_a_table(dtype: str) -> None:
     assert not any(bools(kernels.match_codes(codes, packed([]), 0), len(codes)))
 
 
+@pytest.mark.parametrize("entries", [1, 63, 64, 65, 255, 256, 257, 1000, 70_000])
+def test_indices_into_tables_of_every_size(entries: int) -> None:
+    rng = np.random.default_rng(entries)
+    table = rng.random(entries) < 0.5
+    codes = rng.integers(0, entries, 64 * 9 + 17, np.int32)
+    odd = rng.random(len(codes)) < 0.1
+    codes[odd] = rng.integers(-(1 << 31), (1 << 31) - 1, np.count_nonzero(odd), np.int32)
+    known = (codes >= 0) & (codes < entries)
+    wanted = known & table[np.where(known, codes, 0)]
+    assert bools(kernels.match_codes(codes, packed(table.tolist()), entries), len(codes)) == wanted.tolist()
+    within, bits = wanted_bits(len(codes))
+    found = bools(kernels.match_codes(codes, packed(table.tolist()), entries, within), len(codes))
+    assert found == (wanted & bits).tolist()
+
+
 def test_tests_that_do_not_fit_are_refused() -> None:
     values, one = np.arange(70), np.zeros(1, np.int64)
     short = np.zeros(1, np.uint64)

@@ -53,8 +53,9 @@ def built(leaf: LeafType, pages: list[list[Any]], truncate: int | None = 64) -> 
     edges = np.cumsum([0, *map(len, there)])
     flat = [v for page in there for v in page]
     found = segment_minmax(leaf, physical(leaf, flat), edges)
-    nulls = [len(page) - len(values) for page, values in zip(pages, there, strict=True)]
-    builder.add_pages(found, nulls, [len(values) for values in there])
+    nans = [None] * len(found) if found.nan_counts is None else found.nan_counts.tolist()
+    for page, values, low, high, nan in zip(pages, there, found.mins, found.maxs, nans, strict=True):
+        builder.add_page(low, high, null_count=len(page) - len(values), value_count=len(values), nan_count=nan)
     stored = builder.finish()
     return None if stored is None else deserialize(tt.ColumnIndex, stored)[0]
 

@@ -8,7 +8,6 @@ import pytest
 from pyparq.index.bloom import BloomFilter
 from pyparq.index.sizing import (
     MAX_BYTES,
-    bits_per_value,
     bytes_for,
     false_positive_rate,
     fit_bytes,
@@ -22,7 +21,7 @@ TABLE = [(6.0, 0.1), (10.5, 0.01), (16.9, 0.001), (26.4, 0.0001), (41, 0.00001)]
 
 @pytest.mark.parametrize(("bits", "rate"), TABLE)
 def test_the_specifications_table(bits: float, rate: float) -> None:
-    assert bits_per_value(rate) == pytest.approx(bits, rel=0.005)
+    assert 256 / load_for_rate(rate) == pytest.approx(bits, rel=0.005)  # bits of a block, values in it
 
 
 @pytest.mark.parametrize(("values", "rate"), [(26_214, 0.0126), (52_428, 0.18), (13_107, 0.0004)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -83,11 +82,3 @@ class Busy:
             self._timer = None
             if self._progress is not None:
                 self._progress.stop()
-
-
-def track(items: Iterable[T], text: str, total: int) -> Iterator[T]:
-    """``items`` with a bar that counts them."""
-    with Busy(text, total) as busy:
-        for item in items:
-            yield item
-            busy.step()

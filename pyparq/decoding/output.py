@@ -18,8 +18,8 @@ from pyparq.tables.column_operations import binary_column
 
 Kind = Literal["values", "large", "dictionary", "codes", "views", "stored"]
 """What a leaf comes out as: large values have offsets of 64 bits; dictionaries and codes are for pages that are
-dictionary-encoded. A dictionary has each entry once; with codes it is as the file has it. Stored values are as the file
-has them, to be made a dictionary."""
+dictionary-encoded. A dictionary has each entry once. Codes come with the dictionary as the file has it, or as values
+where any page has no codes. Stored values are as the file has them, to be made a dictionary."""
 
 Levels = npt.NDArray[np.uint8]
 
@@ -36,7 +36,7 @@ def leaf_terms(
     """A leaf as the native decoder takes it."""
     return (
         int(leaf.physical), leaf.width, max_def, max_rep, slot_level, keeps_levels, leaf.is_text, _KINDS[kind],
-        _conversion(leaf) if kind == "values" else _NONE, kind == "large",
+        _conversion(leaf) if kind in ("values", "codes") else _NONE, kind == "large", kind == "codes",
     )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ class Decoded:
         native, beside = (result, []) if isinstance(result, DecodedColumn) else result
         self.leaf = leaf
         self.def_levels, self.rep_levels = native.definition_levels, native.repetition_levels
-        if kind in ("values", "large"):
+        if kind in ("values", "large") or (kind == "codes" and native is result):
             self.column = column_of(leaf, native)
         elif kind == "views":
             self.column = _views(leaf, native, beside)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.buffers import new_arena
-from pyparq.compression import UNCOMPRESSED, decompress, decompress_start, most_output
+from pyparq.compression import UNCOMPRESSED, decompress, most_output
 from pyparq.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, RLE, encoding_name, rle
 from pyparq.encryption.aad import Module
 from pyparq.errors import ChecksumError, CorruptFileError, LimitError, UnsupportedError, located
@@ -79,7 +79,6 @@ class PageBuffers:
     def __init__(self) -> None:
         self.decrypted = new_arena()
         self.decompressed = new_arena()
-        self.spare = new_arena()
 
     def clear(self) -> None:
         """Nothing looks at the opened pages any more."""
@@ -297,15 +296,8 @@ Inflated = tuple[Any, Any]
 """The levels of a v2 page, and its values; ``None`` and all the bytes of a v1 page."""
 
 
-def inflate_page(
-    page: StoredPage, header: DataHeader, chunk: Chunk, buffers: PageBuffers, first: int | None = None
-) -> Inflated:
-    """Decrypt and decompress a page that has been checked.
-
-    ``first``: only so many of its values are needed, nulls included. The page's bytes may then end some way behind
-    them, and even before, where values differ in size: whoever finds this out, by a :class:`CorruptFileError` or
-    :class:`KernelError` here or later, has to inflate all of it.
-    """
+def inflate_page(page: StoredPage, header: DataHeader, chunk: Chunk, buffers: PageBuffers) -> Inflated:
+    """Decrypt and decompress a page that has been checked."""
     codec, size = chunk.meta.codec, page.header.uncompressed_page_size
     levels, number = None, page.ordinal if isinstance(page.ordinal, int) else -1
     if isinstance(header, DataPageHeaderV2):
@@ -318,20 +310,7 @@ def inflate_page(
         stored = chunk.crypto.open(Module.DATA_PAGE, page.body, number, buffers.decrypted)
     if codec == UNCOMPRESSED:
         return levels, decompress(codec, stored, size)
-    out = buffers.decompressed.take(size)
-    if first is not None and first < header.num_values:
-        wanted = _share(header, size, first, chunk.node.max_def)
-        return levels, decompress_start(codec, stored, size, wanted, out, buffers.spare)
-    return levels, decompress(codec, stored, size, out)
-
-
-def _share(header: DataHeader, size: int, first: int, max_def: int) -> int:
-    """Bytes that the first so many values of a page of ``size`` may need: a guess with some to spare."""
-    if header.encoding != PLAIN and header.encoding not in DICTIONARY_ENCODINGS:
-        return size  # the others begin with what all of their values have in common, or a part of each
-    # Levels stand before the values in v1 pages, those of all rows.
-    levels = 0 if isinstance(header, DataPageHeaderV2) else header.num_values * rle.bit_width(max_def) // 8
-    return size * first // header.num_values + levels + size // 64 + 256
+    return levels, decompress(codec, stored, size, buffers.decompressed.take(size))
 
 
 def split_page(header: DataHeader, node: Node, inflated: Inflated) -> PageBody:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from pyparq.filters.compare import (
@@ -27,20 +26,12 @@ def evaluate_dictionary(test: Test, values: Values, leaf: LeafType) -> bool:
 
     Always true for tests that a null passes and for leaves without an order (INT96): nothing is proven there.
     """
-    mask = _matching(test, values, leaf)
+    mask = dictionary_mask(test, values, leaf)
     return mask is None or bool(mask)
 
 
-def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> npt.NDArray[np.bool_] | None:
-    """Which of the dictionary's values pass; ``None`` if the values alone do not decide.
-
-    With a chunk's indices this answers the test on its rows: ``mask[indices]``, nulls apart.
-    """
-    mask = _matching(test, values, leaf)
-    return None if mask is None else mask.bools()
-
-
-def _matching(test: Test, values: Values, leaf: LeafType) -> RowMask | None:
+def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> RowMask | None:
+    """Which of the dictionary's values pass; ``None`` if the values alone do not decide."""
     op = test.op
     if op == "is_null" or test.asks_levels or test.none or leaf.kind == "int96":
         return None

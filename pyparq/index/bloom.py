@@ -19,7 +19,7 @@ from pyparq import kernels
 from pyparq.errors import CorruptFileError, FilterError, LimitError, OptionError, UnsupportedError
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize, serialize
-from pyparq.index.sizing import BLOCK_BYTES, false_positive_rate
+from pyparq.index.sizing import BLOCK_BYTES
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.printing import printable
 from pyparq.schemas.order import FLOAT_KINDS, bound_dtype, domain, encode_bound, stored_dtype
@@ -30,9 +30,6 @@ UInt64Array = npt.NDArray[np.uint64]
 
 SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 """One odd multiplier for each word of a block (BloomFilter.md)."""
-
-HEADER_READ_BYTES = 64
-"""Enough for any header that another writer makes; a standard one is under 32."""
 
 _WORDS = struct.Struct("<8I")
 
@@ -224,10 +221,6 @@ class BloomFilter:
             middle = (low + high) / 2
             low, high = (middle, high) if _mean_fill(middle) < filled else (low, middle)
         return round(low * self.num_blocks)
-
-    def expected_rate(self, ndv: int) -> float:
-        """The rate to expect of a filter of this size with ``ndv`` distinct values in it."""
-        return false_positive_rate(self.num_blocks, ndv)
 
 
 def _mean_fill(load: float) -> float:

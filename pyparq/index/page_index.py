@@ -25,7 +25,6 @@ from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.schemas.order import (
     FLOAT_KINDS,
     Order,
-    SegmentBounds,
     bound_dtype,
     decode_bound_pairs,
     native_order,
@@ -87,13 +86,6 @@ class ColumnIndexBuilder:
         self._nan_counts.append(nan_count or 0)
         self._definition.extend(definition_histogram or ())
         self._repetition.extend(repetition_histogram or ())
-
-    def add_pages(self, bounds: SegmentBounds, null_counts: Sequence[int], value_counts: Sequence[int]) -> None:
-        """Add the pages of a :class:`SegmentBounds`, without histograms."""
-        nans = [0] * len(bounds) if bounds.nan_counts is None else bounds.nan_counts.tolist()
-        for entry in zip(bounds.mins, bounds.maxs, null_counts, value_counts, nans, strict=True):
-            minimum, maximum, nulls, values, nan = entry
-            self.add_page(minimum, maximum, null_count=int(nulls), value_count=int(values), nan_count=nan)
 
     def finish(self) -> bytes | None:
         """The serialized ColumnIndex, or ``None`` when the format allows none (no order; a page of nothing but NaN)."""

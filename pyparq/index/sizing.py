@@ -79,8 +79,3 @@ def fit_bytes(wanted: int, power_of_two: bool = True, cap: int = MAX_BYTES) -> i
     if power_of_two:
         return min(max(MIN_BYTES, 1 << (max(wanted, 1) - 1).bit_length()), 1 << (cap.bit_length() - 1))
     return min(max(MIN_BYTES, -(-wanted // BLOCK_BYTES) * BLOCK_BYTES), cap // BLOCK_BYTES * BLOCK_BYTES)
-
-
-def bits_per_value(fpp: float) -> float:
-    """Bits of bitset per distinct value at the rate ``fpp`` (the table of BloomFilter.md)."""
-    return 8 * BLOCK_BYTES / load_for_rate(fpp)

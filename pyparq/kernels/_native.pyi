@@ -121,11 +121,7 @@ class NumberSet:
     def __init__(self, values: Buffer) -> None: ...
     def test(self, values: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
 
-# --- few rows of some pages ---
-OpenedPage: TypeAlias = tuple[Any, Any, int, int, Any]
-"""A page's values, its definition levels without a length (or None), how many levels, the encoding of the values, and
-its repetition levels (or None)."""
-
+# --- pages opened together ---
 SpelledPage: TypeAlias = tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None, int, int, Any]
 """How many levels a page has, its repetition levels (None where nothing repeats), its definition levels (None where all
 values are present), how many values are, their encoding and their bytes."""
@@ -220,12 +216,11 @@ class Inflater:
         decode: Callable[[Any, Any], int] | None,
         snappy: bool,
         out: Arena,
-        spare: Arena,
         unsealer: Unsealer | None,
     ) -> None:
         """`decode(stored, out)` of a codec's library returns the bytes it wrote (None where nothing is compressed);
-        `snappy`: it reads Snappy blocks, of which the beginning can be had alone, and those of one literal without it.
-        `spare` is for passing use; `unsealer` is None where nothing is encrypted."""
+        `snappy`: it reads Snappy blocks, of which those of one literal need no library; `unsealer` is None where
+        nothing is encrypted."""
 
 class Crc32:
     """CRC-32 by the processor's own means, where it has them, and by zlib."""
@@ -239,27 +234,6 @@ class Crc32:
     def of(self, data: Buffer, before: int = 0) -> int:
         """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
 
-def open_pages(
-    stored: Sequence[Any],
-    at: int,
-    ordinals: Buffer,
-    wanted: Buffer,
-    rows: Buffer,
-    terms: tuple[int, ...],
-    window: int,
-    room: int,
-    inflater: Inflater,
-    crc: Crc32 | None,
-) -> tuple[list[OpenedPage], int]:
-    """Whole pages of a leaf outside of lists, from page `at` on, up to the first that is not of the usual kind (or is
-    damaged), or until `window` bytes are inflated, or `room` bytes would be exceeded; and what the first page takes
-    where that alone is more than `room` (0 otherwise).
-
-    Page k of these is number `ordinals[k]` of the chunk; only the first `wanted[k]` of its `rows[k]` values (all int64)
-    are needed. `terms`: the maximum definition and repetition level, limits.max_page, .expansion_floor,
-    .max_expansion, .max_values_per_byte, and what a byte inflates to at most.
-    """
-
 def open_run(
     data: Any,
     at: int,
@@ -271,9 +245,14 @@ def open_run(
     inflater: Inflater,
     crc: Crc32 | None,
 ) -> tuple[list[SpelledPage], int, int]:
-    """As `open_pages`, of pages of any leaf that follow each other in `data` from `at` on, the first of them number
-    `page`, with no more than `values` values, until `window` bytes of values and levels are there; in the middle of the
-    results, where they end."""
+    """Pages that follow each other in `data` from `at` on, the first of them number `page`, with no more than `values`
+    values: up to the first that is not of the usual kind (or is damaged), or until `window` bytes of values and levels
+    are there, or `room` bytes would be exceeded. Also where they end, and what the first page takes where that alone is
+    more than `room` (0 otherwise).
+
+    `terms`: the maximum definition and repetition level, limits.max_page, .expansion_floor, .max_expansion,
+    .max_values_per_byte, and what a byte inflates to at most.
+    """
 
 # --- files ---
 pread_ranges: Callable[[int, Buffer, Buffer, Buffer], int] | None
@@ -442,16 +421,6 @@ class Arena:
     def clear(self) -> None:
         """All that was taken may be given out again."""
 
-SNAPPY_START_PAYS_FROM: int
-"""Bytes of a Snappy block below which inflating all of it is as quick."""
-
-def snappy_start(
-    decode: Callable[[Any, Any], int], block: Buffer, size: int, wanted: int, out: Any, spare: Arena
-) -> int:
-    """Inflate the first `wanted` of the `size` bytes of a Snappy block, or some more, to `out`, which has room for all
-    of them; returns how many, 0 where they cannot be had for less than all. `decode(block, out)` is the library's
-    call; `spare` is cleared and a part of the block goes there."""
-
 # --- fixed width ---
 def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:
     """`out[i] = dictionary[indices[i]]` for checked int32 indices; `out` has len(indices) * width bytes."""
@@ -476,12 +445,6 @@ def plain_binary_decode(data: Buffer, count: int, out_offsets: Buffer, out_data:
     Writes count + 1 offsets from `base` up (int32 or int64), and the bytes, used - 4 * count of them, to the
     start of `out_data` (len(data) - 4 * count always suffices). What lies behind them in `out_data` may be
     overwritten too.
-    """
-
-def plain_binary_take(data: Buffer, count: int, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """(offsets, bytes) of the values at `rows` (int64, strictly ascending) of `count` length-prefixed ones.
-
-    Looks at nothing behind the last of them.
     """
 
 def plain_binary_encode(offsets: Buffer, data: Buffer) -> NDArray[np.uint8]:
@@ -581,9 +544,6 @@ def compare_binary_decimal(offsets: Buffer, data: Buffer, literal: Buffer) -> ND
 
 def compare_flba(data: Buffer, width: int, signed_be: bool, literal: Buffer) -> NDArray[np.int8]:
     """-1, 0, 1 for fixed width; a signed literal may have another length."""
-
-def starts_with_binary(offsets: Buffer, data: Buffer, prefix: Buffer) -> NDArray[np.bool_]:
-    """Whether each value starts with the prefix."""
 
 # --- hashes and Bloom filters (BloomFilter.md) ---
 def xxh64_fixed(values: Buffer, width: int) -> NDArray[np.uint64]:

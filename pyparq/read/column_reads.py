@@ -15,7 +15,7 @@ from pyparq.decoding.memory_account import Account
 from pyparq.decoding.output import Kind
 from pyparq.decoding.page_extents import Extents
 from pyparq.errors import ChecksumError, CorruptFileError, ParquetError, located
-from pyparq.footers.open_file import Chunk, OpenFile
+from pyparq.footers.open_file import OpenFile
 from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
@@ -240,7 +240,7 @@ class ColumnReader:
         else:
             pages = read.pages if read.pages is not None else NO_PAGES
             piece = Piece(chunk, data, pages, read.dictionary is not None, rows, known)
-        return Column(item.node, self._kind(item, chunk), [piece])
+        return Column(item.node, self._kind(item), [piece])
 
     def _mend(self, piece: Piece, error: BaseException) -> None:
         """Raise ``error``, unless the chunk goes on behind its stated end."""
@@ -254,13 +254,13 @@ class ColumnReader:
             (piece.data,) = self.file.fetcher.fetch([(longer.start, longer.size)])
             piece.chunk = longer
 
-    def _kind(self, item: Wanted, chunk: Chunk) -> Kind:
+    def _kind(self, item: Wanted) -> Kind:
         """What the leaf is to come out as."""
         fields = self.file.fields
         if fields.is_dictionary(item.node):
             return "dictionary"
         if item.tested:
-            return "codes" if chunk.is_all_dictionary and _by_codes(item) else "values"
+            return "codes" if _by_codes(item) else "values"
         return "views" if fields.is_view(item.node) else "large" if fields.is_large(item.node) else "values"
 
     def _extent(self, read: ColumnRead, piece: Piece, fact: Facts) -> tuple[int, int]:

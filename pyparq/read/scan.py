@@ -1,46 +1,30 @@
-"""A scan: prune, read the filter columns, keep the rows that match, then read the rest of those rows only."""
+"""A scan: one question to one file, answered as a table, batches, a stream, a count or a plan."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import index
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.decoding.decoded_leaf import DecodedLeaf, slot_level
-from pyparq.decoding.nesting import assemble
-from pyparq.decoding.spelling import spelled_out
 from pyparq.errors import (
-    ChecksumError,
-    CorruptFileError,
-    CorruptIndexWarning,
-    LimitError,
     OptionError,
-    ParquetError,
-    located,
 )
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
-from pyparq.filters.rows import EntryLevels, matching_rows
 from pyparq.footers.arrow_fields import Output
 from pyparq.footers.open_file import OpenFile
-from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.ahead import Ahead
 from pyparq.io.source import Range
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
-from pyparq.pruning.joint_requests import pays
-from pyparq.pruning.page_indexes import offset_index_range
 from pyparq.pruning.page_reads import with_pages
 from pyparq.pruning.plan_check import check_reads, check_row_groups, check_state
-from pyparq.pruning.prune import MOST_CHUNKS, Pruner, StageReport, chunks_to_locate
+from pyparq.pruning.prune import Pruner, StageReport
 from pyparq.pruning.row_groups import Selection
 from pyparq.pruning.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
 from pyparq.read.arrow_stream import ScanStream
@@ -48,25 +32,18 @@ from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
 from pyparq.read.projection import project
+from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
-from pyparq.read.small_row_groups import Part, whole_parts
 from pyparq.schemas.types import Schema
 from pyparq.tables.column import bytes_held
 from pyparq.tables.column_operations import bytes_taken, concat, take
 from pyparq.tables.table import Batch, Column, Table, widen_columns
-from pyparq.threads import map_tasks
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
 
 BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
-
-MASKED_FROM = 1 << 13
-"""Rows that a predicate looks at, from which on those that it keeps may be a bitmap."""
-
-ASSEMBLE_FROM = 1 << 16
-"""Rows from which on nested columns are put together on threads."""
 
 
 class Scan:
@@ -108,15 +85,18 @@ class Scan:
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
         self._within: dict[int, RowRanges] = {}
         self._choose_rows(rows)
-        self.reader = ColumnReader(file)
+        self._read_by(ColumnReader(file))
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
-        self.rows_of_groups: dict[int, int] = {}
-        """Rows that were returned of each row group that has been read."""
         self.share_done = 0.0
         """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
         self._selections: list[Selection] | None = None
         self._begun = False
+
+    def _read_by(self, reader: ColumnReader) -> None:
+        self.reader = reader
+        self._groups = RowGroupReader(self.file, reader, self.projection, self.predicate, self._within)
+        self.rows_of_groups = self._groups.rows_of_groups
 
     def _of_another(
         self, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
@@ -159,7 +139,7 @@ class Scan:
         """The matching rows with the numbers ``places``, counted from 0, in this order. Numbers may repeat."""
         batches = self._all_batches()
         if batches:
-            with self._reading():
+            with self._groups.context():
                 batches = [Batch([self._at(places, batches, k) for k in range(len(self.outputs))], len(places))]
         return self._table(batches)
 
@@ -181,13 +161,13 @@ class Scan:
         if self.limit is not None and not isinstance(self.predicate, Constant):
             return [b for part, _, _ in self._by_row_group(all_stay=True) for b in part]
         try:
-            return [b for b in self._run(selections) if b.num_rows]
+            return [b for b in self._groups.run(selections) if b.num_rows]
         finally:
             self.give_up()
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
-        with self._reading():
+        with self._groups.context():
             most = self.file.options.limits.max_column
             schema = restore_batches(batches, self.outputs, self.schema, most, self.reader.account)
         return Table(*widen_columns(schema, batches))
@@ -207,7 +187,7 @@ class Scan:
         self.rows_returned = 0
         stream = Stream(self.outputs, self.schema, self.file.options.limits.max_column, self.reader.account)
         for batches, begin, end in self._by_row_group():
-            with self._reading():
+            with self._groups.context():
                 if batch_size is not None:
                     _set_last_apart(batches, batch_size)
                 stream.fit(batches)
@@ -252,7 +232,7 @@ class Scan:
                 # What pruning read is used again; what decoding this row group adds goes with it.
                 dictionaries, locations = dict(selection.dictionaries), dict(selection.locations)
                 fresh = replace(selection, dictionaries=dictionaries, locations=locations)
-                batches = self._run([fresh], limit=left)
+                batches = self._groups.run([fresh], limit=left)
                 if left is not None:
                     left -= sum(batch.num_rows for batch in batches)
                 if all_stay:
@@ -266,7 +246,7 @@ class Scan:
     def _reads_to_come(self, selections: list[Selection]) -> Iterator[list[Range]]:
         """What is read first of one row group after the other, as far as that is known."""
         for selection in selections:
-            first = self._filter_columns(selection)
+            first = self._groups.filter_columns(selection)
             leaves = [] if first else [leaf for output in self.outputs for leaf in output.leaves]
             wanted = first or [Wanted(selection, leaf, selection.sure) for leaf in leaves]
             if not self.reader.not_located([w for w in wanted if not w.rows.is_all]):
@@ -293,8 +273,8 @@ class Scan:
         """The same question, of which nothing was read yet, with counts of its own."""
         other = copy(self)
         other.file = self.file.fork()
-        other.reader, other.reports, other.rows_returned = ColumnReader(other.file), [], None
-        other._begun, other.rows_of_groups = False, {}
+        other._read_by(ColumnReader(other.file))
+        other.reports, other.rows_returned, other._begun = [], None, False
         planned = [s for s in self._selections or () if s.planned is not None]
         other._selections = [replace(s, dictionaries={}) for s in planned] or None
         return other
@@ -311,14 +291,14 @@ class Scan:
                 if wanted == 0:
                     break
                 self.reader.account.restart()
-                total += sum(b.num_rows for b in self._run([selection], outputs=[], limit=wanted))
+                total += sum(b.num_rows for b in self._groups.run([selection], outputs=[], limit=wanted))
         finally:
             self.give_up()
         return total
 
     def plan(self) -> ScanPlan:
         """What the scan will read (:class:`pyparq.pruning.scan_plan.ScanPlan`). It prunes, and reads no data."""
-        with self._reading():
+        with self._groups.context():
             # Dictionaries that pruning decoded do not travel: they are read again where they are needed.
             parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]
             # Filtering may narrow what is read whole as yet: that takes its pages.
@@ -333,7 +313,7 @@ class Scan:
 
     def _all_wanted(self, selection: Selection) -> tuple[list[Wanted], list[Wanted]]:
         """The filter columns, and at most this of the others."""
-        first = self._filter_columns(selection)
+        first = self._groups.filter_columns(selection)
         columns = {w.node.column for w in first}
         leaves = (leaf for output in self.outputs for leaf in output.leaves if leaf.column not in columns)
         return first, [Wanted(selection, leaf, selection.maybe) for leaf in leaves]
@@ -380,13 +360,9 @@ class Scan:
             chosen.append(k)
         self.row_groups = chosen
 
-    def _rows_asked(self, selection: Selection) -> RowRanges:
-        asked = self._within.get(selection.row_group)
-        return RowRanges.all(selection.num_rows) if asked is None else asked
-
     def _prune(self) -> list[Selection]:
         if self._selections is None:
-            with self._reading():
+            with self._groups.context():
                 leaves = self.projection.leaves.nodes
                 pruner = Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
@@ -398,202 +374,17 @@ class Scan:
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
 
-    def _reading(self) -> _Reading:
-        return _Reading(self.file.name)
-
     def _take(self, groups: Sequence[RowGroupPlan]) -> None:
         """The outcome of pruning, and what to read, from a plan."""
         check_row_groups(groups, self.file)
         self.row_groups = [group.row_group for group in groups]
-        self._within = {group.row_group: group.within for group in groups if group.within is not None}
+        self._within |= {group.row_group: group.within for group in groups if group.within is not None}
         self._selections = []
         for group in groups:
             selection = Selection(group.row_group, group.maybe, group.sure)
             needs = [{w.node.column: w.rows for w in wanted} for wanted in self._all_wanted(selection)]
             selection.planned = check_reads(group, self.file, *needs)
             self._selections.append(selection)
-
-    def _filter_columns(self, selection: Selection) -> list[Wanted]:
-        """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
-        if isinstance(self.predicate, Constant):
-            return []
-        undecided = selection.maybe.without(selection.sure)
-        if not undecided:
-            return []
-        leaves = self.file.tree.leaves
-        wanted_too = {leaf.column for output in self.outputs for leaf in output.leaves}
-        return [
-            Wanted(selection, leaves[c], selection.maybe, tested=True)
-            if c in wanted_too
-            else Wanted(selection, leaves[c], undecided, tested=True, only_tested=True)
-            for c in sorted(self.predicate.columns())
-        ]
-
-    def _run(
-        self, selections: list[Selection], outputs: list[Output] | None = None, limit: int | None = None
-    ) -> list[Batch]:
-        """One batch per selection (of at most ``limit`` rows). A page that contradicts its index is read again without
-        the index."""
-        with self._reading():
-            return self._run_or_fall_back(selections, self.outputs if outputs is None else outputs, limit)
-
-    def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch]:
-        used = self.reader.account.used
-        try:
-            return self._read(selections, outputs, limit)
-        except ChecksumError:
-            raise
-        except CorruptFileError as error:
-            if not any(map(_knows_pages, selections)):
-                raise
-            warnings.warn(
-                f"the page indexes cannot be read and are ignored: {error}", CorruptIndexWarning, stacklevel=6
-            )
-            self.reader.account.rewind(used)
-            return self._read([self._without_index(s) for s in selections], outputs, limit)
-
-    def _without_index(self, selection: Selection) -> Selection:
-        rows = self._rows_asked(selection)
-        sure = rows if isinstance(self.predicate, Constant) else RowRanges.none(selection.num_rows)
-        plain = Selection(selection.row_group, rows, sure)
-        plain.locations = {leaf.column: None for leaf in self.file.tree.leaves}
-        return plain
-
-    def _read_whole(self, selections: list[Selection], outputs: list[Output]) -> list[Batch] | None:
-        """Small row groups whose rows are all wanted, several in each batch; ``None`` where others are among them."""
-        parts = whole_parts(self.reader, selections, self.projection) if outputs is self.outputs else None
-        if parts is None:
-            return None
-        self.rows_of_groups |= {s.row_group: s.num_rows for s in selections}
-        return [self._whole_batch(part, selections[part.places[0]]) for part in parts]
-
-    def _whole_batch(self, part: Part, group: Selection) -> Batch:
-        if self.projection.is_flat:
-            return Batch(part.columns, part.num_rows)
-        decoded = {(group.row_group, leaf.node.column): leaf for leaf in part.leaves}
-        rows = RowRanges.all(part.num_rows)
-        return Batch([self._assemble(output, group, rows, decoded) for output in self.outputs], part.num_rows)
-
-    def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
-        first = [w for s in selections for w in self._filter_columns(s)]
-        if not first and limit is None and (whole := self._read_whole(selections, outputs)) is not None:
-            return whole
-        leaves = [leaf for output in outputs for leaf in output.leaves]
-        self.file.look_up([s.row_group for s in selections], [*{w.node: None for w in first}, *leaves])
-        threads = self.file.options.use_threads and pays(self.file.fetcher)
-        beside = self._locate_beside(selections, first, outputs) if first and threads else None
-        decoded = _by_place(first, self.reader.read(first))
-        kept = [self._survivors(s, decoded) for s in selections]
-        if limit is not None:
-            kept = [rows.head(limit) for rows in kept]
-        self.rows_of_groups |= {s.row_group: rows.count for s, rows in zip(selections, kept, strict=True)}
-        rest = [
-            Wanted.at(s, leaf, rows)
-            for s, rows in zip(selections, kept, strict=True)
-            if rows
-            for output in outputs
-            for leaf in output.leaves
-            if (s.row_group, leaf.column) not in decoded
-        ]
-        decoded |= _by_place(rest, self.reader.read(rest))
-        if beside is not None:
-            self.file.fetcher.forget(beside)
-        parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
-        places = [(output, s, rows) for s, rows in parts for output in outputs]
-        columns = iter(
-            map_tasks(
-                lambda place: self._assemble(*place, decoded), places, self._assembles_on_threads(kept, bool(first))
-            )
-        )
-        return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
-
-    def _locate_beside(self, selections: list[Selection], first: list[Wanted], outputs: list[Output]) -> Ahead | None:
-        """Ask for the page locations of the other columns while the filter columns are read."""
-        read = {w.node.column for w in first}
-        nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
-        narrowed = [s for s in selections if s.narrows]
-        if not self.file.options.use_page_index or not 0 < len(nodes) * len(narrowed) <= MOST_CHUNKS:
-            return None
-        chunks = chunks_to_locate(self.file, narrowed, nodes)
-        return self.file.fetcher.begin([r for chunk in chunks for r in offset_index_range(chunk, self.file)])
-
-    def _assembles_on_threads(self, kept: Sequence[Rows], filtered: bool) -> bool:
-        """What makes lists and structs of levels, or keeps some rows, is worth it from some size on; other columns are
-        only handed on."""
-        works = filtered or any(output.shape.kind != "leaf" for output in self.outputs)
-        return works and self.file.options.use_threads and sum(rows.count for rows in kept) >= ASSEMBLE_FROM
-
-    def _survivors(self, selection: Selection, decoded: dict[tuple[int, int], DecodedLeaf]) -> Rows:
-        """The rows where the predicate is true."""
-        undecided = selection.maybe.without(selection.sure)
-        if not undecided:
-            return selection.sure
-        leaves = {c: decoded[selection.row_group, c] for c in self.predicate.columns()}
-        rows = next(iter(leaves.values())).rows
-        if not isinstance(rows, RowRanges) or any(leaf.rows != rows for leaf in leaves.values()):
-            rows = undecided
-            leaves = {c: self._select(leaf, undecided) for c, leaf in leaves.items()}
-        columns = {c: leaf.column for c, leaf in leaves.items()}
-        levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
-        mask = matching_rows(self.predicate, columns, levels=levels)
-        if rows.count < MASKED_FROM:
-            return rows.select(mask.bools()) & selection.maybe | selection.sure
-        found = mask.spread(rows)
-        if not selection.maybe.is_all:
-            found &= as_mask(selection.maybe)
-        return rows_of(found | as_mask(selection.sure) if selection.sure else found)
-
-    def _select(self, leaf: DecodedLeaf, rows: Rows) -> DecodedLeaf:
-        """The leaf at some of its rows, whose memory is counted."""
-        if rows == leaf.rows:
-            return leaf
-        held = bytes_held(leaf.column) * rows.count // max(leaf.rows.count, 1)
-        self.reader.account.take(held + 8 * rows.count)
-        return leaf.select(rows)
-
-    def _values(self, leaf: DecodedLeaf, rows: Rows) -> DecodedLeaf:
-        """The leaf at some of its rows, spelled out where it was only tested as codes."""
-        leaf = self._select(leaf, rows)
-        if leaf.column.type.dictionary is None or self.file.fields.is_dictionary(leaf.node):
-            return leaf
-        return replace(leaf, column=spelled_out(leaf.column, self.reader.account, self.file.options.limits.max_column))
-
-    def _assemble(
-        self, output: Output, selection: Selection, rows: Rows, decoded: dict[tuple[int, int], DecodedLeaf]
-    ) -> Column:
-        leaves = {leaf.column: self._values(decoded[selection.row_group, leaf.column], rows) for leaf in output.leaves}
-        if output.shape.kind == "leaf":
-            return leaves[output.leaves[0].column].column
-        with located(row_group=selection.row_group, column=output.field.name):
-            self.reader.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
-            return assemble(output.shape, output.stored, leaves, rows.count)
-
-
-class _Reading:
-    """Context of a read: errors name the file; memory that a file's claims use up is the file's fault, not the
-    program's. No generator, which takes longer to enter and leave."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, ParquetError):
-            error.locate(file=self._name)
-        elif isinstance(error, MemoryError):
-            raise LimitError(f"there is not enough memory for this read: {error}", file=self._name) from error
-
-
-def _knows_pages(selection: Selection) -> bool:
-    """Whether any column is read by page locations, which may be wrong."""
-    planned = selection.planned or {}
-    return any(known is not None for known in (*selection.locations.values(), *(r.pages for r in planned.values())))
 
 
 def _set_last_apart(batches: list[Batch], size: int) -> None:
@@ -616,10 +407,6 @@ def _slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
         step = size or max(batch.num_rows, 1)
         for start in range(0, batch.num_rows, step):
             yield batch.slice(start, min(step, batch.num_rows - start))
-
-
-def _by_place(wanted: Sequence[Wanted], decoded: Sequence[DecodedLeaf]) -> dict[tuple[int, int], DecodedLeaf]:
-    return {(w.selection.row_group, w.node.column): d for w, d in zip(wanted, decoded, strict=True)}
 
 
 def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:

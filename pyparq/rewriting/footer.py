@@ -72,10 +72,6 @@ class FooterTree:
 
     # ---- file level
 
-    @property
-    def has_column_orders(self) -> bool:
-        return self._tree.field(FILE_COLUMN_ORDERS) is not None
-
     def add_column_orders(self, count: int) -> None:
         """TYPE_ORDER for every leaf."""
         orders = ThriftList(STRUCT)

@@ -46,9 +46,9 @@ class WriteJob:
     storage_options: Any = None
 
     def write_options(self) -> dict[str, Any]:
-        """Options of :func:`pyparq.write_table`, with the keys made here."""
-        keys = keys_of(self.encryption, "encryption")
-        return self.options if keys is None else {**self.options, "encryption": keys}
+        """Options of :func:`pyparq.write_table`, with the keys made here. A task has one core, as Spark counts."""
+        options, keys = {"use_threads": False, **self.options}, keys_of(self.encryption, "encryption")
+        return options if keys is None else {**options, "encryption": keys}
 
 
 @dataclass(frozen=True)

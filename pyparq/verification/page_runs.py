@@ -39,9 +39,8 @@ class Together:
         except UnsupportedError:
             decode = _no_decoder
         self._inflater = kernels.Inflater(
-            decode, meta.codec == SNAPPY, buffers.decompressed, buffers.spare,
-            chunk.crypto.unsealer(buffers.decrypted),
-        )  # fmt: skip
+            decode, meta.codec == SNAPPY, buffers.decompressed, chunk.crypto.unsealer(buffers.decrypted)
+        )
 
     def next(self, walk: PageWalk, window: int) -> list[SpelledPage]:
         """The next pages of a whole chunk, until ``window`` bytes of values and levels are there, no more values than

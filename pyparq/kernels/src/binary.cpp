@@ -58,47 +58,6 @@ size_t plain_binary_decode(const RawIn& data, int64_t count, const OffsetsOut& o
     return out_offsets.visit([&](auto* o) { return plain_decode(data, n, o, out_data, b); });
 }
 
-// Some of the values of a page: where each starts only the lengths before it tell, but no other bytes are moved.
-nb::object plain_binary_take(const RawIn& data, int64_t count, const In<int64_t>& rows) {
-    const size_t n = checked_count(count, "count"), m = rows.size;
-    if (n > data.size / 4) fail(str(n) + " PLAIN byte arrays cannot fit in " + str(data.size) + " bytes");
-    Fresh<int64_t> out_offsets(m + 1);
-    std::vector<const uint8_t*> places(m);
-    const uint8_t *p = data.data, *end = data.data + data.size;
-    int64_t at = 0;
-    out_offsets.data[0] = 0;
-    size_t row = 0;
-    const auto length = [&]() -> size_t {  // of the value at p: it fits
-        if (end - p < 4) fail("PLAIN byte arrays end inside the length of value " + str(row));
-        const size_t len = load<uint32_t>(p), left = static_cast<size_t>(end - p) - 4;
-        if (len > left)
-            fail("PLAIN byte array " + str(row) + " declares " + str(len) + " bytes, " + str(left) + " are left");
-        return len;
-    };
-    {
-        NoGil nogil(data.size);
-        for (size_t i = 0; i < m; ++i) {
-            const uint64_t wanted = static_cast<uint64_t>(rows.data[i]);
-            if (wanted >= n || wanted < row) fail("rows must ascend and be below " + str(n));
-            for (; row < wanted; ++row) p += 4 + length();
-            const size_t len = length();
-            places[i] = p + 4;
-            at += static_cast<int64_t>(len);  // no more than the page holds, since rows ascend
-            out_offsets.data[i + 1] = at;
-            p += 4 + len;
-            ++row;
-        }
-    }
-    Fresh<uint8_t> out(static_cast<size_t>(at));
-    uint8_t *w = out.data, *w_end = out.data + out.size;
-    for (size_t i = 0; i < m; ++i) {
-        const size_t len = static_cast<size_t>(out_offsets.data[i + 1] - out_offsets.data[i]);
-        copy_short(w, w_end, places[i], end, len);
-        w += len;
-    }
-    return nb::make_tuple(out_offsets.object, out.object);
-}
-
 nb::object plain_binary_encode(const Offsets& offsets, const RawIn& data) {
     const Values v = byte_arrays(offsets, data);
     Fresh<uint8_t> out(v.plain_size());
@@ -326,7 +285,6 @@ void bind_binary(nb::module_& m) {
     using namespace nb::literals;
     m.def("plain_binary_decode", &plain_binary_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
           "base"_a = 0);
-    m.def("plain_binary_take", &plain_binary_take, "data"_a, "count"_a, "rows"_a);
     m.def("plain_binary_encode", &plain_binary_encode, "offsets"_a, "data"_a);
     m.def("spread_offsets", &spread_offsets, "offsets"_a, "valid"_a.none(), "base"_a, "out_offsets"_a);
     m.def("narrow_offsets", &narrow_offsets, "offsets"_a);

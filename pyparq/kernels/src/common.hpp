@@ -395,7 +395,7 @@ void bind_open_pages(nb::module_& m);
 void bind_page_index(nb::module_& m);
 void bind_pread(nb::module_& m);
 void bind_seal(nb::module_& m);
-void bind_snappy_start(nb::module_& m);
+void bind_arena(nb::module_& m);
 void bind_count_indices(nb::module_& m);
 void bind_thrift_footer(nb::module_& m);
 void bind_thrift_rules(nb::module_& m);

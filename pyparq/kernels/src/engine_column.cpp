@@ -61,7 +61,16 @@ void read_dictionary(const LeafSpec& leaf, Piece& piece, const PageHead& head, c
 void read_dictionary_apart(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
                            Budget& budget);
 
-void list_whole(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
+// Codes are for columns of one piece, all of whose pages have them.
+void settle_kind(LeafSpec& leaf, const Piece& piece) {
+    if (leaf.kind != OutputKind::kCodes || !leaf.or_values || piece.known) return;
+    const bool all = std::all_of(piece.pages.begin(), piece.pages.end(), [](const ListedPage& page) {
+        return is_dictionary(static_cast<int>(page.head.encoding));
+    });
+    if (!all) leaf.kind = OutputKind::kValues;
+}
+
+void list_whole(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
                 Budget& budget, Place& at) {
     const Bytes& data = piece.parts.at(0);
     int64_t seen = 0, ordinal = 0;
@@ -94,6 +103,7 @@ void list_whole(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, Pa
     }
     at.page = -1;
     if (seen > piece.num_values) throw Refused{"pages_hold_more", piece.num_values, seen};
+    settle_kind(leaf, piece);
     if (has_dictionary && !piece.known) {
         at.page = kDictionaryPage;
         read_dictionary(leaf, piece, dictionary, dictionary_body, static_cast<size_t>(seen), dictionary.count, limits,
@@ -102,7 +112,7 @@ void list_whole(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, Pa
     }
 }
 
-void list_planned(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
+void list_planned(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
                   Budget& budget, Place& at) {
     const size_t first = piece.dictionary_apart ? 1 : 0, count = piece.parts.size() - first;
     int64_t seen = 0;
@@ -119,6 +129,7 @@ void list_planned(const LeafSpec& leaf, Piece& piece, const PageLimits& limits, 
         piece.pages.push_back({head, body, at.page, piece.first_rows[k], piece.page_rows[k]});
         piece.inflated += head.size;
     }
+    settle_kind(leaf, piece);
     if (piece.dictionary_apart && !piece.known) {
         at.page = kDictionaryPage;
         read_dictionary_apart(leaf, piece, limits, scratch, budget);
@@ -445,7 +456,7 @@ void lend_dictionary(Piece& piece, ViewBuffers& buffers) {
 }  // namespace
 
 void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at) {
-    const LeafSpec& leaf = job.leaf;
+    LeafSpec& leaf = job.leaf;
     try {
         if (piece.whole) list_whole(leaf, piece, limits, scratch, budget, at);
         else list_planned(leaf, piece, limits, scratch, budget, at);

@@ -292,6 +292,12 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
     try {
         if (is_dictionary(page.encoding)) {
             const Dictionary& from = there(dictionary);
+            if (leaf_.kind == OutputKind::kCodes && valid == nullptr && page.picks == nullptr && n > 0) {
+                if (page.data.size == 0) throw Refused{"no_indices"};
+                IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
+                slots += n;
+                return;
+            }
             each_block(page, valid, n, from.count, scratch, budget,
                        [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
                 if (values == 0) std::memset(out, 0, m * width);

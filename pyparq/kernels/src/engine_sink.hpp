@@ -25,6 +25,7 @@ struct LeafSpec {
     OutputKind kind;
     Convert convert;
     bool is_large;  // byte arrays with offsets of 64 bits, however few there are
+    bool or_values;  // codes only where all pages have them, values otherwise
 
     bool is_binary() const { return physical == Physical::kByteArray && kind == OutputKind::kValues; }
     bool is_views() const { return kind == OutputKind::kViews; }

@@ -1,7 +1,8 @@
 // How the pages of one column chunk are decrypted and inflated: by libraries, whose calls come from Python.
 #pragma once
 #include "aes.hpp"
-#include "snappy_start.hpp"
+#include "arena.hpp"
+#include "snappy_literal.hpp"
 
 namespace pyparq {
 
@@ -57,12 +58,11 @@ class Inflater {
   public:
     // `decode(stored, out)` of a codec's library, None where nothing is compressed; whether that reads Snappy blocks, which
     // can be looked into.
-    Inflater(nb::object decode, bool snappy, Arena* out, Arena* spare, Unsealer* unsealer)
-        : unsealer(unsealer), decode_(std::move(decode)), snappy_(snappy), out_(out), spare_(spare) {}
+    Inflater(nb::object decode, bool snappy, Arena* out, Unsealer* unsealer)
+        : unsealer(unsealer), decode_(std::move(decode)), snappy_(snappy), out_(out) {}
 
-    // The `size` bytes that the body of a page holds, decrypted, or the first `wanted` of them and more; an invalid object
-    // where something is wrong with it.
-    nb::object inflate(const nb::object& stored, size_t size, size_t wanted) const {
+    // The `size` bytes that the body of a page holds, decrypted; an invalid object where something is wrong with it.
+    nb::object inflate(const nb::object& stored, size_t size) const {
         if (size == 0) return {};
         if (decode_.is_none()) return nb::len(stored) == size ? stored : nb::object();
         if (snappy_) {
@@ -71,11 +71,8 @@ class Inflater {
             if (const size_t at = one_literal(block, size); at > 0) return part(stored, at, at + size);
         }
         const nb::object out = out_->take(size);
-        if (snappy_ && wanted < size) {
-            const size_t found = snappy_start(decode_, stored, size, wanted, out, *spare_);
-            if (found > 0) return part(out, 0, found);
-        }
-        return decode_into(decode_, stored, out).written == static_cast<int64_t>(size) ? out : nb::object();
+        const nb::object written = call(decode_, stored, out);
+        return written.is_valid() && nb::cast<int64_t>(written) == static_cast<int64_t>(size) ? out : nb::object();
     }
 
     Unsealer* const unsealer;  // null where nothing is encrypted
@@ -83,7 +80,7 @@ class Inflater {
   private:
     nb::object decode_;
     bool snappy_;
-    Arena *out_, *spare_;
+    Arena* out_;
 };
 
 }  // namespace pyparq

@@ -46,19 +46,6 @@ nb::object compare_flba(const RawIn& data, int64_t width_, bool signed_be, const
     return compare_all(n, get, [&](const Bytes& v) { return compare_bytes(v.data, v.size, wanted.data, wanted.size); });
 }
 
-nb::object starts_with_binary(const Offsets& offsets, const RawIn& data, const RawIn& prefix) {
-    return offsets.visit([&](const auto* o) {
-        check_offsets(o, offsets.size, data.size);
-        const size_t n = offsets.size - 1;
-        Fresh<bool> out(n);
-        NoGil nogil(n * 8);
-        for (size_t i = 0; i < n; ++i)
-            out.data[i] = static_cast<size_t>(o[i + 1] - o[i]) >= prefix.size &&
-                          equal_bytes(data.data + o[i], prefix.data, prefix.size);
-        return std::move(out.object);
-    });
-}
-
 }  // namespace
 }  // namespace pyparq
 
@@ -68,5 +55,4 @@ void bind_minmax(nb::module_& m) {
     m.def("compare_binary", &compare_binary, "offsets"_a, "data"_a, "literal"_a);
     m.def("compare_binary_decimal", &compare_binary_decimal, "offsets"_a, "data"_a, "literal"_a);
     m.def("compare_flba", &compare_flba, "data"_a, "width"_a, "signed_be"_a, "literal"_a);
-    m.def("starts_with_binary", &starts_with_binary, "offsets"_a, "data"_a, "prefix"_a);
 }

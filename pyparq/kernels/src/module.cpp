@@ -92,7 +92,7 @@ NB_MODULE(_native, m) {
     bind_page_index(m);
     bind_pread(m);
     bind_seal(m);
-    bind_snappy_start(m);
+    bind_arena(m);
     bind_thrift_footer(m);
     bind_thrift_rules(m);
     bind_thrift_split(m);

@@ -1,5 +1,5 @@
 // Opens pages one after another, as pyparq/decoding/pages.py does, as far as they are of the usual kind: what there is to say of
-// the others is said there. Small pages, and those of which few rows are wanted, take little time beside that.
+// the others is said there. Small pages take little time beside that.
 #include "crc.hpp"
 #include "inflate.hpp"
 #include "levels.hpp"
@@ -14,7 +14,7 @@
 namespace pyparq {
 namespace {
 
-constexpr int64_t kPlain = 0, kPlainDictionary = 2, kRle = 3, kRleDictionary = 8;
+constexpr int64_t kRle = 3;
 
 struct Head {
     int64_t type = -1, size = -1, stored = -1, crc = 0;
@@ -118,7 +118,7 @@ bool take_levels(const RawIn& bytes, size_t& at, Span& levels) {
 // A page whose header has been read, and whose body is still to open.
 struct Waiting {
     Head head;
-    int64_t number, wanted;  // of the chunk's pages; how many of its values are needed, from the first on (-1: all)
+    int64_t number;  // of the chunk's pages
     nb::object body;
 };
 
@@ -161,15 +161,6 @@ class Opener {
             found.push_back(std::move(opened));
         }
         return found;
-    }
-
-    // (values, definition levels or None, count, encoding, repetition levels or None), all of them bytes.
-    nb::object stored(const Opened& page) const {
-        const auto levels = [&](int64_t maximum, const Span& span) {
-            return maximum > 0 ? part(page.levels, span.from, span.to) : nb::none();
-        };
-        return nb::make_tuple(data(page), levels(terms_.max_def, page.def), page.count, page.encoding,
-                              levels(terms_.max_rep, page.rep));
     }
 
     // (count, repetition levels or None, definition levels or None, values present, encoding, values), the levels spelled
@@ -226,18 +217,8 @@ class Opener {
                 return static_cast<size_t>(room) == size - before;
             }
         }
-        const int64_t first = needed(head, room, page.wanted);
-        opened.values = inflater_.inflate(body, static_cast<size_t>(room), static_cast<size_t>(first));
+        opened.values = inflater_.inflate(body, static_cast<size_t>(room));
         return opened.values.is_valid() && (head.v2 || split(opened));
-    }
-
-    // As _share in pyparq/decoding/pages.py.
-    int64_t needed(const Head& head, int64_t room, int64_t wanted) const {
-        const bool plain = head.encoding == kPlain || head.encoding == kPlainDictionary || head.encoding == kRleDictionary;
-        if (!plain || wanted < 0 || wanted >= head.count) return room;
-        const int bits = std::bit_width(static_cast<uint64_t>(terms_.max_def));
-        const int64_t levels = head.v2 ? 0 : head.count * bits / 8;
-        return std::min(room, room * wanted / head.count + levels + room / 64 + 256);
     }
 
     // Finds the levels of a v1 page.
@@ -276,41 +257,10 @@ bool usual_head(const RawIn& bytes, size_t at, int64_t page, const Unsealer* uns
     return unsealer == nullptr || !head.v2;  // of v2 pages there are two framings
 }
 
-// `stored`: whole pages of a leaf outside of lists; from page `at` on, up to the first that is not of the usual kind, or
-// until `window` bytes are inflated. Page k is number ordinals[k]; only the first wanted[k] of its rows[k] values are needed.
-nb::tuple open_pages(const nb::sequence& stored, size_t at, const In<int64_t>& ordinals, const In<int64_t>& wanted,
-                     const In<int64_t>& rows, const nb::tuple& terms, int64_t window, int64_t room,
-                     const Inflater& inflater, const Crc32* crc) {
-    const Opener opener(terms, inflater, crc);
-    const size_t pages = nb::len(stored);
-    if (ordinals.size != pages || wanted.size != pages || rows.size != pages) fail("a number per page is due");
-    std::vector<Waiting> waiting;
-    int64_t lacking = 0;
-    for (int64_t inflated = 0; at < pages && inflated < window; ++at) {
-        const nb::object page = stored[at];
-        RawIn bytes;
-        if (!bytes.load(page.ptr())) fail("a page must be bytes-like");
-        Head head;
-        size_t start = 0;
-        const int64_t number = ordinals.data[at];
-        if (!usual_head(bytes, 0, number, inflater.unsealer, head, start)) break;
-        if (head.count != rows.data[at] || !opener.allows(head, bytes.size - start)) break;
-        if (inflated + head.size > room) {
-            if (waiting.empty()) lacking = head.size;
-            break;
-        }
-        waiting.push_back({head, number, wanted.data[at], part(page, start, start + static_cast<size_t>(head.stored))});
-        inflated += head.size;  // each is held by the caller already
-    }
-    nb::list found;
-    for (const Opened& page : opener.open(std::move(waiting))) found.append(opener.stored(page));
-    return nb::make_tuple(found, lacking);
-}
-
-// The same for pages that follow each other in `data`, whole, from `at` on, the first of them number `page`; no more than
-// `values` values. Returns the pages, their levels spelled out, where they end, and what the first would take that is more
-// than `room`. As above all headers are read before the
-// first body is opened: one call of the library right after another finds its code in the processor's caches.
+// Pages that follow each other in `data`, whole, from `at` on, the first of them number `page`: up to the first that is not
+// of the usual kind, or until they take `window` bytes; no more than `values` values. Returns the pages, their levels spelled
+// out, where they end, and what the first would take that is more than `room`. All headers are read before the first body is
+// opened: one call of the library right after another finds its code in the processor's caches.
 nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t values, const nb::tuple& terms, int64_t window,
                    int64_t room, const Inflater& inflater, const Crc32* crc) {
     const Opener opener(terms, inflater, crc);
@@ -330,7 +280,7 @@ nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t val
             break;
         }
         const size_t end = start + static_cast<size_t>(head.stored);
-        waiting.push_back({head, page, -1, part(data, start, end)});
+        waiting.push_back({head, page, part(data, start, end)});
         ends.push_back(static_cast<int64_t>(end));
         values -= head.count;
     }
@@ -354,15 +304,13 @@ void bind_open_pages(nb::module_& m) {
              "decrypt"_a, "decrypt_into"_a.none(), "reset_nonce"_a.none(), "update_into"_a.none(), "header_aad"_a,
              "page_aad"_a, "out"_a, "most"_a, "otherwise"_a, nb::keep_alive<1, 8>());
     nb::class_<Inflater>(m, "Inflater")
-        .def(nb::init<nb::object, bool, Arena*, Arena*, Unsealer*>(), "decode"_a.none(), "snappy"_a, "out"_a, "spare"_a,
-             "unsealer"_a.none(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
+        .def(nb::init<nb::object, bool, Arena*, Unsealer*>(), "decode"_a.none(), "snappy"_a, "out"_a, "unsealer"_a.none(),
+             nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>());
     nb::class_<Crc32>(m, "Crc32")
         .def(nb::init<nb::object, std::string>(), "function"_a, "module"_a)
         .def_prop_ro("native", &Crc32::native)
         .def("of", [](const Crc32& crc, const RawIn& data, uint32_t before) { return crc.more(before, data.data, data.size); },
              "data"_a, "before"_a = 0);
-    m.def("open_pages", &open_pages, "stored"_a, "at"_a, "ordinals"_a, "wanted"_a, "rows"_a, "terms"_a, "window"_a,
-          "room"_a, "inflater"_a, "crc"_a.none());
     m.def("open_run", &open_run, "data"_a, "at"_a, "page"_a, "values"_a, "terms"_a, "window"_a, "room"_a,
           "inflater"_a, "crc"_a.none());
 }

@@ -14,7 +14,6 @@ struct Tag {
 };
 
 constexpr uint8_t kBehind = 255;    // the length of a literal stands behind the tag
-constexpr uint16_t kNoOffset = 64;  // of literals: no other length is more
 
 constexpr auto kTags = [] {
     std::array<Tag, 256> tags{};
@@ -22,10 +21,14 @@ constexpr auto kTags = [] {
         const size_t kind = i & 3, upper = i >> 2;
         const size_t length = kind == 1 ? 4 + (upper & 7) : kind == 0 && upper >= 60 ? kBehind : upper + 1;
         tags[i].length = static_cast<uint8_t>(length);
-        tags[i].distant = kind == 0 ? kNoOffset : static_cast<uint16_t>(kind == 1 ? upper >> 3 << 8 : 0);
+        tags[i].distant = static_cast<uint16_t>(kind == 1 ? upper >> 3 << 8 : 0);
     }
     return tags;
 }();
+
+struct Block16 {
+    uint64_t v[2];
+};
 
 constexpr size_t kLongest = 64;  // bytes of an element that is not a literal
 
@@ -37,14 +40,50 @@ struct Place {
     uint8_t *const begin, *const end;
 };
 
-// One of the two, without a branch.
-PYPARQ_ALWAYS_INLINE size_t pick(size_t all_ones_or_none, size_t if_ones, size_t otherwise) {
-    return otherwise ^ ((otherwise ^ if_ones) & all_ones_or_none);
+// What a step through the elements of a block comes to.
+enum class Step { kGoOn, kStop, kMalformed };
+
+// A copy, and the literal of `lead` bytes before it, which is not written yet. The copy is read before the literal is written:
+// then what it reads was written by one store as a rule, and the processor need not wait for its cache.
+template <bool has_literal>
+PYPARQ_ALWAYS_INLINE Step copy_element(const uint8_t* begin, const uint8_t*& in, uint8_t*& at, size_t& code,
+                                       const Block16& literal, size_t lead) {
+    const size_t kind = code & 3;
+    // All waits for the next tag: it is loaded for both kinds, of which no processor foresees which it is.
+    const size_t after_one = in[1], after_two = in[2];
+    const Tag tag = kTags[code];
+    const size_t length = tag.length;
+    const size_t offset = (load<uint16_t>(in) & (0x0000ffff00ff0000 >> 16 * kind & 0xffff)) + tag.distant;
+    const size_t there = static_cast<size_t>(at - begin) + lead;
+    if (offset < length + lead || offset > there) [[unlikely]] {
+        if (has_literal) store(at, literal);
+        at += lead;
+        if (kind == 3) return Step::kStop;
+        if (offset - 1 >= there) return Step::kMalformed;
+        if (offset < 16) repeat(at, offset, length);
+        else copy_wide(at, at - offset, length);
+    } else {
+        const uint8_t* const from = at + lead - offset;
+        const auto first = load<Block16>(from);
+        if (has_literal) store(at, literal);
+        at += lead;
+        store(at, first);
+        if (length > 16) [[unlikely]] {
+            copy_16(at + 16, from + 16);
+            if (length > 32) copy_32(at + 32, from + 32);
+        }
+    }
+    at += length;
+    in += kind + 1;
+    code = kind == 1 ? after_one : after_two;
+    return Step::kGoOn;
 }
 
 // Decodes elements as long as no wide copy can go wrong, and no further than `stop`; false where one is malformed.
 bool decode_most(Place& place, const uint8_t* stop) {
-    constexpr size_t kInput = 2 + kLongest, kOutput = kLongest + kSlack;
+    // A short literal, a copy, and the tag behind; a long literal is looked at apart.
+    constexpr size_t kShort = 16, kInput = kShort + 8, kOutput = kShort + kLongest + 16;
+    constexpr std::ptrdiff_t kMore = 3 * kLongest;
     const size_t left = static_cast<size_t>(place.in_end - place.in), room = static_cast<size_t>(place.end - place.at);
     if (left < kInput || room < kOutput) return true;
     const uint8_t* const in_last = place.in_end - kInput + 1;
@@ -52,43 +91,35 @@ bool decode_most(Place& place, const uint8_t* stop) {
     const uint8_t* in = place.in + 1;  // behind the tag
     uint8_t* at = place.at;
     size_t code = in[-1];
-    bool right = true;
+    Step step = Step::kGoOn;
     do {
-        // Whether it is a literal or a copy is what no processor foresees: there is no branch for that. And the next tag is
-        // what all waits for: it is loaded for both cases.
-        const size_t kind = code & 3, upper = code >> 2, literal = size_t{0} - (kind == 0);
-        const uint8_t* const now = in;
-        const size_t after_copy = in[kind], after_literal = in[upper + 1];
-        const Tag tag = kTags[code];
-        const size_t length = tag.length;
-        const size_t offset = (load<uint16_t>(now) & (0x0000ffff00ff0000 >> 16 * kind & 0xffff)) + tag.distant;
-        const size_t before = static_cast<size_t>(at - place.begin);
-        const auto here = reinterpret_cast<uintptr_t>(now), back = reinterpret_cast<uintptr_t>(at) - offset;
-        const auto* const from = reinterpret_cast<const uint8_t*>(pick(literal, here, back));
-        if (offset < length || offset > (before | literal)) [[unlikely]] {
-            if (length == kBehind || kind == 3) break;
-            if (offset - 1 >= before) {
-                right = false;
-                break;
-            }
-            if (offset < 16) {
-                repeat(at, offset, length);
-            } else {
-                copy_wide(at, at - offset, length);
-            }
-        } else {
-            copy_16(at, from);
-            if (length > 16) [[unlikely]] {
-                copy_16(at + 16, from + 16);
-                if (length > 32) copy_32(at + 32, from + 32);
-            }
+        if ((code & 3) != 0) {
+            step = copy_element<false>(place.begin, in, at, code, {}, 0);
+            continue;
         }
-        at += length;
-        in += kind == 0 ? upper + 2 : kind + 1;
-        code = kind == 0 ? after_literal : after_copy;
-    } while (in <= in_last && at < last);
+        const size_t length = (code >> 2) + 1;
+        const auto literal = load<Block16>(in);
+        if (length > kShort) [[unlikely]] {
+            if (length > kLongest - 4 || place.in_end - in < kMore || place.end - at < kMore) break;
+            store(at, literal);
+            copy_16(at + 16, in + 16);
+            copy_32(at + 32, in + 32);
+            code = in[length];
+            in += length + 1;
+            at += length;
+            continue;
+        }
+        code = in[length];
+        in += length + 1;
+        if ((code & 3) == 0) [[unlikely]] {
+            store(at, literal);
+            at += length;
+            continue;
+        }
+        step = copy_element<true>(place.begin, in, at, code, literal, length);
+    } while (step == Step::kGoOn && in <= in_last && at < last);
     place.in = in - 1, place.at = at;
-    return right;
+    return step != Step::kMalformed;
 }
 
 // Decodes one element; false where it is malformed, or does not fit.

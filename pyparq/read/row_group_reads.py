@@ -1,0 +1,245 @@
+"""Rows of row groups that pruning has left: filter columns first, then the other columns of the rows that match."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+
+from pyparq.decoding.decoded_leaf import DecodedLeaf, slot_level
+from pyparq.decoding.nesting import assemble
+from pyparq.decoding.spelling import spelled_out
+from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, located
+from pyparq.filters.predicate import Constant, Predicate
+from pyparq.filters.rows import EntryLevels, matching_rows
+from pyparq.footers.arrow_fields import Output, Projection
+from pyparq.footers.open_file import OpenFile
+from pyparq.index.row_mask import Rows, as_mask, rows_of
+from pyparq.index.row_ranges import RowRanges
+from pyparq.io.ahead import Ahead
+from pyparq.pruning.joint_requests import pays
+from pyparq.pruning.page_indexes import offset_index_range
+from pyparq.pruning.prune import MOST_CHUNKS, chunks_to_locate
+from pyparq.pruning.row_groups import Selection
+from pyparq.read.column_reads import ColumnReader, Wanted
+from pyparq.read.small_row_groups import Part, whole_parts
+from pyparq.tables.column import bytes_held
+from pyparq.tables.table import Batch, Column
+from pyparq.threads import map_tasks
+
+MASKED_FROM = 1 << 13
+"""Rows that a predicate looks at, from which on those that it keeps may be a bitmap."""
+
+ASSEMBLE_FROM = 1 << 16
+"""Rows from which on nested columns are put together on threads."""
+
+
+class RowGroupReader:
+    """Reads the columns of a projection where a predicate is true."""
+
+    def __init__(
+        self, file: OpenFile, columns: ColumnReader, projection: Projection, predicate: Predicate,
+        within: Mapping[int, RowRanges],
+    ) -> None:  # fmt: skip
+        """``within``: the rows that are asked for, of row groups where these are not all."""
+        self._file = file
+        self._columns = columns
+        self._projection = projection
+        self._predicate = predicate
+        self._within = within
+        self.rows_of_groups: dict[int, int] = {}
+        """Rows that were returned of each row group that has been read."""
+
+    def context(self) -> located:
+        """Of a read: errors name the file."""
+        return _Reading(file=self._file.name)
+
+    def filter_columns(self, selection: Selection) -> list[Wanted]:
+        """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
+        if isinstance(self._predicate, Constant):
+            return []
+        undecided = selection.maybe.without(selection.sure)
+        if not undecided:
+            return []
+        leaves = self._file.tree.leaves
+        wanted_too = {leaf.column for output in self._projection.outputs for leaf in output.leaves}
+        return [
+            Wanted(selection, leaves[c], selection.maybe, tested=True)
+            if c in wanted_too
+            else Wanted(selection, leaves[c], undecided, tested=True, only_tested=True)
+            for c in sorted(self._predicate.columns())
+        ]
+
+    def run(
+        self, selections: list[Selection], outputs: list[Output] | None = None, limit: int | None = None
+    ) -> list[Batch]:
+        """One batch per selection (of at most ``limit`` rows). A page that contradicts its index is read again without
+        the index."""
+        with self.context():
+            return self._run_or_fall_back(selections, self._projection.outputs if outputs is None else outputs, limit)
+
+    def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch]:
+        used = self._columns.account.used
+        try:
+            return self._read(selections, outputs, limit)
+        except ChecksumError:
+            raise
+        except CorruptFileError as error:
+            if not any(map(_knows_pages, selections)):
+                raise
+            warnings.warn(
+                f"the page indexes cannot be read and are ignored: {error}", CorruptIndexWarning, stacklevel=6
+            )
+            self._columns.account.rewind(used)
+            return self._read([self._without_index(s) for s in selections], outputs, limit)
+
+    def _without_index(self, selection: Selection) -> Selection:
+        rows = self._rows_asked(selection)
+        sure = rows if isinstance(self._predicate, Constant) else RowRanges.none(selection.num_rows)
+        plain = Selection(selection.row_group, rows, sure)
+        plain.locations = {leaf.column: None for leaf in self._file.tree.leaves}
+        return plain
+
+    def _rows_asked(self, selection: Selection) -> RowRanges:
+        asked = self._within.get(selection.row_group)
+        return RowRanges.all(selection.num_rows) if asked is None else asked
+
+    def _read_whole(self, selections: list[Selection], outputs: list[Output]) -> list[Batch] | None:
+        """Small row groups whose rows are all wanted, several in each batch; ``None`` where others are among them."""
+        parts = (
+            whole_parts(self._columns, selections, self._projection) if outputs is self._projection.outputs else None
+        )
+        if parts is None:
+            return None
+        self.rows_of_groups |= {s.row_group: s.num_rows for s in selections}
+        return [self._whole_batch(part, selections[part.places[0]]) for part in parts]
+
+    def _whole_batch(self, part: Part, group: Selection) -> Batch:
+        if self._projection.is_flat:
+            return Batch(part.columns, part.num_rows)
+        decoded = {(group.row_group, leaf.node.column): leaf for leaf in part.leaves}
+        rows = RowRanges.all(part.num_rows)
+        return Batch(
+            [self._assemble(output, group, rows, decoded) for output in self._projection.outputs], part.num_rows
+        )
+
+    def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
+        first = [w for s in selections for w in self.filter_columns(s)]
+        if not first and limit is None and (whole := self._read_whole(selections, outputs)) is not None:
+            return whole
+        leaves = [leaf for output in outputs for leaf in output.leaves]
+        self._file.look_up([s.row_group for s in selections], [*{w.node: None for w in first}, *leaves])
+        threads = self._file.options.use_threads and pays(self._file.fetcher)
+        beside = self._locate_beside(selections, first, outputs) if first and threads else None
+        decoded = _by_place(first, self._columns.read(first))
+        kept = [self._survivors(s, decoded) for s in selections]
+        if limit is not None:
+            kept = [rows.head(limit) for rows in kept]
+        self.rows_of_groups |= {s.row_group: rows.count for s, rows in zip(selections, kept, strict=True)}
+        rest = [
+            Wanted.at(s, leaf, rows)
+            for s, rows in zip(selections, kept, strict=True)
+            if rows
+            for output in outputs
+            for leaf in output.leaves
+            if (s.row_group, leaf.column) not in decoded
+        ]
+        decoded |= _by_place(rest, self._columns.read(rest))
+        if beside is not None:
+            self._file.fetcher.forget(beside)
+        parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
+        places = [(output, s, rows) for s, rows in parts for output in outputs]
+        columns = iter(
+            map_tasks(
+                lambda place: self._assemble(*place, decoded), places, self._assembles_on_threads(kept, bool(first))
+            )
+        )
+        return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
+
+    def _locate_beside(self, selections: list[Selection], first: list[Wanted], outputs: list[Output]) -> Ahead | None:
+        """Ask for the page locations of the other columns while the filter columns are read."""
+        read = {w.node.column for w in first}
+        nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
+        narrowed = [s for s in selections if s.narrows]
+        if not self._file.options.use_page_index or not 0 < len(nodes) * len(narrowed) <= MOST_CHUNKS:
+            return None
+        chunks = chunks_to_locate(self._file, narrowed, nodes)
+        return self._file.fetcher.begin([r for chunk in chunks for r in offset_index_range(chunk, self._file)])
+
+    def _assembles_on_threads(self, kept: Sequence[Rows], filtered: bool) -> bool:
+        """What makes lists and structs of levels, or keeps some rows, is worth it from some size on; other columns are
+        only handed on."""
+        works = filtered or any(output.shape.kind != "leaf" for output in self._projection.outputs)
+        return works and self._file.options.use_threads and sum(rows.count for rows in kept) >= ASSEMBLE_FROM
+
+    def _survivors(self, selection: Selection, decoded: dict[tuple[int, int], DecodedLeaf]) -> Rows:
+        """The rows where the predicate is true."""
+        undecided = selection.maybe.without(selection.sure)
+        if not undecided:
+            return selection.sure
+        leaves = {c: decoded[selection.row_group, c] for c in self._predicate.columns()}
+        rows = next(iter(leaves.values())).rows
+        if not isinstance(rows, RowRanges) or any(leaf.rows != rows for leaf in leaves.values()):
+            rows = undecided
+            leaves = {c: self._select(leaf, undecided) for c, leaf in leaves.items()}
+        columns = {c: leaf.column for c, leaf in leaves.items()}
+        levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
+        mask = matching_rows(self._predicate, columns, levels=levels)
+        if rows.count < MASKED_FROM:
+            return rows.select(mask.bools()) & selection.maybe | selection.sure
+        found = mask.spread(rows)
+        if not selection.maybe.is_all:
+            found &= as_mask(selection.maybe)
+        return rows_of(found | as_mask(selection.sure) if selection.sure else found)
+
+    def _select(self, leaf: DecodedLeaf, rows: Rows) -> DecodedLeaf:
+        """The leaf at some of its rows, whose memory is counted."""
+        if rows == leaf.rows:
+            return leaf
+        held = bytes_held(leaf.column) * rows.count // max(leaf.rows.count, 1)
+        self._columns.account.take(held + 8 * rows.count)
+        return leaf.select(rows)
+
+    def _values(self, leaf: DecodedLeaf, rows: Rows) -> DecodedLeaf:
+        """The leaf at some of its rows, spelled out where it was only tested as codes."""
+        leaf = self._select(leaf, rows)
+        if leaf.column.type.dictionary is None or self._file.fields.is_dictionary(leaf.node):
+            return leaf
+        return replace(
+            leaf, column=spelled_out(leaf.column, self._columns.account, self._file.options.limits.max_column)
+        )
+
+    def _assemble(
+        self, output: Output, selection: Selection, rows: Rows, decoded: dict[tuple[int, int], DecodedLeaf]
+    ) -> Column:
+        leaves = {leaf.column: self._values(decoded[selection.row_group, leaf.column], rows) for leaf in output.leaves}
+        if output.shape.kind == "leaf":
+            return leaves[output.leaves[0].column].column
+        with located(row_group=selection.row_group, column=output.field.name):
+            self._columns.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
+            return assemble(output.shape, output.stored, leaves, rows.count)
+
+
+class _Reading(located):
+    """Context of a read: errors name the file; memory that a file's claims use up is the file's fault, not the
+    program's."""
+
+    __slots__ = ()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, MemoryError):
+            raise LimitError(f"there is not enough memory for this read: {error}", file=self._file) from error
+        super().__exit__(kind, error, trace)
+
+
+def _knows_pages(selection: Selection) -> bool:
+    """Whether any column is read by page locations, which may be wrong."""
+    planned = selection.planned or {}
+    return any(known is not None for known in (*selection.locations.values(), *(r.pages for r in planned.values())))
+
+
+def _by_place(wanted: Sequence[Wanted], decoded: Sequence[DecodedLeaf]) -> dict[tuple[int, int], DecodedLeaf]:
+    return {(w.selection.row_group, w.node.column): d for w, d in zip(wanted, decoded, strict=True)}
