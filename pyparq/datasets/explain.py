@@ -10,7 +10,8 @@ from pyparq.pruning.prune import StageReport
 from pyparq.read.explain import Explanation, stage_table
 
 if TYPE_CHECKING:
-    from pyparq.datasets.scan import DatasetScan, FileScan
+    from pyparq.datasets.file_scans import FileScan
+    from pyparq.datasets.scan import DatasetScan
 
 
 @dataclass(frozen=True, slots=True)

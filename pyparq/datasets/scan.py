@@ -1,65 +1,33 @@
-"""A scan over the files of a dataset: files left out by their partitions, then one scan per file."""
+"""A scan over the files of a dataset: files left out by their partitions, then the scans of the others."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from pyparq import kernels
-from pyparq.datasets.adapt import Adapter
 from pyparq.datasets.ahead import InTurn
-from pyparq.datasets.evolution import marked
 from pyparq.datasets.explain import DatasetExplanation, carry_over, explain_files
+from pyparq.datasets.file_scans import FileScan, FileScans, JoinedScan
 from pyparq.datasets.filter import FilterParts
 from pyparq.datasets.footers import AT_A_TIME
-from pyparq.datasets.joined import JoinedFile, Joint, Part, runs
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
 from pyparq.datasets.project import Projection
-from pyparq.datasets.together import Together
-from pyparq.errors import OptionError, ParquetError, located
+from pyparq.errors import OptionError, ParquetError
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression, Known
-from pyparq.filters.predicate import Constant
-from pyparq.footers.open_file import OpenFile
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
 from pyparq.pruning.scan_plan import plan_options
 from pyparq.read.arrow_stream import ScanStream
-from pyparq.read.scan import BATCH_ROWS, Scan
+from pyparq.read.scan import BATCH_ROWS
 from pyparq.schemas.types import Schema
-from pyparq.tables.table import Batch, Column, Table, widen_columns
+from pyparq.tables.table import Batch, Table, widen_columns
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
     from pyparq.datasets.dataset import Dataset
-
-
-@dataclass(slots=True)
-class FileScan:
-    """The scan of one file, and how its columns become the dataset's."""
-
-    number: int
-    """Of the file in the dataset."""
-    scan: Scan
-    adapter: Adapter
-    combination: int
-    """Of partition values."""
-
-
-@dataclass(slots=True)
-class JoinedScan:
-    """The scan of many small files as one."""
-
-    number: int
-    """Of the first of the files."""
-    numbers: list[int]
-    scan: Scan
-    adapter: Adapter
-    file: JoinedFile
 
 
 class DatasetScan:
@@ -88,10 +56,7 @@ class DatasetScan:
         self._parts = FilterParts(expression, dataset._partitions)
         self._numbers = self._parts.files_left() if plan is None else list(range(len(plan.files)))
         self._projection = self._project(expression)
-        self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
-        """By the identity of a file's schema tree; the file keeps the tree alive."""
-        self._models: dict[tuple[int, int], tuple[OpenFile, Expression, Scan | None]] = {}
-        """By the identity of that and of what partitions leave of the filter."""
+        self._scans = FileScans(dataset, self._parts, self._projection, plan)
         self.rows_returned: int | None = None
         self.share_done = 0.0
         """How much of the files :meth:`batches` has gone through, 0 to 1."""
@@ -178,7 +143,7 @@ class DatasetScan:
         """
         if self.limit is None:
             return self.assembled(plan for _, plan in self.plan_files())
-        scans = (self._file_scan(number, self.limit) for number in self._numbers)
+        scans = (self._scans.of_file(number, self.limit) for number in self._numbers)
         plans = (self._plan_file(file_scan) for file_scan in scans if file_scan is not None)
         return self.assembled(plan for plan in plans if plan is not None)
 
@@ -297,8 +262,8 @@ class DatasetScan:
     def _all_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan | JoinedScan]:
         """The scans of the files in which a row may match, in the order of the files; many small ones have one."""
         wanted = list(self._numbers if numbers is None else numbers)
-        groups = self._row_groups(wanted)
-        joined = self._joined_scans([number for number in wanted if groups.get(number) != []], groups)
+        groups = self._scans.row_groups(wanted)
+        joined = self._scans.joined([number for number in wanted if groups.get(number) != []], groups)
         self._joined = bool(joined)
         covered = {number for scan in joined for number in scan.numbers}
         others = self._file_scans([number for number in wanted if number not in covered], groups=groups)
@@ -315,12 +280,13 @@ class DatasetScan:
         file is, and its scan reports what its indexes removed. ``groups``: what they have answered, if they have."""
         wanted = list(self._numbers if numbers is None else numbers)
         if groups is None:
-            groups = self._row_groups(wanted) if together else {}
+            groups = self._scans.row_groups(wanted) if together else {}
         self._together = self._together or bool(groups)
         self._dataset.open_all(number for number in wanted if groups.get(number) != [])
         found = []
         for number in wanted:
-            file_scan = None if groups.get(number) == [] else self._file_scan(number, self.limit, groups.get(number))
+            left = groups.get(number)
+            file_scan = None if left == [] else self._scans.of_file(number, self.limit, left)
             if file_scan is not None:
                 found.append(file_scan)
             elif groups:
@@ -329,40 +295,6 @@ class DatasetScan:
         if together:
             self._ran_together = found
         return found
-
-    def _joined_scans(self, numbers: Sequence[int], groups: dict[int, list[int]]) -> list[JoinedScan]:
-        """Scans of small local files that are alike and follow each other."""
-        if self._plan is not None or len(numbers) < 2 or self._dataset.is_remote or kernels.read_many_ranges is None:
-            return []
-        footers = self._dataset._footers
-        footers.read(numbers)
-        alike: dict[tuple[int, Any], list[int]] = {}
-        for number in numbers:
-            frame = footers.frame(number)
-            if frame is not None and number not in self._dataset._skipped:
-                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
-                alike.setdefault((frame, rest.value if isinstance(rest, Known) else id(rest)), []).append(number)
-        joints: dict[int, Joint] = {}
-        models: dict[Joint, FileScan] = {}
-        for part in alike.values():
-            model = self._file_scan(part[0], None) if len(part) > 1 else None
-            if model is not None:
-                joint = self._joint(model.scan, part, groups)
-                joints |= dict.fromkeys(part, joint)
-                models[joint] = model
-        return [self._joined_scan(joints[run[0]], models[joints[run[0]]], run) for run in runs(numbers, joints)]
-
-    def _joint(self, model: Scan, numbers: Sequence[int], groups: dict[int, list[int]]) -> Joint:
-        files, footers, leaves = self._dataset._found.files, self._dataset._footers, model.file.tree.leaves
-        parts = [Part(str(files[k].where), footers.stored(k), groups.get(k)) for k in numbers]
-        read = {leaf.column for output in model.outputs for leaf in output.leaves} | model.predicate.columns()
-        selective = not isinstance(model.predicate, Constant)
-        return Joint(model.file, [leaves[column] for column in read or {0}], selective, numbers, parts)
-
-    def _joined_scan(self, joint: Joint, model: FileScan, numbers: list[int]) -> JoinedScan:
-        file = joint.file(numbers)
-        scan = model.scan._of_another(file, file.row_groups, None, ask_filters=False)
-        return JoinedScan(numbers[0], numbers, scan, model.adapter, file)
 
     def _in_turn(self) -> Iterator[tuple[int, int, FileScan | None]]:
         """The place of each file, its number and its scan, until there are as many rows as were asked for. ``None``
@@ -384,96 +316,22 @@ class DatasetScan:
             left = None if self.limit is None else self.limit - (self.rows_returned or 0)
             if left == 0:
                 return
-            yield at, number, None if row_groups == [] else self._file_scan(number, left, row_groups)
+            yield at, number, None if row_groups == [] else self._scans.of_file(number, left, row_groups)
 
     def _in_order(self) -> Iterator[tuple[int, int, list[int] | None]]:
         """The place of each file, its number, and the row groups that can match where that is known; some files are
         asked together, before the first of them is read."""
         for first in range(0, len(self._numbers), AT_A_TIME):
             numbers = self._numbers[first : first + AT_A_TIME]
-            groups = self._row_groups(numbers)
+            groups = self._scans.row_groups(numbers)
             self._together = self._together or bool(groups)
             for at, number in enumerate(numbers, first):
                 yield at, number, groups.get(number)
 
-    def _row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
-        """The row groups that can match, of files that can be asked together."""
-        if self._parts.expression is None or self._plan is not None or len(numbers) < 2:
-            return {}
-        footers = self._dataset._footers
-        footers.read(numbers)
-        alike: dict[tuple[int, int], list[int]] = {}
-        for number in numbers:
-            frame = footers.frame(number)
-            if frame is not None and number not in self._dataset._skipped:
-                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
-                if not isinstance(rest, Known):
-                    alike.setdefault((frame, id(rest)), []).append(number)
-        found: dict[int, list[int]] = {}
-        for part in alike.values():
-            model = self._file_scan(part[0], None)
-            if model is None and part[0] not in self._dataset._skipped:
-                found |= {number: [] for number in part}  # the filter is never true for such a file
-            elif model is not None:
-                paths = [self._dataset._found.files[number].where for number in part]
-                stored = [footers.stored(number) for number in part]
-                asked = Together(model.scan.file, model.scan.predicate, paths, stored).row_groups()
-                found |= {number: groups for number, groups in zip(part, asked, strict=True) if groups is not None}
-        return found
-
-    def _file_scan(self, number: int, limit: int | None, row_groups: Sequence[int] | None = None) -> FileScan | None:
-        """``None`` where the file has no row that matches, or is left out. ``row_groups``: those that can match."""
-        file = self._dataset.open(number)
-        if file is None:
-            return None
-        combination = int(self._dataset._partitions.of_file[number])
-        adapter = self._adapter(file)
-        rest = self._parts.rest(combination)
-        if self._plan is None:
-            model = self._model(file, rest, adapter)
-            if model is None:
-                return None
-            scan = model._of_another(file.fork(), row_groups, limit, ask_filters=row_groups is None)
-        else:
-            header = self._plan.header
-            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
-            if isinstance(question, Known) and question.value is not True:
-                return None
-            planned = self._plan.files[number].scan_plan(
-                adapter.columns, None if isinstance(question, Known) else question, header.options, limit
-            )
-            try:
-                scan = Scan.of_plan(file.fork(), planned)
-            except ParquetError as error:  # the file has changed
-                self._dataset.leave_out(number, error)
-                return None
-        return FileScan(number, scan, adapter, combination)
-
-    def _model(self, file: OpenFile, rest: Expression, adapter: Adapter) -> Scan | None:
-        """A scan with the question that all files with this schema tree are asked, where their partitions leave
-        ``rest`` of the filter; ``None``: no row of them can match."""
-        key = id(file.tree), id(rest)
-        if key not in self._models:
-            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
-            known = isinstance(question, Known)
-            none = isinstance(question, Known) and question.value is not True
-            scan = None if none else Scan(file.fork(), adapter.columns, None if known else question)
-            self._models[key] = file, rest, scan
-        return self._models[key][2]
-
-    def _adapter(self, file: OpenFile) -> Adapter:
-        """The same for all files of a schema."""
-        found = self._adapters.get(id(file.tree))
-        if found is None:
-            schema = marked(file.fields.schema, file.tree)
-            adapter = Adapter(file.tree, schema, self._projection.own, self._dataset._by)
-            found = self._adapters[id(file.tree)] = file, adapter
-        return found[1]
-
     def _read(self, file_scan: FileScan) -> list[Batch]:
         try:
             table = file_scan.scan.to_table()
-            made = [self._adapted(file_scan, batch.columns, batch.num_rows) for batch in table.batches]
+            made = [self._scans.adapted(file_scan, batch.columns, batch.num_rows) for batch in table.batches]
         except (ParquetError, OSError) as error:
             self._dataset.leave_out(file_scan.number, error)
             return []
@@ -485,7 +343,7 @@ class DatasetScan:
             return self._read(scan)
         try:
             table = scan.scan.to_table()
-            made = self._adapted_of_many(scan, table.batches)
+            made = self._scans.adapted_of_many(scan, table.batches)
         except (ParquetError, OSError):  # one by one, they say what is wrong
             return [batch for file_scan in self._one_by_one_of(scan) for batch in self._read(file_scan)]
         for number in scan.numbers:
@@ -505,35 +363,15 @@ class DatasetScan:
 
     def _one_by_one_of(self, scan: JoinedScan) -> Iterator[FileScan]:
         for number in scan.numbers:
-            file_scan = self._file_scan(number, None)
+            file_scan = self._scans.of_file(number, None)
             if file_scan is not None:
                 yield file_scan
-
-    def _adapted_of_many(self, joined: JoinedScan, batches: Sequence[Batch]) -> list[Batch]:
-        """The batches of joined files as the dataset's; one may have rows of several files."""
-        partitions, rows = self._dataset._partitions, joined.scan.rows_of_groups
-        of_file = partitions.of_file[joined.numbers]
-        counts = [rows.get(group, 0) for group in range(joined.file.num_row_groups)]
-        combinations, ends = of_file[joined.file.of_group], np.cumsum(counts)
-        made, at = [], 0
-        for batch in batches:
-            own = iter(joined.adapter.adapt(batch.columns, batch.num_rows))
-            edges = np.clip(ends - at, 0, batch.num_rows)
-            at += batch.num_rows
-            rows_of = np.diff(edges, prepend=0)
-            groups = np.flatnonzero(rows_of)
-            columns = [
-                next(own) if k is None else partitions.values_of(k, combinations[groups], rows_of[groups])
-                for k in self._projection.places
-            ]
-            made.append(Batch(columns, batch.num_rows))
-        return made
 
     def _batches_of(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:
         self._ran.append(replace(file_scan))
         try:
             for batch in file_scan.scan.batches(batch_size):
-                made = self._adapted(file_scan, batch.columns, batch.num_rows)
+                made = self._scans.adapted(file_scan, batch.columns, batch.num_rows)
                 made.schema = self.schema
                 yield made
         except (ParquetError, OSError) as error:
@@ -547,16 +385,6 @@ class DatasetScan:
             return 0
         self._done(file_scan.number)
         return counted
-
-    def _adapted(self, file_scan: FileScan, columns: Sequence[Column], num_rows: int) -> Batch:
-        with located(file=file_scan.scan.file.name):
-            own = iter(file_scan.adapter.adapt(columns, num_rows))
-        partitions = self._dataset._partitions
-        made = [
-            next(own) if k is None else partitions.values(k, file_scan.combination, num_rows)
-            for k in self._projection.places
-        ]
-        return Batch(made, num_rows)
 
     def _done(self, number: int) -> None:
         if self._dataset._progress is not None:
