@@ -814,9 +814,9 @@ class EncodedChunks:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
         None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
         (ColumnRules, arrays, rows, codes, choice, seal). An array is (form, length, offset, validity bits or None,
-        values or offsets, bytes or None), or (form, ImportedArray); pyparq.write.flat_columns has the forms. With `codes` the
-        arrays are int32 codes of a dictionary: (entries in PLAIN, how many, where the entry of each code is among them,
-        or None where the codes say that).
+        values or offsets, bytes or None), or (form, ImportedArray); pyparq.write.flat_columns has the forms. With
+        `codes` the arrays are int32 codes of a dictionary: (entries in PLAIN, how many, where the entry of each code is
+        among them, or None where the codes say that).
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
