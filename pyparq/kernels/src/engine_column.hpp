@@ -60,7 +60,7 @@ struct Segment {
 
     std::unique_ptr<Sink> sink;
     Block valid, def, rep;      // of a leaf in lists
-    size_t valid_room = 0, levels = 0, nulls = 0;
+    size_t levels = 0, nulls = 0;
     bool has_valid = false, has_def = false;
 };
 
