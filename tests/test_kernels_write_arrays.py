@@ -33,7 +33,7 @@ def rules(physical: int, width: int, max_def: int = 1, text: bool = False, preci
 
 def encoded(column: ColumnRules, parts: list[Any], rows: int) -> tuple[Any, bytes]:
     chunks = EncodedChunks()
-    refusal = chunks.encode([(column, parts, rows, None, None)], lambda: None)
+    refusal = chunks.encode([(column, parts, rows, None, None, None)], lambda: None)
     return refusal, b"" if refusal else chunks.take().tobytes()
 
 
@@ -179,7 +179,7 @@ def test_buffers_that_do_not_fit_are_refused(case: int) -> None:
         encoded(column, parts, rows)
 
 
-@pytest.mark.parametrize("job", [(), (1,), (None,) * 5, (None,) * 10, (rules(INT64, 8), [()], 1, None, None)])
+@pytest.mark.parametrize("job", [(), (1,), (None,) * 6, (None,) * 10, (rules(INT64, 8), [()], 1, None, None, None)])
 def test_jobs_that_are_none_are_refused(job: Any) -> None:
     with pytest.raises((KernelError, RuntimeError, TypeError)):
         EncodedChunks().encode([job], lambda: None)
@@ -215,9 +215,9 @@ def test_indices_outside_of_a_known_dictionary_are_refused(indices: list[int]) -
 
 
 def test_the_chunk_at_fault_has_its_number() -> None:
-    good = (rules(INT64, 8), [(SAME, 3, 0, None, np.zeros(3), None)], 3, None, None)
-    bad = (rules(INT64, 8), [(SAME, 3, 0, None, np.zeros(2), None)], 3, None, None)
-    none = (rules(INT64, 8), [(SAME, 3, 0, None, 5, None)], 3, None, None)
+    good = (rules(INT64, 8), [(SAME, 3, 0, None, np.zeros(3), None)], 3, None, None, None)
+    bad = (rules(INT64, 8), [(SAME, 3, 0, None, np.zeros(2), None)], 3, None, None, None)
+    none = (rules(INT64, 8), [(SAME, 3, 0, None, 5, None)], 3, None, None, None)
     for wrong, done in ((bad, 2), (none, 0)):  # one is looked at without the GIL, after those before it
         chunks = EncodedChunks()
         with pytest.raises(KernelError):

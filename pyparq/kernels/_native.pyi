@@ -813,8 +813,10 @@ class EncodedChunks:
     def encode(self, jobs: list[tuple[Any, ...]], check: Callable[[], object]) -> tuple[int, int, int, int] | None:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
         None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
-        (ColumnRules, arrays, rows, choice, seal). An array is (form, length, offset, validity bits or None, values or
-        offsets, bytes or None), or (form, ImportedArray); pyparq.write.flat_columns has the forms.
+        (ColumnRules, arrays, rows, codes, choice, seal). An array is (form, length, offset, validity bits or None,
+        values or offsets, bytes or None), or (form, ImportedArray); pyparq.write.flat_columns has the forms. With
+        `codes` the arrays are int32 codes of a dictionary: (entries in PLAIN, how many, where the entry of each code is
+        among them, or None where the codes say that).
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
@@ -844,6 +846,8 @@ class EncodedChunks:
         """Say where the Bloom filter of a chunk is."""
     def choice(self, chunk: int) -> tuple[int, float] | None:
         """The encoding that was chosen for it, and the stored bytes per value; None where nothing was measured."""
+    def used_entries(self, chunk: int) -> NDArray[np.int64]:
+        """The entries of its dictionary that occur in it, ascending, where it came as codes."""
     def first_places(self, chunk: int) -> NDArray[np.int64] | None:
         """The values at which the entries of its dictionary first occur; None without one that has all values."""
 

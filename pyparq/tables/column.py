@@ -30,6 +30,9 @@ class Column:
     native: ClassVar[DecodedColumn | None] = None
     """Where the buffers are, if the decoder still has them: see :class:`NativeColumn`."""
 
+    codes: ClassVar[npt.NDArray[np.int32] | None] = None
+    """Which entries of the dictionary the values are, where that is known: see ``spelled_column.py``."""
+
     validity: Buffer | None
     buffers: tuple[Buffer, ...]
 

@@ -131,6 +131,8 @@ def slice_column(column: Column, start: int, stop: int) -> Column:
     """Elements ``start`` to ``stop``, sharing memory. The null count is -1 (not counted) unless it is 0."""
     if start == 0 and stop == column.length:
         return column
+    if column.codes is not None:
+        return column.part(start, stop)  # type: ignore[attr-defined, no-any-return]
     nulls = 0 if column.null_count == 0 else stop - start if column.type.format == "n" else -1
     return Column(
         column.type, stop - start, column.validity, column.buffers, nulls, column.children, column.dictionary,

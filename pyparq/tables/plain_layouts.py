@@ -18,6 +18,7 @@ from pyparq.schemas.extensions import FIELD_ID, LOGICAL_TYPE
 from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.tables.column_operations import binary_column, list_column, null_column, pack_mask, ranges, take
 from pyparq.tables.intervals import intervals
+from pyparq.tables.spelled_column import SpelledColumn
 from pyparq.tables.table import Column
 
 _PLAIN = frozenset("nbcCsSiIlLefguUzZ") | {"tdD", "tdm", "tts", "ttm", "ttu", "ttn"}
@@ -113,25 +114,23 @@ def _decoded(column: Column, target: DataType, name: str, present: BoolArray | N
     values = normalize(column.dictionary, name)
     mask = column.valid_mask()
     index_type = DataType(column.type.format)
-    rows = Column(index_type, column.length, None, column.buffers, 0, offset=column.offset).values().astype(np.int64)
+    rows = Column(index_type, column.length, None, column.buffers, 0, offset=column.offset).values()
     used = _both(mask, present)
     if used is not None:
-        rows[~used] = 0
+        rows = np.where(used, rows, 0)
     if values.length == 0:
         if column.length if used is None else used.any():
             raise DataError("the column has dictionary indices, but its dictionary is empty", column=name)
         return null_column(target, column.length)
     if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= values.length):
         raise DataError(f"a dictionary index is outside of 0 to {values.length - 1}", column=name)
-    taken = take(values, rows)
+    if values.valid_mask() is None and not values.type.is_nested and values.type.format != "n":
+        return SpelledColumn(target, values, np.ascontiguousarray(rows, np.int32), mask)  # the writer may keep them
+    taken = take(values, rows.astype(np.int64))
     mask = _both(mask, taken.valid_mask())
     if taken.type.is_binary_like:
-        made = binary_column(target, taken.offsets(), taken.buffers[1], mask)
-    else:
-        made = with_mask(taken, mask)
-    if values.valid_mask() is None and not values.type.is_nested:
-        made.dictionary = values  # the writer may keep it
-    return made
+        return binary_column(target, taken.offsets(), taken.buffers[1], mask)
+    return with_mask(taken, mask)
 
 
 def _from_runs(column: Column, target: DataType, name: str) -> Column:

@@ -17,23 +17,23 @@ from pyparq import compression, encodings, kernels
 from pyparq.encodings import dictionary, plain
 from pyparq.encryption.aad import Module
 from pyparq.encryption.writing import ChunkEncryption, FileEncryption
-from pyparq.errors import DataError, ParquetError
+from pyparq.errors import DataError, ParquetError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import serialize
 from pyparq.index.page_index import MAX_WHOLE_BOUND
 from pyparq.options import WriteOptions
 from pyparq.schemas.order import Order, native_order
-from pyparq.schemas.values import BinaryValues, count_of
+from pyparq.schemas.values import BinaryValues, Values, count_of
 from pyparq.threads import check_stopped, cpu_count
 from pyparq.write import encoding_choice
 from pyparq.write.bloom import build_filter, stored_filter
 from pyparq.write.column_plans import ColumnPlan, WritePlan
 from pyparq.write.encoding_choice import Choices, candidates_of
 from pyparq.write.flat_columns import FlatData
-from pyparq.write.known_dictionary import known_dictionary
+from pyparq.write.known_dictionary import DictionaryPage, dictionary_page, known_dictionary
 
 if TYPE_CHECKING:
-    from pyparq.write.shred import LeafData
+    from pyparq.write.shred import Known, LeafData
 
 _CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
 _PAGE_TOO_LARGE, _MISFIT = 1, 3
@@ -79,6 +79,8 @@ class ChunkEncoder:
         self._options = plan.options
         self._encryption = encryption
         self._choices = choices
+        self._pages: dict[int, tuple[Known, DictionaryPage | None]] = {}
+        """The last dictionary of each column that keeps its entries."""
         rules = _file_rules(plan.options)
         kinds: dict[tuple[int, int, int | None, Order], _Kind] = {}
         self._rules = [_column_rules(column, rules, _kind(column, kinds)) for column in plan.columns]
@@ -90,6 +92,11 @@ class ChunkEncoder:
         encoding, another chunk.
 
         ``shredded(column)`` gives the leaf of a column that came as arrays, or raises what is wrong with its values."""
+        leaves = list(leaves)
+        for k, data in enumerate(leaves):
+            if self._has_no_page(data):
+                with located(row_group=row_group, column=data.node.dotted):
+                    leaves[k] = shredded(data.node.column)
         made = StoredChunks(row_group, [data.node.column for data in leaves])
         sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
         jobs = [self._job(data, crypto, row_group) for data, crypto in zip(leaves, sealed, strict=True)]
@@ -100,7 +107,8 @@ class ChunkEncoder:
                     k = made.native.at_fault
                     if refusal[0] != _MISFIT or not isinstance(leaves[k], FlatData):
                         raise _refused(*refusal)
-                    jobs[k] = self._job(shredded(made.columns[k]), sealed[k], row_group)
+                    leaves[k] = shredded(made.columns[k])
+                    jobs[k] = self._job(leaves[k], sealed[k], row_group)
         except kernels.KernelError as error:
             at_fault = leaves[made.native.at_fault].node.dotted
             raise DataError(f"the column's buffers are wrong: {error}", row_group=row_group, column=at_fault) from error
@@ -114,14 +122,19 @@ class ChunkEncoder:
     def takes_arrays(self, column: int) -> bool:
         """Whether this column may come as :class:`FlatData`."""
         plan = self._plan.columns[column]
-        return plan.bloom is None and not plan.entries  # the values are wanted again for these
+        return plan.bloom is None or plan.entries  # the values are wanted again for the filter
+
+    def keeps_entries(self, column: int) -> bool:
+        """Whether this column comes back as a dictionary, with the entries of the one that it comes from."""
+        return self._plan.columns[column].entries
 
     def _job(self, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int) -> tuple[Any, ...]:
         column = data.node.column
         choice = self._choices.of(column) if row_group else None
         seal = crypto.page_seal() if crypto.encrypted else None
         if isinstance(data, FlatData):
-            return self._rules[column], data.parts, data.num_rows, choice, seal
+            page = None if data.page is None else (data.page.plain, count_of(data.page.entries), data.page.places)
+            return self._rules[column], data.parts, data.num_rows, page, choice, seal
         plan, values = self._plan.columns[column], data.values
         known = _known(data, plan, self._options, self._choices) if plan.entries else None
         offsets, raw = values if isinstance(values, BinaryValues) else (None, np.ascontiguousarray(values))
@@ -129,6 +142,22 @@ class ChunkEncoder:
             self._rules[column], offsets, raw, data.def_levels, data.rep_levels, data.num_rows, data.num_slots,
             known, choice, seal,
         )  # fmt: skip
+
+    def _has_no_page(self, data: LeafData | FlatData) -> bool:
+        """Whether a column comes as codes, but its chunk can have no page for what they stand for."""
+        if not isinstance(data, FlatData) or data.known is None:
+            return False
+        column, known = data.node.column, data.known
+        plan = self._plan.columns[column]
+        last = self._pages.get(column)
+        if last is None or last[0] is not known:
+            limit = self._options.dictionary_pagesize_limit
+            page = dictionary_page(known.values, plan.leaf, limit) if plan.dictionary else None
+            last = self._pages[column] = known, page
+        data.page = last[1]
+        if data.page is not None and not self._choices.agrees(column, known.values):
+            self._choices.reordered.add(column)
+        return data.page is None
 
     def _finish(
         self, made: StoredChunks, k: int, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int
@@ -140,12 +169,21 @@ class ChunkEncoder:
             index = native.column_index(k)
             if index is not None:
                 native.set_column_index(k, b"".join(crypto.seal(Module.COLUMN_INDEX, [index])))
-        if plan.bloom is not None and not isinstance(data, FlatData):
-            places = native.first_places(k)
-            entries = None if places is None else dictionary.entries(data.values, places)
-            bitset = build_filter(data.values, entries, plan.leaf, plan.bloom)
+        if plan.bloom is not None:
+            values, entries = _to_filter(native, k, data)
+            bitset = build_filter(values, entries, plan.leaf, plan.bloom)
             if bitset is not None:
                 made.filters.append((k, stored_filter(bitset, crypto)))
+
+
+def _to_filter(native: kernels.EncodedChunks, k: int, data: LeafData | FlatData) -> tuple[Values, Values | None]:
+    """Values that have each of the chunk's at least once; and the entries of its dictionary, where that was made for it
+    and has them all."""
+    if isinstance(data, FlatData):
+        assert data.page is not None  # other columns with a filter are shredded
+        return dictionary.entries(data.page.entries, native.used_entries(k)), None
+    places = native.first_places(k)
+    return data.values, None if places is None else dictionary.entries(data.values, places)
 
 
 def _file_rules(options: WriteOptions) -> kernels.FileRules:

@@ -1,4 +1,5 @@
 """Columns that are leaves themselves: the kernels take them as they lie in Arrow's buffers (``write_flat.cpp``).
+Of a column that keeps its dictionary they take the codes.
 
 They do what :mod:`pyparq.write.shred` does for all others. A column that does not hold what its leaf may hold is left
 to that module too, which says what is wrong.
@@ -17,9 +18,13 @@ from pyparq.schemas.tree import Node
 from pyparq.schemas.types import DataType, LeafType, Physical
 from pyparq.tables.arrow_import import ImportedColumn
 from pyparq.tables.column import Column
+from pyparq.write.known_dictionary import DictionaryPage
 from pyparq.write.physical_values import fits
+from pyparq.write.shred import Known
 
-_SAME, _BITS, _INT8, _UINT8, _INT16, _UINT16, _OFFSETS32, _OFFSETS64, _DECIMAL32, _DECIMAL64, _DECIMAL128 = range(11)
+_SAME, _BITS, _INT8, _UINT8, _INT16, _UINT16, _OFFSETS32, _OFFSETS64, _DECIMAL32, _DECIMAL64, _DECIMAL128, _CODES = (
+    range(12)
+)
 """Numbers of ``FlatForm`` in ``write_flat.hpp``."""
 _FORMS = {
     "b": _BITS, "c": _INT8, "C": _UINT8, "s": _INT16, "S": _UINT16,
@@ -41,6 +46,10 @@ class FlatData:
     node: Node
     num_rows: int
     parts: list[Part]
+    known: Known | None = None
+    """Where the parts are codes: what they stand for."""
+    page: DictionaryPage | None = None
+    """And as chunks have it."""
 
 
 def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:
@@ -58,6 +67,16 @@ def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:
             form, column.length, column.offset, column.validity if column.null_count else None, buffers[0],
             buffers[1] if len(buffers) > 1 else None,
         ))  # fmt: skip
+    return parts
+
+
+def code_parts(columns: Sequence[Column], dictionary: Column) -> list[Part] | None:
+    """The codes of a column that was dictionary-encoded, all with the same dictionary; ``None`` where it has others."""
+    parts: list[Part] = []
+    for column in columns:
+        if column.codes is None or column.dictionary is not dictionary:
+            return None
+        parts.append((_CODES, column.length, 0, column.validity if column.null_count else None, column.codes, None))
     return parts
 
 

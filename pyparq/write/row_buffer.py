@@ -9,6 +9,7 @@ import numpy as np
 
 from pyparq.tables.arrow_import import ImportedColumn
 from pyparq.tables.column_operations import list_items, slice_column, trimmed
+from pyparq.tables.spelled_column import SpelledColumn
 from pyparq.tables.table import Batch, Column
 
 
@@ -41,6 +42,8 @@ def column_bytes(column: Column, start: int, stop: int) -> int:
     if type_.is_nested:
         offsets, items = list_items(column)
         return 4 * rows + column_bytes(items, int(offsets[start]), int(offsets[stop]))
+    if isinstance(column, SpelledColumn) and type_.is_binary_like:
+        return 4 * rows + column.text_bytes(start, stop)
     if type_.is_binary_like:
         offsets = column.offsets()
         return 4 * rows + int(offsets[stop]) - int(offsets[start])

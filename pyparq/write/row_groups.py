@@ -21,7 +21,8 @@ from pyparq.write.column_chunks import ChunkEncoder, StoredChunks
 from pyparq.write.column_plans import SortPlan, WritePlan
 from pyparq.write.encoding_choice import Choices
 from pyparq.write.file_layout import FileLayout
-from pyparq.write.flat_columns import FlatData, flat_parts, is_flat
+from pyparq.write.flat_columns import FlatData, code_parts, flat_parts, is_flat
+from pyparq.write.known_dictionary import KnownDictionaries
 from pyparq.write.row_buffer import column_bytes
 from pyparq.write.shred import LeafData, concat_leaf_data, shred_column
 from pyparq.write.sort import Rows, cut_groups, first_unsorted, sort_order
@@ -62,6 +63,7 @@ class RowGroupEncoder:
         self._choices = Choices(len(plan.columns))
         self._chunks = ChunkEncoder(plan, encryption, self._choices)
         self._flat = [is_flat(shape) and self._chunks.takes_arrays(shape.node.column) for shape in self._shapes]
+        self._dictionaries = KnownDictionaries()
         self._running: deque[_Running] = deque()
         self._submitted = 0
         self._rows_before = 0
@@ -141,12 +143,19 @@ class RowGroupEncoder:
     def _leaves(self, batches: list[Batch], top: int, first_row: int) -> Sequence[LeafData | FlatData]:
         """The leaves of a column, as they lie in memory where the kernels take them so."""
         shape = self._shapes[top]
+        if not self._flat[top]:
+            return self._shredded(batches, top, first_row)
         columns = [batch.columns[top] for batch in batches]
-        parts = flat_parts(columns, shape.node.type) if self._flat[top] else None
+        num_rows = sum(batch.num_rows for batch in batches)
+        known = None
+        if self._chunks.keeps_entries(shape.node.column):
+            known = self._dictionaries.of(columns[0], shape.node)
+            parts = None if known is None or known.source is None else code_parts(columns, known.source)
+        else:
+            parts = flat_parts(columns, shape.node.type)
         if parts is None:
             return self._shredded(batches, top, first_row)
-        num_rows = sum(batch.num_rows for batch in batches)
-        return [FlatData(shape.node, num_rows, parts)]
+        return [FlatData(shape.node, num_rows, parts, known)]
 
     def _shredded(self, batches: list[Batch], top: int, first_row: int) -> list[LeafData]:
         shape, parts = self._shapes[top], []

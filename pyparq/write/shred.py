@@ -209,10 +209,11 @@ def _leaf(column: Column, shape: Shape, slots: _Slots, num_rows: int) -> LeafDat
     reps = slots.reps
     if reps is None and node.max_rep > 0:
         reps = np.zeros(slots.count, np.uint8)
-    return LeafData(node, num_rows, slots.count, values, defs, reps, _known(column, node))
+    return LeafData(node, num_rows, slots.count, values, defs, reps, known_entries(column, node))
 
 
-def _known(column: Column, node: Node) -> Known | None:
+def known_entries(column: Column, node: Node) -> Known | None:
+    """Those of the dictionary that a column comes from; ``None`` where the leaf does not hold them all."""
     if column.dictionary is None:
         return None
     try:

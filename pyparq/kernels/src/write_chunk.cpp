@@ -264,7 +264,7 @@ struct Share {
 bool share_pages(const ColumnRules& column, const LeafValues& leaf, PageSeal& seal, const Decision& d, const Pages& pages,
                  const std::vector<Section>& sections, Room& out, ChunkFacts& facts) {
     const FileRules& file = *column.file;
-    const size_t size = leaf.values.plain_size() + leaf.slots / 8;
+    const size_t size = leaf.coded ? leaf.slots : leaf.values.plain_size() + leaf.slots / 8;
     if (file.threads < 2 || size < kShared || pages.size() < 2 || (seal.encrypts() && !seal.native())) return false;
     if (column.codec != kUncompressed && (column.level == kNotNative || !codec_writes_native(column.codec))) return false;
     if (file.crc != nullptr && !file.crc->native()) return false;
@@ -323,23 +323,59 @@ std::vector<int64_t> histogram(const uint8_t* levels, int maximum, const Pages& 
     return counts;
 }
 
+// The entries that the pages of a coded leaf use: as values, each once for each page.
+struct PageEntries {
+    Values values;
+    std::vector<int64_t> edges{0}, bytes;  // where each page's begin; bytes of all values of each page
+
+    PageEntries(const LeafValues& leaf, const Pages& pages) {
+        const Values& entries = leaf.entry_values;
+        std::vector<uint32_t> seen(entries.count);
+        offsets_.push_back(0);
+        for (size_t page = 0; page < pages.size(); ++page) {
+            int64_t total = 0;
+            for (auto i = static_cast<size_t>(pages.values[page]); i < static_cast<size_t>(pages.values[page + 1]); ++i) {
+                const auto k = static_cast<size_t>(leaf.indices[i]);
+                total += entries.wide[k + 1] - entries.wide[k];
+                if (seen[k] == page + 1) continue;
+                seen[k] = static_cast<uint32_t>(page + 1);
+                data_.put(entries.data + entries.wide[k], entries.bytes(k, k + 1));
+                offsets_.push_back(static_cast<int64_t>(data_.size()));
+            }
+            edges.push_back(static_cast<int64_t>(offsets_.size()) - 1);
+            bytes.push_back(total);
+        }
+        values.data = data_.data(), values.size = data_.size(), values.wide = offsets_.data(), values.count = offsets_.size() - 1;
+    }
+
+  private:
+    std::vector<int64_t> offsets_;
+    Room data_;
+};
+
 void describe_pages(const ColumnRules& column, const LeafValues& leaf, const Decision& d, const Pages& pages, ChunkFacts& facts) {
     const FileRules& file = *column.file;
     PageCounts counts;
     counts.definition = histogram(leaf.defs, column.max_def, pages, facts.definition);
     counts.repetition = histogram(leaf.reps, column.max_rep, pages, facts.repetition);
+    std::optional<PageEntries> coded;
+    if (leaf.coded) coded.emplace(leaf, pages);
+    const bool sizes = leaf.values.binary() && file.size_statistics;
+    if (sizes) facts.unencoded_total = 0;
     for (size_t k = 0; k < pages.size(); ++k) {
         counts.values.push_back(pages.values[k + 1] - pages.values[k]);
         counts.nulls.push_back(pages.slots[k + 1] - pages.slots[k] - counts.values.back());
-        if (leaf.values.binary() && file.size_statistics)
-            facts.unencoded.push_back(static_cast<int64_t>(leaf.values.bytes(static_cast<size_t>(pages.values[k]), static_cast<size_t>(pages.values[k + 1]))));
+        if (!sizes) continue;
+        facts.unencoded.push_back(coded ? coded->bytes[k]
+                                        : static_cast<int64_t>(leaf.values.bytes(static_cast<size_t>(pages.values[k]), static_cast<size_t>(pages.values[k + 1]))));
+        facts.unencoded_total += facts.unencoded.back();
     }
-    if (leaf.values.binary() && file.size_statistics) facts.unencoded_total = static_cast<int64_t>(leaf.values.bytes(0, leaf.values.count));
     // With one level there is nothing in the histograms that null counts do not say.
     if (!file.size_statistics || (column.max_def <= 1 && column.max_rep == 0)) counts.definition.clear(), counts.repetition.clear();
     if (!file.size_statistics) facts.definition.clear(), facts.repetition.clear();
     if (!column.statistics) return;
-    const SegmentBounds bounds = segment_bounds(*column.order, leaf.values, pages.values.data(), pages.size());
+    const SegmentBounds bounds = coded ? segment_bounds(*column.order, coded->values, coded->edges.data(), pages.size())
+                                       : segment_bounds(*column.order, leaf.values, pages.values.data(), pages.size());
     StatisticsOptions options;
     options.null_count = static_cast<int64_t>(leaf.slots - leaf.values.count);
     // Entries differ in their bits: for floats that is not the same as distinct values.
@@ -502,6 +538,7 @@ ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const
     facts.chose = d.chose, facts.choice = std::move(d.choice);
     facts.complete = d.dictionary && d.complete && !leaf.given;
     if (facts.complete) facts.first = std::move(d.first);
+    facts.used = leaf.used;
     return facts;
 }
 

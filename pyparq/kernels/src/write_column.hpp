@@ -74,6 +74,9 @@ struct LeafValues {
     size_t entries_size = 0, num_entries = 0;
     const int32_t* indices = nullptr;
     int64_t distinct = -1;
+    bool coded = false;           // byte arrays that are there as entries and indices alone: `values` has only their number
+    Values entry_values;          // of a coded leaf
+    std::vector<int64_t> used;    // entries that occur, ascending, where the leaf came as codes
     bool chosen = false;
     Choice choice;
 };
@@ -187,6 +190,7 @@ struct ChunkFacts {
     bool chose = false, complete = false;
     Choice choice;
     std::vector<int64_t> first;  // where the entries of a complete dictionary first occur
+    std::vector<int64_t> used;   // see LeafValues
     int64_t column_index_at = -1, column_index_size = 0, offset_index_at = -1, offset_index_size = 0, bloom_at = -1, bloom_size = 0;
 };
 

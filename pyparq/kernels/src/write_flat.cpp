@@ -319,15 +319,12 @@ bool flatten_bytes(const ColumnRules& column, const std::vector<FlatPart>& parts
     return !column.text || first_invalid_utf8(v) < 0;
 }
 
-}  // namespace
-
-bool flatten(const ColumnRules& column, const std::vector<FlatPart>& parts, FlatMemory& memory, LeafValues& leaf) {
-    if (column.max_rep != 0 || column.max_def > 1) fail("the leaf is no column of its own");
-    size_t rows = 0, nulls = 0;
+// Levels of the parts; how many nulls there are. False for nulls where the leaf may hold none.
+bool flatten_levels(const ColumnRules& column, const std::vector<FlatPart>& parts, FlatMemory& memory, LeafValues& leaf, size_t& nulls) {
+    size_t rows = 0;
+    nulls = 0;
     for (const FlatPart& part : parts) {
-        check_form(column, part.form);
         if (part.length > kMost || part.offset > kMost) fail("the array says that it has " + str(part.length) + " elements behind " + str(part.offset));
-        if ((part.form == kOffsets32 || part.form == kOffsets64) != (column.width == 0)) fail("the arrays are of different forms");
         rows += part.length;
         if (part.validity == nullptr) continue;
         need(part.validity_size, (part.offset + part.length + 7) / 8, "validity bits");
@@ -335,18 +332,108 @@ bool flatten(const ColumnRules& column, const std::vector<FlatPart>& parts, Flat
     }
     if (rows != leaf.rows) fail("the arrays have " + str(rows) + " elements for " + str(leaf.rows) + " rows");
     leaf.slots = rows;
-    if (nulls > 0) {
-        if (column.max_def == 0) return false;
-        uint8_t *const defs = memory.take(rows + kPadding), *at = defs;
-        for (const FlatPart& part : parts) {
-            if (part.validity == nullptr) std::memset(at, 1, part.length);
-            else expand_bits(part.validity, part.validity_size, part.offset, part.length, at);
-            at += part.length;
-        }
-        leaf.defs = defs;
+    if (nulls == 0) return true;
+    if (column.max_def == 0) return false;
+    uint8_t *const defs = memory.take(rows + kPadding), *at = defs;
+    for (const FlatPart& part : parts) {
+        if (part.validity == nullptr) std::memset(at, 1, part.length);
+        else expand_bits(part.validity, part.validity_size, part.offset, part.length, at);
+        at += part.length;
     }
-    if (column.width == 0) return flatten_bytes(column, parts, rows - nulls, memory, leaf);
-    return flatten_fixed(column, parts, rows - nulls, memory, leaf);
+    leaf.defs = defs;
+    return true;
+}
+
+// ---- dictionaries -------------------------------------------------------------------------------------------------
+
+// The codes of elements that are there, as places in the dictionary's page.
+const int32_t* places_of(const std::vector<FlatPart>& parts, const FlatDictionary& dictionary, size_t present, FlatMemory& memory, LeafValues& leaf) {
+    auto* const begin = reinterpret_cast<int32_t*>(memory.take((present + 1) * sizeof(int32_t)));
+    int32_t* out = begin;
+    const uint8_t* defs = leaf.defs;
+    for (const FlatPart& part : parts) {
+        need(part.first_size, checked_mul(part.offset + part.length, sizeof(int32_t)), "codes");
+        const uint8_t* const from = part.first + part.offset * sizeof(int32_t);
+        out = place(defs, part.length, out, [&](size_t i) { return load<int32_t>(from + i * sizeof(int32_t)); });
+        if (defs != nullptr) defs += part.length;
+    }
+    check_indices(begin, present, dictionary.codes);
+    if (dictionary.places == nullptr) return begin;
+    for (size_t i = 0; i < present; ++i) begin[i] = dictionary.places[begin[i]];
+    return begin;
+}
+
+// The entries of byte arrays, each behind its length, as values side by side.
+void lay_out_entries(const FlatDictionary& dictionary, FlatMemory& memory, Values& v) {
+    auto* const offsets = reinterpret_cast<int64_t*>(memory.take((dictionary.count + 1) * sizeof(int64_t)));
+    uint8_t* const bytes = memory.take(std::max<size_t>(dictionary.size, 1));
+    size_t at = 0, size = 0;
+    for (size_t k = 0; k < dictionary.count; ++k) {
+        if (dictionary.size - at < 4) fail("the dictionary's entries end early");
+        const size_t length = load<uint32_t>(dictionary.plain + at);
+        at += 4;
+        if (length > dictionary.size - at) fail("the dictionary's entries end early");
+        if (length > 0) std::memcpy(bytes + size, dictionary.plain + at, length);
+        offsets[k] = static_cast<int64_t>(size);
+        at += length, size += length;
+    }
+    if (at != dictionary.size) fail("there are bytes behind the dictionary's entries");
+    offsets[dictionary.count] = static_cast<int64_t>(size);
+    v.data = bytes, v.size = size, v.wide = offsets, v.count = dictionary.count;
+}
+
+template <class T>
+void gather(const FlatDictionary& dictionary, const int32_t* places, size_t n, uint8_t* out) {
+    for (size_t i = 0; i < n; ++i) store(out + i * sizeof(T), load<T>(dictionary.plain + static_cast<size_t>(places[i]) * sizeof(T)));
+}
+
+void gather_values(const FlatDictionary& dictionary, const int32_t* places, FlatMemory& memory, Values& v) {
+    v.size = checked_mul(v.count, v.width);
+    uint8_t* const out = memory.take(v.size + kPadding);
+    v.data = out;
+    if (v.width == 4) return gather<uint32_t>(dictionary, places, v.count, out);
+    if (v.width == 8) return gather<uint64_t>(dictionary, places, v.count, out);
+    for (size_t i = 0; i < v.count; ++i) std::memcpy(out + i * v.width, dictionary.plain + static_cast<size_t>(places[i]) * v.width, v.width);
+}
+
+}  // namespace
+
+bool flatten_codes(const ColumnRules& column, const std::vector<FlatPart>& parts, const FlatDictionary& dictionary, FlatMemory& memory,
+                   LeafValues& leaf) {
+    if (column.max_rep != 0 || column.max_def > 1 || column.boolean()) fail("the leaf is no column of its own that has a dictionary");
+    for (const FlatPart& part : parts)
+        if (part.form != kCodes) fail("the arrays are of different forms");
+    if (column.width > 0 && checked_mul(dictionary.count, column.width) != dictionary.size) fail("the dictionary has other entries than the leaf");
+    size_t nulls = 0;
+    if (!flatten_levels(column, parts, memory, leaf, nulls)) return false;
+    Values& v = leaf.values;
+    v.width = column.width, v.count = leaf.slots - nulls;
+    const int32_t* const places = places_of(parts, dictionary, v.count, memory, leaf);
+    std::vector<uint8_t> occurs(dictionary.count);
+    for (size_t i = 0; i < v.count; ++i) occurs[static_cast<size_t>(places[i])] = 1;
+    for (size_t k = 0; k < dictionary.count; ++k)
+        if (occurs[k] != 0) leaf.used.push_back(static_cast<int64_t>(k));
+    leaf.given = true, leaf.indices = places, leaf.distinct = static_cast<int64_t>(leaf.used.size());
+    leaf.entries = dictionary.plain, leaf.entries_size = dictionary.size, leaf.num_entries = dictionary.count;
+    if (column.width > 0) {
+        gather_values(dictionary, places, memory, v);
+    } else {
+        leaf.coded = true;
+        lay_out_entries(dictionary, memory, leaf.entry_values);
+    }
+    return true;
+}
+
+bool flatten(const ColumnRules& column, const std::vector<FlatPart>& parts, FlatMemory& memory, LeafValues& leaf) {
+    if (column.max_rep != 0 || column.max_def > 1) fail("the leaf is no column of its own");
+    for (const FlatPart& part : parts) {
+        check_form(column, part.form);
+        if ((part.form == kOffsets32 || part.form == kOffsets64) != (column.width == 0)) fail("the arrays are of different forms");
+    }
+    size_t nulls = 0;
+    if (!flatten_levels(column, parts, memory, leaf, nulls)) return false;
+    if (column.width == 0) return flatten_bytes(column, parts, leaf.slots - nulls, memory, leaf);
+    return flatten_fixed(column, parts, leaf.slots - nulls, memory, leaf);
 }
 
 }  // namespace pyparq

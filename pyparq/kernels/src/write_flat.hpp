@@ -14,6 +14,7 @@ enum FlatForm : int {
     kBits, kInt8, kUInt8, kInt16, kUInt16,
     kOffsets32, kOffsets64,
     kDecimal32, kDecimal64, kDecimal128,
+    kCodes,  // of a dictionary: int32
 };
 
 // One array of the column: what its buffers hold from element `offset` on.
@@ -44,6 +45,19 @@ class FlatMemory {
   private:
     std::vector<Area> areas_;
 };
+
+// The dictionary that codes are of: its page has each entry once.
+struct FlatDictionary {
+    const uint8_t* plain = nullptr;  // the entries in PLAIN
+    size_t size = 0, count = 0;
+    const int32_t* places = nullptr;  // where each code's entry is among them; null: codes are places
+    size_t codes = 0;  // how many codes there are
+};
+
+// Sets levels, values and dictionary of a leaf whose parts are codes, as flatten() does. Of byte arrays the values are not
+// laid out: the leaf is coded.
+bool flatten_codes(const ColumnRules& column, const std::vector<FlatPart>& parts, const FlatDictionary& dictionary, FlatMemory& memory,
+                   LeafValues& leaf);
 
 // Sets levels and values of a leaf whose rows are those of the parts. False where they are not what the leaf may hold: nulls
 // in a required column, text that is not UTF-8, decimals with too many digits. Throws KernelError for buffers that are too short.

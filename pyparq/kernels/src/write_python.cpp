@@ -66,6 +66,8 @@ struct Job {
     Array<uint8_t, false, true> defs, reps;
     In<int32_t> indices;
     std::vector<uint64_t> aligned;
+    In<int32_t> places;
+    FlatDictionary dictionary;    // of a column that comes as codes
     bool flat = false;            // a column as it lies in Arrow's buffers:
     std::vector<FlatPart> parts;
     std::vector<RawIn> buffers;   // that they look into
@@ -73,16 +75,18 @@ struct Job {
 
     // (column, offsets or None, data, defs, reps, rows, slots, dictionary, choice, seal), or
     // (column, [(form, length, offset, validity or None, values or offsets, bytes or None) or
-    //  (form, ImportedArray), ...], rows, choice, seal)
+    //  (form, ImportedArray), ...], rows, codes, choice, seal); codes: (entries in PLAIN, how many, where each code's
+    // entry is or None), or None
     explicit Job(const nb::tuple& given) {
         const size_t size = nb::len(given);
-        if (size != 10 && size != 5) fail("a chunk is made from ten things, or from five");
+        if (size != 10 && size != 6) fail("a chunk is made from ten things, or from six");
         column_object = given[0], seal_object = given[size - 1];
         load_seal();
         column = nb::cast<const ColumnRules*>(column_object);
         load_choice(given[size - 2]);
-        if (size == 5) {
+        if (size == 6) {
             load_parts(given);
+            if (!given[3].is_none()) load_codes(nb::cast<nb::tuple>(given[3]));
             return;
         }
         if (!data.load(nb::object(given[2]).ptr())) fail("values must be contiguous");
@@ -92,6 +96,12 @@ struct Job {
         load_values(given[1]);
         load_levels();
         if (!given[7].is_none()) load_dictionary(nb::cast<nb::tuple>(given[7]));
+    }
+
+    // See flatten() of parts, which this is for a column that is a leaf itself.
+    bool flatten(FlatMemory& memory) {
+        if (dictionary.plain != nullptr) return flatten_codes(*column, parts, dictionary, memory, leaf);
+        return pyparq::flatten(*column, parts, memory, leaf);
     }
 
   private:
@@ -129,6 +139,17 @@ struct Job {
             load_buffer(part[4], made.first, made.first_size);
             load_buffer(part[5], made.second, made.second_size);
         }
+    }
+    void load_codes(const nb::tuple& given) {
+        if (nb::len(given) != 3 || !entries.load(nb::object(given[0]).ptr())) fail("what codes stand for is (entries, count, places)");
+        dictionary.plain = entries.data, dictionary.size = entries.size;
+        dictionary.codes = dictionary.count = checked_count(nb::cast<int64_t>(given[1]), "count");
+        if (dictionary.count > entries.size) fail("the dictionary has fewer bytes than entries");
+        const nb::object where = given[2];
+        if (where.is_none()) return;
+        if (!places.load(where.ptr())) fail("places must be int32");
+        check_indices(places.data, places.size, dictionary.count);
+        dictionary.places = places.data, dictionary.codes = places.size;
     }
     void load_buffer(const nb::object& given, const uint8_t*& data, size_t& size) {
         if (given.is_none()) return;
@@ -194,7 +215,7 @@ class EncodedChunks {
                 at_fault_ = chunks_.size();
                 unlocked.tick();
                 FlatMemory memory;
-                if (job->flat && !flatten(*job->column, job->parts, memory, job->leaf)) throw Refusal{Refusal::Misfit, 0, 0, 0};
+                if (job->flat && !job->flatten(memory)) throw Refusal{Refusal::Misfit, 0, 0, 0};
                 chunks_.push_back(encode_chunk(*job->column, job->leaf, job->seal, unlocked, room_));
             }
         } catch (const Refusal& r) {
@@ -280,6 +301,14 @@ class EncodedChunks {
         return std::move(out.object);
     }
 
+    // The entries that occur in a chunk that came as codes.
+    nb::object used_entries(size_t k) const {
+        const std::vector<int64_t>& used = at(k).used;
+        Fresh<int64_t> out(used.size());
+        std::copy(used.begin(), used.end(), out.data);
+        return std::move(out.object);
+    }
+
   private:
     ChunkFacts& at(size_t k) {
         if (k >= chunks_.size()) throw nb::index_error();
@@ -326,5 +355,6 @@ void bind_write(nb::module_& m) {
         .def("column_chunks", &EncodedChunks::column_chunks)
         .def("set_bloom", &EncodedChunks::set_bloom, "chunk"_a, "position"_a, "size"_a)
         .def("choice", &EncodedChunks::choice, "chunk"_a)
+        .def("used_entries", &EncodedChunks::used_entries, "chunk"_a)
         .def("first_places", &EncodedChunks::first_places, "chunk"_a);
 }
