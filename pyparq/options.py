@@ -428,8 +428,8 @@ class ReadOptions:
     is stronger."""
     tail_size: int | None = None
     """Size of the first read, at the end of the file. It is meant to contain the whole footer; a longer footer needs a
-    second read. ``None`` reads 16 KiB of a local file, 128 KiB of a remote one, and 48 KiB of each remote file of a
-    dataset."""
+    second read. ``None`` reads 16 KiB of a local file (all of one that has no more than 128 KiB), 128 KiB of a remote
+    one, and 48 KiB of each remote file of a dataset."""
     coalesce_gap: int | None = None
     """Byte ranges with at most this many bytes between them are read in one request. ``None`` means 4 KiB for local
     files and 1 MiB for remote ones."""

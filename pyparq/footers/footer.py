@@ -22,6 +22,9 @@ LOCAL_TAIL, REMOTE_TAIL, MANY_REMOTE_TAIL = 16 << 10, 128 << 10, 48 << 10
 """Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
 footer of most files, and often page indexes or Bloom filters."""
 
+SMALL_FILE = 128 << 10
+"""A local file of up to this many bytes is read at once: a second read takes longer than these bytes."""
+
 
 def read_footer(
     fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL
@@ -79,7 +82,7 @@ def _check_keys(options: ReadOptions) -> None:
 def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[bytes, memoryview]:
     """The magic at the end, and the bytes that the length before it counts."""
     source: Source = fetcher.source
-    tail = fetcher.read_tail(options.tail_size or (LOCAL_TAIL if source.is_local else remote_tail))
+    tail = fetcher.read_tail(options.tail_size or (_local_tail(source) if source.is_local else remote_tail))
     if source.size < 12:
         raise CorruptFileError(f"not a Parquet file: it has only {source.size} bytes")
     magic = bytes(tail[-4:])
@@ -93,6 +96,10 @@ def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[b
     if size + 8 > len(tail):
         tail = fetcher.read_tail(size + 8)
     return magic, tail[len(tail) - 8 - size : len(tail) - 8]
+
+
+def _local_tail(source: Source) -> int:
+    return source.size if source.size <= SMALL_FILE else LOCAL_TAIL
 
 
 def _decoded(data: memoryview) -> LazyFileMetaData:

@@ -117,11 +117,6 @@ class Pruner:
 
     def run(self) -> list[Selection]:
         """The row groups that may hold matching rows, each with its row ranges."""
-        groups = self._groups
-        if isinstance(self.predicate, Constant):
-            every = np.full(len(groups), self.predicate.value)
-            self.selections = groups.selections(every, every) if self.predicate.value else []
-            return self.selections
         options = self.options
         if options.use_statistics:
             self._stage_of_statistics()

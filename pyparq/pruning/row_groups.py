@@ -41,6 +41,22 @@ class Selection:
         return self.maybe.num_rows
 
 
+def all_rows(file: OpenFile, row_groups: Sequence[int], within: Mapping[int, RowRanges]) -> list[Selection]:
+    """What there is to read without a filter: all rows that are asked for. Equal sets of rows are shared."""
+    found: list[Selection] = []
+    whole: dict[int, RowRanges] = {}
+    counts = file.rows_of(np.array(row_groups, np.int64)).tolist()
+    for place, (k, num_rows) in enumerate(zip(row_groups, counts, strict=True)):
+        rows = within.get(k)
+        if rows is None:
+            rows = whole.get(num_rows)
+            if rows is None:
+                rows = whole[num_rows] = RowRanges.all(num_rows)
+        if rows:
+            found.append(Selection(k, rows, rows, place=place))
+    return found
+
+
 class Answers:
     """What is known of one test: of all row groups, and by rows of those whose pages were looked at."""
 
@@ -117,9 +133,6 @@ class RowGroups:
 
     def selections(self, maybe: Mask, sure: Mask) -> list[Selection]:
         """Those in which a row may match; ``sure``: in which all rows do. Equal sets of rows are shared."""
-        if len(self.row_groups) == 1 and not self._within and sure[0] and maybe[0] and self._asked[0] > 0:
-            rows = RowRanges.all(int(self.num_rows[0]))
-            return [Selection(self.row_groups[0], rows, rows)]
         found: list[Selection] = []
         whole: dict[int, tuple[RowRanges, RowRanges]] = {}
         kept = np.flatnonzero(maybe & (self._asked > 0))

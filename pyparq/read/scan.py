@@ -25,7 +25,7 @@ from pyparq.printing import printable
 from pyparq.pruning.page_reads import with_pages
 from pyparq.pruning.plan_check import check_reads, check_row_groups, check_state
 from pyparq.pruning.prune import Pruner, StageReport
-from pyparq.pruning.row_groups import Selection
+from pyparq.pruning.row_groups import Selection, all_rows
 from pyparq.pruning.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
 from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.batch_types import Stream, restore_batches
@@ -363,6 +363,10 @@ class Scan:
     def _prune(self) -> list[Selection]:
         if self._selections is None:
             with self._groups.context():
+                if isinstance(self.predicate, Constant):
+                    rows = all_rows(self.file, self.row_groups, self._within) if self.predicate.value else []
+                    self._selections = rows
+                    return rows
                 leaves = self.projection.leaves.nodes
                 pruner = Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,

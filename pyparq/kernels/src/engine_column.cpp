@@ -73,11 +73,9 @@ int64_t spelled_out(int64_t values, const Dictionary& entries) {
     return static_cast<int64_t>(std::min(static_cast<double>(values) * (mean + mean / 16) + 4096, 1e12));
 }
 
-std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimits& limits, Budget& budget) {
-    const LeafSpec& leaf = job.leaf;
-    const bool binary = leaf.is_binary();
-    uint8_t* const values = job.in_place() && !binary ? job.values.data() + segment.slot * leaf.out_width() : nullptr;
-    if (!binary && !leaf.is_views()) return std::make_unique<FixedSink>(leaf, values, segment.room, limits);
+// About how many bytes the byte arrays of a segment take.
+size_t bytes_expected(const ColumnJob& job, const Segment& segment) {
+    const bool binary = job.leaf.is_binary();
     size_t expected = 64;
     for (const Segment::Part& part : segment.parts)
         for (size_t k = part.from; k < part.to; ++k) {
@@ -87,6 +85,17 @@ std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimi
             const int64_t size = by_index ? spelled_out(page.head.count, job.pieces[part.piece].entries()) : page.head.size + 32;
             expected += static_cast<size_t>(page.wanted < 0 ? size : size * page.wanted / std::max<int64_t>(page.head.count, 1));
         }
+    return expected;
+}
+
+std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimits& limits, Budget& budget) {
+    const LeafSpec& leaf = job.leaf;
+    const bool binary = leaf.is_binary();
+    uint8_t* const values = job.in_place() && !binary ? job.values.data() + segment.slot * leaf.out_width() : nullptr;
+    if (!binary && !leaf.is_views()) return std::make_unique<FixedSink>(leaf, values, segment.room, limits);
+    size_t expected = bytes_expected(job, segment);
+    if (binary && &segment == &job.segments.front())  // it is going to hold those of all segments
+        for (size_t k = 1; k < job.segments.size(); ++k) expected += bytes_expected(job, job.segments[k]);
     expected = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(expected), std::max<int64_t>(budget.left() / 4, 64)));
     expected = std::min(expected, static_cast<size_t>(std::max<int64_t>(limits.max_column, 64)));  // from there on it is held
     if (!binary) return std::make_unique<ViewSink>(leaf, values, segment.room, expected, job.views, limits);

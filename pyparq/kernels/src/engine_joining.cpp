@@ -28,14 +28,16 @@ void join_binary(ColumnJob& job, const PageLimits& limits, Budget& budget) {
         budget.take(size);
         wide.grow(size);
     }
+    // The others go behind the bytes of the first, which has room for all where that was foreseen.
+    job.bytes = std::move(static_cast<BinarySink<O>&>(*job.segments[0].sink).bytes);
     if (total > job.bytes.size()) {
-        budget.take(total);
+        budget.take(total - job.bytes.size());
         job.bytes.grow(total);
     }
     size_t at = 0, slot = 0;
     for (Segment& segment : job.segments) {
         auto& sink = static_cast<BinarySink<O>&>(*segment.sink);
-        if (sink.used > 0) std::memcpy(job.bytes.data() + at, sink.bytes.data(), sink.used);
+        if (&segment != &job.segments.front() && sink.used > 0) std::memcpy(job.bytes.data() + at, sink.bytes.data(), sink.used);
         const O* const from = job.in_place() ? job.offsets.as<O>() + 1 + slot : sink.own.template as<O>();
         const size_t n = sink.slots;
         if (grows) {
