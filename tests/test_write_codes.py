@@ -18,7 +18,7 @@ import pyparq
 from pyparq.errors import DataError
 from pyparq.kernels import ColumnRules, EncodedChunks, FileRules, KernelError, LeafOrder
 from pyparq.schemas.types import DataType
-from pyparq.tables.column_operations import binary_column, slice_column, trimmed
+from pyparq.tables.column_operations import binary_column, slice_column, take, trimmed
 from pyparq.tables.spelled_column import SpelledColumn
 from pyparq.tables.to_python import column_to_pylist
 from pyparq.write import row_groups
@@ -160,6 +160,13 @@ def test_values_are_spelled_out_when_they_are_asked_for() -> None:
     assert column_to_pylist(slice_column(part, 1, 3)) == expected[2:4]
     assert column_to_pylist(pickle.loads(pickle.dumps(part))) == expected[1:4]
     assert column_to_pylist(trimmed(part)) == expected[1:4]
+    rows = np.array([4, 1, 1, 0])
+    assert column_to_pylist(take(part, np.array([2, 0]))) == ["bb", None]
+    taken = take(column, rows)
+    assert isinstance(taken, SpelledColumn)
+    assert (column_to_pylist(taken), taken.null_count) == (["ccc", None, None, "ccc"], 2)
+    with pytest.raises(DataError, match="the column has 5 rows"):
+        take(column, np.array([5]))
     assert column.text_bytes(0, 5) == 3 + 1 + 1 + 2 + 3
     assert column.text_bytes(2, 4) == 3
     with pytest.raises(AttributeError, match="'buffer'"):

@@ -169,6 +169,8 @@ def take(column: Column, rows: Int64Array) -> Column:
         raise DataError(
             f"rows {int(rows.min())} to {int(rows.max())} were asked for, but the column has {column.length} rows"
         )
+    if column.codes is not None:
+        return column.taken(rows)  # type: ignore[attr-defined, no-any-return]
     mask = column.valid_mask()
     mask = None if mask is None else mask[rows]
     type_ = column.type

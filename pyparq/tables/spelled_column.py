@@ -59,6 +59,11 @@ class SpelledColumn(Column):
         mask = None if self._mask is None else self._mask[start:stop]
         return SpelledColumn(self.type, self.dictionary, self.codes[start:stop], mask)
 
+    def taken(self, rows: npt.NDArray[np.int64]) -> SpelledColumn:
+        """The elements at ``rows``, all of which there are."""
+        mask = None if self._mask is None else self._mask[rows]
+        return SpelledColumn(self.type, self.dictionary, self.codes[rows], mask)
+
     def text_bytes(self, start: int, stop: int) -> int:
         """Bytes of the strings of these elements."""
         lengths = np.diff(self.dictionary.offsets()).astype(np.int32)
