@@ -286,8 +286,6 @@ def _by_codes(item: Wanted) -> bool:
     leaf = item.node.type
     if leaf.physical in (Physical.BOOLEAN, Physical.INT96) or leaf.kind == "null":
         return False
-    if leaf.is_binary and item.only_tested:
-        return True
     # Spelling out afterwards costs as much as it saves, except for values that take more room than codes.
     return item.count >= CODES_FROM and (item.only_tested or leaf.is_binary or leaf.kind == "decimal" or leaf.width > 8)
 
