@@ -169,6 +169,10 @@ def test_values_are_spelled_out_when_they_are_asked_for() -> None:
         take(column, np.array([5]))
     assert column.text_bytes(0, 5) == 3 + 1 + 1 + 2 + 3
     assert column.text_bytes(2, 4) == 3
+    taken.dictionary = None
+    for bare in (taken, slice_column(taken, 0, 3), take(taken, np.arange(3)), pickle.loads(pickle.dumps(taken))):
+        assert column_to_pylist(bare)[:3] == ["ccc", None, None]
+        assert bare.dictionary is None
     with pytest.raises(AttributeError, match="'buffer'"):
         column.buffer  # type: ignore[attr-defined]  # noqa: B018
 

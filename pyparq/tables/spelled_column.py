@@ -25,17 +25,16 @@ class SpelledColumn(Column):
     are asked for.
     """
 
-    __slots__ = ("_mask", "codes")
+    __slots__ = ("_entries", "_mask", "codes")
 
     codes: Codes  # type: ignore[misc]
-    dictionary: Column
 
     def __init__(self, type: DataType, dictionary: Column, codes: Codes, mask: npt.NDArray[np.bool_] | None) -> None:
         self.type = type
         self.length = len(codes)
         self.validity, self.null_count = pack_mask(mask)
         self.children = ()
-        self.dictionary = dictionary
+        self.dictionary = self._entries = dictionary  # some take the former away, who want nothing kept
         self.offset = 0
         self.codes = codes
         self._mask = mask
@@ -43,7 +42,7 @@ class SpelledColumn(Column):
     def __getattr__(self, name: str) -> Any:
         if name != "buffers":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        taken = take(self.dictionary, self.codes.astype(np.int64))
+        taken = take(self._entries, self.codes.astype(np.int64))
         if self.type.is_binary_like:
             taken = binary_column(self.type, taken.offsets(), taken.buffers[1])
         self.buffers = taken.buffers
@@ -57,15 +56,20 @@ class SpelledColumn(Column):
     def part(self, start: int, stop: int) -> SpelledColumn:
         """Elements ``start`` to ``stop``."""
         mask = None if self._mask is None else self._mask[start:stop]
-        return SpelledColumn(self.type, self.dictionary, self.codes[start:stop], mask)
+        return self._of(self.codes[start:stop], mask)
 
     def taken(self, rows: npt.NDArray[np.int64]) -> SpelledColumn:
         """The elements at ``rows``, all of which there are."""
         mask = None if self._mask is None else self._mask[rows]
-        return SpelledColumn(self.type, self.dictionary, self.codes[rows], mask)
+        return self._of(self.codes[rows], mask)
+
+    def _of(self, codes: Codes, mask: npt.NDArray[np.bool_] | None) -> SpelledColumn:
+        made = SpelledColumn(self.type, self._entries, codes, mask)
+        made.dictionary = self.dictionary
+        return made
 
     def text_bytes(self, start: int, stop: int) -> int:
         """Bytes of the strings of these elements."""
-        lengths = np.diff(self.dictionary.offsets()).astype(np.int32)
+        lengths = np.diff(self._entries.offsets()).astype(np.int32)
         edges = np.array([0, stop - start], np.int64)
         return int(tally_codes(self.codes[start:stop], edges, len(lengths), lengths)[2][0])
