@@ -3,8 +3,8 @@
     python benchmarks/spark.py [--rows N] [--files N] [--runs N]
 
 Needs the extra "spark" and Java 17 or newer. All questions are asked in turn within each round, in one warm session of
-two local cores. Every other round begins with the last of them, because what a question costs depends on its predecessor.
-A time is the median over the rounds. The floors: a data source that sends constant batches of the same number of rows,
+two local cores. Every other round begins with the last of them, as the cost of one depends on the one before. A time is
+the median over the rounds. The floors: a data source that sends constant batches of the same number of rows,
 and a mapInArrow that reads by Spark and discards its input. A line's ratio is that of the medians; a write is compared
 with the slower of Spark's own and the discarding mapInArrow, which no Python writer can beat.
 """
