@@ -255,7 +255,7 @@ def open_run(
     """
 
 # --- files ---
-pread_ranges: Callable[[int, Buffer, Buffer, Buffer], int] | None
+pread_ranges: Callable[[int, Buffer, Buffer, Buffer, int], int] | None
 """`(fd, offsets, lengths, out)`: read ranges (int64) of an open file one after another into `out`; returns the bytes
 that came before its end, raises OSError as the system does. None where the system has no positioned reads."""
 
