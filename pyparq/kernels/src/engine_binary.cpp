@@ -56,9 +56,21 @@ void not_of_byte_arrays(int encoding, const LeafSpec& leaf) {
 template <class O>
 BinarySink<O>::BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget,
                           const PageLimits& limits)
-    : leaf_(leaf), place_(place), room_(room), limits_(limits) {
-    budget.take(bytes_expected);
-    bytes.grow(bytes_expected);
+    : leaf_(leaf), place_(place), room_(room), limits_(limits), expected_(bytes_expected) {
+    constexpr size_t kLeast = 64;
+    budget.take(kLeast);
+    bytes.grow(kLeast);
+}
+
+// The room that was foreseen, at the first page that has values: nulls take none, and only a page itself tells of them.
+template <class O>
+void BinarySink<O>::foresee(const PageValues& page, size_t n, Budget& budget) {
+    auto expected = static_cast<double>(std::exchange(expected_, 0));
+    if (is_dictionary(page.encoding)) expected *= static_cast<double>(page.wanted()) / static_cast<double>(n);
+    const auto size = static_cast<size_t>(expected);
+    if (size <= bytes.size()) return;
+    budget.take(size - bytes.size());
+    bytes.grow(size);
 }
 
 template <class O>
@@ -96,6 +108,7 @@ void BinarySink<O>::append(const PageValues& page, const uint8_t* valid, size_t 
     O* const offsets = next(n, budget);
     const size_t from = used;
     if (valid != nullptr && page.wanted() == n) valid = nullptr;
+    if (expected_ > 0 && page.wanted() > 0) foresee(page, n, budget);
     try {
         if (is_dictionary(page.encoding)) {
             indices(page, valid, n, offsets, there(dictionary), scratch, budget);

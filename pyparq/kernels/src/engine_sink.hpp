@@ -176,6 +176,7 @@ class BinarySink final : public Sink {
 
   private:
     O* next(size_t slots, Budget& budget);
+    void foresee(const PageValues& page, size_t slots, Budget& budget);
     void reserve(size_t more, Budget& budget);
     O base() const { return static_cast<O>(used); }
     void plain_all(const PageValues& page, O* offsets, Budget& budget);
@@ -195,6 +196,7 @@ class BinarySink final : public Sink {
     O* place_;
     size_t room_;
     const PageLimits& limits_;
+    size_t expected_;  // bytes, of which there is no room yet
 };
 
 }  // namespace pyparq

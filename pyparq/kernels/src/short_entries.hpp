@@ -1,10 +1,9 @@
 // Dictionaries of short byte strings, laid out to be gathered from in one pass: every entry padded to whole vector
 // registers, so that a value costs one load, one store and one addition, whatever its length.
 #pragma once
+#include "engine_memory.hpp"
 #include "hybrid.hpp"
 #include "values.hpp"
-
-#include <vector>
 
 namespace pyparq {
 
@@ -112,22 +111,24 @@ class ShortEntries {
     bool load(const O* offsets, size_t entries, const uint8_t* data) {
         size_t shortest = kLongestShort;
         longest_ = 0;
-        lengths_.resize(entries);
+        count_ = entries;
+        lengths_.grow(entries * sizeof(uint32_t));
+        auto* const lengths = lengths_.as<uint32_t>();
         for (size_t i = 0; i < entries; ++i) {
             const size_t length = static_cast<size_t>(offsets[i + 1] - offsets[i]);
             if (length > kLongestShort) return false;
             longest_ = std::max(longest_, length);
             shortest = std::min(shortest, length);
-            lengths_[i] = static_cast<uint32_t>(length);
+            lengths[i] = static_cast<uint32_t>(length);
         }
         alike_ = shortest == longest_;
         width_ = longest_ <= 8 ? 8 : longest_ <= 16 ? 16 : longest_ <= 32 ? 32 : 64;
-        slots_.resize(entries * width_);
+        slots_.grow(entries * width_);
         for (size_t i = 0; i < entries; ++i)
-            if (lengths_[i] > 0) std::memcpy(slots_.data() + i * width_, data + offsets[i], lengths_[i]);
+            if (lengths[i] > 0) std::memcpy(slots_.data() + i * width_, data + offsets[i], lengths[i]);
         return true;
     }
-    size_t size() const { return lengths_.size(); }
+    size_t size() const { return count_; }
     size_t longest() const { return longest_; }
     // Bytes of room that the longest so many values need.
     size_t room(size_t values) const { return values * longest_ + kLongestShort; }
@@ -136,17 +137,17 @@ class ShortEntries {
     template <class F>
     void visit(F&& f) const {
         const size_t length = alike_ ? longest_ : kLongestShort + 1;
-        if (width_ == 8) f(Entries<8>{slots_.data(), lengths_.data(), length});
-        else if (width_ == 16) f(Entries<16>{slots_.data(), lengths_.data(), length});
-        else if (width_ == 32) f(Entries<32>{slots_.data(), lengths_.data(), length});
-        else f(Entries<64>{slots_.data(), lengths_.data(), length});
+        if (width_ == 8) f(Entries<8>{slots_.data(), lengths_.as<uint32_t>(), length});
+        else if (width_ == 16) f(Entries<16>{slots_.data(), lengths_.as<uint32_t>(), length});
+        else if (width_ == 32) f(Entries<32>{slots_.data(), lengths_.as<uint32_t>(), length});
+        else f(Entries<64>{slots_.data(), lengths_.as<uint32_t>(), length});
     }
 
   private:
-    size_t longest_ = 0, width_ = 8;
+    size_t count_ = 0, longest_ = 0, width_ = 8;
     bool alike_ = false;
-    std::vector<uint8_t> slots_;
-    std::vector<uint32_t> lengths_;
+    Block slots_;  // what lies behind an entry may be anything: it is written over by the next value
+    Block lengths_;
 };
 
 }  // namespace pyparq
