@@ -1,4 +1,4 @@
-"""Chunks are stored while they are encoded: the same files, whoever makes the pages, and the old file where that fails."""
+"""Chunks are stored while they are encoded: the same files, whoever makes the pages; the old file where that fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def long_text(rows: int, size: int = 120) -> pa.Array:
     source = random.Random(5)
-    words = ["%08x" % source.getrandbits(32) for _ in range(4000)] + ["é", "\U0001f600", ""]
+    words = [f"{source.getrandbits(32):08x}" for _ in range(4000)] + ["é", "\U0001f600", ""]
     return pa.array([" ".join(source.choices(words, k=size // 9)) for _ in range(rows)])
 
 
@@ -207,4 +207,5 @@ def test_whether_a_task_has_ended() -> None:
     assert task.result() == 7
     assert task.ended(0)
     assert task.ended(0)  # asked again
-    assert inside == [True] and not within_task()
+    assert inside == [True]
+    assert not within_task()

@@ -68,7 +68,8 @@ class LocalSink(Owned):
         self._gathered = bytearray()
         self._fsync = fsync
         self._target = open_target(path)
-        # ext4 and others store a file before it may replace another one: it takes less time if most of it is stored by then.
+        # ext4 and others store a file before it may replace another one. That takes less time if most of it is stored
+        # by then.
         self._stores_early = kernels.begin_writeback is not None and (fsync or self._target.replaces)
         self._begun = 0
         super().__init__(path)

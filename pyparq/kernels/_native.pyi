@@ -826,8 +826,8 @@ class EncodedChunks:
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
         is called every 50 ms. Returns None, or why a chunk cannot be written: (code, page, row, size)."""
     def take(self) -> list[NDArray[np.uint8]]:
-        """The bytes of the chunks that nobody has taken yet, in order. While a thread is in `encode`: those of them that
-        are finished."""
+        """The bytes of the chunks that nobody has taken yet, in order. While a thread is in `encode`: those of them
+        that are finished."""
     def place(self, base: int) -> None:
         """Say where in the file the first chunk starts."""
     def column_index(self, chunk: int) -> bytes | None:
