@@ -1,6 +1,6 @@
 """Compare pyparq with pyarrow, polars, duckdb and datafusion; needs the extra ``bench``.
 
-    python benchmarks/run.py                          # all lines, 12 minutes; saves results.json, README.md, charts
+    python benchmarks/run.py                          # all lines, 30 minutes; saves results.json, README.md, charts
     python benchmarks/run.py --quick                  # a tenth of the rows, 2 minutes; only prints
     python benchmarks/run.py --only filters "isin"    # groups, or lines whose name contains this; only prints
     python benchmarks/run.py --list

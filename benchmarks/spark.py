@@ -2,9 +2,9 @@
 
     python benchmarks/spark.py [--rows N] [--files N] [--runs N]
 
-Needs the extra "spark" and Java 17 or newer. All questions are asked in turn within each round, in one warm session of
-two local cores. Every other round begins with the last of them, as the cost of one depends on the one before. A time is
-the median over the rounds. The floors: a data source that sends constant batches of the same number of rows,
+Needs the extra "spark" and Java 17 or newer. All questions are asked in each round, in one warm session of two local
+cores, and in another order each time (from a seed), as the cost of one depends on the one before. A time is the median
+over the rounds. The floors: a data source that sends constant batches of the same number of rows,
 and a mapInArrow that reads by Spark and discards its input. A line's ratio is that of the medians; a write is compared
 with the slower of Spark's own and the discarding mapInArrow, which no Python writer can beat.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import shutil
 import statistics
 import sys
@@ -40,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--files", type=int, default=1000, help="of 10,000 rows, for the questions about many files")
-    parser.add_argument("--runs", type=int, default=8)
+    parser.add_argument("--runs", type=int, default=12)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         indexed, bare = Path(folder) / "indexed", Path(folder) / "bare"
@@ -165,7 +166,7 @@ def measured(asked: dict[str, Callable[[], Any]], runs: int, bare: Path, out: Pa
     times: dict[str, list[float]] = {name: [] for name in asked}
     for round_ in range(runs + 1):
         shutil.copytree(bare, out / "copy")
-        for name, ask in list(asked.items())[:: -1 if round_ % 2 else 1]:
+        for name, ask in random.Random(round_).sample(list(asked.items()), len(asked)):
             began = time.perf_counter()
             ask()
             if round_:

@@ -16,7 +16,7 @@ from test_filter_rows import conditions
 
 from pyparq.filters import Expression, Or, Test, bind, col
 from pyparq.filters.bloom import probe_hashes
-from pyparq.filters.bounds import evaluate_bounds
+from pyparq.filters.bounds import evaluate_bounds, found_at_bounds
 from pyparq.filters.dictionary import dictionary_mask, evaluate_dictionary
 from pyparq.filters.predicate import And, domain_array
 from pyparq.index.bloom import BloomFilter, hash_values
@@ -96,6 +96,23 @@ def test_verdicts_are_sound(data: st.DataObject) -> None:
         truth = [passes(expression, spec, v) for v in page]
         assert some[k] or not any(truth), (expression, page)
         assert not every[k] or all(truth), (expression, page)
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_where_a_bound_passes_some_value_does(data: st.DataObject) -> None:
+    spec = data.draw(st.sampled_from(ORDERED))
+    value = st.sampled_from([*spec.pool, None])
+    pages = data.draw(st.lists(st.lists(value, min_size=1, max_size=4), min_size=1, max_size=6))
+    expression = data.draw(conditions(spec))
+    test = single(expression, spec)
+    if test is None:
+        return
+    for found, page in zip(found_at_bounds(test, bounds_of(spec, pages)), pages, strict=True):
+        truth = [passes(expression, spec, v) for v in page]
+        assert not found or any(truth), (expression, page)
+        if test.op in ("<", "<=", ">", ">=") and not isinstance(spec.pool[0], bytes):
+            assert found or not any(t and v == v for t, v in zip(truth, page, strict=True))
 
 
 def between(spec: Spec, low: Any, high: Any, literals: list[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import random
 from decimal import Decimal
@@ -24,6 +25,7 @@ from pyparq.filters.expression import IsIn
 from pyparq.filters.predicate import Test
 from pyparq.filters.rows import evaluate_rows
 from pyparq.filters.value_array import MANY, ValueArray
+from pyparq.read.row_group_reads import MATCHED_FROM
 
 RNG = random.Random(11)
 LEAVES = [
@@ -200,3 +202,22 @@ def test_files_and_their_indexes(tmp_path: Any, size: int) -> None:
             plan = pyparq.ParquetFile(file).scan(filters=col(name).isin(values)).plan()
             with pyparq.ParquetFile(file) as opened:
                 assert opened.scan_of(pickle.loads(pickle.dumps(plan))).to_table().to_arrow().equals(wanted)
+
+
+def test_large_row_groups_side_by_side() -> None:
+    """Row groups of so many values are matched on threads."""
+    rng = np.random.default_rng(11)
+    count = MATCHED_FROM + 1000
+    table = pa.table({"k": rng.integers(0, 2**62, 2 * count), "n": rng.integers(0, 2**40, 2 * count)})
+    wanted = table["k"].to_numpy()[::100_000]
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=count, use_dictionary=False, compression=None)
+    k, n = table["k"].to_numpy(), table["n"].to_numpy()
+    questions = {
+        col("k").isin(wanted): np.isin(k, wanted),
+        (col("k") < 2**61) & (col("n") >= 2**39): (k < 2**61) & (n >= 2**39),
+    }
+    for filters, rows in questions.items():
+        for threads in (True, False):
+            found = pa.table(pyparq.read_table(sink.getvalue(), filters=filters, use_threads=threads))
+            assert found.equals(table.filter(pa.array(rows)))

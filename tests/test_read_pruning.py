@@ -4,8 +4,10 @@ pages decoded are just those needed, and the rows returned are just those that m
 from __future__ import annotations
 
 import io
+import math
 import random
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -149,6 +151,36 @@ def test_two_tests_on_one_dictionary_column() -> None:
         scan = file.scan(filters=filters)
         assert scan.to_table().num_rows == 60
         assert scan.explain().dictionaries_decoded == 6
+
+
+@pytest.mark.parametrize(
+    ("filters", "asked"),
+    [
+        ([("n", ">", 40)], 0), ([("n", "<=", 98)], 0), ([("n", "==", 51)], 3), ([("n", "in", [1, 53])], 3),
+        ([("t", ">=", "t30")], 3), ([("n", ">=", 4), ("n", "<=", 6)], 0), ([("x", ">", 45.0)], 0),
+        ([("x", ">", 97.0), ("n", "==", 5)], 3), ([("nan", "<", 1.0)], 0),
+        ([("d", "<", Decimal(7))], 0), ([("u", "!=", 4)], 0),
+    ],
+)  # fmt: skip
+def test_dictionaries_are_asked_where_bounds_do_not_pass(filters: Any, asked: int) -> None:
+    """Where a bound passes, some value does: the dictionary cannot rule a row group out."""
+    even = [2 * (k % 50) for k in range(3000)]
+    table = pa.table(
+        {
+            "n": even,
+            "t": [f"t{k:02d}" for k in even], "x": [float(k) for k in even], "u": pa.array(even, pa.uint32()),
+            "nan": [math.nan if k == 4 else float(k) for k in even],
+            "d": pa.array([Decimal(k) for k in even], pa.decimal128(20, 2)),
+        }
+    )  # fmt: skip
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=1000)
+    with pyparq.ParquetFile(sink.getvalue(), use_page_index=False) as file:
+        scan = file.scan(filters=filters)
+        found = pa.table(scan.to_table())
+        assert sum(stage.asked for stage in scan.explain().stages if stage.name == "dictionary") == asked
+    expected = pq.read_table(sink, filters=filters)
+    assert found.drop("nan").equals(expected.drop("nan"))
 
 
 @pytest.mark.filterwarnings("error")

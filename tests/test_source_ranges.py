@@ -11,7 +11,7 @@ import pytest
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.source import TOGETHER, LocalFile
+from pyparq.io.source import SHARED, TOGETHER, LocalFile
 from pyparq.kernels import KernelError
 
 
@@ -54,3 +54,35 @@ def test_what_the_kernel_refuses(path: Path) -> None:
                 kernels.pread_ranges(file.fileno(), np.array(offsets, np.int64), np.array(lengths, np.int64), out)
     with pytest.raises(OSError, match="Bad file descriptor"):
         kernels.pread_ranges(1 << 20, two, np.array([5, 5], np.int64), out)
+
+
+def test_threads_share_what_is_much(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    data = random.Random(8).randbytes(9 << 20)
+    path.write_bytes(data)
+    source = LocalFile(str(path))
+    source.threads = 2
+    ranges = [(17, SHARED), (0, 3), (5 << 20, 3 << 20), (12, 0), (1 << 20, SHARED + 1), (1, len(data) - 1)]
+    assert [bytes(part) for part in source.read_ranges(ranges)] == [data[at : at + n] for at, n in ranges]
+    os.truncate(path, 6 << 20)
+    for some in (ranges[:3], ranges[-1:]):
+        with pytest.raises(CorruptFileError, match=f"at offset {some[-1][0]} "):
+            source.read_ranges(some)
+    source.close()
+
+
+def test_the_kernel_on_threads(tmp_path: Path) -> None:
+    assert kernels.pread_ranges is not None
+    path, size = tmp_path / "large", 5 << 20
+    path.write_bytes(b"x" * size)
+    offsets, lengths, out = (
+        np.array([1, 2], np.int64),
+        np.array([size - 1, size], np.int64),
+        np.empty(2 * size, np.uint8),
+    )
+    with path.open("rb") as file:
+        assert kernels.pread_ranges(file.fileno(), offsets, lengths, out, 2) == 2 * size - 3
+        with pytest.raises(KernelError):
+            kernels.pread_ranges(file.fileno(), np.array([2**63 - 9], np.int64), lengths[:1], out, 2)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        kernels.pread_ranges(1 << 20, offsets, lengths, out, 2)

@@ -437,6 +437,19 @@ def test_options_of_the_data_source(source: Any, folder: Path, filters: str) -> 
     assert [row.id for row in frame.orderBy("id").collect()] == [2995, 2996, 2997, 2998, 2999]
 
 
+def test_little_is_read_in_one_partition_of_the_data_source(source: Any, folder: Path) -> None:
+    from pyspark.sql.functions import spark_partition_id
+
+    def partitions(**options: str) -> int:
+        frame = source(filters="id < 2000", **options).load(str(folder))
+        found: int = frame.select(spark_partition_id()).distinct().count()
+        return found
+
+    assert partitions() == 1
+    assert partitions(small="0") == 2
+    assert partitions(partitions="2") == 2
+
+
 def test_the_data_source_tells_names_apart_as_its_option_says(source: Any, folder: Path) -> None:
     """It does not see the session's settings."""
     from pyspark.errors import PySparkException

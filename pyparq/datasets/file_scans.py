@@ -69,16 +69,10 @@ class FileScans:
         if self._parts.expression is None or self._plan is not None or len(numbers) < 2:
             return {}
         footers = self._dataset._footers
-        footers.read(numbers)
-        alike: dict[tuple[int, int], list[int]] = {}
-        for number in numbers:
-            frame = footers.frame(number)
-            if frame is not None and number not in self._dataset._skipped:
-                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
-                if not isinstance(rest, Known):
-                    alike.setdefault((frame, id(rest)), []).append(number)
         found: dict[int, list[int]] = {}
-        for part in alike.values():
+        for rest, part in self._alike(numbers):
+            if isinstance(rest, Known):
+                continue
             model = self.of_file(part[0], None)
             if model is None and part[0] not in self._dataset._skipped:
                 found |= {number: [] for number in part}  # the filter is never true for such a file
@@ -88,6 +82,20 @@ class FileScans:
                 asked = Together(model.scan.file, model.scan.predicate, paths, stored).row_groups()
                 found |= {number: groups for number, groups in zip(part, asked, strict=True) if groups is not None}
         return found
+
+    def _alike(self, numbers: Sequence[int]) -> list[tuple[Expression, list[int]]]:
+        """What the files' partitions leave of the filter, and the files that have it and footers of one frame. Files
+        whose frame is not known, and those that are left out, are not among them."""
+        footers = self._dataset._footers
+        footers.read(numbers)
+        alike: dict[tuple[int, Any], tuple[Expression, list[int]]] = {}
+        for number in numbers:
+            frame = footers.frame(number)
+            if frame is not None and number not in self._dataset._skipped:
+                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
+                same = rest.value if isinstance(rest, Known) else id(rest)
+                alike.setdefault((frame, same), (rest, []))[1].append(number)
+        return list(alike.values())
 
     def of_file(self, number: int, limit: int | None, row_groups: Sequence[int] | None = None) -> FileScan | None:
         """``None`` where the file has no row that matches, or is left out. ``row_groups``: those that can match."""
@@ -142,17 +150,9 @@ class FileScans:
         """Scans of small local files that are alike and follow each other."""
         if self._plan is not None or len(numbers) < 2 or self._dataset.is_remote or kernels.read_many_ranges is None:
             return []
-        footers = self._dataset._footers
-        footers.read(numbers)
-        alike: dict[tuple[int, Any], list[int]] = {}
-        for number in numbers:
-            frame = footers.frame(number)
-            if frame is not None and number not in self._dataset._skipped:
-                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
-                alike.setdefault((frame, rest.value if isinstance(rest, Known) else id(rest)), []).append(number)
         joints: dict[int, Joint] = {}
         models: dict[Joint, FileScan] = {}
-        for part in alike.values():
+        for _, part in self._alike(numbers):
             model = self.of_file(part[0], None) if len(part) > 1 else None
             if model is not None:
                 joint = self._joint(model.scan, part, groups)

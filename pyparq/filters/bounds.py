@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pyparq.filters.predicate import Test
 from pyparq.index.bounds import Bounds, Int64Array
-from pyparq.schemas.order import FLOAT_KINDS
+from pyparq.schemas.order import FLOAT_KINDS, domain
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -46,6 +46,21 @@ def evaluate_bounds(test: Test, bounds: Bounds) -> Verdict:
     nowhere = ~_by_values(test, bounds).some
     nothing = np.zeros(len(bounds), bool)
     return Verdict(~nothing, nowhere & _all_there(test, bounds)) if test.none else Verdict(~nowhere, nothing)
+
+
+def found_at_bounds(test: Test, bounds: Bounds) -> BoolArray:
+    """The parts where a value passes, because the lower or the upper bound does, and these are values themselves.
+
+    They need not be (a writer may state wider ones, and cuts byte strings short): nothing may be concluded from this
+    but that looking at the values one by one is not worth it.
+    """
+    found = np.zeros(len(bounds), bool)
+    if test.op not in ("!=", "<", "<=", ">", ">=") or domain(test.leaf) not in ("int", "uint", "float", "decimal"):
+        return found
+    known = bounds.has_bounds
+    low, high = bounds.mins[known], bounds.maxs[known]
+    found[known] = (low != high) if test.op == "!=" else _compare(test, low, high)[0]
+    return found
 
 
 def _by_levels(test: Test, bounds: Bounds) -> Verdict:

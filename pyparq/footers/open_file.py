@@ -20,11 +20,12 @@ from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
 from pyparq.io.fetch import Fetcher, IOCounts, gap_of
-from pyparq.io.source import open_source
+from pyparq.io.source import LocalFile, open_source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.schemas.order import Order, order_of
 from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.threads import cpu_count
 
 DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""
@@ -451,6 +452,8 @@ def open_file(where: Any, options: ReadOptions, storage_options: Mapping[str, An
     cannot be decrypted.
     """
     source = open_source(where, storage_options)
+    if options.use_threads and isinstance(source, LocalFile):
+        source.threads = cpu_count()
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
         with located(file=source.name):

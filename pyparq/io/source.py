@@ -69,6 +69,10 @@ LARGEST_CALL = 16 << 20
 """Bytes of one call to the system: between two, Ctrl-C is noticed."""
 
 
+SHARED = 4 << 20
+"""Bytes of one range from which on threads share it: what the system has in memory is copied as fast as they can."""
+
+
 class _Descriptor:
     """An open file, closed when nobody refers to it any more: whoever reads holds it as long as that takes. A closed
     descriptor's number may be given to another file at once."""
@@ -87,6 +91,8 @@ class LocalFile:
     """A file on a local file system, by positioned reads."""
 
     is_local = True
+    threads = 1
+    """How many share a read of much."""
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -130,7 +136,7 @@ class LocalFile:
         assert kernels.pread_ranges is not None
         buffer = memoryview(kernels.take_memory(size).data)
         offsets, lengths = np.array(ranges, np.int64).T.copy()
-        if kernels.pread_ranges(fd, offsets, lengths, buffer) < size:
+        if kernels.pread_ranges(fd, offsets, lengths, buffer, self.threads) < size:
             return [self._read(fd, offset, length) for offset, length in ranges]  # one of them says what is missing
         ends = np.cumsum(lengths).tolist()
         return [buffer[end - length : end] for end, (_, length) in zip(ends, ranges, strict=True)]
@@ -141,6 +147,10 @@ class LocalFile:
             if len(data) == length:
                 return memoryview(data)
         buffer, got = memoryview(kernels.take_memory(length).data), 0
+        if self.threads > 1 and length >= SHARED and kernels.pread_ranges is not None:
+            place, size = np.array([offset], np.int64), np.array([length], np.int64)
+            if kernels.pread_ranges(fd, place, size, buffer, self.threads) == length:
+                return buffer
         while got < length:
             check_stopped()
             count = _read_into(fd, buffer[got : got + LARGEST_CALL], offset + got)

@@ -259,7 +259,7 @@ begin_writeback: Callable[[int, int, int], None] | None
 """`(fd, offset, size)`: have the kernel begin to store these bytes of an open file, and do not wait for it. Errors are
 those of later calls. None where the system cannot do that."""
 
-pread_ranges: Callable[[int, Buffer, Buffer, Buffer], int] | None
+pread_ranges: Callable[[int, Buffer, Buffer, Buffer, int], int] | None
 """`(fd, offsets, lengths, out)`: read ranges (int64) of an open file one after another into `out`; returns the bytes
 that came before its end, raises OSError as the system does. None where the system has no positioned reads."""
 

@@ -18,7 +18,7 @@ from pyparq.decoding.memory_account import Account
 from pyparq.decoding.pages import DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.errors import CorruptFileError, ParquetError
 from pyparq.filters.bloom import probe_hashes
-from pyparq.filters.bounds import evaluate_bounds
+from pyparq.filters.bounds import evaluate_bounds, found_at_bounds
 from pyparq.filters.dictionary import evaluate_dictionary
 from pyparq.filters.predicate import VALUE_OPS, And, Constant, Predicate, Test
 from pyparq.footers.chunk_table import Mask
@@ -110,6 +110,8 @@ class Pruner:
         self._asked: set[tuple[int, int]] = set()
         self._groups = RowGroups(file, row_groups, self._within)
         self._answers = {test: Answers(len(row_groups)) for test in self.tests}
+        self._bounds: dict[Node, Bounds] = {}
+        """What the statistics of all row groups say of the tested leaves."""
         self._changed: set[int] = set()
         """Places of row groups for which a stage has found something out."""
         self._left: int | None = None
@@ -317,7 +319,7 @@ class Pruner:
     def _stage_of_statistics(self) -> None:
         """All row groups at once."""
         groups = self._groups
-        bounds_of: dict[Node, Bounds] = {}
+        bounds_of = self._bounds
         for test in self.tests:
             if test.node not in bounds_of:
                 bounds_of[test.node] = self._chunk_bounds(test.node)
@@ -419,11 +421,12 @@ class Pruner:
         return asked
 
     def _have_dictionaries(self, test: Test) -> Mask | None:
-        """Chunks whose data pages all use the dictionary."""
+        """Chunks whose data pages all use the dictionary, which may hold no value that passes."""
         if test.op not in VALUE_OPS:
             return None
         mask: Mask = (self._numbers(test.node).flags & ALL_DICTIONARY) != 0
-        return mask
+        bounds = self._bounds.get(test.node)
+        return mask if bounds is None or not mask.any() else mask & ~found_at_bounds(test, bounds)
 
     def _by_dictionary(self, before_index: bool) -> None:
         asked = self._dictionary_questions(before_index)

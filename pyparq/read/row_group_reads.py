@@ -31,6 +31,10 @@ from pyparq.threads import map_tasks
 MASKED_FROM = 1 << 13
 """Rows that a predicate looks at, from which on those that it keeps may be a bitmap."""
 
+MATCHED_FROM = 1 << 19
+"""Values of a row group (the mean of several) from which on a predicate looks at them on threads: below, threads wait
+for Python's lock more than they work."""
+
 ASSEMBLE_FROM = 1 << 16
 """Rows from which on nested columns are put together on threads."""
 
@@ -133,7 +137,8 @@ class RowGroupReader:
         threads = self._file.options.use_threads and pays(self._file.fetcher)
         beside = self._locate_beside(selections, first, outputs) if first and threads else None
         decoded = _by_place(first, self._columns.read(first))
-        kept = [self._survivors(s, decoded) for s in selections]
+        matches = self._file.options.use_threads and sum(w.count for w in first) >= MATCHED_FROM * len(selections)
+        kept = map_tasks(lambda s: self._survivors(s, decoded), selections, matches)
         if limit is not None:
             kept = [rows.head(limit) for rows in kept]
         self.rows_of_groups |= {s.row_group: rows.count for s, rows in zip(selections, kept, strict=True)}

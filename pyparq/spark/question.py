@@ -26,11 +26,15 @@ from pyparq.spark.names import Names
 from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.types import SparkTypes
 
+SMALL = 8 << 20
+"""Bytes of pages up to which a read is answered where it is planned. The data source reads them in one partition."""
+
 DECODED = 8
 """An answer is made at once only while its rows take at most so many times ``small`` in memory."""
 
 ANSWER_ROWS = 100_000
-"""And only while there are so few: Spark makes a partition of every 10,000 rows that it is handed."""
+"""And only while there are so few: Spark makes a partition of every 10,000 rows that it is handed. One partition of the
+data source too has no more."""
 
 
 @dataclass(frozen=True)

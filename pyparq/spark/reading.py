@@ -10,7 +10,7 @@ from pyparq.options import ReadOptions
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import reply
-from pyparq.spark.question import Question
+from pyparq.spark.question import SMALL, Question
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
 from pyparq.spark.skipped import LeftOut, note, warn
 from pyparq.spark.types import SparkTypes
@@ -18,9 +18,6 @@ from pyparq.spark.work import ask, over_payloads, replies
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
-
-SMALL = 8 << 20
-"""Bytes of pages up to which a read is answered where it is planned."""
 
 
 def read(

@@ -40,7 +40,7 @@ from pyparq.spark import tasks
 from pyparq.spark.keys import check_factory
 from pyparq.spark.option_text import as_filters, as_flag, as_list, as_value, as_whole, source_of
 from pyparq.spark.paths import local
-from pyparq.spark.question import Question, pickled, planned, schema_of
+from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, pickled, planned, schema_of
 from pyparq.spark.session import check_session
 from pyparq.spark.skipped import left_out, note, warn
 from pyparq.spark.types import SparkTypes
@@ -118,7 +118,8 @@ class Reader(DataSourceReader):  # type: ignore[misc]
         if not plan.files:
             return [Part(None)]
         by_bytes = -(-plan.num_bytes // PARTITION_BYTES)
-        count = asked.parts or (1 if plan.num_bytes <= asked.small else max(os.cpu_count() or 1, by_bytes))
+        is_one = plan.num_bytes <= asked.small and plan.num_rows <= ANSWER_ROWS  # a task costs more than to read these
+        count = asked.parts or (1 if is_one else max(os.cpu_count() or 1, by_bytes))
         return [Part(payload) for payload in pickled(plan.split(count))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -198,9 +199,10 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
     columns = as_list(given.get("columns"))
     if columns is None and schema is not None:
         columns = [(name,) for name in schema.names]
+    small = as_whole(given, "small")
     return Question(
         source, columns, as_filters(given.get("filters")), as_value(given.get("schema")), as_whole(given, "partitions"),
-        as_whole(given, "small") or 0, given.get("decryption"), given.get("on_error", "raise"),
+        SMALL if small is None else small, given.get("decryption"), given.get("on_error", "raise"),
         as_flag(given, "truncate"), as_value(given.get("storage_options")), as_flag(given, "case_sensitive"), others,
         skipped_to=None if given.get("skipped_to") is None else local(given["skipped_to"]),
     )  # fmt: skip

@@ -13,10 +13,22 @@ inline size_t words_for(size_t bits) { return bits / 64 + (bits % 64 != 0); }
 // The lowest n bits set; n is 0 to 64.
 inline uint64_t low_bits(size_t n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
 
-inline size_t count_bits(const uint64_t* words, size_t n) {
+// std::popcount is a call of a function where the processor is not known to have the instruction.
+[[gnu::always_inline]] inline size_t count_each(const uint64_t* words, size_t n) {
     size_t set = 0;
     for (size_t i = 0; i < n; ++i) set += static_cast<size_t>(std::popcount(words[i]));
     return set;
+}
+
+#if PYPARQ_AVX2
+PYPARQ_TARGET_AVX2 inline size_t count_bits_avx2(const uint64_t* words, size_t n) { return count_each(words, n); }
+#endif
+
+inline size_t count_bits(const uint64_t* words, size_t n) {
+#if PYPARQ_AVX2
+    if (have_avx2()) return count_bits_avx2(words, n);
+#endif
+    return count_each(words, n);
 }
 
 // A bitmap of n bits has exactly the words that these take, and zeros behind them.

@@ -319,7 +319,7 @@ inline void store(void* p, T v) {
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(PYPARQ_NO_SIMD)
 #define PYPARQ_AVX2 1
-#define PYPARQ_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2")))
+#define PYPARQ_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
 inline bool have_avx2() {
     static const bool yes = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
     return yes;

@@ -35,16 +35,27 @@ Fresh<uint64_t> zeros(size_t bits) {
 
 size_t mask_count(const In<uint64_t>& words) { return count_bits(words.data, words.size); }
 
-// Runs of set bits.
-size_t mask_runs(const In<uint64_t>& words) {
+[[gnu::always_inline]] inline size_t count_runs(const uint64_t* words, size_t n) {
     size_t starts = 0;
     uint64_t last = 0;  // the bit before
-    for (size_t i = 0; i < words.size; ++i) {
-        const uint64_t w = words.data[i];
+    for (size_t i = 0; i < n; ++i) {
+        const uint64_t w = words[i];
         starts += static_cast<size_t>(std::popcount(w & ~(w << 1 | last)));
         last = w >> 63;
     }
     return starts;
+}
+
+#if PYPARQ_AVX2
+PYPARQ_TARGET_AVX2 size_t count_runs_avx2(const uint64_t* words, size_t n) { return count_runs(words, n); }
+#endif
+
+// Runs of set bits.
+size_t mask_runs(const In<uint64_t>& words) {
+#if PYPARQ_AVX2
+    if (have_avx2()) return count_runs_avx2(words.data, words.size);
+#endif
+    return count_runs(words.data, words.size);
 }
 
 // The runs of set bits as ranges; two that are no more than `join` rows apart become one.

@@ -445,8 +445,8 @@ inline bool is_nan(T v) {
     else return v != v;
 }
 
-// Numbers to look up: a bitmap of the span of integers where that is small, a hash table otherwise, in which a bitmap of
-// hashes rules most of the others out.
+// Numbers to look up: a bitmap of the span of integers where that is small, a hash table otherwise. A bitmap of hashes,
+// eight bits or more for each slot, is asked first, for all values and without branches: it rules most of them out.
 class NumberSet {
   public:
     explicit NumberSet(const AnyArray<false>& values) : kind_(values.kind), itemsize_(values.itemsize) {
@@ -485,7 +485,9 @@ class NumberSet {
         const size_t slots = std::bit_ceil(2 * n + 2);
         slots_.assign(slots, 0);
         used_.assign(words_for(slots), 0);
-        filter_.assign(slots / 8 + 1, 0);
+        const size_t filter_bits = std::max<size_t>(8 * slots, kSmallFilter);
+        filter_.assign(filter_bits / 64, 0);
+        shift_ = 64 - std::countr_zero(filter_bits);
         for (size_t i = 0; i < n; ++i)
             if (!is_nan(v[i])) insert(key_of(v[i]));
     }
@@ -497,14 +499,14 @@ class NumberSet {
             if (slots_[k] == key) return;
         slots_[k] = key;
         used_[k / 64] |= uint64_t{1} << k % 64;
-        const uint64_t f = h >> 32 & (8 * mask + 7);  // eight bits of the filter per slot
+        const uint64_t f = filter_place(key, shift_);
         filter_[f / 64] |= uint64_t{1} << f % 64;
     }
 
+    static uint64_t filter_place(uint64_t key, int shift) { return (key ^ key >> 32) * 0x9e3779b97f4a7c15ull >> shift; }
+
     bool holds(uint64_t key) const {
         const uint64_t h = mixed(key), mask = slots_.size() - 1;
-        const uint64_t f = h >> 32 & (8 * mask + 7);
-        if ((filter_[f / 64] >> f % 64 & 1) == 0) return false;
         for (uint64_t k = h & mask; used_[k / 64] >> k % 64 & 1; k = (k + 1) & mask)
             if (slots_[k] == key) return true;
         return false;
@@ -522,13 +524,26 @@ class NumberSet {
                 });
             }
         }
-        fill_one_by_one(n, within, out, [&](size_t i) { return !is_nan(v[i]) && holds(key_of(v[i])); });
+        const uint64_t* const filter = filter_.data();
+        const int shift = shift_;
+        fill(n, within, out, [=](size_t i) {
+            const uint64_t f = filter_place(key_of(v[i]), shift);
+            return filter[f / 64] >> f % 64 & 1;
+        });
+        for (size_t i = 0; i < words_for(n); ++i) {
+            for (uint64_t todo = out[i]; todo != 0; todo &= todo - 1) {
+                const size_t k = i * 64 + static_cast<size_t>(std::countr_zero(todo));
+                if (is_nan(v[k]) || !holds(key_of(v[k]))) out[i] &= ~(todo & (~todo + 1));
+            }
+        }
     }
 
     static constexpr uint64_t kSmallTable = 1 << 16;
+    static constexpr size_t kSmallFilter = 1 << 16;  // bits; the nearest cache holds them
     Kind kind_;
     size_t itemsize_;
     uint64_t low_ = 0, span_ = 0;
+    int shift_ = 0;
     std::vector<uint64_t> bits_, slots_, used_, filter_;
 };
 
