@@ -102,6 +102,11 @@ def check_stopped() -> None:
         task = task.parent
 
 
+def within_task() -> bool:
+    """Whether this thread is making the call of a :class:`Task`."""
+    return getattr(_running, "task", None) is not None
+
+
 class Task(Generic[R]):
     """One call, made by a thread of the pool or by the one that wants its result, whichever comes first.
 
@@ -136,6 +141,12 @@ class Task(Generic[R]):
     def begun(self) -> bool:
         """Whether a thread makes the call, or has made it."""
         return bool(self._owner)
+
+    def ended(self, within: float) -> bool:
+        """Whether the call has been made, by now or so many seconds from now."""
+        if not self._finished and self._unfinished.acquire(timeout=within):
+            self._unfinished.release()
+        return self._finished
 
     def result(self) -> R:
         """What the call gives; raises what it raises."""

@@ -215,11 +215,11 @@ def fork():
     if not forked:
         forked.append(os.fork())
 
-def stored(self, *given):
-    chunks = encode(self, *given)
+def stored(self, chunks, *given):
+    encode(self, chunks, *given)
     name = "parent" if forked[0] else "child"
     with open(os.path.join(sys.argv[1], name), "wb") as out:
-        out.write(chunks.native.take())
+        out.write(b"".join(chunks.native.take()))
     if forked[0]:
         os.waitpid(forked[0], 0)
     os._exit(0)

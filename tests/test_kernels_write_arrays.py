@@ -34,14 +34,14 @@ def rules(physical: int, width: int, max_def: int = 1, text: bool = False, preci
 def encoded(column: ColumnRules, parts: list[Any], rows: int) -> tuple[Any, bytes]:
     chunks = EncodedChunks()
     refusal = chunks.encode([(column, parts, rows, None, None, None)], lambda: None)
-    return refusal, b"" if refusal else chunks.take().tobytes()
+    return refusal, b"" if refusal else b"".join(part.tobytes() for part in chunks.take())
 
 
 def from_levels(column: ColumnRules, values: Any, defs: Any, rows: int, offsets: Any = None) -> bytes:
     """The same chunk from levels and values without nulls."""
     chunks = EncodedChunks()
     assert chunks.encode([(column, offsets, values, defs, None, rows, rows, None, None, None)], lambda: None) is None
-    return chunks.take().tobytes()
+    return b"".join(part.tobytes() for part in chunks.take())
 
 
 def bits(mask: Any, offset: int = 0) -> Any:

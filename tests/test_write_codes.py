@@ -197,7 +197,7 @@ def encoded(physical: int, width: int, parts: list[Any], rows: int, dictionary: 
     )
     chunks = EncodedChunks()
     assert chunks.encode([(column, parts, rows, dictionary, None, None)], lambda: None) is None
-    return chunks.take().tobytes()
+    return b"".join(part.tobytes() for part in chunks.take())
 
 
 CODES, INT64, BYTE_ARRAY = 11, 2, 6

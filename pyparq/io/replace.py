@@ -28,6 +28,8 @@ class Target(Protocol):
 
     fd: int
     """-1 once it is closed."""
+    replaces: bool
+    """Whether it takes the place of another file."""
 
     def finish(self, fsync: bool, before: Callable[[], None] | None = None) -> None:
         """Close it, and put it into its place. Whatever this raises, nothing is left behind. ``before`` is called when
@@ -65,6 +67,7 @@ class _InPlace:
 
     def __init__(self, path: str) -> None:
         self.fd = os.open(path, os.O_WRONLY | _FLAGS)
+        self.replaces = False
 
     def finish(self, fsync: bool, before: Callable[[], None] | None = None) -> None:
         try:
@@ -90,6 +93,7 @@ class _Replacement:
     def __init__(self, target: str, old: os.stat_result | None) -> None:
         self._target = target
         self._old = old
+        self.replaces = old is not None
         self._name = ""
         # A new file gets the permissions that the system gives to new files: by the umask, or by the folder's default
         # ACL. One that replaces another is its owner's alone until it is complete.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
-from pyparq import forks
+from pyparq import forks, kernels
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.clone import copy_range
 from pyparq.io.opened import check_opened
@@ -34,6 +34,8 @@ _MAX_PARTS = 512
 """Buffers per ``writev``; the system's own limit is 1024 nearly everywhere."""
 _SMALL = 32 << 10
 """Writes below this many bytes are gathered: a wide table's chunks and indexes would each cost a system call."""
+_WRITEBACK = 4 << 20
+"""Bytes that are written before the system is asked to begin storing them."""
 
 
 class Sink(Protocol):
@@ -66,6 +68,10 @@ class LocalSink(Owned):
         self._gathered = bytearray()
         self._fsync = fsync
         self._target = open_target(path)
+        # ext4 and others store a file before it may replace another one. That takes less time if most of it is stored
+        # by then.
+        self._stores_early = kernels.begin_writeback is not None and (fsync or self._target.replaces)
+        self._begun = 0
         super().__init__(path)
 
     def write(self, parts: Sequence[Any]) -> None:
@@ -82,6 +88,14 @@ class LocalSink(Owned):
             for at in range(0, len(views), _MAX_PARTS):
                 self._write_all(views[at : at + _MAX_PARTS])
         self.position += size
+        if self._stores_early:
+            self._begin_writeback()
+
+    def _begin_writeback(self) -> None:
+        written = self.position - len(self._gathered)
+        if written - self._begun >= _WRITEBACK and kernels.begin_writeback is not None:
+            kernels.begin_writeback(self._target.fd, self._begun, written - self._begun)
+            self._begun = written
 
     def _flush(self) -> None:
         if self._gathered:

@@ -255,6 +255,10 @@ def open_run(
     """
 
 # --- files ---
+begin_writeback: Callable[[int, int, int], None] | None
+"""`(fd, offset, size)`: have the kernel begin to store these bytes of an open file, and do not wait for it. Errors are
+those of later calls. None where the system cannot do that."""
+
 pread_ranges: Callable[[int, Buffer, Buffer, Buffer, int], int] | None
 """`(fd, offsets, lengths, out)`: read ranges (int64) of an open file one after another into `out`; returns the bytes
 that came before its end, raises OSError as the system does. None where the system has no positioned reads."""
@@ -821,8 +825,9 @@ class EncodedChunks:
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
         is called every 50 ms. Returns None, or why a chunk cannot be written: (code, page, row, size)."""
-    def take(self) -> NDArray[np.uint8]:
-        """The bytes of all chunks. They are not kept."""
+    def take(self) -> list[NDArray[np.uint8]]:
+        """The bytes of the chunks that nobody has taken yet, in order. While a thread is in `encode`: those of them
+        that are finished."""
     def place(self, base: int) -> None:
         """Say where in the file the first chunk starts."""
     def column_index(self, chunk: int) -> bytes | None:

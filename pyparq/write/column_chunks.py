@@ -7,7 +7,7 @@ where pages are cut, levels, statistics, indexes, compression, checksums, header
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from pyparq.index.page_index import MAX_WHOLE_BOUND
 from pyparq.options import WriteOptions
 from pyparq.schemas.order import Order, native_order
 from pyparq.schemas.values import BinaryValues, Values, count_of
-from pyparq.threads import check_stopped, cpu_count
+from pyparq.threads import Task, check_stopped, cpu_count, within_task
 from pyparq.write import encoding_choice
 from pyparq.write.bloom import build_filter, stored_filter
 from pyparq.write.column_plans import ColumnPlan, WritePlan
@@ -39,15 +39,38 @@ _CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
 _PAGE_TOO_LARGE, _MISFIT = 1, 3
 
 
+_LOOK = 0.002
+"""Seconds after which whoever stores chunks looks for bytes of one that is being encoded."""
+_PATIENCE = 10
+"""How often it looks before it encodes chunks itself that no thread has begun."""
+
+
 class StoredChunks:
-    """Some column chunks of a row group, beside each other."""
+    """Some column chunks of a row group, beside each other; perhaps they are still being encoded."""
 
     def __init__(self, row_group: int, columns: list[int]) -> None:
         self.row_group = row_group
         self.columns = columns
         self.native = kernels.EncodedChunks()
+        self.task: Task[None] | None = None
+        """Encodes them; ``None`` when that is done."""
         self.filters: list[tuple[int, list[Any]]] = []
         """Stored modules of Bloom filters, by the chunk's place in here."""
+
+    def parts(self) -> Iterator[list[Any]]:
+        """Their bytes, in pieces, as they are made. Nothing else about them is to be asked before the last piece is
+        there. Raises what encoding them raises."""
+        if self.task is not None:
+            # The pool has a thread for each processor: this one is free to store what they make. But a task may have to
+            # wait for the pool, which may wait for the task.
+            patience = 0 if within_task() else _PATIENCE
+            while patience and not self.task.ended(_LOOK):
+                if parts := self.native.take():
+                    yield parts
+                patience -= not self.task.begun
+            self.task.result()
+            self.task = None
+        yield self.native.take()
 
     def seal_offset_indexes(self, encryption: FileEncryption) -> None:
         """Encrypt the OffsetIndexes of chunks that are encrypted. They must have a place."""
@@ -86,18 +109,17 @@ class ChunkEncoder:
         self._rules = [_column_rules(column, rules, _kind(column, kinds)) for column in plan.columns]
 
     def encode(
-        self, leaves: Sequence[LeafData | FlatData], row_group: int, shredded: Callable[[int], LeafData]
-    ) -> StoredChunks:
+        self, made: StoredChunks, leaves: Sequence[LeafData | FlatData], shredded: Callable[[int], LeafData]
+    ) -> None:
         """Encode leaves of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
         encoding, another chunk.
 
         ``shredded(column)`` gives the leaf of a column that came as arrays, or raises what is wrong with its values."""
-        leaves = list(leaves)
+        leaves, row_group = list(leaves), made.row_group
         for k, data in enumerate(leaves):
             if self._has_no_page(data):
                 with located(row_group=row_group, column=data.node.dotted):
                     leaves[k] = shredded(data.node.column)
-        made = StoredChunks(row_group, [data.node.column for data in leaves])
         sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
         jobs = [self._job(data, crypto, row_group) for data, crypto in zip(leaves, sealed, strict=True)]
         try:
@@ -117,7 +139,6 @@ class ChunkEncoder:
             raise
         for k, (data, crypto) in enumerate(zip(leaves, sealed, strict=True)):
             self._finish(made, k, data, crypto, row_group)
-        return made
 
     def takes_arrays(self, column: int) -> bool:
         """Whether this column may come as :class:`FlatData`."""

@@ -57,8 +57,10 @@ class FileLayout:
         group = tt.RowGroup(columns=[], total_byte_size=0, num_rows=num_rows, file_offset=start)
         stored = _StoredGroup(group, [])
         for some in chunks:
-            some.native.place(self._sink.position)
-            self._sink.write([some.native.take()])
+            first = self._sink.position
+            for parts in some.parts():
+                self._sink.write(parts)
+            some.native.place(first)
             group.total_byte_size += some.native.uncompressed
             if self._plan.options.write_page_index and self._encryption.encrypts:
                 some.seal_offset_indexes(self._encryption)

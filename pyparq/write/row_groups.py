@@ -6,7 +6,7 @@ The next row group may be encoded while the one before is on its way to the sink
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,11 +45,7 @@ class _Running:
     """A row group whose columns are being encoded (or are); results in column order."""
 
     num_rows: int
-    tasks: Sequence[Task[StoredChunks] | StoredChunks]
-
-    def chunks(self) -> Iterator[StoredChunks]:
-        for task in self.tasks:
-            yield task.result() if isinstance(task, Task) else task
+    chunks: list[StoredChunks]
 
 
 class RowGroupEncoder:
@@ -131,7 +127,7 @@ class RowGroupEncoder:
     def drop(self) -> None:
         """End what has begun at its next page, and wait for that: it uses the caller's buffers."""
         self._choices.release(range(len(self._plan.columns)))
-        stop_all(task for group in self._running for task in group.tasks if isinstance(task, Task))
+        stop_all(some.task for group in self._running for some in group.chunks if some.task is not None)
         self._running.clear()
 
     def forget(self) -> None:
@@ -182,7 +178,7 @@ class RowGroupEncoder:
             assert shredded is not None  # whoever gives arrays gives this too
             return shredded(next(k for k, shape in enumerate(self._shapes) if shape.node.column == column))[0]
 
-        def encode(tops: range) -> StoredChunks:
+        def encode(made: StoredChunks, tops: range) -> None:
             try:
                 leaves: list[LeafData | FlatData] = []
                 for top in tops:
@@ -191,26 +187,35 @@ class RowGroupEncoder:
                     except ParquetError as error:
                         error.locate(row_group=ordinal, column=self._shapes[top].node.dotted)
                         raise
-                return self._chunks.encode(leaves, ordinal, again)
+                self._chunks.encode(made, leaves, again)
             finally:
-                self._choices.release(leaf.column for top in tops for leaf in self._shapes[top].node.leaves())
+                self._choices.release(made.columns)
 
+        slices = _together(sizes)
+        chunks = [StoredChunks(ordinal, self._columns(tops)) for tops in slices]
         threaded = sum(sizes) >= _MIN_THREADED_BYTES and self._options.use_threads and cpu_count() > 1
         if threaded:
             self._store(keep=_IN_FLIGHT - 1)
-            tasks = [Task(encode, tops) for tops in _together(sizes)]
-            self._running.append(_Running(num_rows, tasks))
+            tasks = [Task(encode, made, tops) for made, tops in zip(chunks, slices, strict=True)]
+            for made, task in zip(chunks, tasks, strict=True):
+                made.task = task
+            self._running.append(_Running(num_rows, chunks))
             for task in tasks:
                 task.start()
         else:
             self._store(keep=0)
-            self._running.append(_Running(num_rows, [encode(tops) for tops in _together(sizes)]))
+            for made, tops in zip(chunks, slices, strict=True):
+                encode(made, tops)
+            self._running.append(_Running(num_rows, chunks))
+
+    def _columns(self, tops: range) -> list[int]:
+        return [leaf.column for top in tops for leaf in self._shapes[top].node.leaves()]
 
     def _store(self, keep: int) -> None:
         """Wait for row groups and store them, until ``keep`` are left running."""
         while len(self._running) > keep:
             group = self._running[0]
-            self._layout.add_row_group(group.chunks(), group.num_rows)
+            self._layout.add_row_group(group.chunks, group.num_rows)
             self._running.popleft()
 
 

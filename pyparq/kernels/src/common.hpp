@@ -394,6 +394,7 @@ void bind_number_text(nb::module_& m);
 void bind_open_pages(nb::module_& m);
 void bind_page_index(nb::module_& m);
 void bind_pread(nb::module_& m);
+void bind_writeback(nb::module_& m);
 void bind_seal(nb::module_& m);
 void bind_arena(nb::module_& m);
 void bind_count_indices(nb::module_& m);

@@ -91,6 +91,7 @@ NB_MODULE(_native, m) {
     bind_open_pages(m);
     bind_page_index(m);
     bind_pread(m);
+    bind_writeback(m);
     bind_seal(m);
     bind_arena(m);
     bind_thrift_footer(m);

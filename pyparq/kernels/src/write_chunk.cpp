@@ -6,6 +6,7 @@
 #include "workers.hpp"
 
 #include <cstdio>
+#include <mutex>
 
 namespace pyparq {
 namespace {
@@ -36,12 +37,12 @@ void put_levels(const uint8_t* levels, size_t count, int maximum, Room& out) {
     out.add(hybrid_into(levels, count, bits, at, bound));
 }
 
-// The pages of one chunk, one after another at the end of a Room.
+// The pages of one chunk, one after another.
 class PageWriter {
   public:
     PageWriter(const ColumnRules& column, const LeafValues& leaf, PageSeal& seal, Compressor& compressor, Unlocked* unlocked,
-               Room& out, ChunkFacts& facts)
-        : column_(column), leaf_(leaf), seal_(seal), compressor_(compressor), unlocked_(unlocked), out_(out), facts_(facts) {}
+               ChunkBytes& bytes, ChunkFacts& facts)
+        : column_(column), leaf_(leaf), seal_(seal), compressor_(compressor), unlocked_(unlocked), bytes_(bytes), out_(bytes.room), facts_(facts) {}
 
     void add_dictionary(const Decision& d) {
         stored_.clear();
@@ -64,11 +65,11 @@ class PageWriter {
         else if (stop_requested()) return;  // nobody looks at what is there then
         const auto first = static_cast<size_t>(pages.slots[page]), last = static_cast<size_t>(pages.slots[page + 1]);
         const int64_t rows = pages.rows[page + 1] - pages.rows[page], values = pages.values[page + 1] - pages.values[page];
-        const int64_t start = static_cast<int64_t>(out_.size()) - facts_.start;
+        const int64_t start = static_cast<int64_t>(bytes_.size()) - facts_.start;
         body_.clear(), stored_.clear();
         if (column_.file->version == 1) version_1(first, last, page, encoding, put);
         else version_2(first, last, page, encoding, rows, static_cast<int64_t>(last - first) - values, put);
-        facts_.pages.push_back({start, static_cast<int64_t>(out_.size()) - facts_.start - start, pages.rows[page]});
+        facts_.pages.push_back({start, static_cast<int64_t>(bytes_.size()) - facts_.start - start, pages.rows[page]});
     }
 
   private:
@@ -201,7 +202,8 @@ class PageWriter {
     PageSeal& seal_;
     Compressor& compressor_;
     Unlocked* unlocked_;
-    Room& out_;
+    ChunkBytes& bytes_;
+    Room& out_;  // of `bytes_`
     ChunkFacts& facts_;
     Room body_, stored_;
     Room sealed_;  // the last header
@@ -256,47 +258,47 @@ void write_pages(PageWriter& writer, const ColumnRules& column, const Values& al
 
 // Some pages of a chunk that a thread has made.
 struct Share {
-    Room out;
+    ChunkBytes bytes;
     ChunkFacts facts;
+    bool made = false;
 };
 
-// Has threads make the pages of a large chunk; false, with nothing done, where it is not large, or a page needs Python.
-bool share_pages(const ColumnRules& column, const LeafValues& leaf, PageSeal& seal, const Decision& d, const Pages& pages,
-                 const std::vector<Section>& sections, Room& out, ChunkFacts& facts) {
+void add_share(Share& share, ChunkBytes& out, ChunkFacts& facts) {
+    const int64_t base = static_cast<int64_t>(out.size()) - facts.start;
+    for (const PagePlace& page : share.facts.pages) facts.pages.push_back({base + page.offset, page.size, page.first_row});
+    facts.uncompressed += share.facts.uncompressed;
+    out.append(share.bytes.room);
+    share.facts = {};
+}
+
+// Has threads make the pages of a large chunk. Returns how many pages are there then: none where the chunk is not large, not
+// all where one needs Python.
+size_t share_pages(const ColumnRules& column, const LeafValues& leaf, PageSeal& seal, const Decision& d, const Pages& pages,
+                   const std::vector<Section>& sections, ChunkBytes& out, ChunkFacts& facts) {
     const FileRules& file = *column.file;
     const size_t size = leaf.coded ? leaf.slots : leaf.values.plain_size() + leaf.slots / 8;
-    if (file.threads < 2 || size < kShared || pages.size() < 2 || (seal.encrypts() && !seal.native())) return false;
-    if (column.codec != kUncompressed && (column.level == kNotNative || !codec_writes_native(column.codec))) return false;
-    if (file.crc != nullptr && !file.crc->native()) return false;
-    const auto threads = static_cast<size_t>(file.threads);
-    const size_t each = std::max<size_t>(pages.size() * kShare / size, 1), at_once = each * threads * 8;
-    const size_t begin = out.size();
-    const int64_t uncompressed = facts.uncompressed;
+    if (file.threads < 2 || size < kShared || pages.size() < 2 || (seal.encrypts() && !seal.native())) return 0;
+    if (column.codec != kUncompressed && (column.level == kNotNative || !codec_writes_native(column.codec))) return 0;
+    if (file.crc != nullptr && !file.crc->native()) return 0;
+    const size_t each = std::max<size_t>(pages.size() * kShare / size, 1);
+    std::vector<Share> shares((pages.size() + each - 1) / each);
+    std::mutex adding;
+    size_t added = 0;
     try {
-        // Not all at once: what is made is copied behind what is there already.
-        for (size_t start = 0; start < pages.size(); start += at_once) {
-            const size_t stop = std::min(start + at_once, pages.size());
-            std::vector<Share> shares((stop - start + each - 1) / each);
-            run_parallel(shares.size(), threads, [&](size_t k) {
-                Share& share = shares[k];
-                Compressor compressor(column, nullptr);
-                PageWriter writer(column, leaf, seal, compressor, nullptr, share.out, share.facts);
-                const size_t first = start + k * each;
-                write_pages(writer, column, leaf.values, d, pages, sections, first, std::min(first + each, stop));
-            });
-            for (const Share& share : shares) {
-                const int64_t base = static_cast<int64_t>(out.size()) - facts.start;
-                for (const PagePlace& page : share.facts.pages) facts.pages.push_back({base + page.offset, page.size, page.first_row});
-                facts.uncompressed += share.facts.uncompressed;
-                out.put(share.out.data(), share.out.size());
-            }
-        }
+        run_parallel(shares.size(), static_cast<size_t>(file.threads), [&](size_t k) {
+            Share& share = shares[k];
+            Compressor compressor(column, nullptr);
+            PageWriter writer(column, leaf, seal, compressor, nullptr, share.bytes, share.facts);
+            const size_t first = k * each;
+            write_pages(writer, column, leaf.values, d, pages, sections, first, std::min(first + each, pages.size()));
+            if (stop_requested()) return;  // the last pages may be missing
+            const std::lock_guard lock(adding);
+            share.made = true;
+            for (; added < shares.size() && shares[added].made; ++added) add_share(shares[added], out, facts);
+        });
     } catch (const NeedsPython&) {
-        out.cut(begin);
-        facts.pages.clear(), facts.uncompressed = uncompressed;
-        return false;
     }
-    return true;
+    return std::min(added * each, pages.size());
 }
 
 // How often each level occurs on each page, and in all; one count per level and page.
@@ -508,7 +510,7 @@ size_t PageSeal::run(int module, const TextPart* parts, size_t count, int64_t pa
     return total;
 }
 
-ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const ChunkSeal& seal_with, Unlocked& unlocked, Room& out) {
+ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const ChunkSeal& seal_with, Unlocked& unlocked, ChunkBytes& out) {
     ChunkFacts facts;
     facts.column = &column;
     facts.start = static_cast<int64_t>(out.size());
@@ -527,7 +529,8 @@ ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const
         writer.add_dictionary(d);
         facts.encoding_stats.push_back({kDictionaryPage, kPlain, 1});
     }
-    if (!share_pages(column, leaf, seal, d, pages, sections, out, facts)) write_pages(writer, column, leaf.values, d, pages, sections, 0, pages.size());
+    const size_t shared = share_pages(column, leaf, seal, d, pages, sections, out, facts);
+    write_pages(writer, column, leaf.values, d, pages, sections, shared, pages.size());
     size_t before = 0;
     for (const Section& section : sections) {
         if (section.end > before) facts.encoding_stats.push_back({data_page, section.encoding, static_cast<int>(section.end - before)});

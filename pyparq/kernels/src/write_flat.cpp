@@ -2,6 +2,9 @@
 
 #include "bits.hpp"
 #include "values.hpp"
+#include "workers.hpp"
+
+#include <atomic>
 
 namespace pyparq {
 namespace {
@@ -289,6 +292,20 @@ bool stay_where_they_are(const FlatPart& part, size_t present, FlatMemory& memor
     return true;
 }
 
+// Whether every value is UTF-8; of many bytes, threads look at some each.
+bool all_utf8(const Values& v, size_t threads) {
+    constexpr size_t kShare = size_t{2} << 20;
+    const size_t size = v.bytes(0, v.count);
+    if (threads < 2 || size < 2 * kShare) return first_invalid_utf8(v) < 0;
+    const size_t shares = std::min(size / kShare, v.count), each = (v.count + shares - 1) / shares;
+    std::atomic<bool> valid{true};
+    run_parallel(shares, threads, [&](size_t k) {
+        const size_t first = std::min(k * each, v.count), last = std::min(first + each, v.count);
+        if (valid.load(std::memory_order_relaxed) && first_invalid_utf8(v.slice(first, last)) >= 0) valid = false;
+    });
+    return valid;
+}
+
 bool wide_offsets(const FlatPart& part) { return part.form == kOffsets64; }
 
 bool flatten_bytes(const ColumnRules& column, const std::vector<FlatPart>& parts, size_t present, FlatMemory& memory, LeafValues& leaf) {
@@ -316,7 +333,7 @@ bool flatten_bytes(const ColumnRules& column, const std::vector<FlatPart>& parts
         }
         v.data = begin, v.size = static_cast<size_t>(out - begin), v.wide = offsets, v.narrow = nullptr;
     }
-    return !column.text || first_invalid_utf8(v) < 0;
+    return !column.text || all_utf8(v, static_cast<size_t>(column.file->threads));
 }
 
 // Levels of the parts; how many nulls there are. False for nulls where the leaf may hold none.

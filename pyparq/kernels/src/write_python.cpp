@@ -209,6 +209,7 @@ class EncodedChunks {
             ++at_fault_;
         }
         for (const auto& job : jobs) columns_.push_back(job->column_object);
+        const Encoding encoding(*this);
         try {
             Unlocked unlocked(check);
             for (const auto& job : jobs) {
@@ -216,7 +217,7 @@ class EncodedChunks {
                 unlocked.tick();
                 FlatMemory memory;
                 if (job->flat && !job->flatten(memory)) throw Refusal{Refusal::Misfit, 0, 0, 0};
-                chunks_.push_back(encode_chunk(*job->column, job->leaf, job->seal, unlocked, room_));
+                chunks_.push_back(encode_chunk(*job->column, job->leaf, job->seal, unlocked, bytes_));
             }
         } catch (const Refusal& r) {
             return nb::make_tuple(r.code, r.page, r.row, r.size);
@@ -226,14 +227,15 @@ class EncodedChunks {
 
     size_t count() const { return chunks_.size(); }
     size_t at_fault() const { return at_fault_; }
-    size_t size() const { return taken_ + room_.size(); }
+    size_t size() const { return bytes_.size(); }
 
-    // The bytes of all chunks, once.
-    nb::object take() {
-        const size_t size = room_.size();
-        taken_ += size;
-        const Area area = room_.release();
-        return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(area.data, {size}, owner_of(area, size)));
+    // The bytes that are there and were not taken yet, in arrays. While another thread is in encode(): of those, what is
+    // finished.
+    nb::list take() {
+        nb::list found;
+        for (const ChunkBytes::Part& part : bytes_.take(!encoding_))
+            found.append(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(part.area.data, {part.size}, owner_of(part.area, part.size)));
+        return found;
     }
     void place(int64_t base) { base_ = base; }
     int64_t uncompressed() const {
@@ -310,6 +312,15 @@ class EncodedChunks {
     }
 
   private:
+    // For as long as a thread is in encode(); made and ended with the GIL.
+    struct Encoding {
+        explicit Encoding(EncodedChunks& chunks) : chunks(chunks) { chunks.encoding_ = true; }
+        Encoding(const Encoding&) = delete;
+        Encoding& operator=(const Encoding&) = delete;
+        ~Encoding() { chunks.encoding_ = false; }
+        EncodedChunks& chunks;
+    };
+
     ChunkFacts& at(size_t k) {
         if (k >= chunks_.size()) throw nb::index_error();
         return chunks_[k];
@@ -318,8 +329,9 @@ class EncodedChunks {
 
     std::vector<nb::object> columns_;
     std::vector<ChunkFacts> chunks_;
-    Room room_;
-    size_t taken_ = 0, at_fault_ = 0;
+    ChunkBytes bytes_;
+    bool encoding_ = false;  // read and set with the GIL
+    size_t at_fault_ = 0;
     int64_t base_ = 0;
 };
 

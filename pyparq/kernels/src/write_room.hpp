@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
+#include <vector>
 
 namespace pyparq {
 
@@ -15,6 +17,12 @@ class Room {
     Room(const Room&) = delete;
     Room& operator=(const Room&) = delete;
     Room(Room&& other) noexcept : area_(std::exchange(other.area_, {})), size_(std::exchange(other.size_, 0)) {}
+    Room& operator=(Room&& other) noexcept {
+        if (this == &other) return *this;
+        give_area(area_);
+        area_ = std::exchange(other.area_, {}), size_ = std::exchange(other.size_, 0);
+        return *this;
+    }
     ~Room() { give_area(area_); }
 
     uint8_t* data() const { return area_.data; }
@@ -43,6 +51,60 @@ class Room {
   private:
     Area area_;
     size_t size_ = 0;
+};
+
+// The bytes of chunks, one after another: in areas that are finished, which another thread may take away already, and behind
+// them in a Room, to which more is added.
+class ChunkBytes {
+  public:
+    struct Part {
+        Area area;
+        size_t size;
+    };
+
+    ChunkBytes() = default;
+    ChunkBytes(const ChunkBytes&) = delete;
+    ChunkBytes& operator=(const ChunkBytes&) = delete;
+    ~ChunkBytes() {
+        for (const Part& part : parts_) give_area(part.area);
+    }
+
+    Room room;
+    // All that there have been, taken away or not.
+    size_t size() const { return before_ + room.size(); }
+
+    // Appends what a Room has. Little is copied: parts are to be worth a call of their own.
+    void append(Room& more) {
+        constexpr size_t kWorthIt = size_t{32} << 10;
+        if (more.size() < kWorthIt) {
+            room.put(more.data(), more.size());
+            more = Room();
+            if (room.size() >= kWorthIt) finish_part(room);
+            return;
+        }
+        finish_part(room);
+        finish_part(more);
+    }
+    // What is in finished areas so far; with `all`, which nobody may ask while more is added, what the Room has too.
+    std::vector<Part> take(bool all) {
+        if (all) finish_part(room);
+        const std::lock_guard lock(mutex_);
+        return std::exchange(parts_, {});
+    }
+
+  private:
+    void finish_part(Room& from) {
+        const size_t size = from.size();
+        if (size == 0) return;
+        const std::lock_guard lock(mutex_);
+        parts_.reserve(parts_.size() + 1);
+        parts_.push_back({from.release(), size});
+        before_ += size;
+    }
+
+    std::mutex mutex_;
+    std::vector<Part> parts_;
+    size_t before_ = 0;
 };
 
 // Without the GIL, until it goes. A Locked has it for its lifetime: calls of Python, and every Python object, belong in one.
