@@ -154,13 +154,14 @@ def test_results_come_back_when_they_are_let_go(tmp_path: Path) -> None:
     assert third["x"].to_pylist() == second["x"].to_pylist() == numbers.tolist()
 
 
-@pytest.mark.parametrize("kind", ["repeated", "distinct", "filtered"])
+@pytest.mark.parametrize("kind", ["repeated", "distinct", "filtered", "nulls"])
 def test_text_that_is_read_again_takes_the_memory_of_the_first_read(tmp_path: Path, kind: str) -> None:
     """How much text a chunk holds is a guess until it is decoded: memory is made for the guess, and fits again."""
     path, rng = tmp_path / "text.parquet", np.random.default_rng(3)
     count = 600_000
-    numbers = rng.integers(0, 1000 if kind == "repeated" else 1 << 40, count)
-    text = pa.array([f"number {n:x}" for n in numbers.tolist()])
+    numbers = rng.integers(0, 1000 if kind in ("repeated", "nulls") else 1 << 40, count)
+    absent = rng.random(count) < 0.6 if kind == "nulls" else None
+    text = pa.array(np.array([f"number {n:x}" for n in numbers.tolist()], object), pa.string(), mask=absent)
     pq.write_table(pa.table({"t": text, "k": rng.random(count)}), path, row_group_size=count)
     filters = pyparq.col("k") < 0.9 if kind == "filtered" else None
     held = []
