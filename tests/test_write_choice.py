@@ -99,11 +99,13 @@ def test_spark_reads_it(spark: Any, tmp_path: Path, version: str) -> None:
         assert found[name].to_pylist() == table[name].to_pylist(), name
 
 
+@pytest.mark.parametrize("mark", ["", "?"], ids=["required", "optional"])
 @pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip"])
-def test_the_record_says_what_pages_take(codec: str) -> None:
+def test_the_record_says_what_pages_take(codec: str, mark: str) -> None:
     """Each size is that of a page which another file really has."""
     names = ["rising", "hex", "long runs"] + ["walk"] * (codec != "none")  # which has no candidate without a codec
-    chosen = write(TABLE.select(names), compression=codec, use_dictionary=False)
+    schema = pyparq.schema({name: TYPES[name] + mark for name in names})
+    chosen = write(TABLE.select(names), compression=codec, use_dictionary=False, schema=schema)
     for k, name in enumerate(names):
         sizes = record(chosen, 0, k)
         assert sizes is not None
@@ -112,13 +114,13 @@ def test_the_record_says_what_pages_take(codec: str) -> None:
         assert next(iter(sizes)) == last_encoding(chosen, 0, k)
         for encoding, size in sizes.items():
             one = write({name: TABLE[name].to_numpy() if name != "hex" else HEX}, compression=codec,
-                        column_encoding=encoding, schema=pyparq.schema({name: REQUIRED[name]}))  # fmt: skip
+                        column_encoding=encoding, schema=pyparq.schema({name: TYPES[name] + mark}))  # fmt: skip
             page = next(p for p in one.pages(0, 0) if p.detail.encoding != encodings.RLE_DICTIONARY)
             assert page.detail.num_values == 20_000
             assert len(page.body) / 20_000 == pytest.approx(size, rel=0.006)  # three digits
 
 
-REQUIRED = {"rising": "int64", "walk": "float64", "hex": "string", "long runs": "bool"}
+TYPES = {"rising": "int64", "walk": "float64", "hex": "string", "long runs": "bool"}
 
 
 def test_thresholds_hold(file: Written) -> None:
@@ -206,3 +208,32 @@ def test_a_dictionary_that_fills_up(tmp_path: Path) -> None:
     assert {p["encoding"] for p in chunk["pages"]} == {"PLAIN", "RLE_DICTIONARY", "DELTA_BINARY_PACKED"}
     assert "then the dictionary was full; DELTA_BINARY_PACKED: its first page stores" in chunk["encoding_reason"]
     assert pq.read_table(path)["x"].to_pylist() == values.tolist()
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip"])
+def test_a_page_is_the_same_whether_it_was_tried_before(codec: str, version: str) -> None:
+    """The first page that the choice has made is that of a file which had no choice."""
+    for name in COLUMNS:
+        options: dict[str, Any] = {"compression": codec, "data_page_version": version, "use_dictionary": False}
+        table = TABLE.select([name])
+        chosen = write(table, **options)
+        encoding = last_encoding(chosen, 0, 0)
+        asked = write(table, column_encoding=encoding, **options)
+        for page, other in zip(chosen.pages(0, 0), asked.pages(0, 0), strict=True):
+            assert bytes(page.body) == bytes(other.body), name
+
+
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("rows", [300, 2_000, 4_096, 9_000])
+def test_dictionaries_at_the_edge_of_paying(rows: int, width: int) -> None:
+    """A dictionary is written where its entries and indices take less than the values, and nowhere else."""
+    kind = np.float32 if width == 4 else np.float64  # which have no other encoding than these two without a codec
+    for distinct in sorted({max(1, round(rows * k / 64)) for k in range(40, 65)}):
+        values = RNG.permutation(np.arange(rows) % distinct).astype(kind)
+        file = write({"v": values}, compression="none")
+        size = distinct * width + (rows * (distinct - 1).bit_length() + 7) // 8
+        assert (file.chunk(0, 0).meta_data.dictionary_page_offset is not None) == (size < rows * width), (
+            distinct,
+            size,
+        )

@@ -45,26 +45,51 @@ size_t stored_size(const Room& body, Compressor& compressor) {
     return compressor.run(body.data(), body.size(), stored);
 }
 
-Choice choose(const ColumnRules& column, const Values& values, Compressor& compressor) {
+// Measures encodings; `made` gets what the first page holds in the chosen one, where the sample is what it would hold.
+Choice choose(const ColumnRules& column, const LeafValues& leaf, size_t start, Compressor& compressor, StoredBody& made) {
     Choice choice;
-    const Values sample = first_page(values, *column.file);
+    const Values sample = first_page(leaf.values.slice(start, leaf.values.count), *column.file);
     if (static_cast<int64_t>(sample.count) < column.file->min_values || column.candidates.empty()) return choice;
+    // Levels stand before the values of a page of version 1, and are compressed with them: here only where there are no nulls.
+    const bool with_levels = column.file->version == 1 && column.max_rep == 0 && leaf.defs == nullptr;
+    const bool whole = start == 0 && (column.file->version == 2 || with_levels);
     Room body;
+    StoredBody tried;
     const auto measure = [&](int encoding) {
         body.clear();
+        if (with_levels) put_sized_levels(nullptr, sample.count, column.max_def, body);
         put_values(column, encoding, sample, body);
-        const double size = static_cast<double>(stored_size(body, compressor)) / static_cast<double>(sample.count);
+        tried.encoding = encoding, tried.values = sample.count, tried.size = body.size();
+        tried.stored.clear();
+        const double size = static_cast<double>(compressor.run(body.data(), body.size(), tried.stored)) / static_cast<double>(sample.count);
         choice.sizes.emplace_back(encoding, size);
         return size;
     };
+    const auto keep = [&] {
+        choice.encoding = tried.encoding;
+        if (whole) std::swap(made, tried);
+    };
     double best = measure(kPlain);
+    keep();
     for (const Candidate& candidate : column.candidates) {
         const double size = measure(candidate.encoding);
         if (size > candidate.most * best) continue;
         best = size;
-        choice.encoding = candidate.encoding;
+        keep();
     }
     return choice;
+}
+
+// The fewest entries with which a dictionary over so many values takes no less than they do.
+size_t entries_in_vain(size_t count, size_t width) {
+    const size_t plain = count * width;
+    for (size_t bits = 0; bits < 64; ++bits) {
+        const size_t indices = (count * bits + 7) / 8;
+        const size_t needed = plain > indices ? (plain - indices + width - 1) / width : 0;
+        const size_t fewest = bits == 0 ? 1 : (size_t{1} << (bits - 1)) + 1;  // that take so many bits
+        if (needed <= size_t{1} << bits) return std::max(needed, fewest);
+    }
+    return count;
 }
 
 // A dictionary over the first values; false where it does not pay.
@@ -72,8 +97,10 @@ bool try_dictionary(const ColumnRules& column, const Values& v, Decision& d) {
     const auto limit = static_cast<size_t>(column.file->dictionary_limit);
     if (v.count == 0 || (!column.keep_dictionary && !may_repeat(v, limit))) return false;
     d.own_indices.resize(v.count);
-    d.covered = dictionary_of(v, limit, d.own_indices.data(), d.first);
-    if (d.covered == 0) return false;
+    size_t most = limit;
+    if (!column.keep_dictionary && !v.binary() && v.plain_size() <= limit) most = std::min(most, (entries_in_vain(v.count, v.width) - 1) * v.width);
+    d.covered = dictionary_of(v, most, d.own_indices.data(), d.first);
+    if (d.covered == 0 || (d.covered < v.count && most < limit)) return false;
     d.num_entries = d.first.size();
     d.complete = d.covered == v.count;
     for (const int64_t f : d.first) {
@@ -179,7 +206,7 @@ Decision decide(const ColumnRules& column, const LeafValues& leaf, Compressor& c
     // The page that decides is the first one that this encoding would have to hold.
     const size_t start = d.dictionary && !d.complete ? d.covered : 0;
     d.chose = !leaf.chosen;
-    d.choice = leaf.chosen ? leaf.choice : choose(column, v.slice(start, v.count), compressor);
+    d.choice = leaf.chosen ? leaf.choice : choose(column, leaf, start, compressor, d.first_page);
     d.encoding = d.choice.encoding;
     if (d.dictionary && beats_dictionary(column, d.choice, d, compressor)) d.dictionary = false;
     return d;

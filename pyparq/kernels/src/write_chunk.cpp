@@ -58,34 +58,36 @@ class PageWriter {
         store(d.entries_size, &part, 1, -1, finish);
     }
 
-    // `put` puts the encoded values at the end of a Room.
+    // `put` puts the encoded values at the end of a Room. `made`: what the page holds, where that was made before.
     template <class Put>
-    void add_data(const Pages& pages, size_t page, int encoding, Put&& put) {
+    void add_data(const Pages& pages, size_t page, int encoding, const StoredBody* made, Put&& put) {
         if (unlocked_ != nullptr) unlocked_->tick();
         else if (stop_requested()) return;  // nobody looks at what is there then
         const auto first = static_cast<size_t>(pages.slots[page]), last = static_cast<size_t>(pages.slots[page + 1]);
         const int64_t rows = pages.rows[page + 1] - pages.rows[page], values = pages.values[page + 1] - pages.values[page];
         const int64_t start = static_cast<int64_t>(bytes_.size()) - facts_.start;
         body_.clear(), stored_.clear();
-        if (column_.file->version == 1) version_1(first, last, page, encoding, put);
-        else version_2(first, last, page, encoding, rows, static_cast<int64_t>(last - first) - values, put);
+        if (column_.file->version == 1) version_1(first, last, page, encoding, made, put);
+        else version_2(first, last, page, encoding, rows, static_cast<int64_t>(last - first) - values, made, put);
         facts_.pages.push_back({start, static_cast<int64_t>(bytes_.size()) - facts_.start - start, pages.rows[page]});
     }
 
   private:
     template <class Put>
-    void version_1(size_t first, size_t last, size_t page, int encoding, Put& put) {
-        const auto levels = [&](const uint8_t* all, int maximum) {
-            if (maximum == 0) return;
-            const size_t at = body_.size();
-            body_.add((body_.more(4), 4));
-            put_levels(all == nullptr ? nullptr : all + first, last - first, maximum, body_);
-            pyparq::store(body_.data() + at, static_cast<uint32_t>(body_.size() - at - 4));
-        };
-        levels(leaf_.reps, column_.max_rep);
-        levels(leaf_.defs, column_.max_def);
-        const Part body = put(body_);
-        const size_t size = compressed(body.data, body.size);
+    void version_1(size_t first, size_t last, size_t page, int encoding, const StoredBody* made, Put& put) {
+        size_t whole = 0;
+        Part part{};
+        if (made != nullptr) {
+            whole = made->size;
+            part = {made->stored.data(), made->stored.size()};
+        } else {
+            put_sized_levels(leaf_.reps == nullptr ? nullptr : leaf_.reps + first, last - first, column_.max_rep, body_);
+            put_sized_levels(leaf_.defs == nullptr ? nullptr : leaf_.defs + first, last - first, column_.max_def, body_);
+            const Part body = put(body_);
+            whole = body.size;
+            part.size = compressed(body.data, body.size);
+            part.data = column_.codec == kUncompressed ? body.data : stored_.data();
+        }
         const auto finish = [&] {
             header_.open(5);
             header_.i32(1, static_cast<int32_t>(last - first));
@@ -94,21 +96,28 @@ class PageWriter {
             header_.i32(4, kRle);
             header_.close();
         };
-        begin(kDataPage, body.size);
-        const Part part{column_.codec == kUncompressed ? body.data : stored_.data(), size};
-        store(body.size, &part, 1, static_cast<int64_t>(page), finish);
+        begin(kDataPage, whole);
+        store(whole, &part, 1, static_cast<int64_t>(page), finish);
     }
 
     template <class Put>
-    void version_2(size_t first, size_t last, size_t page, int encoding, int64_t rows, int64_t nulls, Put& put) {
+    void version_2(size_t first, size_t last, size_t page, int encoding, int64_t rows, int64_t nulls, const StoredBody* made, Put& put) {
         put_levels(leaf_.reps == nullptr ? nullptr : leaf_.reps + first, last - first, column_.max_rep, body_);
         const size_t reps = body_.size();
         put_levels(leaf_.defs == nullptr ? nullptr : leaf_.defs + first, last - first, column_.max_def, body_);
         const size_t levels = body_.size();
-        Part values = put(body_);
-        if (values.data == body_.data()) values.data += levels, values.size -= levels;  // they stand behind the levels
-        const size_t size = values.size > 0 ? compressed(values.data, values.size) : 0;
+        Part values{};
+        size_t size = 0;
         // Values that do not shrink are stored as they are: the reader saves the work.
+        const bool is_made = made != nullptr && made->stored.size() < made->size;
+        if (is_made) {
+            values.size = made->size;
+            size = made->stored.size();
+        } else {
+            values = put(body_);
+            if (values.data == body_.data()) values.data += levels, values.size -= levels;  // they stand behind the levels
+            size = values.size > 0 ? compressed(values.data, values.size) : 0;
+        }
         const bool shrunk = column_.codec != kUncompressed && size < values.size;
         const auto finish = [&] {
             header_.open(8);
@@ -122,7 +131,7 @@ class PageWriter {
             header_.close();
         };
         begin(kDataPageV2, levels + values.size);
-        const Part parts[2] = {{body_.data(), levels}, shrunk ? Part{stored_.data(), size} : values};
+        const Part parts[2] = {{body_.data(), levels}, shrunk ? Part{is_made ? made->stored.data() : stored_.data(), size} : values};
         store(levels + values.size, parts, 2, static_cast<int64_t>(page), finish);
     }
 
@@ -243,7 +252,8 @@ void write_pages(PageWriter& writer, const ColumnRules& column, const Values& al
     for (const Section& section : sections) {
         for (; page < std::min(section.end, end); ++page) {
             const auto first = static_cast<size_t>(pages.values[page]), last = static_cast<size_t>(pages.values[page + 1]);
-            writer.add_data(pages, page, section.encoding, [&](Room& body) -> Part {
+            const bool is_made = page == 0 && !section.dictionary && d.first_page.encoding == section.encoding && d.first_page.values == last;
+            writer.add_data(pages, page, section.encoding, is_made ? &d.first_page : nullptr, [&](Room& body) -> Part {
                 const Values v = section.dictionary ? Values{} : all.slice(first, last);
                 // What is stored as it is in memory need not move.
                 const bool as_it_is = !section.dictionary && section.encoding == kPlain && !v.binary() && !column.boolean();
@@ -508,6 +518,14 @@ size_t PageSeal::run(int module, const TextPart* parts, size_t count, int64_t pa
         total += bytes.size;
     }
     return total;
+}
+
+void put_sized_levels(const uint8_t* levels, size_t count, int maximum, Room& out) {
+    if (maximum == 0) return;
+    const size_t at = out.size();
+    out.add((out.more(4), 4));
+    put_levels(levels, count, maximum, out);
+    store(out.data() + at, static_cast<uint32_t>(out.size() - at - 4));
 }
 
 ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const ChunkSeal& seal_with, Unlocked& unlocked, ChunkBytes& out) {

@@ -144,6 +144,13 @@ class Cutter {
 
 // ---- decisions ----------------------------------------------------------------------------------------------------
 
+// What a data page holds, compressed: values without nulls, and in version 1 the levels before them.
+struct StoredBody {
+    int encoding = -1;
+    size_t values = 0, size = 0;  // how many, and the bytes before compression
+    Room stored;
+};
+
 // How the values of a chunk are written.
 struct Decision {
     bool dictionary = false, complete = false;
@@ -155,6 +162,7 @@ struct Decision {
     int64_t distinct = -1;
     bool chose = false;  // here, from the data
     Choice choice;
+    StoredBody first_page;  // as it was made when the encoding was chosen, perhaps
 
     std::vector<int32_t> own_indices;
     std::vector<int64_t> first;
@@ -164,6 +172,9 @@ struct Decision {
 
 Decision decide(const ColumnRules& column, const LeafValues& leaf, Compressor& compressor);
 
+// Levels as a page of version 1 has them, behind their size; nothing where the maximum is 0. Null stands for all at the
+// maximum.
+void put_sized_levels(const uint8_t* levels, size_t count, int maximum, Room& out);
 // The values first..last in an encoding that needs no dictionary, at the end of `out`.
 void put_values(const ColumnRules& column, int encoding, const Values& values, Room& out);
 // Dictionary indices behind their bit width.
