@@ -49,10 +49,15 @@ READERS: dict[str, Callable[[Path], pa.Table]] = {
 
 def readers_of(encodings: dict[str, str]) -> dict[str, Callable[[Path], pa.Table]]:
     """The readers that know these encodings of columns of :data:`interop_tables.FLAT`: polars knows few of
-    FIXED_LEN_BYTE_ARRAY, DuckDB no BYTE_STREAM_SPLIT of it."""
+    FIXED_LEN_BYTE_ARRAY, DuckDB no BYTE_STREAM_SPLIT of it, pyarrow only PLAIN for dictionaries."""
     fixed = {n: e for n, e in encodings.items() if encodings_of(FLAT[n].type) == encodings_of(pa.binary(1))}
     halves = encodings.get("float16")
-    unknown = {"duckdb": bool(halves) or "BYTE_STREAM_SPLIT" in fixed.values(), "polars": bool(fixed)}
+    categories = any(pa.types.is_dictionary(FLAT[name].type) for name in encodings)
+    unknown = {
+        "duckdb": bool(halves) or "BYTE_STREAM_SPLIT" in fixed.values(),
+        "polars": bool(fixed),
+        "pyarrow": categories,
+    }
     return {name: read for name, read in READERS.items() if not unknown.get(name)}
 
 
