@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,6 +15,12 @@ from hypothesis import HealthCheck, settings
 # Nothing fails because a machine was busy: neither a slow example nor slow drawing is an error.
 settings.register_profile("pyparq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pyparq")
+
+
+def pytest_configure() -> None:
+    """A shell has what it starts in the background ignore Ctrl-C, which some tests send to their own process."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
