@@ -68,13 +68,18 @@ def passes(expression: Expression, spec: Spec, value: Any) -> bool:
     return oracle.evaluate(expression, {spec.name: spec}, {spec.name: value}) is True
 
 
-@settings(max_examples=400)
-@given(st.data())
-def test_verdicts_are_sound(data: st.DataObject) -> None:
+def drawn(data: st.DataObject) -> tuple[Spec, list[list[Any]], Expression]:
+    """A column, the values of its pages, and a condition on it."""
     spec = data.draw(st.sampled_from(ORDERED))
     value = st.sampled_from([*spec.pool, None])
     pages = data.draw(st.lists(st.lists(value, min_size=1, max_size=4), min_size=1, max_size=6))
-    expression = data.draw(conditions(spec))
+    return spec, pages, data.draw(conditions(spec))
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_verdicts_are_sound(data: st.DataObject) -> None:
+    spec, pages, expression = drawn(data)
     expression = ~expression if data.draw(st.booleans()) else expression
     predicate = bind(expression, oracle.tree_of([spec]))
     bounds = bounds_of(spec, pages, data.draw(st.one_of(st.none(), st.randoms())))
@@ -101,10 +106,7 @@ def test_verdicts_are_sound(data: st.DataObject) -> None:
 @settings(max_examples=400)
 @given(st.data())
 def test_where_a_bound_passes_some_value_does(data: st.DataObject) -> None:
-    spec = data.draw(st.sampled_from(ORDERED))
-    value = st.sampled_from([*spec.pool, None])
-    pages = data.draw(st.lists(st.lists(value, min_size=1, max_size=4), min_size=1, max_size=6))
-    expression = data.draw(conditions(spec))
+    spec, pages, expression = drawn(data)
     test = single(expression, spec)
     if test is None:
         return
