@@ -10,6 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,7 @@ def main() -> None:
     else:
         table = engine.own_table(pq.ParquetFile(path).read())
         step = lambda: engine.write(table, Path(task.target or ""), task.job)  # noqa: E731
+    warm(engine)
     before = memory("VmRSS")
     milliseconds, result, peak = [], 0, 0
     for k in range(task.runs + 1):  # the first one warms up, and is the one whose memory counts
@@ -74,6 +76,18 @@ def main() -> None:
             result = 0 if answer is None else answer.nbytes
         del answer
     print(json.dumps({"ms": milliseconds[1:] or milliseconds, "peak": peak, "result": result}))
+
+
+def warm(engine: Any) -> None:
+    """What an engine and pyarrow load at their first answer is not memory of the read that is measured."""
+    import engines
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "three_rows.parquet")
+        pq.write_table(pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]}), path)
+        engine.run(path, engines.Query())
 
 
 def memory(name: str) -> int:

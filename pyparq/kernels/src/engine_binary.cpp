@@ -60,17 +60,26 @@ BinarySink<O>::BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t by
     constexpr size_t kLeast = 64;
     budget.take(kLeast);
     bytes.grow(kLeast);
+    data_ = bytes.data(), data_room_ = bytes.size();
 }
 
 // The room that was foreseen, at the first page that has values: nulls take none, and only a page itself tells of them.
 template <class O>
 void BinarySink<O>::foresee(const PageValues& page, size_t n, Budget& budget) {
     auto expected = static_cast<double>(std::exchange(expected_, 0));
+    if (joint_ != nullptr) {
+        const JointBytes::Part part = joint_->part(segment_, page.wanted() != n, budget);
+        if (part.data != nullptr) {
+            data_ = part.data, data_room_ = part.room;
+            return;
+        }
+    }
     if (is_dictionary(page.encoding)) expected *= static_cast<double>(page.wanted()) / static_cast<double>(n);
     const auto size = static_cast<size_t>(expected);
     if (size <= bytes.size()) return;
     budget.take(size - bytes.size());
     bytes.grow(size);
+    data_ = bytes.data(), data_room_ = bytes.size();
 }
 
 template <class O>
@@ -94,12 +103,15 @@ void BinarySink<O>::reserve(size_t more, Budget& budget) {
     const int64_t last = sizeof(O) == 4 ? limits_.most_offset : std::numeric_limits<int64_t>::max();
     if (more > static_cast<size_t>(last) || used > static_cast<size_t>(last) - more) throw NeedsWide{};
     const size_t needed = used + more;
-    if (needed <= bytes.size()) return;
+    if (needed <= data_room_) return;
     check_column(needed, limits_);
     size_t room = std::max(needed, bytes.size() * 2);
     if (static_cast<int64_t>(room - bytes.size()) > budget.left()) room = needed;
     budget.take(room - bytes.size());
+    const bool shared = data_ != bytes.data();
     bytes.grow(room);
+    if (shared && used > 0) std::memcpy(bytes.data(), data_, used);
+    data_ = bytes.data(), data_room_ = bytes.size();
 }
 
 template <class O>
@@ -134,8 +146,13 @@ void BinarySink<O>::append(const PageValues& page, const uint8_t* valid, size_t 
 
 template <class O>
 void BinarySink<O>::plain_all(const PageValues& page, O* offsets, Budget& budget) {
-    reserve(page.data.size, budget);
-    uint8_t *const start = bytes.data() + used, *w = start, *const w_end = bytes.data() + bytes.size();
+    size_t total = page.data.size;  // at most
+    if (data_ != bytes.data() && total > data_room_ - used) {  // perhaps only with the lengths
+        total = 0;
+        each_plain(page, [&](const Bytes& value) { total += value.size; });
+    }
+    reserve(total, budget);
+    uint8_t *const start = data_ + used, *w = start, *const w_end = data_ + data_room_;
     const uint8_t* const end = page.data.data + page.data.size;
     const O first = base();
     each_plain(page, [&](const Bytes& value) {
@@ -161,7 +178,7 @@ void BinarySink<O>::some(const Bytes& source, const PageValues& page, const uint
         total += value.size;
     });
     reserve(total + 32, budget);
-    uint8_t *const start = bytes.data() + used, *w = start, *const w_end = bytes.data() + bytes.size();
+    uint8_t *const start = data_ + used, *w = start, *const w_end = data_ + data_room_;
     const uint8_t* const limit = source.data + source.size;
     const O first = base();
     size_t k = 0;
@@ -191,7 +208,7 @@ void BinarySink<O>::delta_length(const PageValues& page, const uint8_t* valid, s
         reserve(total, budget);
         O at = base();
         for (size_t i = 0; i < page.present; ++i) offsets[i] = at = static_cast<O>(at + static_cast<O>(found.all[i]));
-        if (total > 0) std::memcpy(bytes.data() + used, found.bytes.data, total);
+        if (total > 0) std::memcpy(data_ + used, found.bytes.data, total);
         used += total;
         return;
     }
@@ -210,7 +227,7 @@ void BinarySink<O>::shared_prefixes(const PageValues& page, const uint8_t* valid
         reserve(found.total, budget);
         O at = base();
         for (size_t i = 0; i < count; ++i) offsets[i] = at = static_cast<O>(at + static_cast<O>(found.length(i)));
-        delta::spell_prefixed(found, count, bytes.data() + used);
+        delta::spell_prefixed(found, count, data_ + used);
         used += found.total;
         return;
     }
@@ -229,11 +246,11 @@ void BinarySink<O>::indices(const PageValues& page, const uint8_t* valid, size_t
             each_block(page, valid, n, from.count, scratch, budget,
                        [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
                 reserve(from.entries.room(values), budget);
-                Spot<O> at{offsets, base(), bytes.data() + used};
+                Spot<O> at{offsets, base(), data_ + used};
                 if (values == 0) std::fill_n(offsets, m, at.end);
                 else if (present == nullptr) entries.put(block, m, at);
                 else entries.put_present(block, values, present, m, at);
-                used = static_cast<size_t>(at.out - bytes.data());
+                used = static_cast<size_t>(at.out - data_);
                 offsets += m;
             });
         });
@@ -247,8 +264,8 @@ void BinarySink<O>::indices(const PageValues& page, const uint8_t* valid, size_t
         size_t total = 0;
         for (size_t k = 0; k < values; ++k) total += static_cast<size_t>(d[block[k] + 1] - d[block[k]]);
         reserve(total + 32, budget);
-        uint8_t *w = bytes.data() + used, *const w_end = bytes.data() + bytes.size();
-        const uint8_t* const first = bytes.data();
+        uint8_t *w = data_ + used, *const w_end = data_ + data_room_;
+        const uint8_t* const first = data_;
         size_t k = 0;
         for (size_t i = 0; i < m; ++i) {
             if (present == nullptr || present[i] != 0) {
@@ -268,7 +285,7 @@ void BinarySink<O>::indices(const PageValues& page, const uint8_t* valid, size_t
 
 template <class O>
 void BinarySink<O>::check_all_text(const PageValues& page, const uint8_t* valid, const O* offsets, size_t n, size_t from) const {
-    const uint8_t* const data = bytes.data();
+    const uint8_t* const data = data_;
     if (ascii(data + from, used - from)) return;
     O start = static_cast<O>(from);
     if (utf8_valid(data + from, used - from)) {  // valid as one stream, and no value starts inside a character

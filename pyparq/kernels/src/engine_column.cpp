@@ -1,6 +1,7 @@
 // Segments of a column: their pages decoded, with validity and levels beside the values.
 #include "engine_column.hpp"
 
+#include "codecs.hpp"
 #include "engine_levels.hpp"
 #include "workers.hpp"
 
@@ -8,6 +9,8 @@
 
 namespace pyparq {
 namespace {
+
+constexpr int64_t kIndicesDecodedTwice = 32;  // at most this part of a column, to know how many bytes its text takes
 
 void append_bytes(Block& block, size_t used, const uint8_t* data, uint8_t fill, size_t n, Budget& budget) {
     if (used + n > block.size()) {
@@ -88,6 +91,98 @@ size_t bytes_expected(const ColumnJob& job, const Segment& segment) {
     return expected;
 }
 
+// Bytes of levels before the values of a page none of whose values is null.
+int64_t level_bytes(const LeafSpec& leaf, const PageHead& head) {
+    if (head.is_v2()) return head.def + head.rep;
+    if (leaf.max_def == 0) return 0;
+    return 4 + (std::bit_width(static_cast<uint64_t>(head.count) << 1) + 6) / 7 + 1;  // one run
+}
+
+// What the byte arrays of a page of indices take: only decoding it tells.
+size_t bytes_of_indices(const LeafSpec& leaf, const Piece& piece, const ListedPage& listed, const PageLimits& limits,
+                        PageScratch& scratch, Budget& budget) {
+    const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece.codec, leaf.max_def, leaf.max_rep,
+                                         piece.cipher ? &*piece.cipher : nullptr, -1, limits, scratch, budget);
+    PageSlots found;
+    flat_slots(leaf, piece.rows, listed, page, scratch, budget, found);
+    BinarySink<int64_t> sink(leaf, nullptr, 0, 0, budget, limits);
+    sink.append(found.values, found.valid, found.slots, piece.entries(), scratch, budget);
+    budget.give(sink.held());
+    return sink.used;
+}
+
+// Are there few pages of indices, or none, and can they be opened without Python?
+bool may_decode_indices(const ColumnJob& job, int64_t most) {
+    int64_t guess = 0;
+    for (const Piece& piece : job.pieces)
+        for (const ListedPage& page : piece.pages) {
+            if (!is_dictionary(static_cast<int>(page.head.encoding))) continue;
+            if (piece.cipher || !codec_is_native(piece.codec)) return false;
+            guess += spelled_out(page.head.count, piece.entries());
+        }
+    return guess <= most;
+}
+
+// What the byte arrays of a segment take; nothing where its pages do not tell, or not all of their values are wanted.
+std::optional<Foreseen> foreseen(const ColumnJob& job, const Segment& segment, const PageLimits& limits,
+                                 PageScratch& scratch, Budget& budget) {
+    Foreseen found;
+    for (const Segment::Part& part : segment.parts) {
+        const Piece& piece = job.pieces[part.piece];
+        if (!piece.rows.all()) return {};
+        for (size_t k = part.from; k < part.to; ++k) {
+            const PageHead& head = piece.pages[k].head;
+            const auto size = static_cast<size_t>(head.size);
+            if (head.encoding == kPlain) {
+                const int64_t full = head.size - level_bytes(job.leaf, head) - 4 * head.count;
+                found.full += static_cast<size_t>(std::max<int64_t>(full, 0));
+                found.most += size + 32;
+            } else if (head.encoding == kDeltaLength) {
+                found.full += size;
+                found.most += size + 32;
+            } else if (is_dictionary(static_cast<int>(head.encoding))) {
+                const size_t bytes = bytes_of_indices(job.leaf, piece, piece.pages[k], limits, scratch, budget);
+                found.full += bytes;
+                found.most += bytes;
+            } else {
+                return {};
+            }
+        }
+    }
+    return found;
+}
+
+// Segments of byte arrays go side by side into one block, where it can be told how much each of them takes.
+void plan_joint(ColumnJob& job, const PageLimits& limits, Budget& budget) {
+    job.joint.clear(budget);
+    if (!job.leaf.is_binary() || !job.in_place() || job.segments.size() < 2) return;
+    int64_t all = 0;
+    for (const Segment& segment : job.segments) all += segment.bytes;
+    if (!may_decode_indices(job, all / kIndicesDecodedTwice)) return;
+    PageScratch scratch;
+    std::vector<Foreseen> segments;
+    try {
+        for (const Segment& segment : job.segments) {
+            const std::optional<Foreseen> found = foreseen(job, segment, limits, scratch, budget);
+            if (!found) return;
+            segments.push_back(*found);
+        }
+    } catch (const Refused&) {  // it will be found again, and told, when its page's turn comes
+        return;
+    } catch (const KernelError&) {
+        return;
+    }
+    job.joint.plan(std::move(segments), static_cast<size_t>(limits.max_column));
+}
+
+template <class O>
+std::unique_ptr<Sink> binary_sink(ColumnJob& job, Segment& segment, size_t expected, const PageLimits& limits, Budget& budget) {
+    O* const place = job.in_place() ? job.offsets.as<O>() + segment.slot + 1 : nullptr;
+    auto sink = std::make_unique<BinarySink<O>>(job.leaf, place, segment.room, expected, budget, limits);
+    if (job.joint.planned()) sink->share(job.joint, static_cast<size_t>(&segment - job.segments.data()));
+    return sink;
+}
+
 std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimits& limits, Budget& budget) {
     const LeafSpec& leaf = job.leaf;
     const bool binary = leaf.is_binary();
@@ -99,12 +194,8 @@ std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimi
     expected = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(expected), std::max<int64_t>(budget.left() / 4, 64)));
     expected = std::min(expected, static_cast<size_t>(std::max<int64_t>(limits.max_column, 64)));  // from there on it is held
     if (!binary) return std::make_unique<ViewSink>(leaf, values, segment.room, expected, job.views, limits);
-    if (job.wide) {
-        auto* const place = job.in_place() ? job.offsets.as<int64_t>() + segment.slot + 1 : nullptr;
-        return std::make_unique<BinarySink<int64_t>>(leaf, place, segment.room, expected, budget, limits);
-    }
-    auto* const place = job.in_place() ? job.offsets.as<int32_t>() + segment.slot + 1 : nullptr;
-    return std::make_unique<BinarySink<int32_t>>(leaf, place, segment.room, expected, budget, limits);
+    if (job.wide) return binary_sink<int64_t>(job, segment, expected, limits, budget);
+    return binary_sink<int32_t>(job, segment, expected, limits, budget);
 }
 
 }  // namespace
@@ -161,6 +252,7 @@ void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits&
             }
         }
     }
+    plan_joint(job, limits, budget);
     if (!job.in_place()) return;
     const size_t width = job.leaf.is_binary() ? (job.wide ? 8 : 4) : job.leaf.out_width();
     const size_t size = checked_mul(job.slots + (job.leaf.is_binary() ? 1 : 0), width);

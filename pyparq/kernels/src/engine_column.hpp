@@ -77,6 +77,7 @@ struct ColumnJob {
     size_t slots = 0, levels = 0, nulls = 0;
     Block values, offsets, bytes, valid, def, rep, bits;
     ViewBuffers views;
+    JointBytes joint;  // of byte arrays in several segments
     bool has_valid = false, has_def = false, has_rep = false;
     size_t bytes_used = 0;
     std::mutex growing;

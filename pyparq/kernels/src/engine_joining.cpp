@@ -28,8 +28,14 @@ void join_binary(ColumnJob& job, const PageLimits& limits, Budget& budget) {
         budget.take(size);
         wide.grow(size);
     }
-    // The others go behind the bytes of the first, which has room for all where that was foreseen.
-    job.bytes = std::move(static_cast<BinarySink<O>&>(*job.segments[0].sink).bytes);
+    bool shared = job.joint.planned();
+    for (const Segment& segment : job.segments) shared = shared && static_cast<BinarySink<O>&>(*segment.sink).shares();
+    // Their bytes are moved to where those before end, if they are not there; or they go behind the bytes of the first, which
+    // has room for all where that was foreseen.
+    auto& first = static_cast<BinarySink<O>&>(*job.segments[0].sink);
+    const bool there = shared || !first.shares();
+    if (shared) job.bytes = job.joint.take();
+    else if (there) job.bytes = std::move(first.bytes);
     if (total > job.bytes.size()) {
         budget.take(total - job.bytes.size());
         job.bytes.grow(total);
@@ -37,7 +43,9 @@ void join_binary(ColumnJob& job, const PageLimits& limits, Budget& budget) {
     size_t at = 0, slot = 0;
     for (Segment& segment : job.segments) {
         auto& sink = static_cast<BinarySink<O>&>(*segment.sink);
-        if (&segment != &job.segments.front() && sink.used > 0) std::memcpy(job.bytes.data() + at, sink.bytes.data(), sink.used);
+        uint8_t* const target = job.bytes.data() + at;
+        const bool stays = &segment == &job.segments.front() ? there : target == sink.data();
+        if (!stays && sink.used > 0) std::memmove(target, sink.data(), sink.used);
         const O* const from = job.in_place() ? job.offsets.as<O>() + 1 + slot : sink.own.template as<O>();
         const size_t n = sink.slots;
         if (grows) {
@@ -53,6 +61,7 @@ void join_binary(ColumnJob& job, const PageLimits& limits, Budget& budget) {
         budget.give(sink.bytes.size());
         sink.bytes = Block();
     }
+    job.joint.clear(budget);
     if (grows || !job.in_place()) job.offsets = std::move(wide);
     job.wide = job.wide || grows;
     if (job.wide) job.offsets.as<int64_t>()[0] = 0;

@@ -2,6 +2,7 @@
 // is known before.
 #pragma once
 #include "engine_page.hpp"
+#include "joint_bytes.hpp"
 #include "short_entries.hpp"
 
 #include <deque>
@@ -161,12 +162,17 @@ class ViewSink final : public FixedSink {
     size_t expected_;
 };
 
-// Byte arrays. Offsets count from the start of this sink's own bytes.
+// Byte arrays. Offsets count from the start of this sink's bytes: its part of what all segments share, as long as they fit in
+// there, or its own.
 template <class O>
 class BinarySink final : public Sink {
   public:
     // `place` is for the offset behind the first slot.
     BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget, const PageLimits& limits);
+    // `joint`: of all segments, of which this is one.
+    void share(JointBytes& joint, size_t segment) { joint_ = &joint, segment_ = segment; }
+    bool shares() const { return used == 0 || data_ != bytes.data(); }
+    const uint8_t* data() const { return data_; }
     void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                 PageScratch& scratch, Budget& budget) override;
     size_t held() const override { return own.size() + bytes.size(); }
@@ -197,6 +203,10 @@ class BinarySink final : public Sink {
     size_t room_;
     const PageLimits& limits_;
     size_t expected_;  // bytes, of which there is no room yet
+    JointBytes* joint_ = nullptr;
+    size_t segment_ = 0;
+    uint8_t* data_ = nullptr;  // in `bytes`, or in what is shared
+    size_t data_room_ = 0;
 };
 
 }  // namespace pyparq
