@@ -153,13 +153,12 @@ std::optional<Foreseen> foreseen(const ColumnJob& job, const Segment& segment, c
 }
 
 // Segments of byte arrays go side by side into one block, where it can be told how much each of them takes.
-void plan_joint(ColumnJob& job, const PageLimits& limits, Budget& budget) {
+void plan_joint(ColumnJob& job, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     job.joint.clear(budget);
     if (!job.leaf.is_binary() || !job.in_place() || job.segments.size() < 2) return;
     int64_t all = 0;
     for (const Segment& segment : job.segments) all += segment.bytes;
     if (!may_decode_indices(job, all / kIndicesDecodedTwice)) return;
-    PageScratch scratch;
     std::vector<Foreseen> segments;
     try {
         for (const Segment& segment : job.segments) {
@@ -222,7 +221,7 @@ uint8_t* ColumnJob::def_bytes(Budget& budget) {
     return def.data();
 }
 
-void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, Budget& budget) {
+void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     for (const Segment& segment : job.segments) {  // of a first attempt
         budget.give(segment.valid.size() + segment.def.size() + segment.rep.size());
         if (segment.sink) budget.give(segment.sink->held());
@@ -252,7 +251,7 @@ void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits&
             }
         }
     }
-    plan_joint(job, limits, budget);
+    plan_joint(job, limits, scratch, budget);
     if (!job.in_place()) return;
     const size_t width = job.leaf.is_binary() ? (job.wide ? 8 : 4) : job.leaf.out_width();
     const size_t size = checked_mul(job.slots + (job.leaf.is_binary() ? 1 : 0), width);

@@ -92,7 +92,7 @@ struct ColumnJob {
 void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at);
 
 // Cuts a column into segments of about `target` bytes and makes room for what is known of it.
-void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, Budget& budget);
+void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, PageScratch& scratch, Budget& budget);
 
 void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, PageScratch& scratch, Budget& budget,
                     Place& at);

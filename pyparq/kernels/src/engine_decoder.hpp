@@ -115,19 +115,21 @@ class Decoder {
             largest = std::max(largest, bytes);
         }
         std::vector<std::pair<size_t, size_t>> tasks;
+        std::unique_ptr<PageScratch> scratch = take_scratch();
         for (size_t j = 0; j < jobs.size(); ++j) {
             ColumnJob& job = jobs[j];
             if (again && !job.again) continue;
             job.wide = job.wide || job.leaf.is_large;
             Place at;
             try {
-                plan(job, all, threads);
+                plan(job, all, threads, *scratch);
             } catch (const Refused& refused) {
                 faults.note(j, at, refused);
                 return;
             }
             for (size_t s = 0; s < job.segments.size(); ++s) tasks.emplace_back(j, s);
         }
+        idle_.push_back(std::move(scratch));
         // The largest first: a long task that starts last would leave the other threads idle.
         std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
             return jobs[a.first].segments[a.second].bytes > jobs[b.first].segments[b.second].bytes;
@@ -143,17 +145,17 @@ class Decoder {
         }, [&](size_t k) { return tasks[k].first; });
     }
 
-    void plan(ColumnJob& job, int64_t all, size_t threads) {
+    void plan(ColumnJob& job, int64_t all, size_t threads, PageScratch& scratch) {
         constexpr int64_t kLeast = int64_t{512} << 10;
         int64_t bytes = 0;
         for (const Piece& piece : job.pieces) bytes += piece.inflated;
-        if (threads == 1) return plan_segments(job, std::numeric_limits<int64_t>::max(), false, limits_, budget);
+        if (threads == 1) return plan_segments(job, std::numeric_limits<int64_t>::max(), false, limits_, scratch, budget);
         const auto share = all / static_cast<int64_t>(threads);
         const bool apart = job.in_place() && !job.leaf.is_binary();
         // What has to be joined afterwards is cut only where the other threads would have nothing to do.
         const bool split = apart || bytes > share;
         const int64_t target = apart ? std::max(kLeast, share / 8) : std::max(kLeast, bytes / static_cast<int64_t>(threads) + 1);
-        plan_segments(job, target, split, limits_, budget);
+        plan_segments(job, target, split, limits_, scratch, budget);
     }
 
     template <class Run, class JobOf>
