@@ -70,3 +70,79 @@ def test_reading_a_table_of_another_format_warns(lake: Any, ps: Any, tmp_path: P
         assert ps.read(lake, table).count() == 2
     with pytest.warns(ManagedTableWarning, match="Delta Lake"):
         assert ps.count(lake, table) == 2
+
+
+# ---- a rewrite replaces the files that it read, and no others --------------------------------------------------------
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Path:
+    """Two files of 50 rows."""
+    for first in (0, 50):
+        pyparq.write_dataset({"x": list(range(first, first + 50))}, tmp_path / "lake", mode="append")
+    return tmp_path / "lake"
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, when: str, do: Any) -> None:
+    """Another program at work: before the planning, before the tasks, or before the commit."""
+    import pyparq.spark.rewriting as module
+
+    done: list[None] = []
+
+    def first(call: Any) -> Any:
+        def both(*args: Any, **kwargs: Any) -> Any:
+            if not done:
+                done.append(None)
+                do()
+            return call(*args, **kwargs)
+
+        return both
+
+    if when == "commit":
+        real = module.committer_of
+
+        def watched(spark: Any) -> Any:
+            commits = real(spark)
+            commits.commit = first(commits.commit)  # type: ignore[method-assign]
+            return commits
+
+        monkeypatch.setattr(module, "committer_of", watched)
+    else:
+        name = {"planning": "planned", "tasks": "over_payloads"}[when]
+        monkeypatch.setattr(module, name, first(getattr(module, name)))
+
+
+def numbers(folder: Path) -> list[int]:
+    return sorted(pyparq.read_table(folder)["x"].to_pylist())
+
+
+@pytest.mark.parametrize("when", ["planning", "tasks", "commit"])
+@pytest.mark.parametrize("target", [False, True])
+def test_rows_that_are_added_while_a_rewrite_runs_stay(
+    lake: Any, ps: Any, busy: Path, monkeypatch: pytest.MonkeyPatch, when: str, target: bool
+) -> None:
+    meanwhile(monkeypatch, when, lambda: pyparq.write_dataset({"x": [1000, 1001]}, busy, mode="append"))
+    places = {"target": str(busy), "mode": "overwrite"} if target else {}
+    ps.rewrite(lake, str(busy), filters="x >= 10", **places)
+    assert numbers(busy) == [*range(10, 100), 1000, 1001]
+    assert len(list(busy.glob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("how", ["index", "rows", "gone"])
+def test_a_file_that_changes_while_a_rewrite_runs(
+    lake: Any, ps: Any, busy: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    first = sorted(busy.glob("*.parquet"))[0]
+    change = {
+        "index": lambda: pyparq.add_indexes(first, bloom_filters=["x"]),
+        "rows": lambda: pyparq.write_table({"x": [7]}, first),
+        "gone": first.unlink,
+    }[how]
+    meanwhile(monkeypatch, "commit", change)
+    with pytest.raises(pyparq.ChangedFileError, match="run the job again"):
+        ps.rewrite(lake, str(busy))
+    wanted = {"index": 100, "rows": 51, "gone": 50}[how]
+    assert len(numbers(busy)) == wanted
+    assert not [p for p in busy.iterdir() if p.name.startswith("_pyparq_staging")]
+    ps.rewrite(lake, str(busy))
+    assert len(numbers(busy)) == wanted

@@ -27,6 +27,7 @@ from typing import Any, Self
 from pyparq.datasets.discovery import is_hidden
 from pyparq.datasets.managed import check_folder
 from pyparq.datasets.old_files import companions, data_files, is_empty, partition_of
+from pyparq.datasets.sources import Sources, local_state
 from pyparq.datasets.staging import (
     RECORD,
     Staging,
@@ -140,16 +141,22 @@ class Committer:
             raise staging.gone() from None
 
     def commit(
-        self, files: Sequence[StagedFile], *, fsync: bool = False, summaries: Summaries | None = None
+        self,
+        files: Sequence[StagedFile],
+        *,
+        fsync: bool = False,
+        summaries: Summaries | None = None,
+        sources: Sources | None = None,
     ) -> list[str]:
         """Put the files into their places, and take away those that they replace, whose paths are returned.
 
         All of the new files become visible, or none (see the module's text). ``fsync``: flush the folders to disk, so
         that the commit is still there after a power cut. ``summaries`` is told the paths of the files that stay, and
-        makes more files: no other write changes the folder meanwhile.
+        makes more files: no other write changes the folder meanwhile. ``sources``: the files that are replaced,
+        instead of those that the mode says.
 
         Raises :class:`TargetExistsError` where a file has a new one's name or, for mode ``"error"``, where the folder
-        has been filled meanwhile.
+        has been filled meanwhile, :class:`ChangedFileError` where one of the ``sources`` has changed.
         """
         staging = self.staging
         reached("staged")
@@ -158,7 +165,7 @@ class Committer:
                 raise staging.gone()
             if self._lock is None:
                 self._lock = StagingLock(staging.folder)
-            record = self._planned(files, summaries)
+            record = self._planned(files, summaries, sources)
             staged = [os.path.join(staging.folder, "new", name) for name, _ in record.new]
             ours = {path: Identity.at(path) for path in staged}
             try:
@@ -200,13 +207,15 @@ class Committer:
         if self._lock is not None:
             self._lock.release()
 
-    def _planned(self, files: Sequence[StagedFile], summaries: Summaries | None) -> _Record:
+    def _planned(self, files: Sequence[StagedFile], summaries: Summaries | None, sources: Sources | None) -> _Record:
         """What to do; nothing is done yet."""
         target, mode = self.staging.target, self.staging.mode
         if mode == "error" and not is_empty(target):
             raise TargetExistsError("another program has written to the folder meanwhile", file=target)
         old: list[str] = []
-        if mode == "overwrite":
+        if sources is not None:
+            old = sources.replaced(lambda path: local_state(os.path.join(target, path)), target)
+        elif mode == "overwrite":
             old = data_files(target)
         elif mode == "overwrite_partitions":
             old = data_files(target, {partition_of(os.path.dirname(file.path).split(os.sep)) for file in files})

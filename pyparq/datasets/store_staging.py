@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from pyparq.datasets.commit import StagedFile, tidying
+from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import SUFFIX, new_name
 from pyparq.datasets.targets import RemoteTarget
 from pyparq.errors import DataError, WriteConflictError
@@ -95,11 +96,13 @@ class StoreCommitter:
         """Whether the folder has data files already."""
         return RemoteTarget(self.staging.target, "append", self._options, True).has_data()
 
-    def commit(self, files: Sequence[StagedFile], *, fsync: bool = False) -> list[str]:
+    def commit(self, files: Sequence[StagedFile], *, fsync: bool = False, sources: Sources | None = None) -> list[str]:
         """Place the files, and remove those that they replace, whose paths are returned; then the staging objects.
 
         Raises :class:`TargetExistsError` where a file has a new one's name or, for mode ``"error"``, where the folder
-        has been filled meanwhile. An error takes away what has been placed, as long as nothing has been removed.
+        has been filled meanwhile; :class:`ChangedFileError` where one of the ``sources``, which are replaced instead of
+        those that the mode says, has changed. An error takes away what has been placed, as long as nothing has been
+        removed.
         """
         if len({file.path for file in files}) < len(files):
             raise DataError("two new files have the same name", file=shown(self.staging.target))
@@ -109,6 +112,7 @@ class StoreCommitter:
         if not is_there:
             raise self.staging.gone()
         target = RemoteTarget(self.staging.target, self.staging.mode, self._options, True)
+        target.sources = sources
         try:
             map_requests(lambda file: target.place(file.staged, file.path), files)
             replaced = target.commit([file.path for file in files], fsync, None)

@@ -14,6 +14,7 @@ from pyparq.datasets.commit import NOT_EMPTY, Committer, StagedFile, plain_names
 from pyparq.datasets.discovery import SUMMARIES, is_hidden
 from pyparq.datasets.managed import check_folder_on
 from pyparq.datasets.old_files import data_files, partition_of
+from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import PREFIX, Staging
 from pyparq.errors import TargetExistsError
 from pyparq.io.remote import FsspecFile
@@ -31,6 +32,8 @@ class Target(Protocol):
     """A folder that a write puts its files into."""
 
     name: str
+    sources: Sources | None
+    """The files that the write replaces; ``None``: those that its mode says."""
 
     def sink(self, path: str, fsync: bool) -> Sink:
         """A new file, which will be called ``path``, relative to the folder."""
@@ -84,12 +87,16 @@ class LocalTarget(StagedFiles):
             self._committer = Committer.start(path, mode, force=force)
         super().__init__(self._committer.staging, secrets.token_hex(4))
         self.name = path
+        self.sources: Sources | None = None
 
     def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
         files = [self.staged(path) for path in paths]
         with plain_names(self.name):
             return self._committer.commit(
-                files, fsync=fsync, summaries=None if summary is None else lambda kept: self._summaries(kept, summary)
+                files,
+                fsync=fsync,
+                summaries=None if summary is None else lambda kept: self._summaries(kept, summary),
+                sources=self.sources,
             )
 
     def _summaries(self, kept: list[str], summary: Summary) -> list[StagedFile]:
@@ -112,6 +119,8 @@ class RemoteTarget:
 
     def __init__(self, url: str, mode: str, storage_options: Mapping[str, Any] | None, force: bool) -> None:
         self.name = shown(url)
+        self.sources: Sources | None = None
+        self._url = url
         self._mode = mode
         self._options = storage_options
         self._fs, path = file_system(url, "writing", "write to", storage_options)
@@ -162,7 +171,9 @@ class RemoteTarget:
     def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
         data = self._data()
         replaced: list[str] = []
-        if self._mode == "overwrite":
+        if self.sources is not None:
+            replaced = self.sources.replaced(Sources.listed(self._url, self._options).states.get, self.name)
+        elif self._mode == "overwrite":
             replaced = data
         elif self._mode == "overwrite_partitions":
             wanted = {partition_of(path.split("/")[:-1]) for path in paths}

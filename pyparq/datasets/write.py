@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,6 +12,7 @@ from pyparq.datasets.commit import MODES, StagedFile
 from pyparq.datasets.escape import NULL, escaped
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.rolling import FileLimits, Folders, MadeFile, RollingFiles
+from pyparq.datasets.sources import Sources
 from pyparq.datasets.split import Splitter
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.store_staging import StagedObjects, StoreStaging
@@ -93,11 +94,50 @@ def write_dataset(
     limits = FileLimits(max_rows_per_file, max_bytes_per_file, max_open_files, max_memory)
     _check_limits(limits)
     target = _target(path, mode, storage_options, force)
+    writing = _Write(target, names, limits, basename_template, options)
+    return _written(target, data, schema, mode, writing, write_metadata)
+
+
+def replace_sources(
+    data: Any,
+    path: Any,
+    sources: Callable[[], Sources],
+    *,
+    partition_cols: Sequence[str],
+    schema: Any,
+    force: bool,
+    storage_options: Mapping[str, Any] | None,
+    **options: Any,
+) -> WriteReport:
+    """Replace these files of a folder by ``data``, which was made from them, and no others.
+
+    ``sources`` is asked when all of the data has been taken. The other parameters are those of :func:`write_dataset`.
+    Raises :class:`pyparq.ChangedFileError` where one of the files has
+    changed since, besides what :func:`write_dataset` raises."""
+    limits, others = _split_options(options)
+    _check(partition_cols, "overwrite", _TEMPLATE, False, others)
+    _check_limits(limits)
+    target = _target(path, "overwrite", storage_options, force)
+    writing = _Write(target, partition_cols, limits, _TEMPLATE, others)
+    return _written(target, data, schema, "overwrite", writing, sources=sources)
+
+
+def _written(
+    target: Target,
+    data: Any,
+    schema: Any,
+    mode: str,
+    writing: _Write,
+    write_metadata: bool = False,
+    sources: Callable[[], Sources] | None = None,
+) -> WriteReport:
+    """All of the data, committed; after an error nothing of it."""
     try:
-        with _Write(target, names, limits, basename_template, options) as write:
+        with writing as write:
             write.take(data, None if schema is None else parse_schema(schema))
             made = write.finish(mode == "overwrite" or not target.has_data())
-        return _committed(target, made, bool(options.get("fsync")), write_metadata)
+        target.sources = None if sources is None else sources()
+        return _committed(target, made, writing.fsync, write_metadata)
     except BaseException:
         target.abort()
         raise
@@ -174,7 +214,7 @@ class _Write:
         self._limits = limits
         self._template = template.replace("{id}", secrets.token_hex(8))
         self._options: dict[str, Any] = dict(options)
-        self._fsync = bool(options.get("fsync"))
+        self.fsync = bool(options.get("fsync"))
         self._count = 0
         self._paths: dict[Sink, str] = {}
         self._files: RollingFiles | None = None
@@ -226,7 +266,7 @@ class _Write:
         name = self._template.replace("{i}", f"{self._count:05d}")
         self._count += 1
         path = os.path.join(*folders, name)
-        sink = self._target.sink(path, self._fsync)
+        sink = self._target.sink(path, self.fsync)
         self._paths[sink] = path
         return sink
 

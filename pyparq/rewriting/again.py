@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from pyparq.buffers import release_unused
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.report import WriteReport, WrittenFile
-from pyparq.datasets.write import write_dataset
+from pyparq.datasets.sources import Sources
+from pyparq.datasets.write import replace_sources, write_dataset
 from pyparq.errors import OptionError
 from pyparq.ingest import ingest
 from pyparq.io.file_lock import Identity
 from pyparq.io.sink import open_sink, replace_only
-from pyparq.io.url import is_url, local_path
+from pyparq.io.url import is_url, local_path, shown
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import SortKey, WriteOptions, sort_keys
@@ -106,10 +107,11 @@ def rewrite(
         if not _is_folder(target):
             is_source = own is not None and any(is_same_file(path, target) for path in dataset.files)
             return _write_file(rows, target, own if is_source else None, storage_options, given)
-        return write_dataset(
-            rows, target, partition_cols=names, mode=mode, schema=rows.source, max_memory=max(max_memory // 8, 1),
-            force=force, storage_options=storage_options if is_url(target) else None, **given,
-        )  # fmt: skip
+        given |= {"max_memory": max(max_memory // 8, 1), "force": force, "partition_cols": names, "schema": rows.source}
+        given["storage_options"] = storage_options if is_url(target) else None
+        if mode == "overwrite" and _is_own_folder(dataset, target):
+            return replace_sources(rows, target, lambda: _read_files(dataset), **given)
+        return write_dataset(rows, target, mode=mode, **given)
 
 
 class _Rows:
@@ -215,6 +217,20 @@ def _dataset(
         decryption=decryption,
         limits=limits or DEFAULT_LIMITS,
     )
+
+
+def _is_own_folder(dataset: Dataset, target: Any) -> bool:
+    """Whether the target is the very folder that the dataset was made of."""
+    source, folder = dataset._found.root, os.fsdecode(target)
+    if is_url(source) or is_url(folder):
+        return source.rstrip("/") == shown(folder).rstrip("/")
+    folder = local_path(folder) or folder
+    return os.path.isdir(source) and os.path.isdir(folder) and os.path.samefile(source, folder)
+
+
+def _read_files(dataset: Dataset) -> Sources:
+    """The files that were read. Those that were left out stay where they are."""
+    return Sources.of(file for k, file in enumerate(dataset._found.files) if k not in dataset._skipped)
 
 
 def _is_folder(target: Any) -> bool:

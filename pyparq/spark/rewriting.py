@@ -6,11 +6,13 @@ import os
 import pickle
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.plan import DatasetPlan
+from pyparq.datasets.sources import Sources
 from pyparq.errors import OptionError
-from pyparq.io.url import is_url
+from pyparq.io.url import is_url, local_path
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
@@ -45,9 +47,11 @@ def rewrite(
 ) -> Any:
     """Rewrite a dataset: join small files, sort, compress otherwise, encrypt, leave rows or columns out.
 
-    ``source``: as in :func:`pyparq.dataset`. ``target``: a folder; without it the folder ``source`` is overwritten, all
-    of it together. ``mode``: as in :func:`pyparq.spark.write`. ``partition_cols``: by default those of the source.
-    ``columns``, ``filters``: what to keep. ``partitions``: number of tasks, at most; by default one for each 128 MiB of
+    ``source``: as in :func:`pyparq.dataset`. ``target``: a folder; without it the files of the folder ``source`` are
+    replaced, all of them together. Files that are added meanwhile stay. A file that changes meanwhile is an error, and
+    nothing is replaced (:class:`pyparq.ChangedFileError`). ``mode``: as in :func:`pyparq.spark.write`.
+    ``partition_cols``: by default those of the source. ``columns``, ``filters``: what to keep.
+    ``partitions``: number of tasks, at most; by default one for each 128 MiB of
     pages. Each task writes one file for each folder that it has rows for. ``decryption``, ``encryption``: names of
     functions that make the properties on each worker. ``force``: write even where Delta Lake, Iceberg or Hudi manages
     the folder. ``storage_options``: for URLs, of the source and of the target.
@@ -68,15 +72,17 @@ def rewrite(
         is_case_sensitive(spark),
         many=many_files(spark),
     )  # fmt: skip
-    plan = planned(spark, question)
+    commits = committer_of(spark)
+    in_place = mode == "overwrite" and _is_same(where, place)
+    sources = commits.sources(where, for_source) if in_place else None  # with the names that the plan has
+    plan = _only(planned(spark, question), sources)
     payloads, own = _parts(plan, question), tuple(field.name for field in plan.header.partitions)
     names = own if partition_cols is None else partition_cols
     names = (names,) if isinstance(names, str) else tuple(names)
-    commits = committer_of(spark)
     staging = commits.start(place, MODES[mode], plan.schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
-    job = WriteJob(staging, plan.schema, names, encryption, options, storage_options)
+    job = WriteJob(staging, plan.schema, names, encryption, options, storage_options, sources)
     began = time.perf_counter()
     try:
         work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]
@@ -89,6 +95,21 @@ def rewrite(
     seconds = time.perf_counter() - began
     made = [(f.path, True, None, f.num_rows, None, None, 0, f.num_bytes, seconds, None) for f in report.files]
     return spark.createDataFrame(made, REPORT)
+
+
+def _only(plan: DatasetPlan, sources: Sources | None) -> DatasetPlan:
+    """The plan of these files alone: others have come since, and stay as they are."""
+    if sources is None:
+        return plan
+    return replace(plan, files=tuple(file for file in plan.files if file.where in sources.places))
+
+
+def _is_same(source: Any, target: str) -> bool:
+    """Whether both name one folder. Links are seen through where the folder is seen here."""
+    if not isinstance(source, str):
+        return False
+    one, other = (local_path(path) or path for path in (source, target))
+    return one.rstrip("/") == other.rstrip("/") or bool(os.path.realpath(one) == os.path.realpath(other))
 
 
 def _places(source: Any, target: Any, mode: str | None, far: bool) -> tuple[Any, str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyparq.datasets.commit import Committer
 from pyparq.datasets.report import WriteReport, WrittenFile
+from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.store_staging import StoreCommitter, StoreStaging
 from pyparq.datasets.write import StagedPart, check_write, write_staged
@@ -44,6 +45,8 @@ class WriteJob:
     encryption: str | None
     options: dict[str, Any]
     storage_options: Any = None
+    sources: Sources | None = None
+    """The files that the write replaces; ``None``: those that its mode says."""
 
     def write_options(self) -> dict[str, Any]:
         """Options of :func:`pyparq.write_table`, with the keys made here. A task has one core, as Spark counts."""
@@ -172,6 +175,9 @@ class _Here:
         self._committer = started(target, mode, *about, detached=False)
         return None if self._committer is None else self._committer.staging
 
+    def sources(self, folder: str, storage_options: Any) -> Sources:
+        return Sources.listed(folder, storage_options)
+
     def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
         assert self._committer is not None  # start() gave its staging
         return committed(self._committer, job, replies)
@@ -189,6 +195,10 @@ class _Far:
 
     def start(self, *arguments: Any) -> AnyStaging | None:
         found: AnyStaging | None = ask(self._spark, "commit_step", "start", *arguments)
+        return found
+
+    def sources(self, folder: str, storage_options: Any) -> Sources:
+        found: Sources = ask(self._spark, "commit_step", "sources", folder, storage_options)
         return found
 
     def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
@@ -248,7 +258,8 @@ def committed(committer: AnyCommitter, job: WriteJob, replies: Iterable[TaskRepl
                 [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
                 prefix="part-00000", options=job.write_options(), storage_options=job.storage_options,
             )  # fmt: skip
-        replaced = committer.commit([part.file for part in parts], fsync=bool(job.options.get("fsync")))
+        fsync = bool(job.options.get("fsync"))
+        replaced = committer.commit([part.file for part in parts], fsync=fsync, sources=job.sources)
     except BaseException:
         committer.abort()
         raise
@@ -301,4 +312,4 @@ def _as(schema: Any, batch: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-STEPS: Mapping[str, Any] = {"start": start, "commit": commit, "abort": abort}
+STEPS: Mapping[str, Any] = {"sources": Sources.listed, "start": start, "commit": commit, "abort": abort}

@@ -1,0 +1,76 @@
+"""The files that a job was made from, and which it replaces: these and no others, and only as they were."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.datasets.discovery import DataFile, discover
+from pyparq.errors import ChangedMeanwhile, ManagedTableWarning
+from pyparq.io.url import is_url
+
+State = tuple[int | None, int | None, int | None]
+"""Size, time of the last change and inode, as far as a listing has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Files of a folder as they were when a job began. It can be pickled."""
+
+    states: Mapping[str, State]
+    """By path, relative to the folder."""
+    places: frozenset[str]
+    """Their absolute paths or URLs, as a plan has them."""
+
+    @classmethod
+    def of(cls, files: Iterable[DataFile]) -> Sources:
+        """The files of a folder that has been listed."""
+        listed = list(files)
+        return cls({_relative(file): _state(file) for file in listed}, frozenset(map(_place, listed)))
+
+    @classmethod
+    def listed(cls, folder: str, storage_options: Any = None) -> Sources:
+        """The files that are in the folder now."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ManagedTableWarning)  # who reads the folder is told
+            return cls.of(discover(folder, storage_options).files)
+
+    def replaced(self, now: Callable[[str], State | None], folder: str) -> list[str]:
+        """Their paths. ``now``: the state of a file, ``None`` for one that is gone.
+
+        Raises :class:`ChangedMeanwhile` where one has changed meanwhile: what it holds now would be lost."""
+        for path, state in self.states.items():
+            found = now(path)
+            if found != state:
+                what = "is gone" if found is None else "has changed"
+                raise ChangedMeanwhile(
+                    f"the file {what} since this job read it, so nothing is replaced: run the job again",
+                    file=os.path.join(folder, path),
+                )
+        return sorted(self.states)
+
+
+def local_state(path: str) -> State | None:
+    """The state of a local file, as a listing has it."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _relative(file: DataFile) -> str:
+    return posixpath.join(*file.folders, posixpath.basename(file.name))
+
+
+def _place(file: DataFile) -> str:
+    where = str(file.where)
+    return where if is_url(where) else os.path.abspath(where)
+
+
+def _state(file: DataFile) -> State:
+    return file.size, file.mtime_ns, file.inode
