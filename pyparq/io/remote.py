@@ -9,10 +9,10 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pyparq import forks
-from pyparq.errors import ChangedFileError, CorruptFileError, OptionError
+from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, located
 from pyparq.io.end import read_end, tells_size
-from pyparq.io.s3 import unchanged_ranges
-from pyparq.io.systems import loops, shares_one_reader
+from pyparq.io.s3 import head, is_s3, unchanged_ranges
+from pyparq.io.systems import is_concurrent, loops, shares_one_reader
 from pyparq.io.url import plain_errors
 from pyparq.threads import map_requests
 
@@ -61,14 +61,23 @@ class FsspecFile:
         if self._size is None:
             self._check_usable()
             with self._plain_errors():
-                with self._alone():
-                    size = self.fs.size(self.path)
+                size = self._asked_size()
                 if size is None:
                     self._keep(self.fs.cat_file(self.path))
                 else:
-                    self._size = int(size)
+                    self._size = size
         assert self._size is not None
         return self._size
+
+    def _asked_size(self) -> int | None:
+        if is_s3(self.fs) and is_concurrent(self.fs):
+            from fsspec.asyn import sync
+
+            size, self._etag = sync(self.fs.loop, head, self.fs, self.path)
+            return int(size)
+        with self._alone():
+            told = self.fs.size(self.path)
+        return None if told is None else int(told)
 
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter file; and the size with them, where that is one request."""
@@ -101,7 +110,7 @@ class FsspecFile:
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
         if self._whole is None:
-            with self._plain_errors():
+            with located(file=self.name), self._plain_errors():
                 parts = self._requested(ranges)
             sizes = [n for _, n in ranges]
             whole = next((p for p, n in zip(parts, sizes, strict=True) if len(p) > n and len(p) == self.size), None)

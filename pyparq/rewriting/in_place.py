@@ -16,6 +16,7 @@ from typing import Any
 
 from pyparq.datasets.discovery import managed_by
 from pyparq.errors import OptionError
+from pyparq.io.objects import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink
 from pyparq.io.source import LocalFile, Source
@@ -152,4 +153,6 @@ def state_of(source: Source) -> tuple[Any, ...]:
         source.fs.invalidate_cache()
         found = source.fs.info(source.path)
         return tuple(found.get(name) for name in _STATE)
+    if isinstance(source, ObjectFile):
+        return source.state()
     return ()
