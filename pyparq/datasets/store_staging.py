@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pyparq.datasets.commit import StagedFile
+from pyparq.datasets.commit import StagedFile, tidying
 from pyparq.datasets.staging import SUFFIX, new_name
 from pyparq.datasets.targets import RemoteTarget
 from pyparq.errors import DataError, WriteConflictError
@@ -120,7 +120,7 @@ class StoreCommitter:
 
     def note_success(self, name: str) -> None:
         """An empty file that tells other tools that the folder is complete."""
-        with self._plain_errors():
+        with tidying(shown(self.staging.target)), self._plain_errors():
             self._fs.pipe_file(posixpath.join(posixpath.dirname(self._folder), name), b"")
 
     def abort(self) -> None:
