@@ -11,7 +11,7 @@ import os
 import stat
 from typing import Any
 
-from pyparq.datasets.discovery import managed_by
+from pyparq.datasets.managed import managed_by, managed_on
 from pyparq.errors import OptionError
 from pyparq.io.file_lock import Identity
 from pyparq.io.objects import ObjectFile
@@ -98,14 +98,9 @@ def check_not_managed_remotely(file: FsspecFile, force: bool) -> None:
     """The same for a file on another file system."""
     if force:
         return
-    folder = file.path.rpartition("/")[0]
-    while folder:
-        for format_, name in (("Delta Lake", "_delta_log"), ("Apache Hudi", ".hoodie"), ("Apache Iceberg", "metadata")):
-            if not file.fs.isdir(f"{folder}/{name}"):
-                continue
-            if name != "metadata" or file.fs.glob(f"{folder}/{name}/*.metadata.json"):
-                raise _refusal(file.name, format_, folder)
-        folder = folder.rpartition("/")[0]
+    managed = managed_on(file.fs, file.path.rpartition("/")[0])
+    if managed is not None:
+        raise _refusal(file.name, *managed)
 
 
 def _refusal(path: str, format_: str, table: str) -> OptionError:
