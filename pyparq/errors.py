@@ -130,6 +130,11 @@ class ChangedFileError(ParquetError):
     again."""
 
 
+class ChangedMeanwhile(ChangedFileError):
+    """A file was replaced, removed or written to by another program while a new one was made from it. What the other
+    program left is there; nothing of ours is."""
+
+
 class TargetExistsError(ParquetError, FileExistsError):
     """The folder to write to has something in it already, or a file there has the name of a new one."""
 

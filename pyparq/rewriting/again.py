@@ -13,12 +13,13 @@ from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.write import write_dataset
 from pyparq.errors import OptionError
 from pyparq.ingest import ingest
-from pyparq.io.sink import open_sink
+from pyparq.io.file_lock import Identity
+from pyparq.io.sink import open_sink, replace_only
 from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import SortKey, WriteOptions, sort_keys
-from pyparq.rewriting.in_place import check_not_managed
+from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file
 from pyparq.schemas.types import Schema
 from pyparq.tables.table import Batch
 from pyparq.write.column_plans import check_options, make_plan
@@ -76,14 +77,16 @@ def rewrite(
     Only rows and key-value metadata are taken over from the files: name the Bloom filters and the encryption that the
     new files should have.
 
-    Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise. The target is
-    then as it was.
+    Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
+    :class:`pyparq.ChangedFileError` where the target is the source, and another program changed it meanwhile. The
+    target is then as it was.
     """
     if type(max_memory) is not int or max_memory < 1:
         raise OptionError(f"max_memory must be a whole number of at least 1, not {max_memory!r}")
     checked = WriteOptions.make(options)
     check_options(checked)
     keys = sort_keys(checked.sort_by)
+    own = identity_of(target)
     dataset = _dataset(source, storage_options, decryption, limits)
     rows = _Rows(dataset, columns, filters, max_memory, progress)
     given: dict[str, Any] = {**options, "row_group_bytes": min(checked.row_group_bytes, max(max_memory // 16, 1))}
@@ -101,7 +104,8 @@ def rewrite(
         rows.sort(keys, None if temp_folder is None else os.fspath(temp_folder), secret)
     with closing(rows):
         if not _is_folder(target):
-            return _write_file(rows, target, storage_options, given)
+            is_source = own is not None and any(is_same_file(path, target) for path in dataset.files)
+            return _write_file(rows, target, own if is_source else None, storage_options, given)
         return write_dataset(
             rows, target, partition_cols=names, mode=mode, schema=rows.source, max_memory=max(max_memory // 8, 1),
             force=force, storage_options=storage_options if is_url(target) else None, **given,
@@ -178,9 +182,11 @@ class _Stream:
 
 
 def _write_file(
-    rows: _Rows, target: Any, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
+    rows: _Rows, target: Any, own: Identity | None, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
 ) -> WriteReport:
+    """``own``: the source that the file takes the place of, if it does."""
     sink = open_sink(target, bool(options.get("fsync")), storage_options if is_url(target) else None)
+    replace_only(sink, own)
     try:
         with ParquetWriter(sink, rows.source, **options) as writer:
             writer.write(rows)
