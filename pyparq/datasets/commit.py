@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from pyparq.datasets.discovery import is_hidden
+from pyparq.datasets.managed import check_folder
 from pyparq.datasets.old_files import companions, data_files, is_empty, partition_of
 from pyparq.datasets.staging import (
     RECORD,
@@ -86,14 +87,16 @@ class Committer:
         self._lock = lock
 
     @classmethod
-    def start(cls, path: str, mode: str, *, detached: bool = False) -> Self:
+    def start(cls, path: str, mode: str, *, detached: bool = False, force: bool = False) -> Self:
         """Begin a write to the folder ``path``, which is made if it does not exist. Completes or removes what writes
         left behind that crashed.
 
-        ``detached``: another process will :meth:`resume` and commit. Raises :class:`TargetExistsError` for mode
+        ``detached``: another process will :meth:`resume` and commit. ``force``: even in a table of Delta Lake, Iceberg
+        or Hudi, which is an :class:`OptionError` otherwise. Raises :class:`TargetExistsError` for mode
         ``"error"`` where the folder is not empty, :class:`WriteConflictError` where another write replaces files
         there, and ``OSError`` as the operating system does.
         """
+        check_folder(path, mode, force)
         target = os.path.realpath(path)
         while True:
             made = _made_folders(target)

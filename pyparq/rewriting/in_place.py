@@ -11,9 +11,10 @@ import os
 import stat
 from typing import Any
 
-from pyparq.datasets.discovery import managed_by
+from pyparq.datasets.managed import managed_by, managed_on
 from pyparq.errors import OptionError
 from pyparq.io.file_lock import Identity
+from pyparq.io.objects import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink
 from pyparq.io.source import LocalFile, Source
@@ -97,14 +98,9 @@ def check_not_managed_remotely(file: FsspecFile, force: bool) -> None:
     """The same for a file on another file system."""
     if force:
         return
-    folder = file.path.rpartition("/")[0]
-    while folder:
-        for format_, name in (("Delta Lake", "_delta_log"), ("Apache Hudi", ".hoodie"), ("Apache Iceberg", "metadata")):
-            if not file.fs.isdir(f"{folder}/{name}"):
-                continue
-            if name != "metadata" or file.fs.glob(f"{folder}/{name}/*.metadata.json"):
-                raise _refusal(file.name, format_, folder)
-        folder = folder.rpartition("/")[0]
+    managed = managed_on(file.fs, file.path.rpartition("/")[0])
+    if managed is not None:
+        raise _refusal(file.name, *managed)
 
 
 def _refusal(path: str, format_: str, table: str) -> OptionError:
@@ -128,4 +124,6 @@ def state_of(source: Source) -> tuple[Any, ...]:
         source.fs.invalidate_cache()
         found = source.fs.info(source.path)
         return tuple(found.get(name) for name in _STATE)
+    if isinstance(source, ObjectFile):
+        return source.state()
     return ()
