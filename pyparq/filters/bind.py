@@ -184,6 +184,8 @@ def compare(node: Node, op: str, place: Place) -> Predicate:
     below, above = place
     if place.exact:
         return Test(node, op, (below,)) if below == below else _compare_nan(node, op)
+    if node.type.kind == "int96" and (below is None or above is None):
+        return _beyond_int96(node, op, place)
     if op in ("==", "!="):
         return FALSE if op == "==" or node.type.kind == "null" else null_test(node, False)
     if op in ("<", "<="):
@@ -193,6 +195,15 @@ def compare(node: Node, op: str, place: Place) -> Predicate:
     if above is None:
         return FALSE
     return null_test(node, False) if below is None else Test(node, ">=", (above,))
+
+
+def _beyond_int96(node: Node, op: str, place: Place) -> Predicate:
+    """A literal beyond 64 bits of the unit: INT96 itself reaches further. No constant, but a test that looks at the
+    values: reading one that does not fit either is an error."""
+    below, above = place
+    if above is None:
+        return Test(node, "<=" if op in ("<", "<=", "!=") else ">", (below,))
+    return Test(node, ">=" if op in (">", ">=", "!=") else "<", (above,))
 
 
 def _compare_nan(node: Node, op: str) -> Predicate:
@@ -214,6 +225,9 @@ def _bind_isin(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -
     if negate and len(known) < len(values):
         return FALSE  # each row is either among the others or unknown
     exact: list[Any] = [p.below for p in places if p.exact]
+    if leaf.kind == "int96" and any(p.below is None or p.above is None for p in places):
+        each = [compare(node, "!=" if negate else "==", p) for p in places]
+        return conjunction(each) if negate else disjunction(each)
     numbers = tuple(sorted({v for v in exact if v == v}))
     has_nan = len(exact) > 0 and any(v != v for v in exact)
     if not negate:
