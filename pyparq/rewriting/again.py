@@ -20,7 +20,7 @@ from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import SortKey, WriteOptions, sort_keys
-from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file
+from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file, replaced_source
 from pyparq.rewriting.stale import remove_stale
 from pyparq.schemas.types import Schema
 from pyparq.tables.table import Batch
@@ -205,9 +205,10 @@ def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Identit
 
     Raises :class:`ChangedMeanwhile` where the dataset has read an older one.
     """
-    number = next((k for k, path in enumerate(dataset.files) if own and is_same_file(path, target)), None)
-    if own is None or number is None:
+    number = next((k for k, path in enumerate(dataset.files) if is_same_file(path, target)), None)
+    if number is None:
         return None
+    own = replaced_source(own, target)
     opened = dataset.open(number)
     source = None if opened is None else opened.fetcher.source
     if isinstance(source, ListedFile) and source.status != status_of(os.stat(target)):

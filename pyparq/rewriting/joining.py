@@ -16,7 +16,7 @@ from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
-from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file
+from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file, replaced_source
 from pyparq.rewriting.joint_footer import JointFooter
 from pyparq.rewriting.one_part import Part, check_part, encrypted
 from pyparq.rewriting.stale import remove_stale
@@ -88,9 +88,9 @@ def merge(
         parts.append(Part(opened))
     footer = JointFooter(parts)
     sink = open_sink(target, fsync, storage_options if is_url(target) else None)
-    if own is not None and any(is_same_file(file.where, target) for file in listed):
-        replace_only(sink, own)
     try:
+        if any(is_same_file(file.where, target) for file in listed):
+            replace_only(sink, replaced_source(own, target))
         sink.write([b"PAR1"])
         for done, part in enumerate(parts):
             part.copy(sink)
