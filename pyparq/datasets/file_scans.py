@@ -154,7 +154,7 @@ class FileScans:
         models: dict[Joint, FileScan] = {}
         for _, part in self._alike(numbers):
             model = self.of_file(part[0], None) if len(part) > 1 else None
-            if model is not None:
+            if model is not None and model.scan.file.tree.leaves:
                 joint = self._joint(model.scan, part, groups)
                 joints |= dict.fromkeys(part, joint)
                 models[joint] = model
