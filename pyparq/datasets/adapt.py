@@ -170,11 +170,16 @@ def _rescaled(column: Column, type_: DataType) -> Column | None:
     factor = due_scale - scale
     if bits != 128 or not 0 <= factor <= 18 or precision + factor > 18 or due - due_scale < precision - scale:
         return None
-    numbers = column.values().reshape(-1, 16).view(np.int64)[:, 0] * np.int64(10**factor)
+    limbs, valid = column.values().reshape(-1, 16).view(np.int64), column.valid_mask()
+    low, most = limbs[:, 0], 10**precision
+    beyond = (limbs[:, 1] != low >> 63) | (low <= -most) | (low >= most)
+    if (beyond if valid is None else beyond & valid).any():
+        raise DataError(f"a decimal has more digits than {column.type} allows")
+    numbers = low * np.int64(10**factor)
     wide = np.zeros((column.length, type_.byte_width // 8), np.int64)
     wide[:] = (numbers >> 63)[:, None]
     wide[:, 0] = numbers
-    return fixed_column(type_, wide.view(np.uint8).reshape(column.length, -1), column.valid_mask())
+    return fixed_column(type_, wide.view(np.uint8).reshape(column.length, -1), valid)
 
 
 def _struct(column: Column, source: Field, wanted: Field, by: str) -> Column:
