@@ -31,7 +31,7 @@ class Projection:
         expression: Expression | None,
         partitions: Sequence[Field],
     ) -> None:
-        self.tree: SchemaTree = build_tree(elements_from_schema(schema))
+        self.tree: SchemaTree = build_tree(elements_from_schema(schema, repeated=True))
         """The dataset's schema as a tree, partition columns included."""
         bound = bind(expression, self.tree)
         order = {field.name: k for k, field in enumerate(partitions)}
