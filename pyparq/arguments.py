@@ -113,7 +113,7 @@ class ReadArguments(TypedDict, total=False):
     """Read and decode column chunks in parallel."""
     coerce_int96_timestamp_unit: TimeUnit
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover
-    the years 1677 to 2262. Timestamps outside of them wrap around."""
+    the years 1677 to 2262. One outside of them is an error: ask for ``us``."""
     int96_adjusted_to_utc: bool
     """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
     Otherwise they have no time zone, as in pyarrow."""

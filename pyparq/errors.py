@@ -105,7 +105,8 @@ class FilterError(ParquetError, ValueError):
 
 
 class DataError(ParquetError, ValueError):
-    """Data given to the writer cannot be written as asked (wrong type, ragged lengths, null in required)."""
+    """Data given to the writer cannot be written as asked (wrong type, ragged lengths, null in required), or a value of
+    a file does not fit the type to read it in."""
 
 
 class OptionError(ParquetError, ValueError):
@@ -127,6 +128,11 @@ class MissingKeyError(EncryptionError):
 class ChangedFileError(ParquetError):
     """A file is no longer what it was when it was opened, or when its dataset was made. Open it, or make the dataset,
     again."""
+
+
+class ChangedMeanwhile(ChangedFileError):
+    """A file was replaced, removed or written to by another program while a new one was made from it. What the other
+    program left is there; nothing of ours is."""
 
 
 class TargetExistsError(ParquetError, FileExistsError):

@@ -39,7 +39,7 @@ use_threads = True
     Read and decode column chunks in parallel.
 coerce_int96_timestamp_unit = "ns"
     Unit in which INT96 timestamps are read: s, ms, us or ns. Nanoseconds in 64 bits only cover the
-    years 1677 to 2262. Timestamps outside of them wrap around.
+    years 1677 to 2262. One outside of them is an error: ask for us.
 int96_adjusted_to_utc = False
     Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean
     by them. Otherwise they have no time zone, as in pyarrow.

@@ -18,12 +18,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
 from pyparq.datasets.discovery import is_hidden
+from pyparq.datasets.managed import check_folder
 from pyparq.datasets.old_files import companions, data_files, is_empty, partition_of
 from pyparq.datasets.staging import (
     RECORD,
@@ -38,6 +40,8 @@ from pyparq.datasets.staging import (
     staging_folders,
 )
 from pyparq.errors import CorruptFileError, DataError, TargetExistsError, WriteConflictError
+from pyparq.io.file_lock import Identity, locked_name
+from pyparq.io.renames import rename_new
 from pyparq.io.replace import sync_folder
 
 NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
@@ -83,14 +87,16 @@ class Committer:
         self._lock = lock
 
     @classmethod
-    def start(cls, path: str, mode: str, *, detached: bool = False) -> Self:
+    def start(cls, path: str, mode: str, *, detached: bool = False, force: bool = False) -> Self:
         """Begin a write to the folder ``path``, which is made if it does not exist. Completes or removes what writes
         left behind that crashed.
 
-        ``detached``: another process will :meth:`resume` and commit. Raises :class:`TargetExistsError` for mode
+        ``detached``: another process will :meth:`resume` and commit. ``force``: even in a table of Delta Lake, Iceberg
+        or Hudi, which is an :class:`OptionError` otherwise. Raises :class:`TargetExistsError` for mode
         ``"error"`` where the folder is not empty, :class:`WriteConflictError` where another write replaces files
         there, and ``OSError`` as the operating system does.
         """
+        check_folder(path, mode, force)
         target = os.path.realpath(path)
         while True:
             made = _made_folders(target)
@@ -153,17 +159,22 @@ class Committer:
             if self._lock is None:
                 self._lock = StagingLock(staging.folder)
             record = self._planned(files, summaries)
+            staged = [os.path.join(staging.folder, "new", name) for name, _ in record.new]
+            ours = {path: Identity.at(path) for path in staged}
             try:
                 _write_record(staging.folder, record)
                 reached("recorded")
                 _move(staging.target, staging.folder, record)
                 if fsync:
                     _sync_folders(staging.target, record)
-            except BaseException:
-                _move_back(staging.target, staging.folder, record)
+            except BaseException as error:
+                _undo(staging.target, staging.folder, record, ours, error)
                 raise
-            _end(staging.target, staging.folder, record)
-            self._release()
+            try:
+                with tidying(staging.target):
+                    _end(staging.target, staging.folder, record)
+            finally:
+                self._release()
         return [path for path, _ in record.old if not is_hidden(os.path.basename(path))]
 
     def has_data(self) -> bool:
@@ -172,7 +183,7 @@ class Committer:
 
     def note_success(self, name: str) -> None:
         """An empty file that tells other tools that the folder is complete."""
-        with open(os.path.join(self.staging.target, name), "wb"):
+        with tidying(self.staging.target), open(os.path.join(self.staging.target, name), "wb"):
             pass
 
     def abort(self) -> None:
@@ -236,7 +247,7 @@ def _recovered(target: str) -> list[str]:
             continue
         record = _read_record(folder)
         if record is not None:
-            _move(target, folder, record)
+            _move(target, folder, record, completing=True)
             _end(target, folder, record)
         remove_staging(folder)
     return alive
@@ -293,30 +304,106 @@ def _steps(target: str, folder: str, record: _Record) -> Iterator[tuple[str, str
         yield "placed", os.path.join(folder, "new", name), os.path.join(target, path)
 
 
-def _move(target: str, folder: str, record: _Record) -> None:
-    """All renames that are not done yet."""
+def _move(target: str, folder: str, record: _Record, completing: bool = False) -> None:
+    """All renames that are not done yet. ``completing``: those of a commit that a crash has interrupted."""
     for step, source, place in _steps(target, folder, record):
-        if step == "moved aside" and os.path.lexists(place):
-            continue  # and what has its name now is new
-        if os.path.lexists(source):
+        if step == "moved aside":
+            _move_aside(source, place)
+        elif os.path.lexists(source):
             os.makedirs(os.path.dirname(place), exist_ok=True)
-            os.rename(source, place)
-        elif step == "placed" and not os.path.lexists(place):
-            raise WriteConflictError(
-                f"a new file has gone, so the commit cannot be completed. Remove {folder} to give it up", file=place
-            )
+            if not rename_new(source, place):
+                _taken(place, completing)
+        elif not os.path.lexists(place):
+            _missing(folder, place, completing)
         reached(step)
 
 
-def _move_back(target: str, folder: str, record: _Record) -> None:
-    """Undo the renames that are done, the last one first, and then the record."""
+def _move_aside(source: str, place: str) -> None:
+    """Take a file away, under its lock: whoever is about to replace it finds that it has gone."""
+    if os.path.lexists(place):
+        return  # done before the crash, and what has its name now is new
+    with locked_name(source):
+        if os.path.lexists(source):
+            os.rename(source, place)
+
+
+def _taken(place: str, completing: bool) -> None:
+    """Another program has given a new file's name to a file of its own."""
+    if not completing:
+        raise TargetExistsError("a file of this name is there already", file=place)
+    warnings.warn(f"{place} was written after the write that is completed here: it stays", UserWarning, stacklevel=5)
+
+
+def _missing(folder: str, place: str, completing: bool) -> None:
+    """A new file is neither in staging nor in its place."""
+    if not completing:
+        raise WriteConflictError(
+            f"a new file has gone, so the commit cannot be completed. Remove {folder} to give it up", file=place
+        )
+    warnings.warn(f"{place} was removed after it was written: it stays removed", UserWarning, stacklevel=5)
+
+
+def _undo(target: str, folder: str, record: _Record, ours: Mapping[str, Identity | None], error: BaseException) -> None:
+    """Move back after ``error``. Where even that fails, the error says what becomes of the write.
+
+    Where another program has worked on a new file already, its work would be lost, or the file's rows would stay alone:
+    then the write is completed.
+    """
+    try:
+        if _touched(target, folder, record, ours):
+            _move(target, folder, record, completing=True)
+            _end(target, folder, record)
+            error.add_note(f"The write to {target} is committed. Do not repeat it.")
+        else:
+            _move_back(target, folder, record, ours)
+    except BaseException:
+        error.add_note(
+            f"The write to {target} is half done. Do not repeat it: pyparq.recover_dataset() or the next write to the "
+            "folder completes it."
+        )
+        raise
+
+
+def _touched(target: str, folder: str, record: _Record, ours: Mapping[str, Identity | None]) -> bool:
+    """Whether another program has changed or removed a new file that was placed."""
+    for step, source, place in _steps(target, folder, record):
+        placed = step == "placed" and ours[source] is not None and not os.path.lexists(source)
+        if placed and Identity.at(place) != ours[source]:
+            return True
+    return False
+
+
+def _move_back(target: str, folder: str, record: _Record, ours: Mapping[str, Identity | None]) -> None:
+    """Undo the renames that are done, the last one first, and then the record. ``ours``: what the new files were, by
+    their names in staging. A file that another program has put in their place stays."""
     for step, source, place in reversed(list(_steps(target, folder, record))):
-        if os.path.lexists(place) and (step == "moved aside" or not os.path.lexists(source)):
-            os.rename(place, source)
+        if step == "moved aside":
+            if os.path.lexists(place):
+                rename_new(place, source)
+        elif not os.path.lexists(source):
+            with locked_name(place):
+                if ours[source] is not None and Identity.at(place) == ours[source]:
+                    os.rename(place, source)
         reached("moved back")
     _remove_emptied(target, [path for _, path in record.new])
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, RECORD))
+
+
+@contextmanager
+def tidying(target: str) -> Iterator[None]:
+    """What fails after the last rename is no failure of the write: repeating it would add the files twice."""
+    try:
+        yield
+    except Exception as error:
+        warnings.warn(
+            f"the write to {target} is committed: do not repeat it. But what comes after that failed: {error}",
+            UserWarning,
+            stacklevel=4,
+        )
+    except BaseException as error:
+        error.add_note(f"The write to {target} is committed. Do not repeat it.")
+        raise
 
 
 def _end(target: str, folder: str, record: _Record) -> None:

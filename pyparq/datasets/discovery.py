@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from pyparq.datasets.managed import Managed, managed_in, tables_of, warning_of
 from pyparq.errors import ManagedTableWarning, OptionError
 from pyparq.io.url import (
     check_storage_options,
@@ -68,6 +69,8 @@ class Found:
     storage_options: Mapping[str, Any] | None = None
     summaries: tuple[DataFile, ...] = field(default=())
     """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
+    tables: tuple[Managed, ...] = ()
+    """Tables of a table format, as far as the listing of a URL shows them."""
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None) -> Found:
@@ -86,7 +89,8 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None) -> F
         parts = [_one(item, storage_options) for item in source]
         named = [part.root for part in parts]
         root = named[0] if len(named) == 1 else f"{len(named)} sources, the first of them {named[0]}" if named else "[]"
-        found = Found(root, tuple(file for part in parts for file in part.files), False, storage_options)
+        tables = tuple(table for part in parts for table in part.tables)
+        found = Found(root, tuple(f for part in parts for f in part.files), False, storage_options, tables=tables)
     else:
         found = _one(source, storage_options)
     _warn_if_managed(found)
@@ -318,7 +322,8 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Found:
         if posixpath.dirname(found) == path.rstrip("/") and _is_summary(found)
         for url in (fs.unstrip_protocol(found),)
     )
-    return Found(name, tuple(files), False, storage_options, summaries)
+    table = managed_in((found[len(path.rstrip("/")) + 1 :] for found in listed), name)
+    return Found(name, tuple(files), False, storage_options, summaries, () if table is None else (table,))
 
 
 def _remote_glob(fs: Any, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:
@@ -378,52 +383,12 @@ def _is_summary(path: str) -> bool:
 # ---- folders that a table format manages ---------------------------------------------------------------------------
 
 
-def managed_by(path: str) -> tuple[str, str] | None:
-    """The table format that manages the local file or folder ``path``, and the table's folder; ``None``: none does."""
-    folder = os.path.abspath(path)
-    while True:
-        for format_, holds in _FORMATS:
-            if os.path.isdir(folder) and holds(folder):
-                return format_, folder
-        above = os.path.dirname(folder)
-        if above == folder:
-            return None
-        folder = above
-
-
-def _is_iceberg(folder: str) -> bool:
-    metadata = os.path.join(folder, "metadata")
-    if not os.path.isdir(metadata):
-        return False
-    with os.scandir(metadata) as entries:
-        return any(entry.name.endswith(".metadata.json") for entry in entries)
-
-
-_FORMATS = (
-    ("Delta Lake", lambda folder: os.path.isdir(os.path.join(folder, "_delta_log"))),
-    ("Apache Iceberg", _is_iceberg),
-    ("Apache Hudi", lambda folder: os.path.isdir(os.path.join(folder, ".hoodie"))),
-)
-
-
 def _warn_if_managed(found: Found) -> None:
+    """One warning for each table."""
     folders = {
         os.path.dirname(file.where) for file in found.files if isinstance(file.where, str) and "://" not in file.where
     }
     if not found.is_one_file and os.path.isdir(found.root):
         folders.add(found.root)
-    seen: set[str] = set()
-    for folder in sorted(folders):
-        if any(folder.startswith(other) for other in seen):
-            continue
-        seen.add(folder)
-        managed = managed_by(folder)
-        if managed is not None:
-            format_, table = managed
-            warnings.warn(
-                f"{table} is a table of {format_}. Its files may hold rows that were deleted or replaced since, and "
-                f"these rows are read too. Use a reader for {format_} to read the table as it is now",
-                ManagedTableWarning,
-                stacklevel=4,
-            )
-            return
+    for table in dict.fromkeys((*found.tables, *tables_of(folders))):
+        warnings.warn(warning_of(table), ManagedTableWarning, stacklevel=4)

@@ -12,7 +12,6 @@ files end in ``.inprogress``, so that globs for ``*.parquet`` do not take them f
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import secrets
@@ -23,13 +22,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyparq import forks
 from pyparq.errors import WriteConflictError
-
-try:
-    import fcntl
-except ImportError:  # Windows: no locks
-    fcntl = None  # type: ignore[assignment]
+from pyparq.io.file_lock import Held, lock
 
 PREFIX = "_pyparq_staging-"
 SUFFIX = ".inprogress"
@@ -38,8 +32,6 @@ _ABOUT = "staging.json"
 _LOCK = "lock"
 _QUIET_SECONDS = 24 * 3600
 """Where no lock can tell, a folder in which nothing changes for so long is abandoned."""
-_NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
-"""What file systems without ``flock`` say, or those that want a file opened for writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,29 +113,7 @@ def _about(folder: str) -> dict[str, Any]:
 # ---- locks ---------------------------------------------------------------------------------------------------------
 
 
-class _Held:
-    """A descriptor with a lock, which is free when it is released or the process ends, however it ends."""
-
-    _fd = -1
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        forks.watch(self)
-
-    def release(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __del__(self) -> None:
-        self.release()
-
-    def _after_fork(self) -> None:
-        """A child that kept its copy would hold the lock when its parent is long gone."""
-        self.release()
-
-
-class StagingLock(_Held):
+class StagingLock(Held):
     """The lock of a staging folder. Raises :class:`WriteConflictError` where another process has it."""
 
     def __init__(self, folder: str) -> None:
@@ -152,7 +122,7 @@ class StagingLock(_Held):
         self.means_something = False
         """``False`` on systems without locks: nobody can tell then whether another process works on the folder."""
         try:
-            self.means_something = _locked(self._fd, wait=False)
+            self.means_something = lock(self._fd, wait=False)
         except BlockingIOError:
             self.release()
             raise WriteConflictError("another process works on this write", file=folder) from None
@@ -161,15 +131,15 @@ class StagingLock(_Held):
 def is_abandoned(folder: str) -> bool:
     """Whether nobody works on the write that a staging folder belongs to."""
     try:
-        lock = StagingLock(folder)
+        held = StagingLock(folder)
     except (WriteConflictError, PermissionError):
         return False
     except FileNotFoundError:  # gone meanwhile
         return True
-    lock.release()
+    held.release()
     # While it commits, a detached write too has a process that holds the lock.
     attached = not _about(folder).get("detached") or os.path.exists(os.path.join(folder, RECORD))
-    if lock.means_something and attached:
+    if held.means_something and attached:
         return True
     return time.time() - _last_change(folder) > _QUIET_SECONDS
 
@@ -188,13 +158,13 @@ def folder_lock(target: str) -> Iterator[bool]:
 
     Gives ``False`` where the folder has been removed, or replaced, in that time.
     """
-    if fcntl is None:
+    if os.name == "nt":  # no locks, and no descriptors of folders
         yield os.path.isdir(target)
         return
     fd = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
-    held = _Held(fd)
+    held = Held(fd)
     try:
-        _locked(fd, wait=True)
+        lock(fd, wait=True)
         try:
             is_there = os.path.samestat(os.stat(target), os.fstat(fd))
         except FileNotFoundError:
@@ -202,18 +172,3 @@ def folder_lock(target: str) -> Iterator[bool]:
         yield is_there
     finally:
         held.release()
-
-
-def _locked(fd: int, wait: bool) -> bool:
-    """Take a lock; ``False`` where there are none. Raises ``BlockingIOError`` where another process has it."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        raise
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
-        return False
-    return True

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pyparq.datasets.commit import StagedFile
+from pyparq.datasets.commit import StagedFile, tidying
 from pyparq.datasets.staging import SUFFIX, new_name
 from pyparq.datasets.targets import RemoteTarget
 from pyparq.errors import DataError, WriteConflictError
@@ -78,11 +78,11 @@ class StoreCommitter:
         self._fs, self._folder = file_system(staging.folder, "writing", "write to", storage_options)
 
     @classmethod
-    def start(cls, url: str, mode: str, storage_options: Mapping[str, Any] | None) -> Self:
+    def start(cls, url: str, mode: str, storage_options: Mapping[str, Any] | None, *, force: bool = False) -> Self:
         """Begin a write to the folder ``url``. Raises :class:`TargetExistsError` in mode ``"error"`` where there is
-        something."""
+        something, and :class:`OptionError` for a table of Delta Lake, Iceberg or Hudi, unless ``force``."""
         target = url.rstrip("/")
-        RemoteTarget(target, mode, storage_options)
+        RemoteTarget(target, mode, storage_options, force)
         staging = StoreStaging(target, posixpath.join(target, new_name()), mode)
         made = cls(staging, storage_options)
         with made._plain_errors():
@@ -93,7 +93,7 @@ class StoreCommitter:
 
     def has_data(self) -> bool:
         """Whether the folder has data files already."""
-        return RemoteTarget(self.staging.target, "append", self._options).has_data()
+        return RemoteTarget(self.staging.target, "append", self._options, True).has_data()
 
     def commit(self, files: Sequence[StagedFile], *, fsync: bool = False) -> list[str]:
         """Place the files, and remove those that they replace, whose paths are returned; then the staging objects.
@@ -108,7 +108,7 @@ class StoreCommitter:
             is_there = self._fs.exists(posixpath.join(self._folder, _ABOUT))
         if not is_there:
             raise self.staging.gone()
-        target = RemoteTarget(self.staging.target, self.staging.mode, self._options)
+        target = RemoteTarget(self.staging.target, self.staging.mode, self._options, True)
         try:
             map_requests(lambda file: target.place(file.staged, file.path), files)
             replaced = target.commit([file.path for file in files], fsync, None)
@@ -120,7 +120,7 @@ class StoreCommitter:
 
     def note_success(self, name: str) -> None:
         """An empty file that tells other tools that the folder is complete."""
-        with self._plain_errors():
+        with tidying(shown(self.staging.target)), self._plain_errors():
             self._fs.pipe_file(posixpath.join(posixpath.dirname(self._folder), name), b"")
 
     def abort(self) -> None:

@@ -10,8 +10,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-from pyparq.datasets.commit import NOT_EMPTY, Committer, StagedFile, plain_names
+from pyparq.datasets.commit import NOT_EMPTY, Committer, StagedFile, plain_names, tidying
 from pyparq.datasets.discovery import SUMMARIES, is_hidden
+from pyparq.datasets.managed import check_folder_on
 from pyparq.datasets.old_files import data_files, partition_of
 from pyparq.datasets.staging import PREFIX, Staging
 from pyparq.errors import TargetExistsError
@@ -78,9 +79,9 @@ class StagedFiles:
 class LocalTarget(StagedFiles):
     """A local folder."""
 
-    def __init__(self, path: str, mode: str) -> None:
+    def __init__(self, path: str, mode: str, force: bool) -> None:
         with plain_names(path):
-            self._committer = Committer.start(path, mode)
+            self._committer = Committer.start(path, mode, force=force)
         super().__init__(self._committer.staging, secrets.token_hex(4))
         self.name = path
 
@@ -109,7 +110,7 @@ class RemoteTarget:
     """A folder on a file system of fsspec's. Nothing can be renamed at once there: files appear one by one, as each is
     complete, and those that they replace are removed at the end. A crash leaves some of both."""
 
-    def __init__(self, url: str, mode: str, storage_options: Mapping[str, Any] | None) -> None:
+    def __init__(self, url: str, mode: str, storage_options: Mapping[str, Any] | None, force: bool) -> None:
         self.name = shown(url)
         self._mode = mode
         self._options = storage_options
@@ -117,6 +118,7 @@ class RemoteTarget:
         self._root = path.rstrip("/")
         self._written: list[str] = []
         self._old = self._listed()
+        check_folder_on(self._fs, self._root, self._old, mode, force)
         if mode == "error" and self._old:
             raise TargetExistsError(NOT_EMPTY, file=self.name)
 
@@ -170,10 +172,19 @@ class RemoteTarget:
             self._summarize([path for path in data if path not in replaced], summary)
             stale = []
         self._written = []  # from here on the new files are all that there is: an error must not remove them
-        for path in [*stale, *replaced]:
+        try:
+            self._remove(replaced)
+        except BaseException as error:
+            error.add_note(f"The new files are in {self.name}, but not all of the old ones are gone: write again.")
+            raise
+        with tidying(self.name):
+            self._remove(stale)
+        return replaced
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        for path in paths:
             with plain_errors(posixpath.join(self.name, path), path, self._options):
                 self._fs.rm_file(posixpath.join(self._root, path))
-        return replaced
 
     def _summarize(self, kept: list[str], summary: Summary) -> None:
         sources = [(path, partial(self._opened, path)) for path in kept]

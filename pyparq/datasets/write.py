@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pyparq.datasets.commit import MODES, StagedFile
-from pyparq.datasets.discovery import managed_by
 from pyparq.datasets.escape import NULL, escaped
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.rolling import FileLimits, Folders, MadeFile, RollingFiles
@@ -253,15 +252,8 @@ def _target(path: Any, mode: str, storage_options: Mapping[str, Any] | None, for
         raise OptionError(f"the target must be a folder's path or URL, not {path!r}")
     check_storage_options(where, storage_options)
     if is_url(where):
-        return RemoteTarget(where, mode, storage_options)
-    where = local_path(where) or where
-    managed = None if force else managed_by(where)
-    if managed is not None:
-        raise OptionError(
-            f"{managed[1]} is a table of {managed[0]}, which would not know of files written here. Write with "
-            f"{managed[0]}, or give force=True"
-        )
-    return LocalTarget(where, mode)
+        return RemoteTarget(where, mode, storage_options, force)
+    return LocalTarget(local_path(where) or where, mode, force)
 
 
 def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool, options: Mapping[str, Any]) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
 
+_CHANGED = "the file has changed since it was opened: open it again"
+
 _asked = False
 """Whether this process has asked a store, or its parent had before the fork."""
 _forked = False
@@ -53,6 +55,7 @@ class ObjectFile:
         self.name = _name(store, path)
         self._size: int | None = None
         self._etag: str | None = None
+        self._modified: Any = None
         self._closed = False
 
     @printable
@@ -75,9 +78,12 @@ class ObjectFile:
         if self._size is None:
             with self._plain_errors(), _others_ignored():
                 answer = self.store.get(self.path, options={"range": {"suffix": length}})
-                self._learn(answer.meta)
-                return memoryview(answer.bytes())
-        # The object is empty, or the store (Azure) does not serve ranges from the end.
+                data = memoryview(answer.bytes())
+                size = int(answer.meta["size"])
+                if len(data) == min(length, size) and tuple(answer.range) == (size - len(data), size):
+                    self._learn(answer.meta)
+                    return data
+        # The object is empty, the store (Azure) does not serve ranges from the end, or the answer was not whole.
         start = max(self.size - length, 0)
         return self.read_ranges([(start, self.size - start)])[0] if self.size else memoryview(b"")
 
@@ -89,22 +95,41 @@ class ObjectFile:
     def _range(self, wanted: Range) -> memoryview:
         offset, length = wanted
         options: dict[str, Any] = {"range": (offset, offset + length)}
-        if self._etag is not None:
+        if self._etag is not None and self._etag.startswith('"'):  # a weak tag matches nothing
             options["if_match"] = self._etag
-        data = memoryview(self.store.get(self.path, options=options).bytes())
+        answer = self.store.get(self.path, options=options)
+        self._check_same(answer.meta)
+        data = memoryview(answer.bytes())
         if len(data) != length:
             raise CorruptFileError(
                 f"the file ends within the range of {length} bytes at offset {offset}", file=self.name
             )
         return data
 
+    def _check_same(self, meta: Any) -> None:
+        """Stores that take no notice of ``if_match``, or have no tag for it, say what object they answer from."""
+        if self._size is None:
+            self._learn(meta)
+            return
+        etag, modified = meta.get("e_tag"), meta.get("last_modified")
+        by_tag = self._etag is not None and etag is not None
+        same = etag == self._etag if by_tag else self._modified in (None, modified)
+        if int(meta["size"]) != self._size or not same:
+            raise ChangedFileError(_CHANGED, file=self.name)
+
+    def state(self) -> tuple[Any, ...]:
+        """What the store says of the object now: it differs once the object is replaced. Asks the server."""
+        self._check_usable()
+        with self._plain_errors():
+            meta = self.store.head(self.path)
+        return meta["size"], meta.get("e_tag"), meta.get("version"), meta.get("last_modified")
+
     def close(self) -> None:
         self._closed = True
 
     def _learn(self, meta: Any) -> None:
         self._size = int(meta["size"])
-        etag = meta.get("e_tag") or ""
-        self._etag = etag if etag.startswith('"') else None
+        self._etag, self._modified = meta.get("e_tag") or None, meta.get("last_modified")
 
     def _check_usable(self) -> None:
         global _asked
@@ -153,7 +178,7 @@ def _plain(error: Exception, name: str) -> Exception:
         cls, number = _KINDS[kind]
         return cls(number, os.strerror(number), name)
     if kind == "PreconditionError":
-        return ChangedFileError("the file has changed since it was opened: open it again", file=name)
+        return ChangedFileError(_CHANGED, file=name)
     text = str(error).partition("\n\nDebug source")[0].strip()
     if kind == "NotSupportedError":
         return UnsupportedError(f"the store does not do this: {text}", file=name)

@@ -9,10 +9,11 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pyparq import forks
-from pyparq.errors import ChangedFileError, CorruptFileError, OptionError
+from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, located
 from pyparq.io.end import read_end, tells_size
-from pyparq.io.s3 import unchanged_ranges
-from pyparq.io.systems import loops, shares_one_reader
+from pyparq.io.http import Version, is_http, ranges_of
+from pyparq.io.s3 import head, is_s3, unchanged_ranges
+from pyparq.io.systems import is_concurrent, loops, shares_one_reader
 from pyparq.io.url import plain_errors
 from pyparq.threads import map_requests
 
@@ -47,6 +48,8 @@ class FsspecFile:
         self.name = name
         self._size: int | None = None
         self._etag: str | None = None
+        self._version: Version | None = None
+        """Of a file behind HTTP."""
         self._closed = False
         self._whole: memoryview | None = None
         self._inherited = False
@@ -61,14 +64,30 @@ class FsspecFile:
         if self._size is None:
             self._check_usable()
             with self._plain_errors():
-                with self._alone():
-                    size = self.fs.size(self.path)
+                size = self._asked_size()
                 if size is None:
                     self._keep(self.fs.cat_file(self.path))
                 else:
-                    self._size = int(size)
+                    self._size = size
         assert self._size is not None
         return self._size
+
+    def _asked_size(self) -> int | None:
+        if is_s3(self.fs) and is_concurrent(self.fs):
+            from fsspec.asyn import sync
+
+            size, self._etag = sync(self.fs.loop, head, self.fs, self.path)
+            return int(size)
+        if is_http(self.fs) and is_concurrent(self.fs):
+            told = self.fs.info(self.path)
+            if told.get("size") is None:
+                return None
+            self._version = Version()
+            self._version.check(int(told["size"]), told.get("ETag"), told.get("Last-Modified"))
+            return self._version.size
+        with self._alone():
+            found = self.fs.size(self.path)
+        return None if found is None else int(found)
 
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter file; and the size with them, where that is one request."""
@@ -79,7 +98,7 @@ class FsspecFile:
             with self._plain_errors():
                 end = read_end(self.fs, self.path, length)
             if end is not None:
-                self._size, self._etag = end.size, end.etag
+                self._size, self._etag, self._version = end.size, end.etag, end.version
                 self._check_listed()
                 if end.whole:
                     self._keep(end.data)
@@ -101,7 +120,7 @@ class FsspecFile:
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
         if self._whole is None:
-            with self._plain_errors():
+            with located(file=self.name), self._plain_errors():
                 parts = self._requested(ranges)
             sizes = [n for _, n in ranges]
             whole = next((p for p, n in zip(parts, sizes, strict=True) if len(p) > n and len(p) == self.size), None)
@@ -121,6 +140,11 @@ class FsspecFile:
 
             unchanged: list[Any] = sync(self.fs.loop, unchanged_ranges, self.fs, self.path, ranges, self._etag)
             return unchanged
+        if self._version is not None:
+            from fsspec.asyn import sync
+
+            same: list[Any] = sync(self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version)
+            return same
         if len(ranges) > 1 and loops(self.fs):
             return map_requests(self._cat, ranges)
         if len(ranges) == 1 or shares_one_reader(self.fs):

@@ -4,6 +4,10 @@ Until then a file has no name at all where the system can make such files (Linux
 process is, however that ends. No call puts it in the place of another file, though: it is linked under a hidden name,
 which then replaces the target. A kill between these two leaves that hidden file, complete. Elsewhere the file has the
 hidden name from the beginning, and a kill leaves it there.
+
+The last step is taken under the lock of the file that has the name (:mod:`pyparq.io.file_lock`). A file that was made
+from the one that it replaces takes the place of that one only. Programs without locks may be quicker. So the two files
+exchange their names, and a look at what came out tells whether it is the expected file. Any other one goes back.
 """
 
 from __future__ import annotations
@@ -12,9 +16,12 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
+
+from pyparq.errors import ChangedMeanwhile
+from pyparq.io.file_lock import Identity, locked_name
+from pyparq.io.renames import exchange, rename_new
 
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
@@ -31,9 +38,12 @@ class Target(Protocol):
     replaces: bool
     """Whether it takes the place of another file."""
 
-    def finish(self, fsync: bool, before: Callable[[], None] | None = None) -> None:
-        """Close it, and put it into its place. Whatever this raises, nothing is left behind. ``before`` is called when
-        all but the last step is done: what it raises stops that step."""
+    def finish(self, fsync: bool, expected: Identity | None = None) -> None:
+        """Close it, and put it into its place. Whatever this raises, nothing is left behind.
+
+        ``expected``: the only file that may be replaced. Raises :class:`ChangedMeanwhile` where the name is not its
+        own any more, or it was written to.
+        """
 
     def discard(self) -> None:
         """Close it, and leave nothing behind."""
@@ -69,10 +79,8 @@ class _InPlace:
         self.fd = os.open(path, os.O_WRONLY | _FLAGS)
         self.replaces = False
 
-    def finish(self, fsync: bool, before: Callable[[], None] | None = None) -> None:
+    def finish(self, fsync: bool, expected: Identity | None = None) -> None:
         try:
-            if before is not None:
-                before()
             if fsync:
                 os.fsync(self.fd)
         finally:
@@ -104,7 +112,7 @@ class _Replacement:
             self.fd = os.open(name, _CREATE, mode)
             self._name = name
 
-    def finish(self, fsync: bool, before: Callable[[], None] | None = None) -> None:
+    def finish(self, fsync: bool, expected: Identity | None = None) -> None:
         try:
             old = _stat(self._target) or self._old
             if old is not None:
@@ -114,9 +122,10 @@ class _Replacement:
             if fsync:
                 os.fsync(self.fd)
             self._close()  # network file systems say only here that the disk is full
-            if before is not None:
-                before()
-            os.replace(self._name, self._target)
+            if expected is None:
+                _put(self._name, self._target)
+            else:
+                _put_for(self._name, self._target, expected)
         except BaseException:
             self.discard()
             raise
@@ -160,6 +169,57 @@ class _Replacement:
             _take_over(self.fd, os.fstat(unnamed), unnamed)
         finally:
             os.close(unnamed)
+
+
+def _put(name: str, target: str) -> None:
+    """The file ``name`` gets the name ``target``, whatever has it now."""
+    while True:
+        with locked_name(target) as is_there:
+            if is_there:
+                os.replace(name, target)
+                return
+            if rename_new(name, target):
+                return
+            # Another program has made a file of this name just now: its lock comes first.
+
+
+def _put_for(name: str, target: str, expected: Identity) -> None:
+    """The file ``name`` takes the place of the file ``expected``, which has the name ``target``."""
+    with locked_name(target):
+        expected.check(target)
+        ours = Identity.at(name)
+        try:
+            if not exchange(name, target):
+                os.replace(name, target)
+                return
+        except FileNotFoundError:
+            expected.check(target)
+            raise
+        finally:  # also when Ctrl-C came: another program's file must not go with the hidden name
+            found = Identity.at(name)
+            if found not in (ours, expected, None):
+                _put_back(name, target, ours)
+        if found != expected:
+            raise ChangedMeanwhile(
+                "another program replaced the file, or wrote to it, at the last moment. Its file is there, and nothing "
+                "was written: try again",
+                file=target,
+            )
+    os.unlink(name)
+
+
+def _put_back(name: str, target: str, ours: Identity | None) -> None:
+    """Give ``target`` back to the file of another program, which now has the name ``name``.
+
+    Each exchange may bring out a file that yet another program has put there meanwhile: the newest one stays.
+    """
+    placed, found = ours, Identity.at(name)
+    with suppress(FileNotFoundError):  # the name has been taken away: what was wanted last is that there is no file
+        while exchange(name, target):
+            out = Identity.at(name)
+            if out == placed:
+                return
+            placed, found = found, out
 
 
 def _open_unnamed(folder: str, mode: int) -> int:

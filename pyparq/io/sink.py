@@ -8,13 +8,14 @@ from __future__ import annotations
 import io
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
 from pyparq import forks, kernels
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.clone import copy_range
+from pyparq.io.file_lock import Identity
 from pyparq.io.opened import check_opened
 from pyparq.io.owned import Owned
 from pyparq.io.replace import hidden_name, open_target
@@ -62,6 +63,9 @@ class Sink(Protocol):
 
 class LocalSink(Owned):
     """A file on a local file system: it replaces what is there only when it is complete."""
+
+    expected: Identity | None = None
+    """The only file that it may replace: the one that it is made from. ``None``: any."""
 
     def __init__(self, path: str, fsync: bool = False) -> None:
         self.position = 0
@@ -123,15 +127,15 @@ class LocalSink(Owned):
         if copied < stop - start:
             raise CorruptFileError(f"the file ends within the range of {stop - start} bytes at offset {start}")
 
-    def commit(self, before: Callable[[], None] | None = None) -> None:
-        """As :meth:`Sink.commit`. ``before`` is called when all but giving the file its name is done: what it raises
-        stops that."""
+    def commit(self) -> None:
+        """As :meth:`Sink.commit`. Raises :class:`ChangedMeanwhile` where another file than :attr:`expected` would be
+        replaced."""
         self._check_process()
         if self._target.fd < 0:
             return
         try:
             self._flush()
-            self._target.finish(self._fsync, before)
+            self._target.finish(self._fsync, self.expected)
         except OSError as error:
             self.abort()
             error.filename = self.name  # nobody knows the hidden one
@@ -282,6 +286,15 @@ def _uploads(fs: Any, buffered: type) -> bool:
     return bool(protocols & {"s3", "s3a", "gs", "gcs", "abfs", "az", "abfss", "adl", "oss", "oci"}) and hasattr(
         buffered, "discard"
     )
+
+
+def replace_only(sink: Sink, expected: Identity | None) -> None:
+    """Let ``sink`` replace the file ``expected`` only (``None``: any), where it is a local file.
+
+    For a file that is made from the one that it replaces: a newer one must not be lost.
+    """
+    if isinstance(sink, LocalSink):
+        sink.expected = expected
 
 
 def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any] | None = None) -> Sink:

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.buffers import release_unused
 from pyparq.datasets.dataset import Dataset
+from pyparq.datasets.open_files import ListedFile, status_of
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.write import write_dataset
-from pyparq.errors import OptionError
+from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.ingest import ingest
-from pyparq.io.sink import open_sink
+from pyparq.io.file_lock import Identity
+from pyparq.io.sink import open_sink, replace_only
 from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import SortKey, WriteOptions, sort_keys
-from pyparq.rewriting.in_place import check_not_managed
+from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file
+from pyparq.rewriting.stale import remove_stale
 from pyparq.rewriting.storage_kept import storage_kept
 from pyparq.schemas.types import Schema
 from pyparq.tables.table import Batch
@@ -78,14 +81,16 @@ def rewrite(
     ``decimal_storage`` change it). Otherwise only rows and key-value metadata are taken over: name the Bloom filters
     and the encryption that the new files should have.
 
-    Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise. The target is
-    then as it was.
+    Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
+    :class:`pyparq.ChangedFileError` where the target is the source, and another program changed it meanwhile. The
+    target is then as it was.
     """
     if type(max_memory) is not int or max_memory < 1:
         raise OptionError(f"max_memory must be a whole number of at least 1, not {max_memory!r}")
     checked = WriteOptions.make(options)
     check_options(checked)
     keys = sort_keys(checked.sort_by)
+    own = identity_of(target)
     dataset = _dataset(source, storage_options, decryption, limits)
     rows = _Rows(dataset, columns, filters, max_memory, progress)
     if _is_folder(target):
@@ -105,7 +110,7 @@ def rewrite(
         rows.sort(keys, None if temp_folder is None else os.fspath(temp_folder), secret)
     with closing(rows):
         if not _is_folder(target):
-            return _write_file(rows, target, storage_options, given)
+            return _write_file(rows, target, _only_source(dataset, target, own), storage_options, given)
         return write_dataset(
             rows, target, partition_cols=names, mode=mode, schema=rows.source, max_memory=max(max_memory // 8, 1),
             force=force, storage_options=storage_options if is_url(target) else None, **given,
@@ -182,9 +187,11 @@ class _Stream:
 
 
 def _write_file(
-    rows: _Rows, target: Any, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
+    rows: _Rows, target: Any, own: Identity | None, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
 ) -> WriteReport:
+    """``own``: the source that the file takes the place of, if it does."""
     sink = open_sink(target, bool(options.get("fsync")), storage_options if is_url(target) else None)
+    replace_only(sink, own)
     try:
         with ParquetWriter(sink, rows.source, **options) as writer:
             writer.write(rows)
@@ -192,7 +199,24 @@ def _write_file(
         file = WrittenFile(sink.name, writer.metadata.num_rows, sink.position)
     finally:
         sink.abort()
+    if own is not None:
+        remove_stale(os.fsdecode(target))
     return WriteReport(sink.name, (file,))
+
+
+def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Identity | None:
+    """``own``, the file at the target, where it is one of the sources: only that file may be replaced.
+
+    Raises :class:`ChangedMeanwhile` where the dataset has read an older one.
+    """
+    number = next((k for k, path in enumerate(dataset.files) if own and is_same_file(path, target)), None)
+    if own is None or number is None:
+        return None
+    opened = dataset.open(number)
+    source = None if opened is None else opened.fetcher.source
+    if isinstance(source, ListedFile) and source.status != status_of(os.stat(target)):
+        raise ChangedMeanwhile("the file has changed since the dataset was made: make it again", file=source.name)
+    return own
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------

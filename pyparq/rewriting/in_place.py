@@ -1,48 +1,25 @@
 """A file that takes the place of the one it was made from.
 
-Nothing holds other programs back while a file is worked on. So just before the new file gets the name, under a lock on
-the old one, it is checked that the name still stands for the file that was read. Of two runs at once, the later one
-finds the change, and starts again with the new file.
+Nothing holds other programs back while a file is worked on. So the new file takes the place of the file that was read,
+and of no other (:mod:`pyparq.io.replace`). Of two runs at once, the later one finds the change, and starts again with
+the new file. What becomes stale beside the file is removed after that.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.discovery import managed_by
+from pyparq.datasets.managed import managed_by, managed_on
 from pyparq.errors import OptionError
+from pyparq.io.file_lock import Identity
+from pyparq.io.objects import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink
 from pyparq.io.source import LocalFile, Source
-from pyparq.rewriting.stale import remove_checksums, remove_summaries
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-
-class ChangedMeanwhile(Exception):
-    """The name stands for another file now, or the file was written to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What tells a file from another of the same name, and from itself after a change."""
-
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> Identity:
-        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+from pyparq.io.url import is_url, local_path
+from pyparq.rewriting.stale import remove_stale
 
 
 class InPlace:
@@ -65,15 +42,10 @@ class InPlace:
 
         Raises :class:`ChangedMeanwhile` where the file is not the one that was read any more.
         """
-        notes: list[str] = []
-
-        def last_check() -> None:
-            self.check()
-            notes.extend(remove_checksums(self.path, self.real))
-            notes.extend(remove_summaries(self.real))
-
-        with _locked(self.source.fileno()):
-            sink.commit(last_check)
+        self.check()
+        sink.expected = self.identity
+        sink.commit()
+        notes = remove_stale(self.path)
         if self.other_names:
             names = "1 other name" if self.other_names == 1 else f"{self.other_names} other names"
             notes.append(f"the old file has {names} (hard links), which keep it as it was")
@@ -81,31 +53,36 @@ class InPlace:
 
     def check(self) -> None:
         """Raise :class:`ChangedMeanwhile` unless the name stands for the file that was opened, unchanged."""
-        try:
-            now = Identity.of(os.stat(self.real))
-            held = Identity.of(os.fstat(self.source.fileno()))
-        except FileNotFoundError:
-            raise ChangedMeanwhile from None
-        if not now == held == self.identity:
-            raise ChangedMeanwhile
+        self.identity.check(self.real)
 
     def close(self) -> None:
         self.source.close()
 
 
-@contextmanager
-def _locked(fd: int) -> Iterator[None]:
-    """Hold the lock that others who replace the same file take. Where there are no locks, the check alone is left."""
-    if fcntl is None:
-        yield
-        return
-    with suppress(OSError):
-        fcntl.flock(fd, fcntl.LOCK_EX)
+def identity_of(target: Any) -> Identity | None:
+    """Of a local file that is there; ``None`` for any other target."""
+    path = local_file(target)
     try:
-        yield
-    finally:
-        with suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_UN)
+        return None if path is None else Identity.at(path)
+    except OSError:
+        return None
+
+
+def is_same_file(source: Any, target: Any) -> bool:
+    """Whether both are local paths of one file."""
+    path, other = local_file(source), local_file(target)
+    try:
+        return path is not None and other is not None and os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def local_file(source: Any) -> str | None:
+    """The path of a local file; ``None`` for anything else."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None
+    path = os.fsdecode(os.fspath(source))
+    return None if is_url(path) else local_path(path) or path
 
 
 def check_not_managed(path: str, force: bool) -> None:
@@ -121,14 +98,9 @@ def check_not_managed_remotely(file: FsspecFile, force: bool) -> None:
     """The same for a file on another file system."""
     if force:
         return
-    folder = file.path.rpartition("/")[0]
-    while folder:
-        for format_, name in (("Delta Lake", "_delta_log"), ("Apache Hudi", ".hoodie"), ("Apache Iceberg", "metadata")):
-            if not file.fs.isdir(f"{folder}/{name}"):
-                continue
-            if name != "metadata" or file.fs.glob(f"{folder}/{name}/*.metadata.json"):
-                raise _refusal(file.name, format_, folder)
-        folder = folder.rpartition("/")[0]
+    managed = managed_on(file.fs, file.path.rpartition("/")[0])
+    if managed is not None:
+        raise _refusal(file.name, *managed)
 
 
 def _refusal(path: str, format_: str, table: str) -> OptionError:
@@ -152,4 +124,6 @@ def state_of(source: Source) -> tuple[Any, ...]:
         source.fs.invalidate_cache()
         found = source.fs.info(source.path)
         return tuple(found.get(name) for name in _STATE)
+    if isinstance(source, ObjectFile):
+        return source.state()
     return ()

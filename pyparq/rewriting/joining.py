@@ -11,15 +11,15 @@ from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.discovery import DataFile, discover
 from pyparq.datasets.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError
-from pyparq.io.sink import open_sink
+from pyparq.io.sink import open_sink, replace_only
 from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
-from pyparq.rewriting.in_place import check_not_managed
+from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file
 from pyparq.rewriting.joint_footer import JointFooter
 from pyparq.rewriting.one_part import Part, check_part, encrypted
-from pyparq.rewriting.stale import remove_checksums, remove_summaries
+from pyparq.rewriting.stale import remove_stale
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -68,9 +68,11 @@ def merge(
     Otherwise the new file names pyparq, and bounds that readers would not have believed are left out
     (docs/rewriting.md). Row groups stay as small as they are: :func:`pyparq.rewrite` makes larger ones.
 
-    Raises :class:`pyparq.SchemaError`, which names both files, for files of different schemas, and
-    :class:`pyparq.UnsupportedError` for encrypted files and for those of a writer whose pages need its name.
+    Raises :class:`pyparq.SchemaError`, which names both files, for files of different schemas,
+    :class:`pyparq.UnsupportedError` for encrypted files and for those of a writer whose pages need its name, and
+    :class:`pyparq.ChangedFileError` where the target is one of the files, and another program changed it meanwhile.
     """
+    own = identity_of(target)
     listed, storage_options = _listed(files, storage_options)
     options = ReadOptions(limits=limits or DEFAULT_LIMITS)
     if not is_url(target) and isinstance(target, (str, os.PathLike)):
@@ -86,6 +88,8 @@ def merge(
         parts.append(Part(opened))
     footer = JointFooter(parts)
     sink = open_sink(target, fsync, storage_options if is_url(target) else None)
+    if own is not None and any(is_same_file(file.where, target) for file in listed):
+        replace_only(sink, own)
     try:
         sink.write([b"PAR1"])
         for done, part in enumerate(parts):
@@ -101,9 +105,7 @@ def merge(
     finally:
         sink.abort()
     if isinstance(target, (str, os.PathLike)) and not is_url(target):
-        path = os.path.realpath(local_path(os.fsdecode(target)) or os.fsdecode(target))
-        remove_checksums(path)
-        remove_summaries(path)
+        remove_stale(local_path(os.fsdecode(target)) or os.fsdecode(target))
     return MergeReport(
         sink.name, len(parts), footer.num_rows, footer.num_row_groups, sink.position, footer.dropped_keys, footer.notes
     )

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from pyparq.encryption.material import parse_fields, reference_of, sibling_name
-from pyparq.errors import ChangedFileError, EncryptionError, OptionError, ParquetError, located
+from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.footers.open_file import OpenFile, open_file
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sibling import base_name, read_sibling, sibling_stored
 from pyparq.io.sink import LocalSink, Sink, open_sink
 from pyparq.io.source import open_source
-from pyparq.io.url import is_url, local_path
+from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
 from pyparq.rewriting.in_place import (
-    ChangedMeanwhile,
     InPlace,
     check_not_managed,
     check_not_managed_remotely,
+    is_same_file,
+    local_file,
     state_of,
 )
 from pyparq.rewriting.output import copy_range
@@ -70,8 +70,8 @@ def run(job: Job, prepare: Prepare) -> Outcome:
     Raises :class:`OptionError` for a source that has no place of its own, and for files of a table format;
     :class:`ChangedFileError` for a file that never keeps still.
     """
-    path = _local(job.source)
-    if job.target is None or (path is not None and _same(path, job.target)):
+    path = local_file(job.source)
+    if job.target is None or (path is not None and is_same_file(path, job.target)):
         if path is not None:
             return _in_place(job, path, prepare)
         if not is_url(job.source):
@@ -80,22 +80,6 @@ def run(job: Job, prepare: Prepare) -> Outcome:
             )
         return _to_target(job, job.source, prepare, copies=False)
     return _to_target(job, job.target, prepare, copies=True)
-
-
-def _local(source: Any) -> str | None:
-    """The path of a local file; ``None`` for anything else."""
-    if not isinstance(source, (str, os.PathLike)):
-        return None
-    path = os.fsdecode(os.fspath(source))
-    return None if is_url(path) else local_path(path) or path
-
-
-def _same(path: str, target: Any) -> bool:
-    other = _local(target)
-    try:
-        return other is not None and os.path.samefile(path, other)
-    except OSError:
-        return False
 
 
 def _in_place(job: Job, path: str, prepare: Prepare) -> Outcome:

@@ -40,6 +40,7 @@ def rewrite(
     partitions: int | None = None,
     decryption: str | None = None,
     encryption: str | None = None,
+    force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Any:
@@ -49,7 +50,8 @@ def rewrite(
     of it together. ``mode``: as in :func:`pyparq.spark.write`. ``partition_cols``: by default those of the source.
     ``columns``, ``filters``: what to keep. ``partitions``: number of tasks, at most; by default one for each 128 MiB of
     pages. Each task writes one file for each folder that it has rows for. ``decryption``, ``encryption``: names of
-    functions that make the properties on each worker. ``storage_options``: for URLs, of the source and of the target.
+    functions that make the properties on each worker. ``force``: write even where Delta Lake, Iceberg or Hudi manages
+    the folder. ``storage_options``: for URLs, of the source and of the target.
     ``options``: those of :func:`pyparq.spark.write` for each file: ``sort_by`` is within each file.
 
     The job runs now. Returns a DataFrame with one row per new file, with the columns of the report of
@@ -73,7 +75,7 @@ def rewrite(
     names = (names,) if isinstance(names, str) else tuple(names)
     options = storage_kept(plan.schema, options, names)
     commits = committer_of(spark)
-    staging = commits.start(place, MODES[mode], plan.schema, names, options, storage_options)
+    staging = commits.start(place, MODES[mode], plan.schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
     job = WriteJob(staging, plan.schema, names, encryption, options, storage_options)

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyparq.errors import OptionError
 from pyparq.spark.keys import check_factory
-from pyparq.spark.option_text import as_list, as_value, source_of
+from pyparq.spark.option_text import as_flag, as_list, as_value, source_of
 from pyparq.spark.writing import (
     AnyStaging,
     TaskReply,
@@ -38,6 +38,8 @@ class Wanted:
     options: dict[str, Any]
     """Of :func:`pyparq.write_table`, for each file."""
     storage_options: Any
+    force: bool = False
+    """Write even where a table format manages the folder."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any], schema: Any) -> Wanted:
@@ -50,13 +52,15 @@ class Wanted:
         check_factory(encryption, "encryption")
         storage = as_value(given.pop("storage_options", None))
         check_target(target, storage)
+        force = as_flag(given, "force")
+        given.pop("force", None)
         names = tuple(as_list(given.pop("partition_cols", None)) or ())
         settings = with_row_metadata({name: as_value(text) for name, text in given.items()}, schema, names)
-        return cls(target, nullable_schema(schema), names, encryption, settings, storage)
+        return cls(target, nullable_schema(schema), names, encryption, settings, storage, force)
 
     @property
-    def about(self) -> tuple[Any, tuple[str, ...], dict[str, Any], Any]:
-        return self.schema, self.partition_cols, self.options, self.storage_options
+    def about(self) -> tuple[Any, tuple[str, ...], dict[str, Any], Any, bool]:
+        return self.schema, self.partition_cols, self.options, self.storage_options, self.force
 
     def job(self, staging: AnyStaging) -> WriteJob:
         return WriteJob(staging, self.schema, self.partition_cols, self.encryption, self.options, self.storage_options)

@@ -66,6 +66,7 @@ def write(
     mode: str = "error",
     partition_cols: Sequence[str] | str = (),
     encryption: str | None = None,
+    force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> WriteReport:
@@ -75,8 +76,9 @@ def write(
     complete (docs/spark.md). ``mode``: ``"error"``, ``"append"``, ``"overwrite"`` and
     ``"ignore"`` as in Spark, and ``"overwrite_partitions"``, which replaces only the partitions that the data has.
     ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of
-    a function that makes the properties on each worker (``"module:function"``). ``storage_options``: for the file
-    system of a URL. ``options``: those of :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
+    a function that makes the properties on each worker (``"module:function"``). ``force``: write even where Delta Lake,
+    Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``options``: those of
+    :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
     (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
     :func:`pyparq.write_dataset`. Each partition of the DataFrame makes a file for each folder that it has rows for:
     ``df.repartition`` decides how many; after ``df.repartitionByRange`` the files together are in order, by their
@@ -98,7 +100,7 @@ def write(
     options = with_row_metadata(options, df.schema, names)
     check_factory(encryption, "encryption")
     commits = committer_of(spark)
-    staging = commits.start(target, MODES[mode], schema, tuple(names), options, storage_options)
+    staging = commits.start(target, MODES[mode], schema, tuple(names), options, storage_options, force)
     if staging is None:
         return WriteReport(target, ())
     job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options)
@@ -204,6 +206,7 @@ def started(
     partition_cols: tuple[str, ...],
     options: dict[str, Any],
     storage_options: Any = None,
+    force: bool = False,
     *,
     detached: bool,
 ) -> AnyCommitter | None:
@@ -213,8 +216,8 @@ def started(
     real = "error" if mode == "ignore" else mode
     try:
         if is_url(target):
-            return StoreCommitter.start(target, real, storage_options)
-        return Committer.start(local_path(target) or target, real, detached=detached)
+            return StoreCommitter.start(target, real, storage_options, force=force)
+        return Committer.start(local_path(target) or target, real, detached=detached, force=force)
     except TargetExistsError:
         if mode == "ignore":
             return None

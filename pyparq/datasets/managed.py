@@ -1,0 +1,155 @@
+"""Folders that a table format manages: Delta Lake, Apache Iceberg, Apache Hudi.
+
+Such a format keeps a log of the files that are its table, and of their sizes. Plain writers would add files that the
+table does not know of, or take away files that it needs. Plain readers would see rows that were deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from pyparq.errors import OptionError
+from pyparq.io.url import shown
+
+_DELTA, _HUDI, _ICEBERG = "Delta Lake", "Apache Hudi", "Apache Iceberg"
+_BY_FOLDER = {"_delta_log": _DELTA, ".hoodie": _HUDI}
+_ICEBERG_FOLDER = "metadata"
+_ICEBERG_FILES = (".metadata.json", ".metadata.json.gz")
+
+Managed = tuple[str, str]
+"""The name of the format, and the table's folder."""
+
+
+# ---- local folders -------------------------------------------------------------------------------------------------
+
+
+def managed_by(path: str) -> Managed | None:
+    """The table that the local file or folder ``path`` belongs to; ``None``: to none. Links are looked at from both
+    sides."""
+    return next(iter(tables_of((path, os.path.realpath(path)))), None)
+
+
+def tables_of(folders: Iterable[str]) -> list[Managed]:
+    """The tables that local folders belong to, in the order of their paths. Each folder is looked at once."""
+    known: dict[str, Managed | None] = {}
+    found: dict[Managed, None] = {}
+    for start in sorted(map(os.path.abspath, folders)):
+        way: list[str] = []
+        folder, table = start, None
+        while folder not in known:
+            way.append(folder)
+            format_ = _format_of(folder)
+            above = os.path.dirname(folder)
+            known[folder] = None if format_ is None else (format_, folder)
+            if format_ is not None or above == folder:
+                break
+            folder = above
+        table = known[folder]
+        known.update(dict.fromkeys(way, table))
+        if table is not None:
+            found[table] = None
+    return list(found)
+
+
+def _format_of(folder: str) -> str | None:
+    for name, format_ in _BY_FOLDER.items():
+        if os.path.isdir(os.path.join(folder, name)):
+            return format_
+    try:
+        with os.scandir(os.path.join(folder, _ICEBERG_FOLDER)) as entries:
+            return _ICEBERG if any(entry.name.endswith(_ICEBERG_FILES) for entry in entries) else None
+    except OSError:  # there is none, or nobody may look
+        return None
+
+
+def _tables_below(folder: str) -> Iterator[Managed]:
+    """The tables in the folders below a local folder. Links are not followed: writers do not follow them either."""
+    for inner, names, _ in os.walk(folder):
+        found = next((_BY_FOLDER[name] for name in names if name in _BY_FOLDER), None)
+        if found is None and _ICEBERG_FOLDER in names:
+            found = _format_of(inner)
+        if found is not None:
+            yield found, inner
+
+
+def check_folder(path: str, mode: str, force: bool) -> None:
+    """Raise :class:`OptionError` where a write to a local folder would touch a table of a table format, unless
+    ``force``."""
+    if force:
+        return
+    found = managed_by(path)
+    if found is None and mode == "overwrite":
+        found = next(_tables_below(path), None)
+    if found is not None:
+        raise _refusal(*found)
+
+
+# ---- other file systems --------------------------------------------------------------------------------------------
+
+
+def managed_on(fs: Any, path: str) -> Managed | None:
+    """The same as :func:`managed_by` for a folder on a file system of fsspec's. Some requests for each folder above.
+
+    Folders that may not be looked at count as plain: often a key is good for a part of a store only.
+    """
+    folder = path.rstrip("/")
+    while folder:
+        with suppress(OSError):
+            for name, format_ in _BY_FOLDER.items():
+                if fs.isdir(f"{folder}/{name}"):
+                    return format_, folder
+            if fs.isdir(f"{folder}/{_ICEBERG_FOLDER}"):
+                listed = fs.ls(f"{folder}/{_ICEBERG_FOLDER}", detail=False)
+                if any(str(name).endswith(_ICEBERG_FILES) for name in listed):
+                    return _ICEBERG, folder
+        folder = folder.rpartition("/")[0]
+    return None
+
+
+def managed_in(paths: Iterable[str], root: str) -> Managed | None:
+    """The first table among the paths of files below ``root``, which they are relative to."""
+    for path in paths:
+        folders = path.split("/")[:-1]
+        for k, name in enumerate(folders):
+            format_ = _BY_FOLDER.get(name)
+            if format_ is None and name == _ICEBERG_FOLDER and k == len(folders) - 1:
+                format_ = _ICEBERG if path.endswith(_ICEBERG_FILES) else None
+            if format_ is not None:
+                return format_, posixpath.join(root, *folders[:k])
+    return None
+
+
+def check_folder_on(fs: Any, root: str, listed: Iterable[str], mode: str, force: bool) -> None:
+    """The same as :func:`check_folder` for a folder on a file system of fsspec's. ``listed``: paths of all files below
+    it, relative to it."""
+    if force:
+        return
+    found = managed_in(listed, root)
+    if found is not None and mode != "overwrite" and found[1].rstrip("/") != root.rstrip("/"):
+        found = None  # files beside a table harm nothing
+    found = found or managed_on(fs, root)
+    if found is not None:
+        raise _refusal(*found)
+
+
+# ---- messages ------------------------------------------------------------------------------------------------------
+
+
+def _refusal(format_: str, table: str) -> OptionError:
+    return OptionError(
+        f"{shown(table)} is a table of {format_}, which would not know of files written or removed here. Write with "
+        f"{format_}, or give force=True"
+    )
+
+
+def warning_of(found: Managed) -> str:
+    """What a reader of plain files is told."""
+    format_, table = found
+    return (
+        f"{shown(table)} is a table of {format_}. Its files may hold rows that were deleted or replaced since, and "
+        f"these rows are read too. Use a reader for {format_} to read the table as it is now"
+    )

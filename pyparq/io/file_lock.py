@@ -1,0 +1,142 @@
+"""The lock that every replacement and removal of a local file takes.
+
+It is an exclusive ``flock`` on the file that has the name just then. Whoever gives the name to another file, or takes
+it away, holds the lock for that one step: :mod:`pyparq.io.replace`, changes in place, and commits of datasets. So what
+is replaced is always the file that was looked at. Reading takes no lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyparq import forks
+from pyparq.errors import ChangedMeanwhile
+
+try:
+    import fcntl
+except ImportError:  # Windows: no locks
+    fcntl = None  # type: ignore[assignment]
+
+_NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
+"""What file systems without ``flock`` say, or those that want a file opened for writing."""
+_PATIENCE = 2.0
+"""Seconds to wait for a lock. Ours are held for less than a millisecond. So whoever holds a file's lock for longer has
+taken it for a reason of its own, and is not waited for."""
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells a file from another of the same name, and from itself after a change."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Identity:
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    @classmethod
+    def at(cls, path: str) -> Identity | None:
+        """Of the file that has the name ``path``; ``None`` where there is none."""
+        try:
+            return cls.of(os.stat(path))
+        except FileNotFoundError:
+            return None
+
+    def check(self, path: str) -> None:
+        """Raise :class:`ChangedMeanwhile` unless ``path`` names this file, unchanged."""
+        now = Identity.at(path)
+        if now != self:
+            done = "is gone" if now is None else "was replaced, or written to,"
+            raise ChangedMeanwhile(f"the file {done} since it was read. Nothing was written: try again", file=path)
+
+
+class Held:
+    """A descriptor with a lock, which is free when it is released or the process ends, however it ends."""
+
+    _fd = -1
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        forks.watch(self)
+
+    def release(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.release()
+
+    def _after_fork(self) -> None:
+        """A child that kept its copy would hold the lock when its parent is long gone."""
+        self.release()
+
+
+@contextmanager
+def locked_name(path: str) -> Iterator[bool]:
+    """Hold the lock of the file that has the name ``path`` (an absolute path without links).
+
+    Gives ``False`` where no file has the name. Nothing is held where the file cannot be opened, where its file system
+    has no locks, and where another program keeps the lock for itself.
+    """
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            held = Held(os.open(path, _FLAGS))
+        except FileNotFoundError:
+            yield False
+            return
+        except OSError:  # not ours to read, but perhaps to replace
+            yield True
+            return
+        try:
+            _wait_for_lock(held._fd, until)
+            if _is_named(held._fd, path):  # else another file got the name while this waited
+                yield True
+                return
+        finally:
+            held.release()
+
+
+def lock(fd: int, wait: bool) -> bool:
+    """Take a lock; ``False`` where there are none. Raises ``BlockingIOError`` where another process has it."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        return False
+    return True
+
+
+def _wait_for_lock(fd: int, until: float) -> None:
+    pause = 0.0005
+    while True:
+        try:
+            lock(fd, wait=False)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+
+
+def _is_named(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
