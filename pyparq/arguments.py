@@ -122,6 +122,9 @@ class ReadArguments(TypedDict, total=False):
     coerce_int96_timestamp_unit: TimeUnit
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover
     the years 1677 to 2262. One outside of them is an error: ask for ``us``."""
+    int96_adjusted_to_utc: bool
+    """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
+    Otherwise they have no time zone, as in pyarrow."""
     read_dictionary: Names
     """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays."""
     use_arrow_schema: bool

@@ -242,7 +242,7 @@ _ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
 _SWITCHES = ("use_dictionary", "write_statistics", "int96_timestamps", "write_time_adjusted_to_utc")
 _READ_FLAGS = (
     "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
-    "use_arrow_schema",
+    "use_arrow_schema", "int96_adjusted_to_utc",
 )  # fmt: skip
 _NO_DATASETS = (
     "this writes a single file. Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files"
@@ -457,6 +457,9 @@ class ReadOptions:
     coerce_int96_timestamp_unit: TimeUnit = "ns"
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover the
     years 1677 to 2262. One outside of them is an error: ask for ``us``."""
+    int96_adjusted_to_utc: bool = False
+    """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
+    Otherwise they have no time zone, as in pyarrow."""
     read_dictionary: Names = ()
     """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays."""
     use_arrow_schema: bool = True

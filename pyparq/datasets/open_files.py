@@ -55,6 +55,11 @@ class ListedFile:
             )
         self.size = self._status.size
 
+    @property
+    def status(self) -> FileStatus:
+        """What the file was at the first read."""
+        return self._status
+
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         opened = LocalFile(self._path)
         try:
