@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pyparq.datasets.evolution import IS_INT96, key_of
+from pyparq.datasets.evolution import IS_INT96, key_of, keys_of
 from pyparq.errors import DataError, SchemaError, located
 from pyparq.ingest.cast import cast
 from pyparq.read.hinted_types import HintMismatch, restore
@@ -35,16 +35,19 @@ class Adapter:
 
     def __init__(self, tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: str = "name") -> None:
         """``tree``, ``schema``: those of a file, with its INT96 fields marked."""
-        have = {key_of(field, by): k for k, field in enumerate(schema.fields)}
-        places = [have.get(key_of(field, by)) for field in wanted]
+        have = {key: k for k, key in enumerate(keys_of(schema.fields, by))}
+        places = [have.get(key) for key in keys_of(wanted, by)]
         self.wanted = list(wanted)
         self._by = by
         self._sources = [None if k is None else schema.fields[k] for k in places]
         self._pairs = list(zip(self._sources, wanted, strict=True))
-        self.columns: list[tuple[str, ...]] = []
-        """Paths to read from the file, in the order of those wanted columns that it has."""
+        self.columns: list[tuple[str, ...]] | None = []
+        """Paths to read from the file, in the order of those wanted columns that it has; ``None``: all. No path tells
+        columns of one name apart."""
+        if len(set(tree.names)) < len(tree.names) and places == list(range(len(tree.names))):
+            self.columns = None
         for k, field in zip(places, wanted, strict=True):
-            if k is not None:
+            if k is not None and self.columns is not None:
                 shape = shape_of(tree.root.children[k])
                 self.columns += dict.fromkeys(_paths(shape, field.type, by))
         self._given = [k for k, source in enumerate(self._sources) if source is not None]
