@@ -78,7 +78,8 @@ class BadServer:
             return f"{self.url}/t.parquet", {"storage_options": {"skip_instance_cache": True}}
         if kind == "s3":
             require("s3fs")
-            options = {"key": "some-key", "secret": "some-secret", "endpoint_url": self.url}
+            options: dict[str, Any] = {"key": "some-key", "secret": "some-secret", "endpoint_url": self.url}
+            options["config_kwargs"] = {"retries": {"max_attempts": 0}}
             return "s3://bucket/t.parquet", {"storage_options": options | {"skip_instance_cache": True}}
         stores: Any = require("obstore.store")
         plain: dict[str, Any] = {"client_options": {"allow_http": True}, "retry_config": {"max_retries": 0}}

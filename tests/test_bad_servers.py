@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+import itertools
 import pickle
+import random
+import signal
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bad_server import serve
+from bad_server import Asked, serve
 from conftest import require
+from slow_store import AsyncStore, LoopingStore
 
 import pyparq
 from pyparq import ChangedFileError, ParquetFile, col
@@ -200,3 +205,152 @@ def test_http_file_in_a_dataset() -> None:
         server.replace(data(2))
         with pytest.raises(ChangedFileError):
             list(batches)
+
+
+# ---- requests that fail for the moment
+
+PASSING = ["500", "502", "503", "504", "429", "reset", "short"]
+
+
+@pytest.mark.parametrize("wrong", PASSING)
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_request_that_fails_ends_nothing(kind: str, wrong: str) -> None:
+    """Whichever it is: the first, which tells the version, or a later one."""
+    for number in (1, 2, 4):
+        with serve(data(), script=lambda asked, number=number: wrong if asked.number == number else "") as server:
+            where, options = server.source(kind)
+            found = pyparq.read_table(where, tail_size=1000, coalesce_gap=0, retry_wait=0.001, **options)
+            assert found.to_arrow() == table()
+            assert len(server.asked) > number
+
+
+@pytest.mark.parametrize("wrong", ["503", "reset", "short"])
+def test_http_that_fails_always(wrong: str) -> None:
+    """The number of tries has a bound, and the error says it."""
+    with serve(data()) as server:
+        where, options = server.source("http")
+        with ParquetFile(where, tail_size=1000, retry_wait=0.001, retries=2, **options) as file:
+            server.clear()
+            server.script = lambda asked: wrong
+            with pytest.raises(OSError, match="tried 3 times") as caught:
+                file.read_row_group(0, ["x"])
+            most = 6 if wrong == "reset" else 3  # aiohttp itself tries once more on a connection that it has kept
+            assert 3 <= len(server.asked) <= most
+            assert str(caught.value.filename).endswith("t.parquet")
+
+
+@pytest.mark.parametrize("status", ["400", "401", "403", "404", "501"])
+def test_http_answers_that_stay_as_they_are(status: str) -> None:
+    with serve(data()) as server:
+        where, options = server.source("http")
+        with ParquetFile(where, tail_size=1000, **options) as file:
+            server.clear()
+            server.script = lambda asked: status
+            with pytest.raises(OSError, match=r"^(?!.*tried)"):
+                file.read_row_group(0, ["x"])
+            assert len(server.asked) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer")
+@pytest.mark.parametrize("kind", ["http", "obstore"])
+def test_ctrl_c_while_waiting_to_try_again(kind: str) -> None:
+    with serve(data()) as server:
+        where, options = server.source(kind)
+        with ParquetFile(where, tail_size=1000, retry_wait=20, **options) as file:
+            server.clear()
+
+            def script(asked: Asked) -> str:
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                return "503"
+
+            def stop(*args: Any) -> None:
+                raise KeyboardInterrupt
+
+            server.script = script
+            before = signal.signal(signal.SIGALRM, stop)
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    file.read_row_group(0, ["x"])
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
+            assert len(server.asked) == 1
+
+
+def test_no_retries() -> None:
+    with serve(data(), script=lambda asked: "503") as server:
+        where, options = server.source("http")
+        with pytest.raises(OSError, match="503"):
+            pyparq.read_table(where, retries=0, **options)
+        assert len(server.asked) == 1
+
+
+def test_a_try_again_keeps_the_version() -> None:
+    def script(asked: Asked) -> str:
+        if asked.number == first:
+            server.replace(data(2))
+            return "503"
+        return ""
+
+    for kind in ("http", "obstore", "s3"):
+        with serve(data(), ignores_conditions=True) as server:
+            where, options = server.source(kind)
+            with ParquetFile(where, tail_size=1000, retry_wait=0.001, **options) as file:
+                first = len(server.asked) + 1
+                server.script = script
+                with pytest.raises(ChangedFileError):
+                    file.read()
+
+
+@pytest.mark.parametrize("store", [AsyncStore, LoopingStore])
+def test_other_stores(store: type[AsyncStore] | type[LoopingStore]) -> None:
+    slow = store({"t": data()})
+    for n in (1, 2, 4):
+        slow.fail_the(n, ConnectionResetError("gone"))
+        found = pyparq.read_table(slow.of("t"), tail_size=1000, coalesce_gap=0, retry_wait=0.001)
+        assert found.to_arrow() == table()
+
+
+def test_what_a_server_asks_to_wait() -> None:
+    """It is obeyed within a bound; a wait is never without chance, and never longer than stated."""
+    from pyparq.io.retry import Retry
+
+    class Answer(OSError):
+        status = 503
+        headers: ClassVar[dict[str, str]] = {}
+
+    error = Answer()
+    pauses = [Retry(4, 0.1)._pause(3, [error]) for _ in range(50)]
+    assert min(pauses) >= 0.2
+    assert max(pauses) <= 0.4
+    assert len(set(pauses)) > 1
+    for asked, pause in (("7", 7.0), ("3600", 20.0), ("Wed, 21 Oct 2099 07:28:00 GMT", 20.0), ("soon", None)):
+        error.headers = {"Retry-After": asked}
+        found = Retry(4, 0.1)._pause(1, [error])
+        assert found == pause if pause else found <= 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tenth_of_all_answers_is_wrong(kind: str) -> None:
+    """Now and then the file is replaced as well: a result is that of one version, or an error says why not."""
+    rng = random.Random(5)
+    wrongs = [*PASSING, "unfinished", "long", "gzip", "whole", "elsewhere", "404"]
+    with serve(data(), ignores_conditions=True) as server:
+        versions = itertools.cycle([2, 1])
+
+        def script(asked: Asked) -> str:
+            if rng.random() < 0.02:
+                version = next(versions)
+                server.replace(data(version), f'"{asked.number}"')
+            return rng.choice(wrongs) if rng.random() < 0.1 else ""
+
+        server.script = script
+        right = 0
+        for _ in range(25):
+            where, options = server.source(kind)
+            with suppress(OSError, ParquetError):
+                found = pyparq.read_table(where, tail_size=1000, coalesce_gap=0, retry_wait=0.001, **options).to_arrow()
+                right += 1
+                assert found in (table(1), table(2))
+        assert right > 5

@@ -86,11 +86,12 @@ async def last_bytes(fs: Any, url: str, length: int, version: Version) -> tuple[
         return data, True
 
 
-async def ranges_of(fs: Any, url: str, ranges: Sequence[tuple[int, int]], version: Version) -> list[bytes]:
-    """Ranges (offset, length) of the file of this version; all of the file for a range that the server sends all for.
+async def ranges_of(fs: Any, url: str, ranges: Sequence[tuple[int, int]], version: Version) -> list[Any]:
+    """Ranges (offset, length) of the file of this version; all of the file for a range that the server sends all for;
+    an exception for a request that failed.
 
-    Raises what the session raises: an answer of status 412 for another version, or :class:`ChangedFileError` where the
-    server takes no notice of the condition.
+    These are what the session raises: an answer of status 412 for another version, or :class:`ChangedFileError` where
+    the server takes no notice of the condition.
     """
     import asyncio
 
@@ -102,7 +103,7 @@ async def ranges_of(fs: Any, url: str, ranges: Sequence[tuple[int, int]], versio
         async with free, _answer(fs, url, f"bytes={offset}-{offset + length - 1}", version) as answer:
             return await _range(answer, offset, length, version)
 
-    return list(await asyncio.gather(*(one(*part) for part in ranges)))
+    return list(await asyncio.gather(*(one(*part) for part in ranges), return_exceptions=True))
 
 
 async def _range(answer: Any, offset: int, length: int, version: Version) -> bytes:

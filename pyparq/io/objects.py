@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq import forks
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError
+from pyparq.io.retry import Retry
+from pyparq.io.url import say_tries
 from pyparq.printing import printable
 from pyparq.threads import map_requests
 
 if TYPE_CHECKING:
     from pyparq.io.source import Range
+
+T = TypeVar("T")
 
 _SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
 
@@ -46,6 +51,8 @@ class ObjectFile:
     """
 
     is_local = False
+    retry = Retry()
+    """How requests that fail for the moment are made again, by obstore itself not counted."""
 
     def __init__(self, store: Any, path: str) -> None:
         if not isinstance(path, str) or not (hasattr(store, "get") and hasattr(store, "head")):
@@ -67,8 +74,7 @@ class ObjectFile:
         """Bytes of the object. Asks the server, unless a read has told."""
         if self._size is None:
             self._check_usable()
-            with self._plain_errors():
-                self._learn(self.store.head(self.path))
+            self._learn(self._asked(lambda: self.store.head(self.path)))
         assert self._size is not None
         return self._size
 
@@ -89,8 +95,23 @@ class ObjectFile:
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
-        with self._plain_errors():
-            return [self._range(ranges[0])] if len(ranges) == 1 else map_requests(self._range, ranges)
+        return [self._again(ranges[0])] if len(ranges) == 1 else map_requests(self._again, ranges)
+
+    def _again(self, wanted: Range) -> memoryview:
+        return self._asked(lambda: self._range(wanted))
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """obstore makes most of its requests again by itself, so that one more try has to do."""
+
+        def plainly() -> T:
+            with self._plain_errors():
+                return ask()
+
+        try:
+            return self.retry.at_most(1).once(plainly)
+        except OSError as error:
+            say_tries(error, error)
+            raise
 
     def _range(self, wanted: Range) -> memoryview:
         offset, length = wanted
@@ -120,8 +141,7 @@ class ObjectFile:
     def state(self) -> tuple[Any, ...]:
         """What the store says of the object now: it differs once the object is replaced. Asks the server."""
         self._check_usable()
-        with self._plain_errors():
-            meta = self.store.head(self.path)
+        meta = self._asked(lambda: self.store.head(self.path))
         return meta["size"], meta.get("e_tag"), meta.get("version"), meta.get("last_modified")
 
     def close(self) -> None:
@@ -170,6 +190,12 @@ _KINDS: dict[str, tuple[type[OSError], int]] = {
 """What obstore's errors are for a local file."""
 
 
+class _Answered(OSError):
+    """With the status of the answer, as other libraries' errors have it."""
+
+    status = 0
+
+
 def _plain(error: Exception, name: str) -> Exception:
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError):
@@ -184,6 +210,13 @@ def _plain(error: Exception, name: str) -> Exception:
         return UnsupportedError(f"the store does not do this: {text}", file=name)
     if "timed out" in text or "timeout" in text.lower():
         return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)
+    status = re.search(r"status code: (\d{3}) ?([A-Za-z ]*)", text)
+    if status is not None:
+        answered = _Answered(errno.EIO, f"the server answers {status[1]} {status[2]}".rstrip(), name)
+        answered.status = int(status[1])
+        return answered
+    if "body error" in text or "Interrupted" in text:
+        return ConnectionError(errno.EIO, "the connection broke in the middle of the answer", name)
     if "error sending request" in text or "connect" in text.lower():
         return ConnectionError(errno.EIO, "the connection failed", name)
     return OSError(errno.EIO, text.partition(": Error performing")[0] or kind, name)

@@ -51,11 +51,12 @@ async def head(fs: Any, path: str) -> tuple[int, str | None]:
     return int(answer["ContentLength"]), answer.get("ETag") or None
 
 
-async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]], etag: str) -> list[bytes]:
-    """Ranges (offset, length) of the object that has this entity tag, by s3fs's own way, with its retries.
+async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]], etag: str) -> list[Any]:
+    """Ranges (offset, length) of the object that has this entity tag, by s3fs's own way, with its retries; an exception
+    for a request that failed.
 
-    Raises what s3fs raises: for another object an answer of status 412, or :class:`ChangedFileError` where the server
-    takes no notice of the condition.
+    These are what s3fs raises: for another object an answer of status 412, or :class:`ChangedFileError` where the
+    server takes no notice of the condition.
     """
     import asyncio
 
@@ -66,7 +67,7 @@ async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]]
             found: bytes = await type(fs)._cat_file(asking, path, start=offset, end=offset + length)
             return found
 
-    return list(await asyncio.gather(*(one(*part) for part in ranges)))
+    return list(await asyncio.gather(*(one(*part) for part in ranges), return_exceptions=True))
 
 
 class _Asking:
