@@ -126,3 +126,30 @@ def test_random_folders_have_one_schema_for_every_filter(tmp_path: Path, seed: i
         for name in rng.sample(schema.names, 2):
             one = pyparq.dataset(tmp_path).read([name], filters=test)
             assert one.to_arrow().schema.field(0) == everything.schema.field(name)
+
+
+def test_files_without_columns_have_rows(tmp_path: Path) -> None:
+    for k in range(3):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        pyparq.write_table(pa.table({"a": range(k)}).select([]), tmp_path / "in" / f"{k}.parquet")
+    ds = pyparq.dataset(tmp_path / "in")
+    assert ds.read().shape == ds.scan().to_table().shape == ds.plan().scan().to_table().shape == (3, 0)
+    assert ds.read().to_pandas().shape == (3, 0)
+    assert ds.read().to_arrow().num_rows == pa.RecordBatchReader.from_stream(ds).read_all().num_rows == 3
+    assert ds.count() == sum(batch.num_rows for batch in ds.batches()) == 3
+    assert ds.head(2).num_rows == 2
+    assert "in" in str(ds.explain())
+    pyparq.write_table(ds, tmp_path / "table.parquet")
+    pyparq.write_dataset(ds, tmp_path / "set")
+    pyparq.rewrite(tmp_path / "in", tmp_path / "rewritten.parquet")
+    pyparq.merge(tmp_path / "in", tmp_path / "merged.parquet")
+    for name in ("table.parquet", "set", "rewritten.parquet", "merged.parquet"):
+        assert pyparq.read_table(tmp_path / name).shape == (3, 0)
+
+
+def test_partitions_of_files_without_columns(tmp_path: Path) -> None:
+    for k in range(3):
+        (tmp_path / f"p={k}").mkdir()
+        pyparq.write_table(pa.table({"a": [0] * k}).select([]), tmp_path / f"p={k}" / "a.parquet")
+    assert pyparq.read_table(tmp_path).to_pydict() == {"p": [1, 2, 2]}
+    assert pyparq.read_table(tmp_path, filters=col("p") > 1).to_pydict() == {"p": [2, 2]}

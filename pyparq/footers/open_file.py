@@ -20,7 +20,7 @@ from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
 from pyparq.io.fetch import Fetcher, IOCounts, gap_of
-from pyparq.io.source import LocalFile, open_source
+from pyparq.io.source import LocalFile, open_source, set_retry
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.schemas.order import Order, order_of
@@ -454,6 +454,7 @@ def open_file(where: Any, options: ReadOptions, storage_options: Mapping[str, An
     source = open_source(where, storage_options)
     if options.use_threads and isinstance(source, LocalFile):
         source.threads = cpu_count()
+    set_retry(source, options.retries, options.retry_wait)
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
         with located(file=source.name):

@@ -14,11 +14,12 @@ from typing import Any
 from pyparq.datasets.managed import managed_by, managed_on
 from pyparq.errors import OptionError
 from pyparq.io.file_lock import Identity
+from pyparq.io.objects import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink
 from pyparq.io.source import LocalFile, Source
 from pyparq.io.url import is_url, local_path
-from pyparq.rewriting.stale import remove_checksums, remove_summaries
+from pyparq.rewriting.stale import remove_stale
 
 
 class InPlace:
@@ -44,7 +45,7 @@ class InPlace:
         self.check()
         sink.expected = self.identity
         sink.commit()
-        notes = [*remove_checksums(self.path, self.real), *remove_summaries(self.real)]
+        notes = remove_stale(self.path)
         if self.other_names:
             names = "1 other name" if self.other_names == 1 else f"{self.other_names} other names"
             notes.append(f"the old file has {names} (hard links), which keep it as it was")
@@ -123,4 +124,6 @@ def state_of(source: Source) -> tuple[Any, ...]:
         source.fs.invalidate_cache()
         found = source.fs.info(source.path)
         return tuple(found.get(name) for name in _STATE)
+    if isinstance(source, ObjectFile):
+        return source.state()
     return ()

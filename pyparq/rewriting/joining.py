@@ -19,7 +19,7 @@ from pyparq.printing import printable
 from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file
 from pyparq.rewriting.joint_footer import JointFooter
 from pyparq.rewriting.one_part import Part, check_part, encrypted
-from pyparq.rewriting.stale import remove_checksums, remove_summaries
+from pyparq.rewriting.stale import remove_stale
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -105,9 +105,7 @@ def merge(
     finally:
         sink.abort()
     if isinstance(target, (str, os.PathLike)) and not is_url(target):
-        path = os.path.realpath(local_path(os.fsdecode(target)) or os.fsdecode(target))
-        remove_checksums(path)
-        remove_summaries(path)
+        remove_stale(local_path(os.fsdecode(target)) or os.fsdecode(target))
     return MergeReport(
         sink.name, len(parts), footer.num_rows, footer.num_row_groups, sink.position, footer.dropped_keys, footer.notes
     )
