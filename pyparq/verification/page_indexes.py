@@ -147,7 +147,13 @@ def check_column_index(
 def _spread(index: Any, left_out: list[int], values: ChunkValues) -> None:
     """Have the pages without values in a ColumnIndex that leaves them out."""
     node, pages = values.chunk.node, len(index.null_pages)
-    entries = {"null_pages": [True], "min_values": [b""], "max_values": [b""], "null_counts": [0], "nan_counts": [0]}
+    entries: dict[str, list[Any]] = {
+        "null_pages": [True],
+        "min_values": [b""],
+        "max_values": [b""],
+        "null_counts": [0],
+        "nan_counts": [0],
+    }
     entries["definition_level_histograms"] = [0] * (node.max_def + 1)
     entries["repetition_level_histograms"] = [0] * (node.max_rep + 1)
     for name, entry in entries.items():
