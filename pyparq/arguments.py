@@ -100,6 +100,14 @@ class ReadArguments(TypedDict, total=False):
     prefetch_bytes: int
     """Maximum number of bytes of a remote file that are requested before they are needed, while other bytes are
     decoded. 0 requests them when they are needed. Local files are not prefetched."""
+    retries: int
+    """How often a request to a remote store is made again when it fails for the moment: the answers 408, 429, 500,
+    502, 503 and 504, connections that fail or break, no answer in time, bodies shorter than promised. At most once
+    for S3 and obstore, whose libraries do that themselves. 0 makes none again."""
+    retry_wait: float
+    """Seconds before a request is made again for the first time; then twice as long each time, and at most 20.
+    Chance takes up to half of it away. ``Retry-After`` of the server counts if it is longer. After 60 seconds in
+    all, nothing is made again."""
     use_statistics: bool
     """Skip row groups in which the statistics of a column chunk rule out a match with the filter."""
     use_bloom_filters: bool
@@ -113,7 +121,10 @@ class ReadArguments(TypedDict, total=False):
     """Read and decode column chunks in parallel."""
     coerce_int96_timestamp_unit: TimeUnit
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover
-    the years 1677 to 2262. Timestamps outside of them wrap around."""
+    the years 1677 to 2262. One outside of them is an error: ask for ``us``."""
+    int96_adjusted_to_utc: bool
+    """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
+    Otherwise they have no time zone, as in pyarrow."""
     read_dictionary: Names
     """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays."""
     use_arrow_schema: bool

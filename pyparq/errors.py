@@ -105,7 +105,8 @@ class FilterError(ParquetError, ValueError):
 
 
 class DataError(ParquetError, ValueError):
-    """Data given to the writer cannot be written as asked (wrong type, ragged lengths, null in required)."""
+    """Data given to the writer cannot be written as asked (wrong type, ragged lengths, null in required), or a value of
+    a file does not fit the type to read it in."""
 
 
 class OptionError(ParquetError, ValueError):

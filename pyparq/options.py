@@ -242,7 +242,7 @@ _ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
 _SWITCHES = ("use_dictionary", "write_statistics", "int96_timestamps", "write_time_adjusted_to_utc")
 _READ_FLAGS = (
     "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
-    "use_arrow_schema",
+    "use_arrow_schema", "int96_adjusted_to_utc",
 )  # fmt: skip
 _NO_DATASETS = (
     "this writes a single file. Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files"
@@ -436,6 +436,14 @@ class ReadOptions:
     prefetch_bytes: int = 64 << 20
     """Maximum number of bytes of a remote file that are requested before they are needed, while other bytes are
     decoded. 0 requests them when they are needed. Local files are not prefetched."""
+    retries: int = 4
+    """How often a request to a remote store is made again when it fails for the moment: the answers 408, 429, 500, 502,
+    503 and 504, connections that fail or break, no answer in time, bodies shorter than promised. At most once for S3
+    and obstore, whose libraries do that themselves. 0 makes none again."""
+    retry_wait: float = 0.1
+    """Seconds before a request is made again for the first time; then twice as long each time, and at most 20. Chance
+    takes up to half of it away. ``Retry-After`` of the server counts if it is longer. After 60 seconds in all, nothing
+    is made again."""
     use_statistics: bool = True
     """Skip row groups in which the statistics of a column chunk rule out a match with the filter."""
     use_bloom_filters: bool = True
@@ -448,7 +456,10 @@ class ReadOptions:
     """Read and decode column chunks in parallel."""
     coerce_int96_timestamp_unit: TimeUnit = "ns"
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover the
-    years 1677 to 2262. Timestamps outside of them wrap around."""
+    years 1677 to 2262. One outside of them is an error: ask for ``us``."""
+    int96_adjusted_to_utc: bool = False
+    """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
+    Otherwise they have no time zone, as in pyarrow."""
     read_dictionary: Names = ()
     """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays."""
     use_arrow_schema: bool = True
@@ -468,6 +479,9 @@ class ReadOptions:
         if self.coalesce_gap is not None:
             _check_int("coalesce_gap", self.coalesce_gap, 0)
         _check_int("prefetch_bytes", self.prefetch_bytes, 0)
+        _check_int("retries", self.retries, 0)
+        if isinstance(self.retry_wait, bool) or not isinstance(self.retry_wait, (int, float)) or self.retry_wait < 0:
+            raise OptionError(f"retry_wait must be a number of seconds, not {self.retry_wait!r}")
         if self.coerce_int96_timestamp_unit not in ("s", "ms", "us", "ns"):
             raise OptionError(
                 f"coerce_int96_timestamp_unit must be s, ms, us or ns, not {self.coerce_int96_timestamp_unit!r}"

@@ -55,6 +55,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
 
 
+ZONE = "America/New_York"
+"""Of sessions that are set up as users have them: not UTC, with daylight saving."""
+
+
+@pytest.fixture
+def usual(spark: Any) -> Any:
+    """A session with Spark's own defaults (timestamps are INT96) in a zone with daylight saving; settings of a test end
+    with it."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", ZONE)
+    assert session.conf.get("spark.sql.parquet.outputTimestampType") == "INT96"
+    return session
+
+
 @pytest.fixture(scope="session")
 def ps(spark: Any) -> Any:
     """``pyparq.spark``, once there is a session."""

@@ -37,7 +37,7 @@ READ = """
     datapage_v1-uncompressed-checksum datapage_v2_empty_datapage.snappy dict-page-offset-zero fixed_length_byte_array
     fixed_length_decimal fixed_length_decimal_legacy float16_nonzeros_and_nans float16_zeros_and_nans
     floating_orders_nan_count hadoop_lz4_compressed hadoop_lz4_compressed_larger int32_decimal int32_with_null_pages
-    int64_decimal int96_from_spark lz4_raw_compressed lz4_raw_compressed_larger nan_in_stats nation.dict-malformed
+    int64_decimal lz4_raw_compressed lz4_raw_compressed_larger nan_in_stats nation.dict-malformed
     non_hadoop_lz4_compressed overflow_i16_page_cnt page_v2_empty_compressed plain-dict-uncompressed-checksum
     rle-dict-snappy-checksum rle_boolean_encoding single_nan sort_columns unknown-logical-type
 
@@ -55,6 +55,8 @@ READ = """
 
 OTHERWISE = {"incorrect_map_schema": [{"my_map": [("parent", "another"), ("name", "report")]}]}
 """Read, but not by pyarrow: the values."""
+BEYOND_NANOSECONDS = ("int96_from_spark",)
+"""Refused by default: INT96 that no timestamp[ns] holds."""
 
 DAMAGED = ("datapage_v1-corrupt-checksum", "rle-dict-uncompressed-corrupt-checksum")
 HUGE = ("large_string_map.brotli",)
@@ -76,14 +78,7 @@ def path_of(name: str) -> Path:
 
 @lru_cache(maxsize=4)
 def whole(name: str) -> pa.Table:
-    table = pq.read_table(path_of(name))
-    if name != "int96_from_spark":
-        return table
-    # The last instant's day is negative. parquet.thrift has days signed, and so have we and Spark; pyarrow's are
-    # unsigned. Either way the nanoseconds do not fit 64 bits and wrap around.
-    instant = (-105_862_232 - 2_440_588) * 86_400 * 10**9 - 32_509_551_616_000
-    values = [*table["a"].cast(pa.int64()).to_pylist()[:5], (instant + 2**63) % 2**64 - 2**63]
-    return pa.table({"a": pa.array(values, pa.int64()).cast(table.schema.field("a").type)})
+    return pq.read_table(path_of(name))
 
 
 # ---- equal to the bit
@@ -194,7 +189,7 @@ def literals(values: list[Any]) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore:page index ignored.*null counts:pyparq.errors.CorruptIndexWarning")
-@pytest.mark.parametrize("name", [n for n in READ if n != "int96_from_spark" and "geo" not in n])
+@pytest.mark.parametrize("name", [n for n in READ if "geo" not in n])
 def test_filters(name: str) -> None:
     """Every column with values of its own, by == < >= != and null tests: the rows of the whole that pass."""
     table = whole(name)
@@ -230,11 +225,20 @@ def test_filters_without_an_order() -> None:
 
 
 def test_int96() -> None:
-    """Instants beyond the range of int64 nanoseconds wrap as in pyarrow; null tests work, and nothing is pruned."""
+    """Instants beyond the range of 64 bits are refused (pyarrow wraps them around), and read in a coarser unit."""
     path = path_of("int96_from_spark")
-    assert pyparq.read_table(path, filters=col("a").is_null()).num_rows == 1
-    found = pyparq.read_table(path, filters=col("a") == dt.datetime(2024, 1, 1, 20, 34, 56, 123456)).to_arrow()
-    assert found.column("a").cast(pa.int64()).to_pylist() == [1704141296123456000]
+    at = col("a") == dt.datetime(2024, 1, 1, 20, 34, 56, 123456)
+    for unit, advice in (("ns", "us"), ("us", "ms")):
+        for filters in (None, at):
+            with pytest.raises(pyparq.DataError, match=f'="{advice}".*row group 0, column a'):
+                pyparq.read_table(path, filters=filters, coerce_int96_timestamp_unit=unit)
+    found = pyparq.read_table(path, coerce_int96_timestamp_unit="ms").to_arrow()["a"].cast(pa.int64()).to_pylist()
+    days = [19723, 19723, 2932896, 20087, None, -108302820]
+    assert [None if v is None else v // 86_400_000 for v in found] == [*days[:5], found[5] // 86_400_000]
+    assert found[2] == int((dt.datetime(9999, 12, 31, 3) - dt.datetime(1970, 1, 1)).total_seconds() * 1000)
+    assert found[5] == (-105_862_232 - 2_440_588) * 86_400_000 - 32_509_551_616 // 1000 - 1
+    kept = pyparq.read_table(path, filters=at, coerce_int96_timestamp_unit="ms").to_arrow()
+    assert kept.num_rows == 0  # .123456 is finer than what is shown
 
 
 # ---- other witnesses
@@ -242,7 +246,6 @@ def test_int96() -> None:
 
 DUCKDB_DIFFERS = {
     "byte_stream_split_extended.gzip": "DuckDB refuses it",
-    "int96_from_spark": "DuckDB wraps instants out of range in another way",
     "map_no_value": "DuckDB refuses it",
     "nested_structs.rust": "instants that Python cannot hold",
 }

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import corpus_path
 from test_corpus_flat import (
+    BEYOND_NANOSECONDS,
     DAMAGED,
     HUGE,
     OPS,
@@ -58,7 +59,7 @@ ENCRYPTED = """
 
 
 def expected_files() -> set[str]:
-    names = {f"data/{name}.parquet" for name in (*READ, *OTHERWISE, *DAMAGED, *HUGE)}
+    names = {f"data/{name}.parquet" for name in (*READ, *OTHERWISE, *BEYOND_NANOSECONDS, *DAMAGED, *HUGE)}
     names |= {f"bad_data/{name}.parquet" for name in (*BAD, "ARROW-GH-43605")}
     names |= {f"data/{name}.parquet.encrypted" for name in ENCRYPTED}
     return names | {f"shredded_variant/{case['parquet_file']}" for case in cases()}

@@ -646,3 +646,62 @@ def test_a_pool_of_processes_reads_and_writes(tmp_path: Path) -> None:
     done = subprocess.run(args, capture_output=True, text=True, timeout=200, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(list(tmp_path.iterdir())) == 13
+
+
+FIRST_CALL = """
+import os, signal, sys, threading, time
+import pyparq
+
+path, wait = sys.argv[1], float(sys.argv[2])
+begun = threading.Event()
+
+def read():
+    begun.set()
+    assert pyparq.read_table(path).num_rows == 1000
+
+thread = threading.Thread(target=read)
+thread.start()
+begun.wait()
+time.sleep(wait)
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        read()
+        code = 0
+    finally:
+        os._exit(code)
+signal.alarm(60)  # a child that hangs is left behind by a parent that dies
+done, status = os.waitpid(child, os.WNOHANG)
+end = time.monotonic() + 30
+while not done and time.monotonic() < end:
+    time.sleep(0.01)
+    done, status = os.waitpid(child, os.WNOHANG)
+if not done:
+    os.kill(child, signal.SIGKILL)
+    sys.exit("the child hangs")
+thread.join()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def first_calls(path: Path, count: int, at_a_time: int) -> None:
+    """Fork in fresh processes while another thread makes the first call, a little later in each."""
+    for first in range(0, count, at_a_time):
+        waits = [k % 20 * 0.005 for k in range(first, min(first + at_a_time, count))]
+        command = [sys.executable, "-W", "ignore", "-c", FIRST_CALL, str(path)]
+        started = [subprocess.Popen([*command, str(wait)], stderr=subprocess.PIPE, text=True) for wait in waits]
+        for process in started:
+            said = process.communicate(timeout=120)[1]
+            assert process.returncode == 0, said
+
+
+def test_a_fork_during_the_first_call_of_another_thread(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    first_calls(tmp_path / "a.parquet", 10, 5)
+
+
+@pytest.mark.slow
+def test_many_forks_during_the_first_call_of_another_thread(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    first_calls(tmp_path / "a.parquet", 200, 4)

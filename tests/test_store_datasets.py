@@ -17,7 +17,7 @@ from s3_server import BUCKET, S3, serve
 from slow_store import AsyncStore, LoopingStore, Request
 
 import pyparq
-from pyparq import ChangedFileError, col
+from pyparq import ChangedFileError, SchemaError, col
 
 fsspec: Any = require("fsspec")
 
@@ -81,7 +81,31 @@ def test_files_that_partitions_rule_out_are_not_asked_for(s3: S3) -> None:
     dataset = pyparq.dataset(f"s3://{BUCKET}/data/", storage_options=s3.options)
     s3.asked.clear()
     assert dataset.read(filters=col("year") == 2001).num_rows == 8 * ROWS
-    assert {path for _, path, _ in s3.asked} == {f"/{BUCKET}/{name}" for name in names() if "2001" in name}
+    ends = {names()[0], names()[-1]}  # which speak for the schema
+    left = {name for name in names() if "2001" in name}
+    assert {path for _, path, _ in s3.asked} == {f"/{BUCKET}/{name}" for name in left | ends}
+
+
+def test_the_schema_of_many_remote_files_does_not_depend_on_the_filter() -> None:
+    fs = fsspec.filesystem("memory")
+    for k in range(24):
+        data = io.BytesIO()
+        extra = {"late": [k]} if k > 20 else {"middle": [k]} if k == 10 else {}
+        pyparq.write_table({"id": [k], **extra}, data)
+        fs.pipe_file(f"/many/p={k + 100}/a.parquet", data.getvalue())
+    url = "memory://many"
+    assert pyparq.dataset(url).schema.names == ["id", "middle", "late", "p"]
+    for k in (100, 105, 122, 999):
+        assert pyparq.read_table(url, filters=col("p") == k).schema.names == ["id", "late", "p"]
+    assert pyparq.read_table(url, ["middle"], filters=col("p") == 105).to_pydict() == {"middle": [None]}
+    assert pyparq.read_table(url, ["middle"], filters=col("p") == 110).to_pydict() == {"middle": [10]}
+    assert pyparq.read_table(url, ["id"], filters=col("p") == 110).to_pydict() == {"id": [10]}
+    with pytest.raises(SchemaError, match=r"Call \.schema of the dataset before"):
+        pyparq.read_table(url, filters=col("p") == 110)
+    ds = pyparq.dataset(url)
+    assert "middle" in ds.schema.names
+    assert ds.scan(filters=col("p") == 110).schema == ds.schema
+    assert ds.read(filters=col("p") == 110).to_pydict() == {"id": [10], "middle": [10], "late": [None], "p": [110]}
 
 
 def test_a_url_without_a_suffix_that_names_a_file(s3: S3) -> None:

@@ -18,10 +18,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import pyparq
 from pyparq.datasets import commit
+from pyparq.io import renames, replace
 
 ROWS = 20
 
@@ -233,6 +235,103 @@ def test_what_is_stale_stays_when_the_rename_is_refused(path: Path) -> None:
         pyparq.edit_metadata(path, update={"a": "1"})
     assert crc.exists()
     assert sorted(os.listdir(path.parent)) == [".a.parquet.crc", "a.parquet"]
+
+
+def test_a_dataset_of_an_older_file(path: Path) -> None:
+    dataset = pyparq.dataset(path)
+    assert dataset.count() == ROWS
+    pyparq.write_table(table(2), path)
+    with pytest.raises(pyparq.ChangedFileError):
+        pyparq.rewrite(dataset, path)
+    assert generations(path) == {2}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_a_checksum_that_cannot_be_removed(path: Path, name: str) -> None:
+    """The file is written all the same, once."""
+    crc = path.with_name(".a.parquet.crc")
+    crc.mkdir()
+    inode = path.stat().st_ino
+    IN_PLACE[name](path)
+    assert path.stat().st_ino != inode
+    assert generations(path) == {1}
+    if name == "edit_metadata":
+        assert pq.read_metadata(path).metadata[b"ours"] == b"1"
+
+
+@pytest.mark.parametrize("name", ["rewrite", "merge"])
+def test_checksums_of_rewritten_files_go(path: Path, name: str) -> None:
+    crc = path.with_name(".a.parquet.crc")
+    crc.write_bytes(b"crc")
+    IN_PLACE[name](path)
+    assert not crc.exists()
+
+
+def test_ctrl_c_after_the_exchange_keeps_the_other_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = renames.exchange
+
+    def interrupted(name: str, target: str) -> bool:
+        if generations(Path(target)) == {1}:
+            run_other("plain replace", path, 2)
+            exchange(name, target)
+            raise KeyboardInterrupt
+        return exchange(name, target)
+
+    monkeypatch.setattr(replace, "exchange", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pyparq.edit_metadata(path, update={"a": "1"})
+    assert generations(path) == {2}
+    assert os.listdir(path.parent) == ["a.parquet"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no flock")
+def test_locks_of_others_do_not_stop_a_write(path: Path) -> None:
+    import fcntl
+
+    with open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        pyparq.write_table(table(2), path)
+    assert generations(path) == {2}
+
+
+def test_a_new_file_that_was_edited_before_the_commit_failed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The edited file is not undone, so neither is the write that it belongs to."""
+
+    def reached(step: str) -> None:
+        if step == "placed":
+            (new,) = [p for p in path.parent.glob("*.parquet") if p != path]
+            pyparq.edit_metadata(new, update={"a": "1"})
+            monkeypatch.undo()
+            raise OSError("just now")
+
+    monkeypatch.setattr(commit, "reached", reached)
+    with pytest.raises(OSError, match="just now") as caught:
+        pyparq.write_dataset(table(2), path.parent, mode="append")
+    assert "is committed" in "".join(caught.value.__notes__)
+    assert generations(path.parent) == {1, 2}
+    assert not list(path.parent.glob("_pyparq*"))
+
+
+def test_a_summary_on_a_store_that_cannot_be_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec
+
+    url = "memory://two_writers"
+    pyparq.write_dataset(table(1), url, write_metadata=True)
+    fs = fsspec.filesystem("memory")
+
+    remove = type(fs).rm_file
+
+    def refuse(self: Any, path: str) -> None:
+        if "_metadata" in path:
+            raise PermissionError(1, "not permitted", path)
+        remove(self, path)
+
+    monkeypatch.setattr(type(fs), "rm_file", refuse)
+    with pytest.warns(UserWarning, match="is committed"):
+        pyparq.write_dataset(table(2), url, mode="append")
+    monkeypatch.undo()
+    assert pyparq.dataset(url).count() == 2 * ROWS
+    fs.rm("/two_writers", recursive=True)
 
 
 # ---- a commit that is done -----------------------------------------------------------------------------------------

@@ -353,15 +353,33 @@ def _missing(folder: str, place: str, completing: bool) -> None:
 
 
 def _undo(target: str, folder: str, record: _Record, ours: Mapping[str, Identity | None], error: BaseException) -> None:
-    """Move back after ``error``. Where even that fails, the error says what becomes of the write."""
+    """Move back after ``error``. Where even that fails, the error says what becomes of the write.
+
+    Where another program has worked on a new file already, its work would be lost, or the file's rows would stay alone:
+    then the write is completed.
+    """
     try:
-        _move_back(target, folder, record, ours)
+        if _touched(target, folder, record, ours):
+            _move(target, folder, record, completing=True)
+            _end(target, folder, record)
+            error.add_note(f"The write to {target} is committed. Do not repeat it.")
+        else:
+            _move_back(target, folder, record, ours)
     except BaseException:
         error.add_note(
             f"The write to {target} is half done. Do not repeat it: pyparq.recover_dataset() or the next write to the "
             "folder completes it."
         )
         raise
+
+
+def _touched(target: str, folder: str, record: _Record, ours: Mapping[str, Identity | None]) -> bool:
+    """Whether another program has changed or removed a new file that was placed."""
+    for step, source, place in _steps(target, folder, record):
+        placed = step == "placed" and ours[source] is not None and not os.path.lexists(source)
+        if placed and Identity.at(place) != ours[source]:
+            return True
+    return False
 
 
 def _move_back(target: str, folder: str, record: _Record, ours: Mapping[str, Identity | None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -102,6 +102,8 @@ class Dataset:
         self._summary: TrustedSummary | None = None
         self._summary_sought = False
         self._surveyed: Surveyed | None = None
+        self._whole: Schema | None = None
+        """The schema of all files, once it is known, without partition columns."""
         self._opened: dict[int, OpenFile] = {}
         self._skipped: dict[int, ParquetError | OSError] = {}
 
@@ -130,8 +132,8 @@ class Dataset:
     def schema(self) -> Schema:
         """The Arrow schema of the table that all files make together. Reads the footers of all files, once.
 
-        A scan whose filter leaves files out by their partitions has the schema of the files that are left. Give
-        ``schema=`` to :func:`pyparq.dataset` to have the same schema always, and no footer read for it.
+        A scan has this schema whichever files its filter leaves. Give ``schema=`` to :func:`pyparq.dataset` to have no
+        footer read for it.
 
         Raises :class:`pyparq.SchemaError` where the files have types without a common one.
         """
@@ -289,20 +291,30 @@ class Dataset:
         mean = sum(sizes) // len(sizes) if sizes else 64 << 20
         return max(cpu_count(), min(REQUESTS, self._options.prefetch_bytes // max(mean, 1)))
 
-    def _one_of_each(self, numbers: Iterable[int]) -> Iterator[OpenFile]:
+    def _one_of_each(self, numbers: Iterable[int], asked: Container[int]) -> Iterator[OpenFile]:
         """The first of all files whose footers are alike in all but rows and row groups, and all other files, their
-        footers read in parallel."""
+        footers read in parallel. A file that is not ``asked`` for rows is passed over where it cannot be read."""
         wanted = [k for k in numbers if k not in self._skipped]
-        self.read_footers(wanted)
+        alone = self._footers.read(wanted)
+        self.map_files(lambda k: self.open(k) if k in asked else self._looked_at(k), alone)
         seen: set[int] = set()
         for k in wanted:
             frame = self._footers.frame(k)
             if frame is None or frame not in seen:
-                file = self.open(k)
+                file = self.open(k) if k in asked else self._looked_at(k)
                 if file is not None:
                     yield file
                     if frame is not None:
                         seen.add(frame)
+
+    def _looked_at(self, k: int) -> OpenFile | None:
+        """File ``k`` for its schema alone; ``None``, and no word of it, where it cannot be read."""
+        if k not in self._opened and k not in self._skipped:
+            try:
+                self._opened[k] = self._footers.open(k)
+            except (ParquetError, OSError):
+                return None
+        return self._opened.get(k)
 
     def _num_rows(self, k: int) -> int:
         """Rows of file ``k``; 0 for one that is left out."""
@@ -323,10 +335,25 @@ class Dataset:
         said = SkippedFileWarning(f"the file is left out: {error}", self._found.files[k].name)
         warnings.warn(said, stacklevel=3)
 
-    def schema_of(self, numbers: Iterable[int]) -> Schema:
+    def schema_of(self, asked: Collection[int]) -> Schema:
+        """The schema of the table that all files make, for a scan of those ``asked``: of the others one that cannot be
+        read is passed over."""
+        if self._whole is None:
+            self._whole = self._declared if self._declared is not None else self._unified(asked)
+        return self._with_partitions(self._whole)
+
+    def schema_of_some(self, numbers: Iterable[int], asked: Collection[int] = ()) -> Schema:
         """The schema of the table that these files make."""
+        return self._with_partitions(self._of_footers(sorted(set(numbers)), asked))
+
+    @property
+    def knows_schema(self) -> bool:
+        """Whether :meth:`schema_of` takes no footer of a file."""
+        known = self._whole is not None or self._declared is not None or self._surveyed is not None
+        return known or self._trusted() is not None
+
+    def _with_partitions(self, own: Schema) -> Schema:
         names = {field.name for field in self._partitions.fields}
-        own = self._declared if self._declared is not None else self._unified(numbers)
         kept: tuple[Field, ...] = tuple(field for field in own.fields if field.name not in names)
         return Schema((*kept, *self._partitions.fields), own.metadata)
 
@@ -349,18 +376,20 @@ class Dataset:
                 "write it again", file=file.name,
             )  # fmt: skip
 
-    def _unified(self, numbers: Iterable[int]) -> Schema:
+    def _unified(self, asked: Collection[int]) -> Schema:
+        everything = range(len(self._found.files))
         if self._surveyed is not None:
-            wanted = list(numbers)
-            for k in wanted:
+            for k in asked:
                 if k in self._surveyed.failed and k not in self._skipped:
                     self.leave_out(k, self._surveyed.failed[k])
-            return unify(self._surveyed.schemas(wanted), self._by)
+            return unify(self._surveyed.schemas(everything), self._by)
         summary = self._trusted()
-        if summary is not None:
-            return summary.schema
+        return self._of_footers(everything, asked) if summary is None else summary.schema
+
+    def _of_footers(self, numbers: Iterable[int], asked: Collection[int]) -> Schema:
+        rows_of = frozenset(asked)
         distinct: dict[int, tuple[str, Schema]] = {}
-        for file in self._one_of_each(numbers):
+        for file in self._one_of_each(numbers, rows_of):
             if id(file.tree) not in distinct:
                 distinct[id(file.tree)] = file.name, marked(file.fields.schema, file.tree)
         return unify(distinct.values(), self._by)

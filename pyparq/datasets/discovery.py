@@ -16,10 +16,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from pyparq.datasets.managed import Managed, managed_in, tables_of, warning_of
 from pyparq.errors import ManagedTableWarning, OptionError
+from pyparq.io.retry import Retry
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -312,7 +314,7 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Found:
             return _remote_glob(fs, path, name, storage_options)
         if posixpath.splitext(path)[1] and not url.endswith("/"):
             return one  # a request less, where the name says that it is a file
-        listed = fs.find(path, detail=True)  # the one request for a folder
+        listed = Retry().once(lambda: fs.find(path, detail=True))  # the one request for a folder
         if not listed or (list(listed) == [path] and not url.endswith("/")):
             return one
     files = _listed(fs, path, listed)
@@ -327,13 +329,13 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Found:
 
 
 def _remote_glob(fs: Any, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:
-    listed = fs.glob(path, detail=True)
+    listed = Retry().once(lambda: fs.glob(path, detail=True))
     files: list[DataFile] = []
     root = _fixed_part(path)
     for found, info in sorted(listed.items()):
         if info.get("type") == "directory":
             if "**" not in path:
-                below = _listed(fs, found, fs.find(found, detail=True))
+                below = _listed(fs, found, Retry().once(partial(fs.find, found, detail=True)))
                 inner = (*_folders_between(root, posixpath.dirname(found)), posixpath.basename(found))
                 files += [replace(file, folders=inner + file.folders) for file in below]
         else:

@@ -9,16 +9,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pyparq.errors import SchemaError
-from pyparq.schemas.arrow import is_list
+from pyparq.schemas.arrow import decimal_storage, is_list
 from pyparq.schemas.extensions import FIELD_ID
 from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import SchemaTree
+from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import DataType, Field, Physical, Schema
 from pyparq.tables.column_operations import VIEWS
 from pyparq.tables.decimals import decimal_type
 
 IS_INT96 = b"pyparq:int96"
 """Metadata of a field that is INT96 in the file: instants in UTC by convention, though the type has no time zone."""
+
+DECIMAL_STORAGE = b"pyparq:decimal_storage"
+"""Metadata of a field whose decimals are not in the smallest storage in the file: ``fixed`` or ``binary``, as the
+option ``decimal_storage`` calls them."""
 
 _UNITS = "smun"
 
@@ -36,9 +40,20 @@ def key_of(field: Field, by: str) -> object:
     return field.metadata.get(FIELD_ID, field.name) if by == "field_id" else field.name
 
 
+def keys_of(fields: Iterable[Field], by: str) -> list[object]:
+    """The keys of a file's columns. Of columns with one name, the first of each file go together, the second too."""
+    seen, keys = dict[object, int](), list[object]()
+    for field in fields:
+        key = key_of(field, by)
+        seen[key] = seen.get(key, 0) + 1
+        keys.append(key if seen[key] == 1 else (key, seen[key]))
+    return keys
+
+
 def marked(schema: Schema, tree: SchemaTree) -> Schema:
-    """A file's schema with a mark (:data:`IS_INT96`) on the fields that are INT96 in the file."""
-    if all(leaf.element.type != Physical.INT96 for leaf in tree.leaves):
+    """A file's schema with marks on the fields that are INT96 in the file (:data:`IS_INT96`), or decimals in an unusual
+    storage (:data:`DECIMAL_STORAGE`)."""
+    if not any(_mark_of(leaf) for leaf in tree.leaves):
         return schema
     pairs = zip(schema.fields, tree.root.children, strict=True)
     return replace(schema, fields=tuple(_marked(field, shape_of(node)) for field, node in pairs))
@@ -46,14 +61,28 @@ def marked(schema: Schema, tree: SchemaTree) -> Schema:
 
 def _marked(field: Field, shape: Shape) -> Field:
     if shape.kind == "leaf":
-        if shape.node.element.type != Physical.INT96:
-            return field
-        return replace(field, metadata={**field.metadata, IS_INT96: b""})
+        mark = _mark_of(shape.node)
+        return replace(field, metadata={**field.metadata, **mark}) if mark else field
     if shape.kind == "map":
-        return field
-    pairs = zip(field.type.children, shape.children, strict=True)
-    children = tuple(_marked(child, below) for child, below in pairs)
-    return replace(field, type=replace(field.type, children=children))
+        entries = field.type.children[0]
+        entries = replace(entries, type=_with_marks(entries.type, shape))
+        return replace(field, type=replace(field.type, children=(entries,)))
+    return replace(field, type=_with_marks(field.type, shape))
+
+
+def _with_marks(type_: DataType, shape: Shape) -> DataType:
+    pairs = zip(type_.children, shape.children, strict=True)
+    return replace(type_, children=tuple(_marked(child, below) for child, below in pairs))
+
+
+def _mark_of(leaf: Node) -> dict[bytes, bytes]:
+    type_ = leaf.type
+    if type_.physical == Physical.INT96:
+        return {IS_INT96: b""}
+    if type_.kind != "decimal" or (type_.physical, type_.length) == decimal_storage(type_.precision):
+        return {}
+    storage = {Physical.FIXED_LEN_BYTE_ARRAY: b"fixed", Physical.BYTE_ARRAY: b"binary"}.get(type_.physical)
+    return {} if storage is None else {DECIMAL_STORAGE: storage}
 
 
 def unify(schemas: Iterable[tuple[str, Schema]], by: str = "name") -> Schema:
@@ -71,8 +100,7 @@ def unify(schemas: Iterable[tuple[str, Schema]], by: str = "name") -> Schema:
     for name, schema in schemas:
         count += 1
         metadata = schema.metadata if metadata is None else metadata
-        for field in schema.fields:
-            key = key_of(field, by)
+        for key, field in zip(keys_of(schema.fields, by), schema.fields, strict=True):
             seen[key] = seen.get(key, 0) + 1
             have = merged.get(key)
             if have is None:
@@ -99,8 +127,9 @@ def _merged_field(have: Field, other: Field, by: str) -> Field:
         return have
     type_ = common_type(have.type, other.type, IS_INT96 in have.metadata, IS_INT96 in other.metadata, by)
     metadata = dict(have.metadata)
-    if IS_INT96 not in other.metadata:
-        metadata.pop(IS_INT96, None)
+    for mark in (IS_INT96, DECIMAL_STORAGE):
+        if metadata.get(mark) != other.metadata.get(mark):
+            metadata.pop(mark, None)
     return replace(have, type=type_, nullable=have.nullable or other.nullable, metadata=metadata)
 
 
@@ -177,7 +206,7 @@ def _times(have: DataType, other: DataType, have_int96: bool, other_int96: bool)
     if have.kind == "date":
         return DataType("tdD")
     if have.kind == "timestamp":
-        if have_int96 != other_int96:
+        if have_int96 != other_int96 and not (have if have_int96 else other).timezone:
             return other if have_int96 else have
         if bool(have.timezone) != bool(other.timezone):
             return None

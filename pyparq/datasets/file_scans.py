@@ -112,7 +112,7 @@ class FileScans:
             scan = model._of_another(file.fork(), row_groups, limit, ask_filters=row_groups is None)
         else:
             header = self._plan.header
-            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
+            question = self._parts.for_file(rest, self._projection, file, self._dataset._by)
             if isinstance(question, Known) and question.value is not True:
                 return None
             planned = self._plan.files[number].scan_plan(
@@ -130,7 +130,7 @@ class FileScans:
         ``rest`` of the filter; ``None``: no row of them can match."""
         key = id(file.tree), id(rest)
         if key not in self._models:
-            question = self._parts.for_file(rest, self._projection, file.tree, self._dataset._by)
+            question = self._parts.for_file(rest, self._projection, file, self._dataset._by)
             known = isinstance(question, Known)
             none = isinstance(question, Known) and question.value is not True
             scan = None if none else Scan(file.fork(), adapter.columns, None if known else question)
@@ -154,7 +154,7 @@ class FileScans:
         models: dict[Joint, FileScan] = {}
         for _, part in self._alike(numbers):
             model = self.of_file(part[0], None) if len(part) > 1 else None
-            if model is not None:
+            if model is not None and model.scan.file.tree.leaves:
                 joint = self._joint(model.scan, part, groups)
                 joints |= dict.fromkeys(part, joint)
                 models[joint] = model

@@ -11,10 +11,13 @@ import numpy.typing as npt
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.project import Projection
 from pyparq.filters.bind import bind
+from pyparq.filters.durations import counted
 from pyparq.filters.expression import Expression, IsIn, IsNull, Known, Not
 from pyparq.filters.known import simplified
 from pyparq.filters.rows import evaluate_rows
+from pyparq.footers.open_file import OpenFile
 from pyparq.schemas.arrow import elements_from_schema
+from pyparq.schemas.durations import may_be_duration
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree, build_tree
 from pyparq.schemas.types import Schema
@@ -59,10 +62,10 @@ class FilterParts:
             self._rest[combination] = found
         return found
 
-    def for_file(self, rest: Expression, projection: Projection, tree: SchemaTree, by: str) -> Expression:
-        """What is left of the filter, with the names that the columns have in a file's ``tree``; columns that it does
-        not have are null."""
-        return rest if isinstance(rest, Known) else simplified(rest, lambda test: _in_file(test, projection, tree, by))
+    def for_file(self, rest: Expression, projection: Projection, file: OpenFile, by: str) -> Expression:
+        """What is left of the filter, with the names that the columns have in a file; columns that it does not have are
+        null."""
+        return rest if isinstance(rest, Known) else simplified(rest, lambda test: _in_file(test, projection, file, by))
 
     def _mentions(self, expression: Expression) -> bool:
         """Whether any test is one of a partition column."""
@@ -89,10 +92,10 @@ class FilterParts:
         return found
 
 
-def _in_file(test: Expression, projection: Projection, tree: SchemaTree, by: str) -> Expression:
+def _in_file(test: Expression, projection: Projection, file: OpenFile, by: str) -> Expression:
     """A test on a column of the dataset as one on the file's column."""
     node = projection.tree.find(test.path)  # type: ignore[attr-defined]
-    path = _path_in(node, projection.tree, tree, by)
+    path = _path_in(node, projection.tree, file.tree, by)
     if path is None:
         if isinstance(test, IsNull):
             return Known(True)
@@ -102,6 +105,10 @@ def _in_file(test: Expression, projection: Projection, tree: SchemaTree, by: str
     for name in slots:
         setattr(copy, name, getattr(test, name))
     copy.path = path  # type: ignore[attr-defined]
+    unit = projection.duration_unit(node)
+    leaf = file.tree.find(path) if unit else node
+    if unit and may_be_duration(leaf) and not file.fields.duration_unit(leaf):
+        return counted(copy, leaf, unit)  # the dataset's schema alone says that these integers are durations
     return copy
 
 

@@ -12,7 +12,7 @@ from pyparq.footers.footer import MANY_REMOTE_TAIL, read_footer
 from pyparq.footers.open_file import OpenFile
 from pyparq.io.fetch import Fetcher
 from pyparq.io.remote import FsspecFile
-from pyparq.io.source import LocalFile, Range, Source, open_source
+from pyparq.io.source import LocalFile, Range, Source, open_source, set_retry
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
 
@@ -55,6 +55,11 @@ class ListedFile:
             )
         self.size = self._status.size
 
+    @property
+    def status(self) -> FileStatus:
+        """What the file was at the first read."""
+        return self._status
+
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         opened = LocalFile(self._path)
         try:
@@ -74,6 +79,7 @@ def open_listed(file: DataFile, options: ReadOptions, storage_options: Mapping[s
     Raises :class:`pyparq.CorruptFileError` and the like, with the name of the file.
     """
     source = source_of(file, storage_options)
+    set_retry(source, options.retries, options.retry_wait)
     with located(file=source.name):
         fetcher = Fetcher(source, options.coalesce_gap)
         footer, decryption = read_footer(fetcher, options, MANY_REMOTE_TAIL)

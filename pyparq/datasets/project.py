@@ -10,6 +10,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.read.projection import named
 from pyparq.schemas.arrow import elements_from_schema
+from pyparq.schemas.durations import duration_unit, may_be_duration
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree, build_tree
 from pyparq.schemas.types import Field, Schema
@@ -31,9 +32,10 @@ class Projection:
         expression: Expression | None,
         partitions: Sequence[Field],
     ) -> None:
-        self.tree: SchemaTree = build_tree(elements_from_schema(schema))
+        self.tree: SchemaTree = build_tree(elements_from_schema(schema, repeated=True))
         """The dataset's schema as a tree, partition columns included."""
-        bound = bind(expression, self.tree)
+        self._fields = schema.fields
+        bound = bind(expression, self.tree, self.duration_unit)
         order = {field.name: k for k, field in enumerate(partitions)}
         tops = {node: k for k, node in enumerate(self.tree.root.children)}
         wanted = dict.fromkeys(self.tree.root.children) if columns is None else named(self.tree, columns)
@@ -54,6 +56,10 @@ class Projection:
         asked = {tops[node] for node in wanted} | {tops[_top(self.tree.leaves[k])] for k in bound.columns()}
         self.base = Schema(tuple(schema.fields[k] for k in sorted(asked)), schema.metadata)
         """The dataset's schema, but for columns that nothing asks for."""
+
+    def duration_unit(self, node: Node) -> str:
+        """The unit in which the dataset shows a column as durations, ``""`` where it does not."""
+        return duration_unit(node, self.tree.root.children, self._fields) if may_be_duration(node) else ""
 
 
 def _top(node: Node) -> Node:

@@ -13,10 +13,10 @@ from pyparq.datasets.file_scans import FileScan, FileScans, JoinedScan
 from pyparq.datasets.filter import FilterParts
 from pyparq.datasets.footers import AT_A_TIME
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
-from pyparq.datasets.project import Projection
+from pyparq.datasets.whole_schema import project_all
 from pyparq.errors import OptionError, ParquetError
 from pyparq.filters.dnf import parse_filters
-from pyparq.filters.expression import Expression, Known
+from pyparq.filters.expression import Known
 from pyparq.kernels import arrow_stream
 from pyparq.printing import printable
 from pyparq.pruning.scan_plan import plan_options
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class DatasetScan:
     """A lazy read of a dataset: some ``columns`` of the rows where ``filters`` is true.
 
-    :meth:`Dataset.scan` makes it. Making it reads no rows: it rules out files by their partitions, and reads the
-    footers of the others. Like :class:`pyparq.Scan` it is an Arrow stream.
+    :meth:`Dataset.scan` makes it. Making it reads no rows: it rules out files by their partitions, and reads footers
+    for the schema, which is that of all files. Like :class:`pyparq.Scan` it is an Arrow stream.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class DatasetScan:
         expression = parse_filters(filters)
         self._parts = FilterParts(expression, dataset._partitions)
         self._numbers = self._parts.files_left() if plan is None else list(range(len(plan.files)))
-        self._projection = self._project(expression)
+        self._projection = project_all(dataset, self._numbers, self.columns, expression)
         self._scans = FileScans(dataset, self._parts, self._projection, plan)
         self.rows_returned: int | None = None
         self.share_done = 0.0
@@ -228,19 +228,6 @@ class DatasetScan:
         """A dataset has nothing to close."""
 
     # ---- file by file
-
-    def _project(self, expression: Expression | None) -> Projection:
-        """What to return. A column that only files have which are left out by their partitions is found there."""
-        partitions = self._dataset._partitions.fields
-        schema = self._dataset.schema_of(self._numbers)
-        if self.columns is not None or expression is not None:
-            try:
-                return Projection(schema, self.columns, expression, partitions)
-            except ParquetError:
-                if len(self._numbers) == len(self._dataset._found.files):
-                    raise
-            schema = self._dataset.schema
-        return Projection(schema, self.columns, expression, partitions)
 
     def _decided(self) -> tuple[list[int], list[int]]:
         """The files all of whose rows match, as their partitions tell, and those whose columns have a say in it."""

@@ -123,12 +123,10 @@ class Surveyed:
         places = self._of_file[np.asarray(numbers, np.int64)]
         return [self._schemas[place] for place in dict.fromkeys(places.tolist()) if place >= 0]
 
-    def is_like_all(self, share: Share, left: Sequence[int], by: str) -> bool:
-        """Whether a share's files make the same schema as all files, and those that are ``left`` of it the same as all
-        that are left: then names and literals mean the same for the share as for the whole."""
-        own = [k for k in share.numbers if k in set(left)]
-        everything = range(len(self._of_file))
-        return not own or (self._are_like(share.numbers, everything, by) and self._are_like(own, left, by))
+    def is_like_all(self, share: Share, by: str) -> bool:
+        """Whether a share's files make the same schema as all files: then names and literals mean the same for the
+        share as for the whole."""
+        return self._are_like(share.numbers, range(len(self._of_file)), by)
 
     def _are_like(self, some: Sequence[int], others: Sequence[int], by: str) -> bool:
         try:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-from pyparq.datasets.commit import NOT_EMPTY, Committer, StagedFile, plain_names
+from pyparq.datasets.commit import NOT_EMPTY, Committer, StagedFile, plain_names, tidying
 from pyparq.datasets.discovery import SUMMARIES, is_hidden
 from pyparq.datasets.managed import check_folder_on
 from pyparq.datasets.old_files import data_files, partition_of
@@ -183,10 +183,19 @@ class RemoteTarget:
             self._summarize([path for path in data if path not in replaced], summary)
             stale = []
         self._written = []  # from here on the new files are all that there is: an error must not remove them
-        for path in [*stale, *replaced]:
+        try:
+            self._remove(replaced)
+        except BaseException as error:
+            error.add_note(f"The new files are in {self.name}, but not all of the old ones are gone: write again.")
+            raise
+        with tidying(self.name):
+            self._remove(stale)
+        return replaced
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        for path in paths:
             with plain_errors(posixpath.join(self.name, path), path, self._options):
                 self._fs.rm_file(posixpath.join(self._root, path))
-        return replaced
 
     def _summarize(self, kept: list[str], summary: Summary) -> None:
         sources = [(path, partial(self._opened, path)) for path in kept]

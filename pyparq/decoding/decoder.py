@@ -17,7 +17,7 @@ from pyparq.decoding.decoded_leaf import is_flat, slot_level
 from pyparq.decoding.memory_account import Account
 from pyparq.decoding.output import Decoded, Kind, leaf_terms
 from pyparq.decoding.refusals import Refusal, worded
-from pyparq.errors import UnsupportedError
+from pyparq.errors import ParquetError, UnsupportedError
 from pyparq.footers.open_file import Chunk
 from pyparq.options import ReadOptions
 from pyparq.schemas.tree import Node
@@ -102,7 +102,7 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
         raise _refused(Refusal(*refusal), columns, account)
     found = []
     for k, (column, result) in enumerate(zip(columns, results, strict=True)):
-        decoded = None if result is None else Decoded(column.node.type, column.kind, result)
+        decoded = None if result is None else _checked(result, columns, k, options, account)
         if decoded is None:  # not all pages are of the dictionary
             other = Column(column.node, "stored", column.pieces)
             try:
@@ -115,6 +115,22 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
             account.take(decoded.size)
         found.append(decoded)
     return found, facts
+
+
+def _checked(result: Any, columns: Sequence[Column], k: int, options: ReadOptions, account: Account) -> Decoded:
+    """What came of column ``k``. A value that its type in memory cannot hold is refused with the piece that has it."""
+    column = columns[k]
+    try:
+        return Decoded(column.node.type, column.kind, result)
+    except ParquetError as error:
+        if len(column.pieces) == 1:
+            raise Refused(error, k, 0) from None
+        for number, piece in enumerate(column.pieces):
+            try:
+                decode([Column(column.node, column.kind, [piece])], options, account)
+            except Refused as refused:
+                raise Refused(refused.error, k, number) from None
+        raise Refused(error, k, 0) from None
 
 
 def terms_of(node: Node, kind: Kind = "values") -> tuple[int, ...]:

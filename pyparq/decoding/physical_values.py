@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.errors import CorruptFileError
+from pyparq.errors import CorruptFileError, DataError
 from pyparq.schemas import int96
 from pyparq.schemas.types import LeafType, Physical, arrow_type
 from pyparq.schemas.values import BinaryValues
 
 Bytes = npt.NDArray[np.uint8]
 Valid = npt.NDArray[np.uint8]
+
+_UNIT_NAMES = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 
 
 def fixed_buffer(values: Any, leaf: LeafType, valid: Valid | None) -> npt.NDArray[Any]:
@@ -75,11 +77,21 @@ def binary_decimals(values: BinaryValues, width: int) -> Bytes:
 
 
 def int96_ticks(values: Bytes, unit: str, valid: Valid | None) -> npt.NDArray[np.int64]:
-    """INT96 timestamps in ``unit``. Beyond the int64 range they wrap around, as in other readers: ask for another
-    unit (``coerce_int96_timestamp_unit``) to read such instants."""
-    found, _ = int96.instants(values, unit)
+    """INT96 timestamps in ``unit``. Other readers let those wrap around that are beyond int64; here they raise
+    :class:`DataError`."""
+    found, fits = int96.instants(values, unit)
     if valid is not None:
-        found[valid == 0] = 0
+        null = valid == 0
+        found[null] = 0
+        fits |= null
+    if not fits.all():
+        days, _ = int96.parts(values[int(np.argmin(fits))])
+        coarser = "us" if unit == "ns" else "ms" if unit == "us" else "s"
+        raise DataError(
+            f"an INT96 timestamp {int(days[0])} days from 1970 does not fit 64 bits in {_UNIT_NAMES[unit]}"
+            f"{' (years 1677 to 2262)' if unit == 'ns' else ''}: "
+            + ("it is damaged" if unit == "s" else f'read it with coerce_int96_timestamp_unit="{coarser}"')
+        )
     return found
 
 

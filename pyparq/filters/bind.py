@@ -11,6 +11,7 @@ from typing import Any
 
 from pyparq.errors import FilterError
 from pyparq.filters.dnf import parse_filters
+from pyparq.filters.durations import UnitOf, counted
 from pyparq.filters.expression import (
     AllOf,
     AnyOf,
@@ -26,9 +27,11 @@ from pyparq.filters.expression import (
     StartsWith,
     is_null_literal,
 )
+from pyparq.filters.known import simplified
 from pyparq.filters.literal import Place, describe, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction
 from pyparq.filters.value_array import MANY, ValueArray
+from pyparq.schemas.durations import may_be_duration
 from pyparq.schemas.shape import shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import OPTIONAL, REPEATED
@@ -43,14 +46,30 @@ _PREFIX_KINDS = ("string", "enum", "json", "bson", "binary", "fixed")
 _MAX_DEPTH = 200
 
 
-def bind(filters: Any, tree: SchemaTree) -> Predicate:
-    """``filters`` (an expression, or pyarrow's list-of-tuples form) on the leaves of ``tree``.
+def bind(filters: Any, tree: SchemaTree, unit_of: UnitOf | None = None) -> Predicate:
+    """``filters`` (an expression, or pyarrow's list-of-tuples form) on the leaves of ``tree``. ``unit_of``: those that
+    the reader shows as durations.
 
     Raises :class:`ColumnNotFoundError` (with near matches) for an unknown name and :class:`FilterError`
     when a column cannot be tested or a literal cannot be compared with it.
     """
     expression = parse_filters(filters)
-    return TRUE if expression is None else _bind(expression, tree, False, _MAX_DEPTH)
+    if expression is None:
+        return TRUE
+    if unit_of is not None:
+        of_leaf = unit_of  # for mypy: what it knows of a variable does not reach into a function
+        expression = simplified(expression, lambda test: _in_units(test, tree, of_leaf))
+    return _bind(expression, tree, False, _MAX_DEPTH)
+
+
+def _in_units(test: Expression, tree: SchemaTree, unit_of: UnitOf) -> Expression:
+    """A test with durations counted in the unit that the leaf has."""
+    if not isinstance(test, (Compare, Contains, IsIn)):
+        return test
+    node = tree.find(test.path)
+    leaf = _item(node) if isinstance(test, Contains) else node
+    unit = unit_of(leaf) if may_be_duration(leaf) else ""
+    return counted(test, leaf, unit) if unit else test
 
 
 def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) -> Predicate:
@@ -184,6 +203,8 @@ def compare(node: Node, op: str, place: Place) -> Predicate:
     below, above = place
     if place.exact:
         return Test(node, op, (below,)) if below == below else _compare_nan(node, op)
+    if node.type.kind == "int96" and (below is None or above is None):
+        return _beyond_int96(node, op, place)
     if op in ("==", "!="):
         return FALSE if op == "==" or node.type.kind == "null" else null_test(node, False)
     if op in ("<", "<="):
@@ -193,6 +214,15 @@ def compare(node: Node, op: str, place: Place) -> Predicate:
     if above is None:
         return FALSE
     return null_test(node, False) if below is None else Test(node, ">=", (above,))
+
+
+def _beyond_int96(node: Node, op: str, place: Place) -> Predicate:
+    """A literal beyond 64 bits of the unit: INT96 itself reaches further. No constant, but a test that looks at the
+    values: reading one that does not fit either is an error."""
+    below, above = place
+    if above is None:
+        return Test(node, "<=" if op in ("<", "<=", "!=") else ">", (below,))
+    return Test(node, ">=" if op in (">", ">=", "!=") else "<", (above,))
 
 
 def _compare_nan(node: Node, op: str) -> Predicate:
@@ -214,6 +244,9 @@ def _bind_isin(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -
     if negate and len(known) < len(values):
         return FALSE  # each row is either among the others or unknown
     exact: list[Any] = [p.below for p in places if p.exact]
+    if leaf.kind == "int96" and any(p.below is None or p.above is None for p in places):
+        each = [compare(node, "!=" if negate else "==", p) for p in places]
+        return conjunction(each) if negate else disjunction(each)
     numbers = tuple(sorted({v for v in exact if v == v}))
     has_nan = len(exact) > 0 and any(v != v for v in exact)
     if not negate:

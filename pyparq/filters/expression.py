@@ -330,3 +330,10 @@ class AnyOf(Expression):
 
 def dotted(path: Path) -> str:
     return path if isinstance(path, str) else ".".join(path)
+
+
+def with_literals(test: Compare | Contains | IsIn, literals: Any) -> Expression:
+    """The same test of other literals: a value, or the values of :class:`IsIn`."""
+    if isinstance(test, Compare):
+        return Compare(test.path, test.op, literals)
+    return (Contains if isinstance(test, Contains) else IsIn)(test.path, literals)

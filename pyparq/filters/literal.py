@@ -25,7 +25,7 @@ import numpy as np
 
 from pyparq.errors import FilterError
 from pyparq.filters.expression import NARROW_FLOATS
-from pyparq.filters.temporal import date_ns, duration_ns, time_ns, timestamp_ns
+from pyparq.filters.temporal import UNIT_NS, date_ns, duration_ns, time_ns, timestamp_ns
 from pyparq.printing import printable
 from pyparq.schemas.types import LeafType
 
@@ -174,6 +174,8 @@ def _ratio(value: Any) -> tuple[int, int] | None:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, numbers.Rational, np.floating)):
         raise _Mismatch
+    if isinstance(value, np.timedelta64):  # numpy counts it among its integers
+        raise _Mismatch
     if isinstance(value, int):
         return value, 1
     if isinstance(value, numbers.Rational):
@@ -296,9 +298,6 @@ def _locate_date(leaf: LeafType, value: Any) -> Place:
     return _rational(ns.numerator, ns.denominator * 86_400_000_000_000, leaf)
 
 
-_UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
-
-
 def _locate_timestamp(leaf: LeafType, value: Any) -> Place:
     found = timestamp_ns(value)
     if found is None:
@@ -306,7 +305,7 @@ def _locate_timestamp(leaf: LeafType, value: Any) -> Place:
     ns, aware = found
     if aware and not leaf.utc and leaf.kind != "int96":
         raise _Mismatch("the column holds local times without a time zone; give a value without one")
-    return _rational(ns.numerator, ns.denominator * _UNIT_NS[leaf.unit or "ns"], leaf)
+    return _rational(ns.numerator, ns.denominator * UNIT_NS[leaf.unit or "ns"], leaf)
 
 
 def _locate_time(leaf: LeafType, value: Any) -> Place:
@@ -315,7 +314,7 @@ def _locate_time(leaf: LeafType, value: Any) -> Place:
         ns = duration_ns(value)
     if ns is None:
         raise _Mismatch
-    return _rational(ns.numerator, ns.denominator * _UNIT_NS[leaf.unit], leaf)
+    return _rational(ns.numerator, ns.denominator * UNIT_NS[leaf.unit], leaf)
 
 
 def _locate_unordered(leaf: LeafType, value: Any) -> Place:

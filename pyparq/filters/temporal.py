@@ -22,6 +22,11 @@ _STEPS: dict[str, int | Fraction] = {
     "as": Fraction(1, 10**9),
 }  # fmt: skip
 
+UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+"""Nanoseconds of the units that columns have."""
+
+_ARROW = {f"duration[{unit}]": unit for unit in UNIT_NS}
+
 _ISO = (
     r"(?P<date>\d{4}-\d\d-\d\d)?(?:(?P<gap>[T ])?(?P<time>\d\d:\d\d(?::\d\d(?:[.,](?P<fraction>\d+))?)?)"
     r" ?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?)?"
@@ -81,9 +86,13 @@ def time_ns(value: Any) -> int | Fraction | None:
 
 
 def duration_ns(value: Any) -> int | Fraction | None:
-    """Nanoseconds of a timedelta of Python, pandas or numpy (``None`` for other kinds)."""
+    """Nanoseconds of a timedelta of Python, pandas, numpy or pyarrow (``None`` for other kinds)."""
     if isinstance(value, dt.timedelta):
-        return _timedelta_ns(value)
+        own = getattr(value, "asm8", None)  # pandas'
+        return _timedelta_ns(value) if own is None else _numpy_ns(own)
+    unit = _ARROW.get(str(getattr(value, "type", "")))
+    if unit is not None and hasattr(value, "as_py"):
+        return int(value.value) * UNIT_NS[unit]
     if isinstance(value, np.timedelta64):
         return _numpy_ns(value)
     return None

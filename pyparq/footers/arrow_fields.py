@@ -10,6 +10,7 @@ from pyparq.errors import OptionError
 from pyparq.footers.leaf_set import LeafSet
 from pyparq.options import ReadOptions
 from pyparq.schemas.arrow import field_of
+from pyparq.schemas.durations import duration_unit
 from pyparq.schemas.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
@@ -138,6 +139,15 @@ class FileFields:
     def is_large(self, leaf: Node) -> bool:
         """Does the leaf, a column of its own, come out as strings or binary with offsets of 64 bits?"""
         return self._hinted_format(leaf) in ("U", "Z")
+
+    def duration_unit(self, leaf: Node) -> str:
+        """The unit in which the leaf is shown as a duration, ``""`` where it is none."""
+        if not self._hints:
+            return ""
+        top = leaf
+        while top.parent is not None and top.parent is not self._tree.root:
+            top = top.parent
+        return duration_unit(leaf, [top], [self.whole(top).field])
 
     def _hinted_format(self, leaf: Node) -> str:
         return self.whole(leaf).field.type.format if self._hints and leaf.parent is self._tree.root else ""

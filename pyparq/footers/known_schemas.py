@@ -64,7 +64,8 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
         return _made(footer, dict(pairs), options)
     key = (
         footer.schema_bytes, tuple(pairs), options.limits.max_schema_depth, options.coerce_int96_timestamp_unit,
-        tuple(options.binary_columns), tuple(options.read_dictionary), options.use_arrow_schema,
+        options.int96_adjusted_to_utc, tuple(options.binary_columns), tuple(options.read_dictionary),
+        options.use_arrow_schema,
     )  # fmt: skip
     with _lock:
         known = _known.get(key)
@@ -81,16 +82,16 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
 
 def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: ReadOptions) -> FileSchema:
     tree = build_tree(footer.schema(), options.limits.max_schema_depth)
-    if options.coerce_int96_timestamp_unit != "ns":
-        _coerce_int96(tree, options.coerce_int96_timestamp_unit)
+    if options.coerce_int96_timestamp_unit != "ns" or options.int96_adjusted_to_utc:
+        _read_int96_as(tree, options.coerce_int96_timestamp_unit, options.int96_adjusted_to_utc)
     _read_as_binary(tree, options.binary_columns)
     return FileSchema(tree, key_values, FileFields(tree, key_values, options))
 
 
-def _coerce_int96(tree: SchemaTree, unit: str) -> None:
+def _read_int96_as(tree: SchemaTree, unit: str, utc: bool) -> None:
     for leaf in tree.leaves:
         if leaf.element.type == Physical.INT96:
-            leaf.type = replace(leaf.type, unit=unit)
+            leaf.type = replace(leaf.type, unit=unit, utc=utc)
 
 
 def _read_as_binary(tree: SchemaTree, names: Iterable[Any]) -> None:

@@ -20,7 +20,7 @@ from pyparq.format.codec import ThriftDecodeError
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.index.statistics import parse_created_by
 from pyparq.io.fetch import Fetcher, IOCounts, gap_of
-from pyparq.io.source import LocalFile, open_source
+from pyparq.io.source import LocalFile, open_source, set_retry
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.schemas.order import Order, order_of
@@ -321,6 +321,16 @@ class OpenFile:
         except (ThriftDecodeError, KernelError) as error:
             raise CorruptFileError(f"bad row group metadata: {error}", file=self.name, row_group=row_group) from error
 
+    def check_chunk_counts(self) -> None:
+        """Raises :class:`CorruptFileError` for column chunks in a file whose schema has no column: nobody asks for a
+        chunk of it, so nothing else notices."""
+        for row_group in range(0 if self.tree.leaves else self.num_row_groups):
+            count = self.footer.num_columns(row_group)
+            if count:
+                raise CorruptFileError(
+                    f"the row group has {count} columns, but the schema has 0", file=self.name, row_group=row_group
+                )
+
     def _raw_chunk(self, row_group: int, node: Node) -> Any:
         if self.footer.num_columns(row_group) != len(self.tree.leaves):
             raise CorruptFileError(
@@ -454,6 +464,7 @@ def open_file(where: Any, options: ReadOptions, storage_options: Mapping[str, An
     source = open_source(where, storage_options)
     if options.use_threads and isinstance(source, LocalFile):
         source.threads = cpu_count()
+    set_retry(source, options.retries, options.retry_wait)
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
         with located(file=source.name):

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyparq.io.http import Version, is_http
+from pyparq.io.http import last_bytes as last_bytes_by_http
 from pyparq.io.s3 import is_s3, last_bytes
 from pyparq.io.systems import is_concurrent, loops, within
 from pyparq.threads import map_requests
@@ -30,6 +32,8 @@ class End:
     """``data`` is the whole file: the server knows no ranges."""
     etag: str | None = None
     """Entity tag of what the bytes come from, where later requests can be bound to it."""
+    version: Version | None = None
+    """What a server behind HTTP said of it."""
 
 
 def read_end(fs: Any, path: str, length: int) -> End | None:
@@ -55,7 +59,7 @@ def _direct(fs: Any) -> Callable[[Any, str, int], Awaitable[End | None]] | None:
     """How to ask for the end where the whole answer can be seen."""
     if is_s3(fs):
         return _from_s3
-    if hasattr(fs, "set_session") and hasattr(fs, "encode_url"):
+    if is_http(fs):
         return _from_http
     return None
 
@@ -72,22 +76,12 @@ async def _from_s3(fs: Any, path: str, length: int) -> End | None:
 
 
 async def _from_http(fs: Any, url: str, length: int) -> End | None:
-    options = dict(fs.kwargs)
-    options["headers"] = {**options.get("headers", {}), "Range": f"bytes=-{length}"}
-    session = await fs.set_session()
-    try:
-        async with session.get(fs.encode_url(url), **options) as answer:
-            if answer.status == 206:
-                return _end(await answer.read(), answer.headers.get("Content-Range"))
-            if answer.status != 200:
-                return None
-            size = answer.headers.get("Content-Length", "")
-            if "bytes" in answer.headers.get("Accept-Ranges", ""):  # it knows ranges, but not this kind
-                return End(None, int(size)) if size.isdigit() and "Content-Encoding" not in answer.headers else None
-            data = await answer.read()
-            return End(data, len(data), whole=True)
-    except Exception:  # the next way tries again, and says what is wrong
+    version = Version()
+    found = await last_bytes_by_http(fs, url, length, version)
+    if found is None or version.size is None:
         return None
+    data, whole = found
+    return End(data, version.size, whole, version=version)
 
 
 async def _from_any(fs: Any, path: str, length: int) -> End | None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyparq import forks
-from pyparq.errors import ChangedMeanwhile, WriteConflictError
+from pyparq.errors import ChangedMeanwhile
 
 try:
     import fcntl
@@ -24,9 +24,9 @@ except ImportError:  # Windows: no locks
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
 """What file systems without ``flock`` say, or those that want a file opened for writing."""
-_PATIENCE = 60.0
-"""Seconds to wait for a lock. Ours are held for less than a millisecond, or for one commit of a dataset. So whoever
-holds a file's lock for longer is another program."""
+_PATIENCE = 2.0
+"""Seconds to wait for a lock. Ours are held for less than a millisecond. So whoever holds a file's lock for longer has
+taken it for a reason of its own, and is not waited for."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -85,8 +85,8 @@ class Held:
 def locked_name(path: str) -> Iterator[bool]:
     """Hold the lock of the file that has the name ``path`` (an absolute path without links).
 
-    Gives ``False`` where no file has the name. Where a file cannot be opened, or its file system has no locks, nothing
-    is held. Raises :class:`WriteConflictError` where another program keeps the lock for a minute.
+    Gives ``False`` where no file has the name. Nothing is held where the file cannot be opened, where its file system
+    has no locks, and where another program keeps the lock for itself.
     """
     until = time.monotonic() + _PATIENCE
     while True:
@@ -99,7 +99,7 @@ def locked_name(path: str) -> Iterator[bool]:
             yield True
             return
         try:
-            _wait_for_lock(held._fd, until, path)
+            _wait_for_lock(held._fd, until)
             if _is_named(held._fd, path):  # else another file got the name while this waited
                 yield True
                 return
@@ -122,7 +122,7 @@ def lock(fd: int, wait: bool) -> bool:
     return True
 
 
-def _wait_for_lock(fd: int, until: float, path: str) -> None:
+def _wait_for_lock(fd: int, until: float) -> None:
     pause = 0.0005
     while True:
         try:
@@ -130,9 +130,7 @@ def _wait_for_lock(fd: int, until: float, path: str) -> None:
             return
         except BlockingIOError:
             if time.monotonic() > until:
-                raise WriteConflictError(
-                    "another program has held a lock (flock) on the file for a minute: end it, and try again", file=path
-                ) from None
+                return
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
 

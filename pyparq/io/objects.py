@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq import forks
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError
+from pyparq.io.retry import Retry
+from pyparq.io.url import say_tries
 from pyparq.printing import printable
 from pyparq.threads import map_requests
 
 if TYPE_CHECKING:
     from pyparq.io.source import Range
 
+T = TypeVar("T")
+
 _SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
+
+_CHANGED = "the file has changed since it was opened: open it again"
 
 _asked = False
 """Whether this process has asked a store, or its parent had before the fork."""
@@ -44,6 +51,8 @@ class ObjectFile:
     """
 
     is_local = False
+    retry = Retry()
+    """How requests that fail for the moment are made again, by obstore itself not counted."""
 
     def __init__(self, store: Any, path: str) -> None:
         if not isinstance(path, str) or not (hasattr(store, "get") and hasattr(store, "head")):
@@ -53,6 +62,7 @@ class ObjectFile:
         self.name = _name(store, path)
         self._size: int | None = None
         self._etag: str | None = None
+        self._modified: Any = None
         self._closed = False
 
     @printable
@@ -64,8 +74,7 @@ class ObjectFile:
         """Bytes of the object. Asks the server, unless a read has told."""
         if self._size is None:
             self._check_usable()
-            with self._plain_errors():
-                self._learn(self.store.head(self.path))
+            self._learn(self._asked(lambda: self.store.head(self.path)))
         assert self._size is not None
         return self._size
 
@@ -75,36 +84,72 @@ class ObjectFile:
         if self._size is None:
             with self._plain_errors(), _others_ignored():
                 answer = self.store.get(self.path, options={"range": {"suffix": length}})
-                self._learn(answer.meta)
-                return memoryview(answer.bytes())
-        # The object is empty, or the store (Azure) does not serve ranges from the end.
+                data = memoryview(answer.bytes())
+                size = int(answer.meta["size"])
+                if len(data) == min(length, size) and tuple(answer.range) == (size - len(data), size):
+                    self._learn(answer.meta)
+                    return data
+        # The object is empty, the store (Azure) does not serve ranges from the end, or the answer was not whole.
         start = max(self.size - length, 0)
         return self.read_ranges([(start, self.size - start)])[0] if self.size else memoryview(b"")
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
-        with self._plain_errors():
-            return [self._range(ranges[0])] if len(ranges) == 1 else map_requests(self._range, ranges)
+        return [self._again(ranges[0])] if len(ranges) == 1 else map_requests(self._again, ranges)
+
+    def _again(self, wanted: Range) -> memoryview:
+        return self._asked(lambda: self._range(wanted))
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """obstore makes most of its requests again by itself, so that one more try has to do."""
+
+        def plainly() -> T:
+            with self._plain_errors():
+                return ask()
+
+        try:
+            return self.retry.at_most(1).once(plainly)
+        except OSError as error:
+            say_tries(error, error)
+            raise
 
     def _range(self, wanted: Range) -> memoryview:
         offset, length = wanted
         options: dict[str, Any] = {"range": (offset, offset + length)}
-        if self._etag is not None:
+        if self._etag is not None and self._etag.startswith('"'):  # a weak tag matches nothing
             options["if_match"] = self._etag
-        data = memoryview(self.store.get(self.path, options=options).bytes())
+        answer = self.store.get(self.path, options=options)
+        self._check_same(answer.meta)
+        data = memoryview(answer.bytes())
         if len(data) != length:
             raise CorruptFileError(
                 f"the file ends within the range of {length} bytes at offset {offset}", file=self.name
             )
         return data
 
+    def _check_same(self, meta: Any) -> None:
+        """Stores that take no notice of ``if_match``, or have no tag for it, say what object they answer from."""
+        if self._size is None:
+            self._learn(meta)
+            return
+        etag, modified = meta.get("e_tag"), meta.get("last_modified")
+        by_tag = self._etag is not None and etag is not None
+        same = etag == self._etag if by_tag else self._modified in (None, modified)
+        if int(meta["size"]) != self._size or not same:
+            raise ChangedFileError(_CHANGED, file=self.name)
+
+    def state(self) -> tuple[Any, ...]:
+        """What the store says of the object now: it differs once the object is replaced. Asks the server."""
+        self._check_usable()
+        meta = self._asked(lambda: self.store.head(self.path))
+        return meta["size"], meta.get("e_tag"), meta.get("version"), meta.get("last_modified")
+
     def close(self) -> None:
         self._closed = True
 
     def _learn(self, meta: Any) -> None:
         self._size = int(meta["size"])
-        etag = meta.get("e_tag") or ""
-        self._etag = etag if etag.startswith('"') else None
+        self._etag, self._modified = meta.get("e_tag") or None, meta.get("last_modified")
 
     def _check_usable(self) -> None:
         global _asked
@@ -145,6 +190,12 @@ _KINDS: dict[str, tuple[type[OSError], int]] = {
 """What obstore's errors are for a local file."""
 
 
+class _Answered(OSError):
+    """With the status of the answer, as other libraries' errors have it."""
+
+    status = 0
+
+
 def _plain(error: Exception, name: str) -> Exception:
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError):
@@ -153,12 +204,19 @@ def _plain(error: Exception, name: str) -> Exception:
         cls, number = _KINDS[kind]
         return cls(number, os.strerror(number), name)
     if kind == "PreconditionError":
-        return ChangedFileError("the file has changed since it was opened: open it again", file=name)
+        return ChangedFileError(_CHANGED, file=name)
     text = str(error).partition("\n\nDebug source")[0].strip()
     if kind == "NotSupportedError":
         return UnsupportedError(f"the store does not do this: {text}", file=name)
     if "timed out" in text or "timeout" in text.lower():
         return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)
+    status = re.search(r"status code: (\d{3}) ?([A-Za-z ]*)", text)
+    if status is not None:
+        answered = _Answered(errno.EIO, f"the server answers {status[1]} {status[2]}".rstrip(), name)
+        answered.status = int(status[1])
+        return answered
+    if "body error" in text or "Interrupted" in text:
+        return ConnectionError(errno.EIO, "the connection broke in the middle of the answer", name)
     if "error sending request" in text or "connect" in text.lower():
         return ConnectionError(errno.EIO, "the connection failed", name)
     return OSError(errno.EIO, text.partition(": Error performing")[0] or kind, name)

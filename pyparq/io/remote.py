@@ -9,10 +9,12 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pyparq import forks
-from pyparq.errors import ChangedFileError, CorruptFileError, OptionError
+from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, located
 from pyparq.io.end import read_end, tells_size
-from pyparq.io.s3 import unchanged_ranges
-from pyparq.io.systems import loops, shares_one_reader
+from pyparq.io.http import Version, is_http, ranges_of
+from pyparq.io.retry import Retry
+from pyparq.io.s3 import head, is_s3, unchanged_ranges
+from pyparq.io.systems import is_concurrent, loops, shares_one_reader
 from pyparq.io.url import plain_errors
 from pyparq.threads import map_requests
 
@@ -38,6 +40,8 @@ class FsspecFile:
     """
 
     is_local = False
+    retry = Retry()
+    """How requests that fail for the moment are made again."""
 
     def __init__(self, fs: Any, path: str, name: str, listed_size: int | None = None) -> None:
         """``listed_size``: bytes, as a listing of the folder had it."""
@@ -47,6 +51,8 @@ class FsspecFile:
         self.name = name
         self._size: int | None = None
         self._etag: str | None = None
+        self._version: Version | None = None
+        """Of a file behind HTTP."""
         self._closed = False
         self._whole: memoryview | None = None
         self._inherited = False
@@ -61,14 +67,30 @@ class FsspecFile:
         if self._size is None:
             self._check_usable()
             with self._plain_errors():
-                with self._alone():
-                    size = self.fs.size(self.path)
+                size = self._retry().once(self._asked_size)
                 if size is None:
-                    self._keep(self.fs.cat_file(self.path))
+                    self._keep(self._retry().once(lambda: self.fs.cat_file(self.path)))
                 else:
-                    self._size = int(size)
+                    self._size = size
         assert self._size is not None
         return self._size
+
+    def _asked_size(self) -> int | None:
+        if is_s3(self.fs) and is_concurrent(self.fs):
+            from fsspec.asyn import sync
+
+            size, self._etag = sync(self.fs.loop, head, self.fs, self.path)
+            return int(size)
+        if is_http(self.fs) and is_concurrent(self.fs):
+            told = self.fs.info(self.path)
+            if told.get("size") is None:
+                return None
+            self._version = Version()
+            self._version.check(int(told["size"]), told.get("ETag"), told.get("Last-Modified"))
+            return self._version.size
+        with self._alone():
+            found = self.fs.size(self.path)
+        return None if found is None else int(found)
 
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter file; and the size with them, where that is one request."""
@@ -77,9 +99,9 @@ class FsspecFile:
             self._size = self._listed_size
         if self._size is None:
             with self._plain_errors():
-                end = read_end(self.fs, self.path, length)
+                end = self._retry().once(lambda: read_end(self.fs, self.path, length))
             if end is not None:
-                self._size, self._etag = end.size, end.etag
+                self._size, self._etag, self._version = end.size, end.etag, end.version
                 self._check_listed()
                 if end.whole:
                     self._keep(end.data)
@@ -101,8 +123,8 @@ class FsspecFile:
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
         if self._whole is None:
-            with self._plain_errors():
-                parts = self._requested(ranges)
+            with located(file=self.name), self._plain_errors():
+                parts = self._retry().each(self._requested, ranges, self._is_short)
             sizes = [n for _, n in ranges]
             whole = next((p for p, n in zip(parts, sizes, strict=True) if len(p) > n and len(p) == self.size), None)
             if whole is None:
@@ -115,23 +137,41 @@ class FsspecFile:
         self._whole = memoryview(whole)
         self._size = len(self._whole)
 
+    def _retry(self) -> Retry:
+        """s3fs makes most of its requests again by itself."""
+        return self.retry.at_most(1) if is_s3(self.fs) else self.retry
+
+    def _is_short(self, wanted: Range, found: Any) -> bool:
+        return len(found) < wanted[1]
+
     def _requested(self, ranges: Sequence[Range]) -> list[Any]:
+        """The bytes of each range, or the exception that it ended in."""
         if self._etag is not None:
             from fsspec.asyn import sync
 
             unchanged: list[Any] = sync(self.fs.loop, unchanged_ranges, self.fs, self.path, ranges, self._etag)
             return unchanged
+        if self._version is not None:
+            from fsspec.asyn import sync
+
+            same: list[Any] = sync(self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version)
+            return same
         if len(ranges) > 1 and loops(self.fs):
-            return map_requests(self._cat, ranges)
+            return map_requests(self._tried, ranges)
         if len(ranges) == 1 or shares_one_reader(self.fs):
-            return [self._cat(r) for r in ranges]
+            return [self._tried(r) for r in ranges]
         starts = [offset for offset, _ in ranges]
         ends = [offset + length for offset, length in ranges]
-        parts: list[Any] = self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="raise")
-        for part in parts:
-            if isinstance(part, BaseException):  # older versions of fsspec give errors as results
-                raise part
-        return parts
+        try:
+            return list(self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="return"))
+        except Exception as error:  # of a file system that raises all the same
+            return [error] * len(ranges)
+
+    def _tried(self, part: Range) -> Any:
+        try:
+            return self._cat(part)
+        except Exception as error:
+            return error
 
     def _cat(self, part: Range) -> Any:
         offset, length = part

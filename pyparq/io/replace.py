@@ -187,7 +187,7 @@ def _put_for(name: str, target: str, expected: Identity) -> None:
     """The file ``name`` takes the place of the file ``expected``, which has the name ``target``."""
     with locked_name(target):
         expected.check(target)
-        placed = Identity.at(name)
+        ours = Identity.at(name)
         try:
             if not exchange(name, target):
                 os.replace(name, target)
@@ -195,8 +195,11 @@ def _put_for(name: str, target: str, expected: Identity) -> None:
         except FileNotFoundError:
             expected.check(target)
             raise
-        if Identity.at(name) != expected:
-            _put_back(name, target, placed)
+        finally:  # also when Ctrl-C came: another program's file must not go with the hidden name
+            found = Identity.at(name)
+            if found not in (ours, expected, None):
+                _put_back(name, target, ours)
+        if found != expected:
             raise ChangedMeanwhile(
                 "another program replaced the file, or wrote to it, at the last moment. Its file is there, and nothing "
                 "was written: try again",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pyparq.errors import ChangedFileError
+
 AT_A_TIME = 128
 """Requests of one step that run at a time, as fsspec has it."""
 
@@ -19,7 +21,7 @@ class LastBytes(NamedTuple):
     data: bytes
     content_range: str | None
     etag: str | None
-    """``None`` where it does not stand for the very bytes."""
+    """Of the object that the bytes come from."""
 
 
 def is_s3(fs: Any) -> bool:
@@ -27,21 +29,34 @@ def is_s3(fs: Any) -> bool:
     return hasattr(fs, "_call_s3") and hasattr(fs, "split_path") and hasattr(type(fs), "_cat_file")
 
 
+def _which(fs: Any, path: str) -> dict[str, Any]:
+    bucket, key, version = fs.split_path(path)
+    return {"Bucket": bucket, "Key": key} | ({"VersionId": version} if version else {})
+
+
 async def last_bytes(fs: Any, path: str, length: int) -> LastBytes:
     """The last ``length`` bytes of an object, all of a shorter one. Raises what s3fs raises."""
-    bucket, key, version = fs.split_path(path)
-    which = {"Bucket": bucket, "Key": key} | ({"VersionId": version} if version else {})
-    answer = await fs._call_s3("get_object", **which, Range=f"bytes=-{length}")
+    answer = await fs._call_s3("get_object", **_which(fs, path), Range=f"bytes=-{length}")
     async with answer["Body"] as body:
         data = await body.read()
-    etag = answer.get("ETag") or ""
-    return LastBytes(data, answer.get("ContentRange"), etag if etag.startswith('"') else None)
+    return LastBytes(data, answer.get("ContentRange"), answer.get("ETag") or None)
 
 
-async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]], etag: str) -> list[bytes]:
-    """Ranges (offset, length) of the object that has this entity tag, by s3fs's own way, with its retries.
+async def head(fs: Any, path: str) -> tuple[int, str | None]:
+    """Size and entity tag of an object, as the server has them now: s3fs itself may answer from an old listing.
 
-    Raises what s3fs raises: for another object an answer of status 412.
+    Raises what s3fs raises.
+    """
+    answer = await fs._call_s3("head_object", **_which(fs, path))
+    return int(answer["ContentLength"]), answer.get("ETag") or None
+
+
+async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]], etag: str) -> list[Any]:
+    """Ranges (offset, length) of the object that has this entity tag, by s3fs's own way, with its retries; an exception
+    for a request that failed.
+
+    These are what s3fs raises: for another object an answer of status 412, or :class:`ChangedFileError` where the
+    server takes no notice of the condition.
     """
     import asyncio
 
@@ -52,7 +67,7 @@ async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]]
             found: bytes = await type(fs)._cat_file(asking, path, start=offset, end=offset + length)
             return found
 
-    return list(await asyncio.gather(*(one(*part) for part in ranges)))
+    return list(await asyncio.gather(*(one(*part) for part in ranges), return_exceptions=True))
 
 
 class _Asking:
@@ -66,4 +81,10 @@ class _Asking:
         return getattr(self._fs, name)
 
     async def _call_s3(self, method: str, *args: Any, **options: Any) -> Any:
-        return await self._fs._call_s3(method, *args, **options, IfMatch=self._etag)
+        if self._etag.startswith('"'):  # a weak tag matches nothing
+            options["IfMatch"] = self._etag
+        answer = await self._fs._call_s3(method, *args, **options)
+        if answer.get("ETag") not in (None, self._etag):
+            answer["Body"].close()
+            raise ChangedFileError("the file has changed since it was opened: open it again")
+        return answer

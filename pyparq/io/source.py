@@ -24,6 +24,7 @@ from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.objects import ObjectFile
 from pyparq.io.opened import check_opened
 from pyparq.io.remote import FsspecFile
+from pyparq.io.retry import Retry
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -315,6 +316,12 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
         raise OptionError(
             f"cannot read from {type(where).__name__}{one}: give a path, URL, bytes or a seekable binary file object"
         ) from None
+
+
+def set_retry(source: Source, times: int, wait: float) -> None:
+    """How often a source makes a request again that failed for the moment, and the seconds before the first time."""
+    if isinstance(source, (FsspecFile, ObjectFile)):
+        source.retry = Retry(times, wait)
 
 
 def _open_url(url: str, storage_options: Mapping[str, Any] | None) -> Source:

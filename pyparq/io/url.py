@@ -143,11 +143,20 @@ def plain_errors(
     except Exception as error:  # every library has its own kinds
         if isinstance(error, but):
             raise
-        raise _plain(error, name, path, storage_options) from None  # the cause may show secrets
+        plain = _plain(error, name, path, storage_options)
+        say_tries(plain, error)
+        raise plain from None  # the cause may show secrets
+
+
+def say_tries(plain: Exception, error: BaseException) -> None:
+    """Have an error say how often the request behind it was made, where that was more than once."""
+    tries = getattr(error, "pyparq_tries", 1)
+    if tries > 1 and isinstance(plain, OSError):
+        plain.strerror = f"{plain.strerror} (tried {tries} times)"
 
 
 def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exception:
-    cause, status = _cause(error)
+    cause, status = cause_of(error)
     text = _without_secrets(str(cause) or type(cause).__name__, path, storage_options)
     if status == 412:
         return ChangedFileError("the file has changed since it was opened: open it again", file=name)
@@ -186,7 +195,7 @@ def _number(error: BaseException) -> int | None:
     return number if isinstance(number, int) and number > 0 else None
 
 
-def _cause(error: BaseException) -> tuple[BaseException, int | None]:
+def cause_of(error: BaseException) -> tuple[BaseException, int | None]:
     """What happened, and the HTTP status if it is an answer. fsspec takes all that goes wrong for a missing file."""
     found: BaseException | None = error
     while found is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from pyparq.decoding.decoded_leaf import DecodedLeaf
 from pyparq.decoding.decoder import Refused
 from pyparq.decoding.whole_chunks import WholeChunks, columns_of, decode_chunks
-from pyparq.errors import ChecksumError, CorruptFileError
+from pyparq.errors import ChecksumError, CorruptFileError, DataError
 from pyparq.footers.arrow_fields import Projection
 from pyparq.footers.chunk_table import ChunkTable
 from pyparq.footers.leaf_set import LeafSet
@@ -59,7 +59,7 @@ def whole_parts(reader: ColumnReader, selections: Sequence[Selection], projectio
         return list(_decoded(reader, list(_runs(selections)), table, projection))
     except ChecksumError:
         raise
-    except (CorruptFileError, Refused):  # what it is, and where, is said when the chunks are read one by one
+    except (CorruptFileError, DataError, Refused):  # what it is, and where, is said when the chunks are read one by one
         reader.account.rewind(used)
         return None
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.buffers import release_unused
 from pyparq.datasets.dataset import Dataset
+from pyparq.datasets.open_files import ListedFile, status_of
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.sources import Sources
 from pyparq.datasets.write import replace_sources, write_dataset
-from pyparq.errors import OptionError
+from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.ingest import ingest
 from pyparq.io.file_lock import Identity
 from pyparq.io.sink import open_sink, replace_only
@@ -20,7 +21,9 @@ from pyparq.io.url import is_url, local_path, shown
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import SortKey, WriteOptions, sort_keys
-from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file
+from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file, replaced_source
+from pyparq.rewriting.stale import remove_stale
+from pyparq.rewriting.storage_kept import storage_kept
 from pyparq.schemas.types import Schema
 from pyparq.tables.table import Batch
 from pyparq.write.column_plans import check_options, make_plan
@@ -75,8 +78,9 @@ def rewrite(
     source may demand. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below. ``sort_by`` sorts all rows
     together.
 
-    Only rows and key-value metadata are taken over from the files: name the Bloom filters and the encryption that the
-    new files should have.
+    Timestamps that are INT96 in all files stay INT96, and decimals in byte arrays stay that (``int96_timestamps`` and
+    ``decimal_storage`` change it). Otherwise only rows and key-value metadata are taken over: name the Bloom filters
+    and the encryption that the new files should have.
 
     Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
     :class:`pyparq.ChangedFileError` where the target is the source, and another program changed it meanwhile. The
@@ -90,14 +94,16 @@ def rewrite(
     own = identity_of(target)
     dataset = _dataset(source, storage_options, decryption, limits)
     rows = _Rows(dataset, columns, filters, max_memory, progress)
-    given: dict[str, Any] = {**options, "row_group_bytes": min(checked.row_group_bytes, max(max_memory // 16, 1))}
-    # Two row groups are on their way at a time: as rows, as leaves and as pages.
     if _is_folder(target):
         names = _partition_names(partition_cols, dataset, rows.schema)
-        given |= {"max_rows_per_file": max_rows_per_file, "max_bytes_per_file": max_bytes_per_file}
+        folder = {"max_rows_per_file": max_rows_per_file, "max_bytes_per_file": max_bytes_per_file}
     else:
-        names = []
+        names, folder = [], {}
         _check_single(target, partition_cols, max_rows_per_file, max_bytes_per_file, mode, force)
+    kept = storage_kept(rows.source, options, names)
+    given: dict[str, Any] = {**kept, "row_group_bytes": min(checked.row_group_bytes, max(max_memory // 16, 1))}
+    # Two row groups are on their way at a time: as rows, as leaves and as pages.
+    given |= folder
     if keys and checked.sort_scope == "input":
         del given["sort_by"]
         given["sorting_columns"] = [key for key in keys if key.name not in names]
@@ -105,8 +111,7 @@ def rewrite(
         rows.sort(keys, None if temp_folder is None else os.fspath(temp_folder), secret)
     with closing(rows):
         if not _is_folder(target):
-            is_source = own is not None and any(is_same_file(path, target) for path in dataset.files)
-            return _write_file(rows, target, own if is_source else None, storage_options, given)
+            return _write_file(rows, target, _only_source(dataset, target, own), storage_options, given)
         given |= {"max_memory": max(max_memory // 8, 1), "force": force, "partition_cols": names, "schema": rows.source}
         given["storage_options"] = storage_options if is_url(target) else None
         if mode == "overwrite" and _is_own_folder(dataset, target):
@@ -196,7 +201,25 @@ def _write_file(
         file = WrittenFile(sink.name, writer.metadata.num_rows, sink.position)
     finally:
         sink.abort()
+    if own is not None:
+        remove_stale(os.fsdecode(target))
     return WriteReport(sink.name, (file,))
+
+
+def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Identity | None:
+    """``own``, the file at the target, where it is one of the sources: only that file may be replaced.
+
+    Raises :class:`ChangedMeanwhile` where the dataset has read an older one.
+    """
+    number = next((k for k, path in enumerate(dataset.files) if is_same_file(path, target)), None)
+    if number is None:
+        return None
+    own = replaced_source(own, target)
+    opened = dataset.open(number)
+    source = None if opened is None else opened.fetcher.source
+    if isinstance(source, ListedFile) and source.status != status_of(os.stat(target)):
+        raise ChangedMeanwhile("the file has changed since the dataset was made: make it again", file=source.name)
+    return own
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------

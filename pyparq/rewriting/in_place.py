@@ -12,13 +12,14 @@ import stat
 from typing import Any
 
 from pyparq.datasets.managed import managed_by, managed_on
-from pyparq.errors import OptionError
+from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.io.file_lock import Identity
+from pyparq.io.objects import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink
 from pyparq.io.source import LocalFile, Source
 from pyparq.io.url import is_url, local_path
-from pyparq.rewriting.stale import remove_checksums, remove_summaries
+from pyparq.rewriting.stale import remove_stale
 
 
 class InPlace:
@@ -44,7 +45,7 @@ class InPlace:
         self.check()
         sink.expected = self.identity
         sink.commit()
-        notes = [*remove_checksums(self.path, self.real), *remove_summaries(self.real)]
+        notes = remove_stale(self.path)
         if self.other_names:
             names = "1 other name" if self.other_names == 1 else f"{self.other_names} other names"
             notes.append(f"the old file has {names} (hard links), which keep it as it was")
@@ -68,12 +69,22 @@ def identity_of(target: Any) -> Identity | None:
 
 
 def is_same_file(source: Any, target: Any) -> bool:
-    """Whether both are local paths of one file."""
+    """Whether both are local paths of one file. Where one is gone by now, its path tells."""
     path, other = local_file(source), local_file(target)
-    try:
-        return path is not None and other is not None and os.path.samefile(path, other)
-    except OSError:
+    if path is None or other is None:
         return False
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return os.path.realpath(path) == os.path.realpath(other)
+
+
+def replaced_source(own: Identity | None, target: Any) -> Identity:
+    """``own``, what ``target`` was before its rows were read: the only file that may be replaced by what is made of
+    them. Raises :class:`ChangedMeanwhile` where there was none yet, so that nobody knows which one was read."""
+    if own is None:
+        raise ChangedMeanwhile("the file was made while it was read. Nothing was written: try again", file=str(target))
+    return own
 
 
 def local_file(source: Any) -> str | None:
@@ -123,4 +134,6 @@ def state_of(source: Source) -> tuple[Any, ...]:
         source.fs.invalidate_cache()
         found = source.fs.info(source.path)
         return tuple(found.get(name) for name in _STATE)
+    if isinstance(source, ObjectFile):
+        return source.state()
     return ()

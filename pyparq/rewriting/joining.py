@@ -16,10 +16,10 @@ from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
-from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file
+from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file, replaced_source
 from pyparq.rewriting.joint_footer import JointFooter
 from pyparq.rewriting.one_part import Part, check_part, encrypted
-from pyparq.rewriting.stale import remove_checksums, remove_summaries
+from pyparq.rewriting.stale import remove_stale
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,9 +88,9 @@ def merge(
         parts.append(Part(opened))
     footer = JointFooter(parts)
     sink = open_sink(target, fsync, storage_options if is_url(target) else None)
-    if own is not None and any(is_same_file(file.where, target) for file in listed):
-        replace_only(sink, own)
     try:
+        if any(is_same_file(file.where, target) for file in listed):
+            replace_only(sink, replaced_source(own, target))
         sink.write([b"PAR1"])
         for done, part in enumerate(parts):
             part.copy(sink)
@@ -105,9 +105,7 @@ def merge(
     finally:
         sink.abort()
     if isinstance(target, (str, os.PathLike)) and not is_url(target):
-        path = os.path.realpath(local_path(os.fsdecode(target)) or os.fsdecode(target))
-        remove_checksums(path)
-        remove_summaries(path)
+        remove_stale(local_path(os.fsdecode(target)) or os.fsdecode(target))
     return MergeReport(
         sink.name, len(parts), footer.num_rows, footer.num_row_groups, sink.position, footer.dropped_keys, footer.notes
     )

@@ -12,6 +12,19 @@ from pyparq.options import ReadOptions
 SUMMARY = "_metadata"
 
 
+def remove_stale(path: str) -> list[str]:
+    """Remove what is wrong beside ``path`` now that the file is another one. Returns what was done, and what could not
+    be: the new file is in its place, so nothing here is an error."""
+    real = os.path.realpath(path)
+    notes = []
+    for remove, paths in ((remove_checksums, (path, real)), (remove_summaries, (real,))):
+        try:
+            notes += remove(*paths)
+        except OSError as error:
+            notes.append(f"could not remove {error.filename}, which is of the old file ({error.strerror}): remove it")
+    return notes
+
+
 def remove_checksums(*paths: str) -> list[str]:
     """Remove the ``.NAME.crc`` that Hadoop keeps beside each of these files: Spark refuses the new file because of the
     old one's. Returns what was done."""

@@ -37,12 +37,15 @@ def instants(values: Bytes, unit: str) -> tuple[Int64Array, npt.NDArray[np.bool_
     days, nanos = parts(values)
     per_day = NS_PER_DAY // UNIT_NS[unit]
     ticks = nanos // UNIT_NS[unit]
+    before = days < 0
+    days += before  # whole days towards the epoch: the first day that is there in part is told by its ticks alone
     with np.errstate(over="ignore"):
+        rest = ticks - before * per_day
         whole = days * per_day
-        found = whole + ticks
+        found = whole + rest
     most = (1 << 63) // per_day
-    overflown = ((whole ^ found) & (ticks ^ found)) < 0  # both summands have another sign than the sum
-    return found, (days > -most) & (days < most) & ~overflown
+    overflown = ((whole ^ found) & (rest ^ found)) < 0  # both summands have another sign than the sum
+    return found, (days >= -most) & (days <= most) & ~overflown & (rest <= ticks)
 
 
 def from_ticks(values: npt.NDArray[Any], unit: str) -> tuple[Bytes, npt.NDArray[np.bool_]]:

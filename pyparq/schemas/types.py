@@ -283,7 +283,7 @@ def arrow_type(leaf: LeafType) -> DataType:
     if kind == "timestamp":
         return DataType(f"ts{_UNIT_LETTERS[leaf.unit]}:{'UTC' if leaf.utc else ''}")
     if kind == "int96":
-        return DataType(f"ts{_UNIT_LETTERS[leaf.unit or 'ns']}:")
+        return DataType(f"ts{_UNIT_LETTERS[leaf.unit or 'ns']}:{'UTC' if leaf.utc else ''}")
     if kind == "time":
         return DataType(f"tt{_UNIT_LETTERS[leaf.unit]}")
     if kind == "decimal":

@@ -7,18 +7,24 @@ from typing import Any
 
 from pyparq.datasets.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError
+from pyparq.filters.bind import items_leaf
 from pyparq.filters.dnf import parse_filters
-from pyparq.filters.expression import AllOf, AnyOf, Expression, IsNan, IsNull, Not
+from pyparq.filters.expression import AllOf, AnyOf, Compare, Contains, Expression, IsIn, IsNan, IsNull, Not
 from pyparq.options import ColumnName
 from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.spark.moments import in_zone
 
 
 class Names:
-    """The names of a dataset's columns, as a question may spell them (``spark.sql.caseSensitive``)."""
+    """The names of a dataset's columns, as a question may spell them (``spark.sql.caseSensitive``).
 
-    def __init__(self, dataset: Dataset, case_sensitive: bool) -> None:
+    ``zone``: the session's, for points in time in filters; ``""``: it is not known; ``None``: they say theirs.
+    """
+
+    def __init__(self, dataset: Dataset, case_sensitive: bool, zone: str | None) -> None:
         self._dataset = dataset
         self._exact = case_sensitive
+        self._zone = zone
         self._made: SchemaTree | None = None
 
     @property
@@ -48,9 +54,18 @@ class Names:
             changed.child = self._changed(expression.child)  # type: ignore[attr-defined]
         elif hasattr(expression, "path"):
             changed.path = self._spelled(expression.path)  # type: ignore[attr-defined]
+            changed = self._in_zone(changed, changed.path)  # type: ignore[attr-defined]
         if isinstance(changed, IsNan):
             return AllOf((changed, Not(IsNull(changed.path))))  # isnan(null) is false in Spark, elsewhere unknown
         return changed
+
+    def _in_zone(self, test: Expression, path: Any) -> Expression:
+        """The test with points in time that need no zone."""
+        if self._zone is None or not isinstance(test, (Compare, Contains, IsIn)):
+            return test
+        tree = self.tree
+        node = items_leaf(tree, path) if isinstance(test, Contains) else tree.find(path)
+        return in_zone(test, node.type, self._zone) if node.is_leaf else test
 
     def _spelled(self, name: Any) -> Any:
         """The column called ``name``; where none is, the only one whose name differs by case alone."""

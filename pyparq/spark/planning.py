@@ -98,12 +98,10 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
         here = here.with_survey(surveyed)
         scan = scan_of(question, here)
         again = [
-            k
-            for k, share in enumerate(shares)
-            if replies[k].plans is None or not surveyed.is_like_all(share, scan.opened, here._by)
+            k for k, share in enumerate(shares) if replies[k].plans is None or not surveyed.is_like_all(share, here._by)
         ]
         # The schema of a plan is what its parts are run with: it has the columns that the question names.
-        resolved = replace(question, columns=scan.columns, filters=scan.filters, case_sensitive=True)
+        resolved = replace(question, columns=scan.columns, filters=scan.filters, case_sensitive=True, zone=None)
         asked = _asked(spark, resolved, [shares[k] for k in again], schema=scan.schema_asked)
         for k, found in zip(again, asked, strict=True):
             replies[k] = found

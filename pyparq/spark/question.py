@@ -60,6 +60,8 @@ class Question:
     """Folder for notes of files that are left out."""
     many: int = sys.maxsize
     """Of more files, tasks read the footers."""
+    zone: str | None = ""
+    """The session's time zone, for literals that have none. ``""``: it is not known. ``None``: no literal needs it."""
 
     def settings(self) -> dict[str, Any]:
         """What the tasks that read the parts have to know."""
@@ -97,6 +99,10 @@ class Listing:
         )  # fmt: skip
 
 
+_AS_SPARK = {"coerce_int96_timestamp_unit": "us", "int96_adjusted_to_utc": True}
+"""Options of :class:`ReadOptions` that have other defaults here: INT96 is Spark's own timestamp, an instant with
+microseconds."""
+
 _OF_DATASETS = ("partitioning", "filename", "by")
 """Options of :func:`pyparq.dataset` that are none of :class:`ReadOptions`."""
 
@@ -104,7 +110,7 @@ _OF_DATASETS = ("partitioning", "filename", "by")
 def read_options(question: Question, decryption: Any = None, *, use_threads: bool = True) -> ReadOptions:
     """How the question says that each file is read."""
     given = {name: value for name, value in question.options.items() if name not in _OF_DATASETS}
-    return ReadOptions.make({"use_threads": use_threads, **given, "decryption": decryption})
+    return ReadOptions.make({"use_threads": use_threads, **_AS_SPARK, **given, "decryption": decryption})
 
 
 def schema_given(question: Question) -> Schema | None:
@@ -159,7 +165,7 @@ def planned(question: Question, also: Expression | None = None) -> DatasetPlan:
 def schema_of(question: Question) -> Schema:
     """Schema of the result. Reads footers, and no index."""
     ds = _dataset(question)
-    return ds.scan(Names(ds, question.case_sensitive).columns(question.columns)).schema
+    return ds.scan(Names(ds, question.case_sensitive, None).columns(question.columns)).schema
 
 
 def pickled(parts: Sequence[DatasetPlan]) -> list[bytes]:
@@ -170,13 +176,13 @@ def pickled(parts: Sequence[DatasetPlan]) -> list[bytes]:
 def _dataset(question: Question) -> Dataset:
     return dataset(
         question.source, schema=question.schema, on_error=question.on_error, decryption=keys_of(question.decryption),
-        storage_options=question.storage_options, **question.options,
+        storage_options=question.storage_options, **{**_AS_SPARK, **question.options},
     )  # fmt: skip
 
 
 def scan_of(question: Question, ds: Dataset, also: Expression | None = None) -> DatasetScan:
     """The scan of the dataset that answers the question, with names as the dataset spells them."""
-    names = Names(ds, question.case_sensitive)
+    names = Names(ds, question.case_sensitive, question.zone)
     given = question.filters
     if isinstance(given, str):
         from pyparq.sql.where import parse_where

@@ -11,7 +11,7 @@ from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import reply
 from pyparq.spark.question import SMALL, Question
-from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
+from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.skipped import LeftOut, note, warn
 from pyparq.spark.types import SparkTypes
 from pyparq.spark.work import ask, over_payloads, replies
@@ -128,6 +128,7 @@ def _question(
         absolute(source, is_connect(spark)), columns, filters, _arrow_schema(schema), partitions, small, decryption,
         on_error, truncate, storage_options, is_case_sensitive(spark), options, counts,
         None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
+        time_zone(spark),
     )  # fmt: skip
 
 

@@ -13,12 +13,13 @@ from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.sources import Sources
 from pyparq.errors import OptionError
 from pyparq.io.url import is_url, local_path
+from pyparq.rewriting.storage_kept import storage_kept
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
 from pyparq.spark.question import Question, pickled
-from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
+from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.work import over_payloads
 from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, committer_of
 
@@ -70,7 +71,7 @@ def rewrite(
     question = Question(
         where, columns, filters, None, partitions, 0, decryption, "raise", False, for_source,
         is_case_sensitive(spark),
-        many=many_files(spark),
+        many=many_files(spark), zone=time_zone(spark),
     )  # fmt: skip
     commits = committer_of(spark)
     in_place = mode == "overwrite" and _is_same(where, place)
@@ -79,6 +80,7 @@ def rewrite(
     payloads, own = _parts(plan, question), tuple(field.name for field in plan.header.partitions)
     names = own if partition_cols is None else partition_cols
     names = (names,) if isinstance(names, str) else tuple(names)
+    options = storage_kept(plan.schema, options, names)
     staging = commits.start(place, MODES[mode], plan.schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)

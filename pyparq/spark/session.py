@@ -97,6 +97,11 @@ def is_case_sensitive(spark: Any) -> bool:
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
+def time_zone(spark: Any) -> str:
+    """The zone of points in time that say none (``spark.sql.session.timeZone``)."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
+
+
 MANY_FILES = 2_000
 """Of more files, Spark's tasks read the footers. So many local ones take the driver some tenths of a second."""
 _MANY_FILES = "spark.pyparq.planInTasksAbove"

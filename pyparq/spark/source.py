@@ -49,7 +49,7 @@ PARTITION_BYTES = 128 << 20
 """Bytes of pages in a partition, at most: what ``spark.sql.files.maxPartitionBytes`` is by default."""
 
 _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
-          "storage_options", "case_sensitive", "skipped_to")  # fmt: skip
+          "storage_options", "case_sensitive", "skipped_to", "time_zone")  # fmt: skip
 
 
 _MARK = "pyparq.options"
@@ -205,6 +205,7 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
         SMALL if small is None else small, given.get("decryption"), given.get("on_error", "raise"),
         as_flag(given, "truncate"), as_value(given.get("storage_options")), as_flag(given, "case_sensitive"), others,
         skipped_to=None if given.get("skipped_to") is None else local(given["skipped_to"]),
+        zone=given.get("time_zone", ""),
     )  # fmt: skip
 
 

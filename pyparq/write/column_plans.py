@@ -272,8 +272,8 @@ def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
 
 
 def _sortable(leaf: LeafType) -> bool:
-    # Numbers in byte arrays of any length, and INT96, are not worth a comparison of their own.
-    return has_order(leaf) and leaf.kind != "int96" and not (leaf.kind == "decimal" and leaf.is_binary)
+    # Numbers in byte arrays of any length are not worth a comparison of their own.
+    return has_order(leaf) and not (leaf.kind == "decimal" and leaf.is_binary)
 
 
 def per_leaf(tree: SchemaTree, option: Any, default: Any) -> list[Any]:

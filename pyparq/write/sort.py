@@ -157,6 +157,10 @@ def row_keys(data: LeafData, key: SortKey) -> RowKeys:
     leaf = data.node.type
     values = data.values
     kind = domain(leaf)
+    if kind == "int96" and not isinstance(values, BinaryValues):
+        # Nanoseconds of the day and then the day, little-endian: turned round, a signed number in big-endian bytes.
+        values = np.ascontiguousarray(values.reshape(-1, 12)[:, ::-1])
+        return RowKeys(valid, _per_row(_as_binary(values, True), valid), key)
     if isinstance(values, BinaryValues) or kind in ("bytes", "decimal"):
         return RowKeys(valid, _per_row(_as_binary(values, kind == "decimal"), valid), key)
     dtype = stored_dtype(leaf)

@@ -1,0 +1,134 @@
+"""Requests that fail for the moment are made again: after a wait that doubles, with chance in it, a few times.
+
+What may pass: the answers 408, 429, 500, 502, 503 and 504, connections that fail or break, no answer in time, and
+bodies shorter than promised. Everything else is what it is, and comes at once.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from pyparq.errors import ParquetError
+from pyparq.io.url import cause_of
+from pyparq.threads import check_stopped
+
+T = TypeVar("T")
+
+_PASSING = {408, 429, 500, 502, 503, 504}
+_LASTING = (
+    ParquetError, FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError,
+    NotImplementedError, ImportError, MemoryError,
+)  # fmt: skip
+_LONGEST_WAIT = 20.0
+"""Seconds between two tries, whatever a server asks for."""
+_LONGEST = 60.0
+"""Seconds after which nothing is tried again."""
+_STEP = 0.1
+"""Seconds between two looks at whether the caller still waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a request is made again, and the seconds before the first time."""
+
+    times: int = 4
+    wait: float = 0.1
+
+    def at_most(self, times: int) -> Retry:
+        """For a library that makes its own requests again."""
+        return replace(self, times=min(self.times, times))
+
+    def once(self, ask: Callable[[], T]) -> T:
+        """What ``ask`` returns, or raises at last."""
+        return self.each(lambda wanted: [_tried(ask)], [None])[0]  # type: ignore[no-any-return]
+
+    def each(
+        self,
+        ask: Callable[[Sequence[Any]], Sequence[Any]],
+        wanted: Sequence[Any],
+        is_short: Callable[[Any, Any], bool] = lambda wanted, answer: False,
+    ) -> list[Any]:
+        """The answers to ``wanted``, of which ``ask`` is given those that are still missing. It returns an exception
+        for a request that failed. An answer that ``is_short`` is asked for again too, and stays as it is at last.
+
+        Raises the first error that is not expected to pass, or the first of the last try.
+        """
+        found: list[Any] = [None] * len(wanted)
+        missing, begun = list(range(len(wanted))), time.monotonic()
+        for tries in range(1, self.times + 2):
+            for k, answer in zip(missing, ask([wanted[k] for k in missing]), strict=True):
+                found[k] = answer
+            errors = [found[k] for k in missing if isinstance(found[k], BaseException)]
+            for error in errors:
+                if not may_pass(error):
+                    raise error
+            missing = [k for k in missing if isinstance(found[k], BaseException) or is_short(wanted[k], found[k])]
+            pause = self._pause(tries, errors)
+            if not missing or tries > self.times or time.monotonic() - begun + pause > _LONGEST:
+                break
+            _sleep(pause)
+        if missing and errors:
+            raise _counted(errors[0], tries)
+        return found
+
+    def _pause(self, tries: int, errors: Sequence[BaseException]) -> float:
+        own = self.wait * 2.0 ** (tries - 1) * random.uniform(0.5, 1.0)
+        asked = max((_retry_after(error) for error in errors), default=0.0)
+        return min(max(own, asked), _LONGEST_WAIT)
+
+
+def _tried(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except Exception as error:
+        return error
+
+
+def may_pass(error: BaseException) -> bool:
+    """Is it worth asking again?"""
+    cause, status = cause_of(error)
+    if status is not None:
+        return status in _PASSING
+    if isinstance(cause, _LASTING) or not isinstance(cause, Exception):
+        return False
+    if isinstance(cause, (ConnectionError, TimeoutError)):
+        return True
+    kinds = " ".join(kind.__name__ for kind in type(cause).__mro__)
+    if "Certificate" in kinds:
+        return False
+    return any(part in kinds for part in ("Connect", "Payload", "Timeout", "IncompleteRead"))
+
+
+def _retry_after(error: BaseException) -> float:
+    """Seconds that the server asks to wait; 0 where it does not say."""
+    cause, _ = cause_of(error)
+    answer = getattr(cause, "response", None)
+    told = answer.get("ResponseMetadata", {}).get("HTTPHeaders") if isinstance(answer, dict) else None
+    told = told or getattr(cause, "headers", None) or {}
+    text = str(told.get("Retry-After") or told.get("retry-after") or "")
+    if text.isdigit():
+        return float(text[:6])
+    try:
+        from email.utils import parsedate_to_datetime
+
+        return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0) if text else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _sleep(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        check_stopped()
+        time.sleep(min(left, _STEP))
+
+
+def _counted(error: BaseException, tries: int) -> BaseException:
+    """The error, which says how often it was tried."""
+    if tries > 1:
+        error.pyparq_tries = tries  # type: ignore[attr-defined]
+    return error

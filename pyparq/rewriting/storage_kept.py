@@ -1,0 +1,48 @@
+"""How the columns of a source are stored, as options for the files that are made of them: INT96 stays INT96."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from pyparq.datasets.evolution import DECIMAL_STORAGE, IS_INT96
+from pyparq.schemas.arrow import elements_from_schema
+from pyparq.schemas.shape import Shape, shape_of
+from pyparq.schemas.tree import build_tree
+from pyparq.schemas.types import Field, Schema
+
+
+def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
+    """``options``, with those that keep how the columns of a dataset's ``schema`` are stored, unless they are given.
+    ``without``: columns that become names of folders."""
+    kept = Schema(tuple(field for field in schema.fields if field.name not in without))
+    marked = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
+    found: dict[str, Any] = {}
+    int96 = {path: True for path, metadata in marked if IS_INT96 in metadata}
+    if int96 and "use_deprecated_int96_timestamps" not in options:
+        found["int96_timestamps"] = int96
+    decimals = {path: metadata[DECIMAL_STORAGE].decode() for path, metadata in marked if DECIMAL_STORAGE in metadata}
+    if decimals:
+        found["decimal_storage"] = decimals
+    return {**found, **options}
+
+
+def _has_mark(field: Field) -> bool:
+    marks = field.metadata.keys() & {IS_INT96, DECIMAL_STORAGE}
+    return bool(marks) or any(map(_has_mark, field.type.children))
+
+
+def _marks(schema: Schema) -> Iterator[tuple[tuple[str, ...], Mapping[bytes, bytes]]]:
+    """The path of each leaf as it will be written, and the metadata of its field."""
+    tree = build_tree(elements_from_schema(schema))
+    for node, field in zip(tree.root.children, schema.fields, strict=True):
+        yield from _below(shape_of(node), field)
+
+
+def _below(shape: Shape, field: Field) -> Iterator[tuple[tuple[str, ...], Mapping[bytes, bytes]]]:
+    if shape.kind == "leaf":
+        yield shape.node.path, field.metadata
+        return
+    children = field.type.children[0].type.children if shape.kind == "map" else field.type.children
+    for below, child in zip(shape.children, children, strict=True):
+        yield from _below(below, child)

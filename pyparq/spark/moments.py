@@ -1,0 +1,91 @@
+"""Points in time in filters, as Spark means them: literals without a zone are read in one.
+
+Text, dates and numpy's ``datetime64`` are clocks in the session's zone (``spark.sql.session.timeZone``). A ``datetime``
+without a zone is one in the zone of this Python process, as everywhere in PySpark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from pyparq.errors import FilterError
+from pyparq.filters.expression import Compare, Contains, Expression, IsIn
+from pyparq.filters.temporal import timestamp_ns
+from pyparq.schemas.types import LeafType
+from pyparq.spark.zones import as_datetime64, instant_us, wall_us, zone_of
+
+_MOMENTS = (str, dt.date, np.datetime64)
+
+
+def in_zone(expression: Expression, leaf: LeafType, zone: str) -> Expression:
+    """The test with its literals as UTC where the column, a ``leaf`` of this type, holds instants, and as clocks of the
+    session's ``zone`` where it holds dates or times without a zone. ``zone`` is ``""`` where it is not known.
+
+    Raises :class:`FilterError` for a literal that needs a zone that is not known.
+    """
+    if leaf.kind not in ("timestamp", "int96", "date"):
+        return expression
+    change = _to_instant if leaf.kind == "int96" or leaf.utc else _to_wall
+    if isinstance(expression, (Compare, Contains)):
+        changed = copy(expression)
+        changed.value = _changed(expression.value, change, zone)
+        return changed
+    if isinstance(expression, IsIn):
+        return IsIn(expression.path, [_changed(value, change, zone) for value in _values(expression.values)])
+    return expression
+
+
+def _values(values: Any) -> Iterable[Any]:
+    """The literals one by one; many numbers, which are no points in time, may be an array."""
+    return values if isinstance(values, tuple) else list(values)
+
+
+def _changed(value: Any, change: Callable[[Any, str], Any], zone: str) -> Any:
+    if hasattr(value, "as_py") and hasattr(value, "type"):  # pyarrow's scalars
+        value = value.as_py()
+    return change(value, zone) if isinstance(value, _MOMENTS) and value == value else value
+
+
+def _to_instant(value: Any, zone: str) -> Any:
+    """A point in time as UTC."""
+    if isinstance(value, dt.datetime) and not hasattr(value, "asm8") and value.tzinfo is None:
+        return as_datetime64(_local_us(value))
+    try:
+        found = timestamp_ns(value)
+    except ValueError:
+        return value  # whoever compares it says what is wrong
+    if found is None or found[1]:
+        return value
+    us, rest = divmod(found[0], 1000)
+    instant = instant_us(int(us), zone_of(_known(zone, value)))
+    exact = isinstance(rest, int) and rest and abs(instant) < 9_000_000_000_000_000
+    return np.datetime64(1000 * instant + int(rest), "ns") if exact else as_datetime64(instant)
+
+
+def _local_us(value: dt.datetime) -> int:
+    """A clock of this process's zone, as PySpark reads it."""
+    return int(time.mktime(value.timetuple())) * 1_000_000 + value.microsecond
+
+
+def _to_wall(value: Any, zone: str) -> Any:
+    """An instant as the session's clocks show it; what has no zone stays as it is."""
+    if isinstance(value, str) or not isinstance(value, dt.datetime) or value.tzinfo is None:
+        return value
+    found = timestamp_ns(value)
+    assert found is not None  # it is a datetime
+    return as_datetime64(wall_us(int(found[0] // 1000), zone_of(_known(zone, value))))
+
+
+def _known(zone: str, value: Any) -> str:
+    if not zone:
+        raise FilterError(
+            f"{value!s} has no time zone, and a data source is not told that of the session: give the option "
+            "time_zone, such as 'Europe/Berlin', or write the zone, as in '2024-01-31 12:00:00+01:00'"
+        )
+    return zone

@@ -1,0 +1,175 @@
+"""The schema of a dataset is that of all its files, whichever of them a filter leaves."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pyparq
+from pyparq import col
+from pyparq.errors import ColumnNotFoundError, CorruptFileError
+
+WIDENED = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
+
+
+def put(table: pa.Table, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Each file has a column more than the one before, and a wider ``x``."""
+    for k in range(4):
+        columns = {"x": pa.array([k, k + 1], WIDENED[k])} | {f"c{j}": pa.array([j, k]) for j in range(k)}
+        put(pa.table(columns), tmp_path / "in" / f"p={k}" / "a.parquet")
+    return tmp_path / "in"
+
+
+QUESTIONS = [col("p") == 0, col("p") == 3, col("p") == 99, (col("p") == 1) & (col("x") > 100), col("x") == 10**6]
+
+
+@pytest.mark.parametrize("k", range(len(QUESTIONS)))
+def test_every_way_to_read_has_the_schema_of_all_files(folder: Path, k: int, tmp_path: Path) -> None:
+    question, whole = QUESTIONS[k], pyparq.dataset(folder).schema
+    assert whole.names == ["x", "c0", "c1", "c2", "p"]
+    ds = pyparq.dataset(folder)
+    scan = ds.scan(filters=question)
+    assert scan.schema == whole
+    arrow = scan.to_table().to_arrow().schema
+    assert arrow == pyparq.dataset(folder).read().to_arrow().schema
+    assert all(batch.schema == whole for batch in ds.batches(filters=question))
+    assert pa.RecordBatchReader.from_stream(ds.scan(filters=question)).schema == arrow
+    assert ds.head(3, filters=question).schema == ds.plan(filters=question).schema == whole
+    assert all(part.scan().to_table().schema == whole for part in ds.plan(filters=question).split(3))
+    assert ds.read(["c2"], question).schema.names == ["c2"]
+    out = tmp_path / "out.parquet"
+    pyparq.write_table(ds.scan(filters=question), out)
+    assert pq.read_schema(out).names == list(whole.names)
+    pyparq.write_dataset(ds.scan(filters=question), tmp_path / "out")
+    if ds.count(question):
+        assert pyparq.dataset(tmp_path / "out").schema.names == whole.names
+    connection = duckdb.connect()
+    connection.register("stream", pa.RecordBatchReader.from_stream(ds.scan(filters=question)))
+    assert connection.sql("from stream").columns == list(whole.names)
+    assert pl.DataFrame(ds.scan(filters=question)).columns == list(whole.names)
+    assert list(ds.read(filters=question).to_pandas().columns) == list(whole.names)
+    made = pa.concat_tables([ds.read(filters=question).to_arrow(), ds.read().to_arrow()])
+    assert made.schema == arrow
+
+
+def test_rewrite_of_no_row_keeps_all_columns(folder: Path, tmp_path: Path) -> None:
+    pyparq.rewrite(folder, tmp_path / "none.parquet", filters=col("p") == 99)
+    pyparq.rewrite(folder, tmp_path / "one.parquet", filters=col("p") == 3)
+    whole = pyparq.dataset(folder).schema
+    for name in ("none.parquet", "one.parquet"):
+        assert pyparq.read_schema(tmp_path / name).names == whole.names
+
+
+def test_lookup_of_no_key_has_all_columns(folder: Path) -> None:
+    assert pyparq.dataset(folder).lookup("p", 99).schema == pyparq.dataset(folder).schema
+
+
+def test_a_damaged_file_that_no_row_is_asked_of_is_passed_over(folder: Path) -> None:
+    (folder / "p=2" / "a.parquet").write_bytes(b"PAR1 nonsense PAR1")
+    assert pyparq.dataset(folder).read(filters=col("p") == 3).num_rows == 2
+    with pytest.raises(CorruptFileError):
+        pyparq.dataset(folder).read(filters=col("p") >= 2)
+    ds = pyparq.dataset(folder)
+    assert ds.read(filters=col("p") == 3).num_rows == 2
+    with pytest.raises(CorruptFileError):  # also once the schema is known
+        ds.read(filters=col("p") >= 2)
+
+
+def random_table(rng: random.Random, rows: int) -> pa.Table:
+    columns: dict[str, Any] = {}
+    for name in rng.sample("abcdef", rng.randint(1, 5)):
+        if name in "ab":
+            columns[name] = pa.array([rng.randint(0, 9) for _ in range(rows)], rng.choice(WIDENED))
+        elif name == "c":
+            unit = rng.choice(["s", "ms", "us", "ns"])
+            columns[name] = pa.array([rng.randint(0, 9) for _ in range(rows)], pa.timestamp(unit, "Europe/Berlin"))
+        elif name == "d":
+            fields = rng.sample("uvw", rng.randint(1, 3))
+            columns[name] = pa.array([{field: rng.randint(0, 9) for field in fields} for _ in range(rows)])
+        elif name == "e":
+            type_ = rng.choice([pa.string(), pa.null()])
+            columns[name] = pa.array(["t" if type_ == pa.string() else None] * rows, type_)
+        else:
+            values = pa.array([rng.random() for _ in range(rows)], rng.choice([pa.float32(), pa.float64()]))
+            columns[name] = values
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_folders_have_one_schema_for_every_filter(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    for k in range(rng.randint(2, 6)):
+        put(random_table(rng, rng.randint(0, 5)), tmp_path / f"p={k}" / f"q={rng.choice('xy')}" / "a.parquet")
+    whole = pyparq.dataset(tmp_path)
+    everything = whole.read().to_arrow()
+    schema = whole.schema
+    tests: list[Any] = [col("p") == rng.randint(0, 7) for _ in range(3)]
+    tests += [col("q") == rng.choice("xyz"), (col("p") < rng.randint(0, 6)) & (col("q") == "x")]
+    tests += [col(name) > 4 for name in schema.names if name in "abf"]
+    for test in tests:
+        found = pyparq.dataset(tmp_path).read(filters=test)
+        assert found.schema == schema
+        assert found.to_arrow().schema == everything.schema
+        for name in rng.sample(schema.names, 2):
+            one = pyparq.dataset(tmp_path).read([name], filters=test)
+            assert one.to_arrow().schema.field(0) == everything.schema.field(name)
+
+
+def test_files_without_columns_have_rows(tmp_path: Path) -> None:
+    for k in range(3):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        pyparq.write_table(pa.table({"a": range(k)}).select([]), tmp_path / "in" / f"{k}.parquet")
+    ds = pyparq.dataset(tmp_path / "in")
+    assert ds.read().shape == ds.scan().to_table().shape == ds.plan().scan().to_table().shape == (3, 0)
+    assert ds.read().to_pandas().shape == (3, 0)
+    assert ds.read().to_arrow().num_rows == pa.RecordBatchReader.from_stream(ds).read_all().num_rows == 3
+    assert ds.count() == sum(batch.num_rows for batch in ds.batches()) == 3
+    assert ds.head(2).num_rows == 2
+    assert "in" in str(ds.explain())
+    pyparq.write_table(ds, tmp_path / "table.parquet")
+    pyparq.write_dataset(ds, tmp_path / "set")
+    pyparq.rewrite(tmp_path / "in", tmp_path / "rewritten.parquet")
+    pyparq.merge(tmp_path / "in", tmp_path / "merged.parquet")
+    for name in ("table.parquet", "set", "rewritten.parquet", "merged.parquet"):
+        assert pyparq.read_table(tmp_path / name).shape == (3, 0)
+
+
+def test_partitions_of_files_without_columns(tmp_path: Path) -> None:
+    for k in range(3):
+        (tmp_path / f"p={k}").mkdir()
+        pyparq.write_table(pa.table({"a": [0] * k}).select([]), tmp_path / f"p={k}" / "a.parquet")
+    assert pyparq.read_table(tmp_path).to_pydict() == {"p": [1, 2, 2]}
+    assert pyparq.read_table(tmp_path, filters=col("p") > 1).to_pydict() == {"p": [2, 2]}
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_columns_of_one_name(tmp_path: Path, files: int) -> None:
+    table = pa.table([pa.array([1, 2]), pa.array(["x", "y"]), pa.array([5, 6])], names=["a", "a", "b"])
+    for k in range(files):
+        put(table, tmp_path / "in" / f"{k}.parquet")
+    ds, whole = pyparq.dataset(tmp_path / "in"), pa.concat_tables([table] * files)
+    assert ds.schema.names == ["a", "a", "b"]
+    assert ds.read().to_arrow().equals(whole)
+    assert pyparq.scan(tmp_path / "in").to_table().to_arrow().equals(whole)
+    assert pa.RecordBatchReader.from_stream(ds).read_all().equals(whole)
+    assert ds.plan().scan().to_table().to_arrow().equals(whole)
+    half = ds.read(filters=col("b") == 5).to_arrow()
+    assert half.column_names == ["a", "a", "b"]
+    assert half.columns[1].to_pylist() == ["x"] * files
+    assert ds.count(col("b") == 5) == files
+    assert ds.read(["b"]).to_pydict() == {"b": [5, 6] * files}
+    with pytest.raises(ColumnNotFoundError, match="2 columns"):
+        ds.read(["a"])
