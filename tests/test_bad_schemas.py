@@ -97,6 +97,15 @@ def test_no_columns_and_no_fields() -> None:
         read(make([group("root", None, 2), group("g", REQUIRED, 0), X], [FLAT], 3))
 
 
+@pytest.mark.parametrize("operation", [pyparq.merge, pyparq.add_indexes])
+def test_chunks_of_no_column(operation: Any, tmp_path: Path) -> None:
+    source = tmp_path / "in.parquet"
+    source.write_bytes(make([group("root", None, 0)], [FLAT], 3))
+    with pytest.raises(CorruptFileError, match=r"1 columns, but the schema has 0.*row group 0"):
+        operation(source, tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+
+
 def test_a_leaf_that_is_bad_spoils_only_itself() -> None:
     wrong = leaf("y", REQUIRED, 1, converted_type=tt.ConvertedType.DECIMAL, precision=12, scale=2)
     data = make([group("root", None, 2), X, wrong], [FLAT, Column(FLAT.pages, path=("y",))], 3)

@@ -14,7 +14,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.errors import CorruptFileError
+from pyparq.errors import ColumnNotFoundError, CorruptFileError
 
 WIDENED = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 
@@ -153,3 +153,23 @@ def test_partitions_of_files_without_columns(tmp_path: Path) -> None:
         pyparq.write_table(pa.table({"a": [0] * k}).select([]), tmp_path / f"p={k}" / "a.parquet")
     assert pyparq.read_table(tmp_path).to_pydict() == {"p": [1, 2, 2]}
     assert pyparq.read_table(tmp_path, filters=col("p") > 1).to_pydict() == {"p": [2, 2]}
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_columns_of_one_name(tmp_path: Path, files: int) -> None:
+    table = pa.table([pa.array([1, 2]), pa.array(["x", "y"]), pa.array([5, 6])], names=["a", "a", "b"])
+    for k in range(files):
+        put(table, tmp_path / "in" / f"{k}.parquet")
+    ds, whole = pyparq.dataset(tmp_path / "in"), pa.concat_tables([table] * files)
+    assert ds.schema.names == ["a", "a", "b"]
+    assert ds.read().to_arrow().equals(whole)
+    assert pyparq.scan(tmp_path / "in").to_table().to_arrow().equals(whole)
+    assert pa.RecordBatchReader.from_stream(ds).read_all().equals(whole)
+    assert ds.plan().scan().to_table().to_arrow().equals(whole)
+    half = ds.read(filters=col("b") == 5).to_arrow()
+    assert half.column_names == ["a", "a", "b"]
+    assert half.columns[1].to_pylist() == ["x"] * files
+    assert ds.count(col("b") == 5) == files
+    assert ds.read(["b"]).to_pydict() == {"b": [5, 6] * files}
+    with pytest.raises(ColumnNotFoundError, match="2 columns"):
+        ds.read(["a"])

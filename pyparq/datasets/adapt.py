@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pyparq.datasets.evolution import IS_INT96, key_of
+from pyparq.datasets.evolution import IS_INT96, key_of, keys_of
 from pyparq.errors import DataError, SchemaError, located
 from pyparq.ingest.cast import cast
 from pyparq.read.hinted_types import HintMismatch, restore
@@ -35,16 +35,19 @@ class Adapter:
 
     def __init__(self, tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: str = "name") -> None:
         """``tree``, ``schema``: those of a file, with its INT96 fields marked."""
-        have = {key_of(field, by): k for k, field in enumerate(schema.fields)}
-        places = [have.get(key_of(field, by)) for field in wanted]
+        have = {key: k for k, key in enumerate(keys_of(schema.fields, by))}
+        places = [have.get(key) for key in keys_of(wanted, by)]
         self.wanted = list(wanted)
         self._by = by
         self._sources = [None if k is None else schema.fields[k] for k in places]
         self._pairs = list(zip(self._sources, wanted, strict=True))
-        self.columns: list[tuple[str, ...]] = []
-        """Paths to read from the file, in the order of those wanted columns that it has."""
+        self.columns: list[tuple[str, ...]] | None = []
+        """Paths to read from the file, in the order of those wanted columns that it has; ``None``: all. No path tells
+        columns of one name apart."""
+        if len(set(tree.names)) < len(tree.names) and places == list(range(len(tree.names))):
+            self.columns = None
         for k, field in zip(places, wanted, strict=True):
-            if k is not None:
+            if k is not None and self.columns is not None:
                 shape = shape_of(tree.root.children[k])
                 self.columns += dict.fromkeys(_paths(shape, field.type, by))
         self._given = [k for k, source in enumerate(self._sources) if source is not None]
@@ -170,11 +173,16 @@ def _rescaled(column: Column, type_: DataType) -> Column | None:
     factor = due_scale - scale
     if bits != 128 or not 0 <= factor <= 18 or precision + factor > 18 or due - due_scale < precision - scale:
         return None
-    numbers = column.values().reshape(-1, 16).view(np.int64)[:, 0] * np.int64(10**factor)
+    limbs, valid = column.values().reshape(-1, 16).view(np.int64), column.valid_mask()
+    low, most = limbs[:, 0], 10**precision
+    beyond = (limbs[:, 1] != low >> 63) | (low <= -most) | (low >= most)
+    if (beyond if valid is None else beyond & valid).any():
+        raise DataError(f"a decimal has more digits than {column.type} allows")
+    numbers = low * np.int64(10**factor)
     wide = np.zeros((column.length, type_.byte_width // 8), np.int64)
     wide[:] = (numbers >> 63)[:, None]
     wide[:, 0] = numbers
-    return fixed_column(type_, wide.view(np.uint8).reshape(column.length, -1), column.valid_mask())
+    return fixed_column(type_, wide.view(np.uint8).reshape(column.length, -1), valid)
 
 
 def _struct(column: Column, source: Field, wanted: Field, by: str) -> Column:

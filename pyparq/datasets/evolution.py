@@ -40,6 +40,16 @@ def key_of(field: Field, by: str) -> object:
     return field.metadata.get(FIELD_ID, field.name) if by == "field_id" else field.name
 
 
+def keys_of(fields: Iterable[Field], by: str) -> list[object]:
+    """The keys of a file's columns. Of columns with one name, the first of each file go together, the second too."""
+    seen, keys = dict[object, int](), list[object]()
+    for field in fields:
+        key = key_of(field, by)
+        seen[key] = seen.get(key, 0) + 1
+        keys.append(key if seen[key] == 1 else (key, seen[key]))
+    return keys
+
+
 def marked(schema: Schema, tree: SchemaTree) -> Schema:
     """A file's schema with marks on the fields that are INT96 in the file (:data:`IS_INT96`), or decimals in an unusual
     storage (:data:`DECIMAL_STORAGE`)."""
@@ -90,8 +100,7 @@ def unify(schemas: Iterable[tuple[str, Schema]], by: str = "name") -> Schema:
     for name, schema in schemas:
         count += 1
         metadata = schema.metadata if metadata is None else metadata
-        for field in schema.fields:
-            key = key_of(field, by)
+        for key, field in zip(keys_of(schema.fields, by), schema.fields, strict=True):
             seen[key] = seen.get(key, 0) + 1
             have = merged.get(key)
             if have is None:

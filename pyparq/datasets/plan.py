@@ -54,9 +54,13 @@ class FilePlan:
         """Upper bound for the data page and dictionary bytes that a run reads."""
         return sum(group.num_bytes for group in self.row_groups)
 
-    def scan_plan(self, columns: Sequence[ColumnName], filters: Any, options: ReadOptions, limit: int | None) -> Any:
+    def scan_plan(
+        self, columns: Sequence[ColumnName] | None, filters: Any, options: ReadOptions, limit: int | None
+    ) -> Any:
         """The plan of this file alone, with ``columns`` and ``filters`` as the file names them."""
-        return PlanHeader(self.name, list(columns), filters, options, limit, self.made_for).plan(self.row_groups)
+        return PlanHeader(
+            self.name, None if columns is None else list(columns), filters, options, limit, self.made_for
+        ).plan(self.row_groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Projection:
         expression: Expression | None,
         partitions: Sequence[Field],
     ) -> None:
-        self.tree: SchemaTree = build_tree(elements_from_schema(schema))
+        self.tree: SchemaTree = build_tree(elements_from_schema(schema, repeated=True))
         """The dataset's schema as a tree, partition columns included."""
         self._fields = schema.fields
         bound = bind(expression, self.tree, self.duration_unit)

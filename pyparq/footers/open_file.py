@@ -321,6 +321,16 @@ class OpenFile:
         except (ThriftDecodeError, KernelError) as error:
             raise CorruptFileError(f"bad row group metadata: {error}", file=self.name, row_group=row_group) from error
 
+    def check_chunk_counts(self) -> None:
+        """Raises :class:`CorruptFileError` for column chunks in a file whose schema has no column: nobody asks for a
+        chunk of it, so nothing else notices."""
+        for row_group in range(0 if self.tree.leaves else self.num_row_groups):
+            count = self.footer.num_columns(row_group)
+            if count:
+                raise CorruptFileError(
+                    f"the row group has {count} columns, but the schema has 0", file=self.name, row_group=row_group
+                )
+
     def _raw_chunk(self, row_group: int, node: Node) -> Any:
         if self.footer.num_columns(row_group) != len(self.tree.leaves):
             raise CorruptFileError(

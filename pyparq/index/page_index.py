@@ -3,6 +3,13 @@
 Parsing checks structure: lists that disagree with each other or with the chunk raise
 :class:`pyparq.errors.CorruptFileError`; callers warn with CorruptIndexWarning and read without the index. A
 well-formed index that lies cannot be noticed here.
+
+**Pages without values.** Writers may store data pages that hold no value (pyarrow does, where pages are tiny). Such a
+page holds no row. An OffsetIndex may list it: its first row is then that of the next page, or the number of rows behind
+the last. Or it may leave it out, with the ColumnIndex leaving out the same pages. The first page of a chunk must be
+listed, as readers would take what lies before it for a dictionary. So must all pages of an encrypted chunk, as these
+are counted. In a ColumnIndex the page is a null page without nulls. Readers read a page without rows together with the
+one before it (:func:`pyparq.index.row_ranges.read_along`): values in it would belong to the last row of that one.
 """
 
 from __future__ import annotations
@@ -162,8 +169,8 @@ def parse_offset_index(
 ) -> PageLocations:
     """Decode and check the OffsetIndex of a chunk that occupies file bytes ``[start, end)``.
 
-    Raises CorruptFileError unless the pages lie inside the chunk, do not overlap, rise in offset and first
-    row, start with row 0 and stay below ``num_rows``.
+    Raises CorruptFileError unless the pages lie inside the chunk, do not overlap and rise in offset, and their first
+    rows start with 0, never fall and stay within ``num_rows``. Pages without rows may be listed (see the module).
     """
     _checked_size(data, "an OffsetIndex", limits)
     (pages, unencoded), _ = deserialize_lists(tt.OffsetIndex, data)

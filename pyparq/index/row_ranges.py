@@ -170,9 +170,13 @@ class RowRanges:
         return RowRanges.merged(points[:-1][inside[:-1]], points[1:][inside[:-1]], self.num_rows)
 
     def pages(self, first_rows: Int64Array) -> Int64Array:
-        """The pages that hold any row of this set, ascending; page ``k`` starts at ``first_rows[k]``."""
+        """The pages that hold any row of this set, ascending; page ``k`` starts at ``first_rows[k]``. Pages without
+        rows come with the page before them (:func:`read_along`)."""
         if not self:
             return np.empty(0, np.int64)
+        if (counts := np.diff(first_rows, append=self.num_rows)).min() <= 0:
+            there = np.flatnonzero(counts > 0)
+            return read_along(there[self.pages(first_rows[there])], counts)
         first = first_rows.searchsorted(self.starts, "right") - 1
         after = first_rows.searchsorted(self.ends)
         if len(first) == 1:
@@ -217,3 +221,17 @@ class RowRanges:
     def select(self, mask: npt.NDArray[np.bool_]) -> RowRanges:
         """Keep the rows of this set where ``mask`` (one per row *of the set*) is set."""
         return RowRanges.from_rows(self._at(np.flatnonzero(mask)), self.num_rows)
+
+
+def read_along(pages: Int64Array, num_rows: Int64Array) -> Int64Array:
+    """The places of ``pages`` and of the pages without rows that directly follow one of them, ascending. ``num_rows``
+    are the rows of each page of the column chunk that is known.
+
+    Should such a page hold values after all, they belong to the last row of the page before it.
+    """
+    if num_rows.min(initial=1) > 0:
+        return pages
+    wanted = np.zeros(len(num_rows) + 1, np.bool_)
+    wanted[pages] = True
+    own = np.where(num_rows > 0, np.arange(len(num_rows)), -1)
+    return np.flatnonzero(wanted[np.maximum.accumulate(own)])

@@ -13,7 +13,7 @@ import numpy as np
 
 from pyparq.footers.open_file import Chunk
 from pyparq.index.page_index import PageLocations
-from pyparq.index.row_ranges import Int64Array, RowRanges
+from pyparq.index.row_ranges import Int64Array, RowRanges, read_along
 from pyparq.io.source import Range
 from pyparq.printing import printable
 from pyparq.pruning.packed_integers import Gaps, Packed, gaps_between, pack, spread, unpack
@@ -91,7 +91,8 @@ class Pages:
         covered = np.zeros(len(self) + 1, np.int64)
         np.add.at(covered, first, 1)
         np.add.at(covered, after, -1)
-        return np.flatnonzero(np.cumsum(covered[:-1]))
+        holding = np.flatnonzero(np.cumsum(covered[:-1]))
+        return read_along(holding[self.num_rows[holding] > 0], self.num_rows)
 
 
 NO_PAGES = Pages(*[np.empty(0, np.int64)] * 5)

@@ -104,7 +104,7 @@ def _are_pages(pages: Pages, first: int, chunk: Chunk) -> bool:
     offsets, sizes, rows, counts = pages.offsets, pages.sizes, pages.first_rows, pages.num_rows
     if min(int(pages.ordinals[0]), int(rows[0]), int(offsets[0]) - first) < 0:
         return False
-    if min(int(sizes.min()), int(counts.min())) <= 0 or (pages.ordinals[1:] <= pages.ordinals[:-1]).any():
+    if int(sizes.min()) <= 0 or int(counts.min()) < 0 or (pages.ordinals[1:] <= pages.ordinals[:-1]).any():
         return False
     apart = (offsets[1:] - offsets[:-1] >= sizes[:-1]) & (rows[1:] - rows[:-1] >= counts[:-1])
     # What is left of the chunk behind the last page, not where that ends: sums of made-up numbers wrap around.

@@ -153,15 +153,17 @@ def is_list(type_: DataType) -> bool:
 # ---- writing: Arrow to SchemaElements ------------------------------------------------------------------------------
 
 
-def elements_from_schema(schema: Schema, name: str = "schema") -> list[Any]:
+def elements_from_schema(schema: Schema, name: str = "schema", *, repeated: bool = False) -> list[Any]:
     """The SchemaElements of a file, the root (called ``name``) first, in depth-first order.
 
     Lists and maps get the standard three-level structures (``list.element``, ``key_value.key/value``); a field's
     ``PARQUET:field_id`` metadata becomes its ``field_id``. Raises what :func:`leaf_of` raises, and
-    :class:`SchemaError` when two fields share a name or a null column is required.
+    :class:`SchemaError` when two fields share a name or a null column is required. ``repeated``: columns may share a
+    name, as in files that others have written.
     """
     elements: list[Any] = [tt.SchemaElement(name=name, num_children=len(schema))]
-    _check_names(schema.fields)
+    if not repeated:
+        _check_names(schema.fields)
     for field in schema:
         with located(column=field.name):
             _add(field, elements)

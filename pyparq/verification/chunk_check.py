@@ -58,6 +58,8 @@ class ChunkResult:
     statistics: bool = False
     column_index: bool = False
     offset_index: bool = False
+    pages_listed: int | None = None
+    """Pages that the OffsetIndex lists; ``None`` without one that decodes."""
     bloom: BloomRate | None = None
     leaf: LeafData | None = None
     """Its rows, where they are needed to check the order of rows."""
@@ -189,7 +191,9 @@ class ChunkCheck:
             plain = chunk.crypto.open(Module.OFFSET_INDEX, data)
             if stored.fault is None:
                 counts = values is not None and counts_bytes(values, self._file.created_by)
-                check_offset_index(plain, stored, values, findings, byte_counts=counts)
+                result.pages_listed = check_offset_index(
+                    plain, stored, values, findings, byte_counts=counts, encrypted=chunk.crypto.encrypted
+                )
         except ParquetError as error:
             findings.add_error("index", OFFSET, error)
 
@@ -202,7 +206,8 @@ class ChunkCheck:
             return
         result.column_index = True
         try:
-            check_column_index(chunk.crypto.open(Module.COLUMN_INDEX, data), values, bounds, findings)
+            plain = chunk.crypto.open(Module.COLUMN_INDEX, data)
+            check_column_index(plain, values, bounds, result.pages_listed, findings)
         except ParquetError as error:
             findings.add_error("index", COLUMN, error)
 

@@ -25,12 +25,44 @@ def first_difference(stated: Any, true: Int64Array) -> tuple[int, int]:
     return (int(wrong[0]), len(wrong)) if len(wrong) else (-1, 0)
 
 
+def may_be_left_out(num_values: Int64Array, encrypted: bool) -> Int64Array:
+    """The ordinals of the data pages that the indexes of a chunk may leave out, all of them or none. The rule stands in
+    :mod:`pyparq.index.page_index`. ``num_values``: of each page, nulls included."""
+    empty = np.flatnonzero(num_values == 0)
+    return np.empty(0, np.int64) if encrypted else empty[empty > 0]
+
+
 def check_offset_index(
-    data: Any, stored: StoredPages, values: ChunkValues | None, findings: Findings, *, byte_counts: bool
-) -> None:
+    data: Any, stored: StoredPages, values: ChunkValues | None, findings: Findings, *, byte_counts: bool,
+    encrypted: bool,
+) -> int:  # fmt: skip
     """Offsets and sizes against the pages, first rows and (``byte_counts``) bytes against what they hold. ``values`` is
-    ``None`` where they do not decode. Raises :class:`ParquetError` for bytes that are no OffsetIndex."""
+    ``None`` where they do not decode. Returns how many pages the index lists. Raises :class:`ParquetError` for bytes
+    that are no OffsetIndex."""
     index, _ = deserialize(tt.OffsetIndex, data)
+    num_listed = len(index.page_locations)
+    left_out = may_be_left_out(np.array([page.num_values for page in stored.pages], np.int64), encrypted)
+    if len(left_out) and num_listed == len(stored.pages) - len(left_out):
+        _put_back(index, left_out.tolist(), stored, values)
+    _check_locations(index, stored, values, findings, byte_counts)
+    return num_listed
+
+
+def _put_back(index: Any, left_out: list[int], stored: StoredPages, values: ChunkValues | None) -> None:
+    """Have the pages without values in an OffsetIndex that leaves them out."""
+    sizes = index.unencoded_byte_array_data_bytes
+    whole = sizes is not None and len(sizes) == len(index.page_locations)
+    for k in left_out:
+        page = stored.pages[k]
+        row = 0 if values is None else int(values.first_rows[k])
+        index.page_locations.insert(k, tt.PageLocation(page.offset, page.size, row))
+        if whole:
+            sizes.insert(k, 0)
+
+
+def _check_locations(
+    index: Any, stored: StoredPages, values: ChunkValues | None, findings: Findings, byte_counts: bool
+) -> None:
     listed = index.page_locations
     if len(listed) != len(stored.pages):
         findings.add("index", OFFSET, f"it lists {len(listed)} pages, but the chunk has {len(stored.pages)} data pages")
@@ -71,11 +103,25 @@ def _compare(stated: Any, true: Int64Array, name: str, kind: str, structure: str
         findings.add(kind, structure, f"{name} is {stated[page]}, but it should be {true[page]}", page, pages=pages)
 
 
-def check_column_index(data: Any, values: ChunkValues, bounds: TrueBounds | None, findings: Findings) -> None:
-    """Null pages, counts, histograms, and where ``bounds`` is given those of the pages and their order.
+def check_column_index(
+    data: Any, values: ChunkValues, bounds: TrueBounds | None, num_listed: int | None, findings: Findings
+) -> None:
+    """Null pages, counts, histograms, and where ``bounds`` is given those of the pages and their order. The OffsetIndex
+    lists ``num_listed`` pages, if that is known.
 
     Raises :class:`ParquetError` for bytes that are no ColumnIndex."""
     index, _ = deserialize(tt.ColumnIndex, data)
+    left_out = may_be_left_out(values.num_levels, values.chunk.crypto.encrypted)
+    if len(left_out) and len(index.null_pages) == values.num_pages - len(left_out):
+        if num_listed == values.num_pages:
+            text = f"it has {len(index.null_pages)} pages, but the OffsetIndex lists {num_listed}"
+            findings.add("index", COLUMN, text)
+            return
+        _spread(index, left_out.tolist(), values)
+    elif num_listed == values.num_pages - len(left_out) and num_listed != values.num_pages:
+        text = f"it has {len(index.null_pages)} pages, but the OffsetIndex lists {num_listed}"
+        findings.add("index", COLUMN, text)
+        return
     lists = ("null_pages", "min_values", "max_values", "null_counts", "nan_counts")
     lengths = {name: len(found) for name in lists if (found := getattr(index, name)) is not None}
     wrong = {name: length for name, length in lengths.items() if length != values.num_pages}
@@ -96,6 +142,25 @@ def check_column_index(data: Any, values: ChunkValues, bounds: TrueBounds | None
     _check_histograms(index, values, findings)
     if bounds is not None:
         _check_bounds(index, bounds, findings)
+
+
+def _spread(index: Any, left_out: list[int], values: ChunkValues) -> None:
+    """Have the pages without values in a ColumnIndex that leaves them out."""
+    node, pages = values.chunk.node, len(index.null_pages)
+    entries: dict[str, list[Any]] = {
+        "null_pages": [True],
+        "min_values": [b""],
+        "max_values": [b""],
+        "null_counts": [0],
+        "nan_counts": [0],
+    }
+    entries["definition_level_histograms"] = [0] * (node.max_def + 1)
+    entries["repetition_level_histograms"] = [0] * (node.max_rep + 1)
+    for name, entry in entries.items():
+        listed, width = getattr(index, name), len(entry)
+        if listed is not None and len(listed) == pages * width:
+            for k in left_out:
+                listed[k * width : k * width] = entry
 
 
 def _check_bounds(index: Any, bounds: TrueBounds, findings: Findings) -> None:

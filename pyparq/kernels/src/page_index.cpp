@@ -13,8 +13,8 @@ int check_page_locations(const In<int64_t>& pages, int64_t num_rows, int64_t sta
     const int64_t *offsets = pages.data, *sizes = offsets + n, *rows = sizes + n;
     if (rows[0] != 0) return ROWS;
     for (size_t k = 1; k < n; ++k)
-        if (rows[k] <= rows[k - 1]) return ROWS;
-    if (rows[n - 1] >= std::max<int64_t>(num_rows, 1)) return ROWS;
+        if (rows[k] < rows[k - 1]) return ROWS;  // equal: the page before holds no rows
+    if (rows[n - 1] > num_rows) return ROWS;
     int64_t after = start;  // where the next page may begin; never beyond `end`
     for (size_t k = 0; k < n; ++k) {
         if (sizes[k] <= 0 || offsets[k] >= end || offsets[k] < start) return OUTSIDE;
