@@ -185,6 +185,21 @@ def test_the_rows_come_in_order(slow: AsyncStore | LoopingStore, question: Any) 
     assert sum(b.num_rows for b in dataset.scan(filters=question, limit=2500).batches()) == 2500
 
 
+@pytest.mark.parametrize("slow", [AsyncStore], indirect=True)
+def test_a_listing_that_fails_for_the_moment(slow: AsyncStore | LoopingStore) -> None:
+    failed: list[Request] = []
+
+    def fail(request: Request) -> Exception | None:
+        if request.kind != "list" or failed:
+            return None
+        failed.append(request)
+        return ConnectionResetError("gone")
+
+    slow.fail = fail
+    assert pyparq.dataset("slow://data").count() == FILES * ROWS
+    assert failed
+
+
 def test_an_error_comes_with_its_file(slow: AsyncStore | LoopingStore) -> None:
     dataset = pyparq.dataset("slow://data", tail_size=TAIL)
     assert dataset.count() == FILES * ROWS
