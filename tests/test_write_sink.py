@@ -18,6 +18,7 @@ import pytest
 import pyparq
 from pyparq.errors import DataError, OptionError
 from pyparq.io import sink as sink_module
+from pyparq.io.renames import rename_new
 from pyparq.io.sink import LocalSink, open_sink
 
 TABLE = pa.table({"a": list(range(1000)), "s": [f"text {k}" for k in range(1000)]})
@@ -158,8 +159,12 @@ def test_fsync_comes_before_the_rename(tmp_path: Path, monkeypatch: pytest.Monke
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(sink_module.os, "fsync", lambda fd: (calls.append("fsync"), fsync(fd)))
     monkeypatch.setattr(sink_module.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
+    monkeypatch.setattr("pyparq.io.replace.rename_new", lambda a, b: (calls.append("new"), rename_new(a, b))[1])
     pyparq.write_table(TABLE, tmp_path / "t.parquet")
-    assert calls == ["replace"]
+    assert calls == ["new"]
+    calls.clear()
+    pyparq.write_table(TABLE, tmp_path / "u.parquet", fsync=True)
+    assert calls[:2] == ["fsync", "new"]
     calls.clear()
     pyparq.write_table(TABLE, tmp_path / "t.parquet", fsync=True)
     assert calls[:2] == ["fsync", "replace"]
