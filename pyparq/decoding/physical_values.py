@@ -76,6 +76,10 @@ def binary_decimals(values: BinaryValues, width: int) -> Bytes:
     return out.reshape(-1)
 
 
+_SPARK_DAYS = ((1 << 63) - 1) // (86_400 * 10**6) - 1
+"""Julian days, before or after day 0, that 64 bits of microseconds hold."""
+
+
 def int96_ticks(values: Bytes, unit: str, valid: Valid | None) -> npt.NDArray[np.int64]:
     """INT96 timestamps in ``unit``. Other readers let those wrap around that are beyond int64; here they raise
     :class:`DataError`."""
@@ -84,6 +88,9 @@ def int96_ticks(values: Bytes, unit: str, valid: Valid | None) -> npt.NDArray[np
         null = valid == 0
         found[null] = 0
         fits |= null
+    if not fits.all() and unit == "us":
+        # Spark counts microseconds from Julian day 0, and wraps at 64 bits both when it writes and when it reads.
+        fits |= np.abs(int96.parts(values)[0] + int96.JULIAN_EPOCH) <= _SPARK_DAYS
     if not fits.all():
         days, _ = int96.parts(values[int(np.argmin(fits))])
         coarser = "us" if unit == "ns" else "ms" if unit == "us" else "s"
