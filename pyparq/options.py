@@ -189,13 +189,9 @@ class WriteOptions:
     def make(cls, options: Mapping[str, Any]) -> Self:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
         given: dict[str, Any] = {}
-        _check_known(
-            "write",
-            options,
-            [*(f.name for f in fields(cls)), *_ALIASES],
-            ("schema", "storage_options"),
-            _NOT_FOR_WRITING,
-        )
+        if options:
+            known = [*(f.name for f in fields(cls)), *_ALIASES]
+            _check_known("write", options, known, ("schema", "storage_options"), _NOT_FOR_WRITING)
         for name, value in options.items():
             real = _ALIASES.get(name, name)
             if real in given:

@@ -16,6 +16,8 @@ from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.tables.column_operations import (
+    VIEWS,
+    as_views,
     fixed_column,
     holding,
     list_column,
@@ -26,9 +28,11 @@ from pyparq.tables.column_operations import (
     struct_column,
     take,
 )
+from pyparq.tables.plain_layouts import normalize
 from pyparq.tables.table import Column
 
 _LARGEST = (1 << 62) - 1
+_SMALL = ("u", "z")
 
 
 class Adapter:
@@ -121,13 +125,32 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
             return scaled
     if column.type.kind != "decimal" or type_.kind != "decimal" or column.type.decimal[1] == type_.decimal[1]:
         try:
-            return restore(column, type_, _LARGEST)  # another layout of the same values
+            shown = restore(column, type_, _LARGEST)  # another layout of the same values
         except HintMismatch:
             pass
+        else:
+            # A column that stayed large may fit smaller offsets after all.
+            return _cast(shown, type_, wanted.name) if type_.format in _SMALL else shown
+    plain = normalize(column, wanted.name)
+    if plain is not column:
+        return conform(plain, source, wanted, by)
+    if type_.dictionary is not None:
+        raise SchemaError(
+            f"the column is {column.type} in the file, and a schema cannot make it a dictionary: "
+            f"give the type of the values, {type_.dictionary}"
+        )
     try:
-        return cast(column, type_, wanted.name)
+        return _cast(column, type_, wanted.name)
     except DataError as error:
         raise DataError(f"{error.message}. Give schema= with a type that holds all values") from None
+
+
+def _cast(column: Column, type_: DataType, name: str) -> Column:
+    """As :func:`pyparq.ingest.cast.cast`, also to views."""
+    if type_.format not in VIEWS:
+        return cast(column, type_, name)
+    laid_out = cast(column, DataType("U" if type_.kind == "string" else "Z"), name)
+    return as_views(laid_out, type_)
 
 
 def _retyped(column: Column, type_: DataType) -> Column:
@@ -167,6 +190,8 @@ def _rescaled(column: Column, type_: DataType) -> Column | None:
     (precision, scale, bits), (due, due_scale, _) = column.type.decimal, type_.decimal
     factor = due_scale - scale
     if bits != 128 or not 0 <= factor <= 18 or precision + factor > 18 or due - due_scale < precision - scale:
+        return None
+    if type_.byte_width < 8:
         return None
     limbs, valid = column.values().reshape(-1, 16).view(np.int64), column.valid_mask()
     low, most = limbs[:, 0], 10**precision
