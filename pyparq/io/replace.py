@@ -114,7 +114,8 @@ class _Replacement:
 
     def finish(self, fsync: bool, expected: Identity | None = None) -> None:
         try:
-            old = _stat(self._target) or self._old
+            now = _stat(self._target)
+            old = now or self._old
             if old is not None:
                 _take_over(self.fd, old, self._target)
             if not self._name:
@@ -123,7 +124,7 @@ class _Replacement:
                 os.fsync(self.fd)
             self._close()  # network file systems say only here that the disk is full
             if expected is None:
-                _put(self._name, self._target)
+                _put(self._name, self._target, is_new=now is None)
             else:
                 _put_for(self._name, self._target, expected)
         except BaseException:
@@ -171,16 +172,14 @@ class _Replacement:
             os.close(unnamed)
 
 
-def _put(name: str, target: str) -> None:
-    """The file ``name`` gets the name ``target``, whatever has it now."""
-    while True:
+def _put(name: str, target: str, is_new: bool) -> None:
+    """The file ``name`` gets the name ``target``, whatever has it now. ``is_new``: nothing had it a moment ago."""
+    while not (is_new and rename_new(name, target)):
         with locked_name(target) as is_there:
             if is_there:
                 os.replace(name, target)
                 return
-            if rename_new(name, target):
-                return
-            # Another program has made a file of this name just now: its lock comes first.
+        is_new = True  # or it is made just now: then its lock comes first
 
 
 def _put_for(name: str, target: str, expected: Identity) -> None:
@@ -234,13 +233,21 @@ def _open_unnamed(folder: str, mode: int) -> int:
         fd = os.open(folder, flag | os.O_RDWR | _FLAGS, mode)
     except OSError:
         return -1
-    try:
-        if os.path.samestat(os.stat(_proc_name(fd)), os.fstat(fd)):
-            return fd
-    except OSError:  # no /proc
-        pass
+    if _has_proc or _is_named_in_proc(fd):
+        return fd
     os.close(fd)
     return -1
+
+
+_has_proc = False
+"""Descriptors have been found under ``/proc``. Should they vanish from there, files get their names by copying."""
+
+
+def _is_named_in_proc(fd: int) -> bool:
+    global _has_proc
+    with suppress(OSError):  # no /proc
+        _has_proc = os.path.samestat(os.stat(_proc_name(fd)), os.fstat(fd))
+    return _has_proc
 
 
 def _proc_name(fd: int) -> str:
