@@ -488,7 +488,7 @@ def test_wrong_options_of_the_data_source(source: Any, folder: Path) -> None:
 
 
 def test_the_report_about_pushed_filters_is_true(spark: Any) -> None:
-    """The program in docs/spark-pushdown.md gives what the page says. Should this fail, look whether Spark has mended it."""
+    """The program in docs/spark-pushdown.md gives what the page says. Should it fail, Spark may have mended it."""
     page = (Path(__file__).parents[1] / "docs" / "spark-pushdown.md").read_text()
     program = page.split("```python\n")[1].split("```")[0]
     names: dict[str, Any] = {"__name__": "__main__"}
