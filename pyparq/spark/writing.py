@@ -86,9 +86,9 @@ def write(
     :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
     (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
     :func:`pyparq.write_dataset`; ``partitionOverwriteMode`` and ``maxRecordsPerFile`` too, as Spark spells them. Where
-    the call does not say, the session's settings do: docs/spark.md has the list. Each partition of the DataFrame makes a file for each folder that it has rows for:
-    ``df.repartition`` decides how many; after ``df.repartitionByRange`` the files together are in order, by their
-    names too.
+    the call does not say, the session's settings do: docs/spark.md has the list. Each partition of the DataFrame makes
+    a file for each folder that it has rows for: ``df.repartition`` decides how many; after ``df.repartitionByRange``
+    the files together are in order, by their names too.
 
     Tasks that fail, are repeated or run twice leave nothing visible. An error leaves what was there. The path may be
     one that the DataFrame reads (docs/spark.md says what holds for concurrent readers). Raises
