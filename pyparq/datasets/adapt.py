@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pyparq.datasets.evolution import IS_INT96, key_of, keys_of
+from pyparq.datasets.evolution import BY_NAME, IS_INT96
+from pyparq.datasets.matching import Matching, of_fields, of_nodes
 from pyparq.errors import DataError, SchemaError, located
 from pyparq.ingest.cast import cast
 from pyparq.read.hinted_types import HintMismatch, restore
@@ -37,10 +38,9 @@ _SMALL = ("u", "z")
 class Adapter:
     """What one schema of files needs to become the ``wanted`` fields: made once per schema, not per file."""
 
-    def __init__(self, tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: str = "name") -> None:
+    def __init__(self, tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: Matching = BY_NAME) -> None:
         """``tree``, ``schema``: those of a file, with its INT96 fields marked."""
-        have = {key: k for k, key in enumerate(keys_of(schema.fields, by))}
-        places = [have.get(key) for key in keys_of(wanted, by)]
+        places = by.places(of_fields(wanted), of_fields(schema.fields))
         self.wanted = list(wanted)
         self._by = by
         self._sources = [None if k is None else schema.fields[k] for k in places]
@@ -82,14 +82,14 @@ def _nulls(field: Field, num_rows: int) -> Column:
     return null_column(field.type, num_rows)
 
 
-def _paths(shape: Shape, wanted: DataType, by: str) -> Iterator[tuple[str, ...]]:
+def _paths(shape: Shape, wanted: DataType, by: Matching) -> Iterator[tuple[str, ...]]:
     """Paths of the leaves below ``shape`` that a wanted type has."""
     if shape.kind == "struct" and wanted.format == "+s":
-        there = {_key(child, by): child for child in shape.children}
-        found = [(there[key], field) for field in wanted.children if (key := key_of(field, by)) in there]
-        for child, field in found:
-            yield from _paths(child, field.type, by)
-        if not found:  # its first leaf tells where the struct is null
+        places = by.places(of_fields(wanted.children), of_nodes(child.node for child in shape.children))
+        for k, field in zip(places, wanted.children, strict=True):
+            if k is not None:
+                yield from _paths(shape.children[k], field.type, by)
+        if not any(k is not None for k in places):  # its first leaf tells where the struct is null
             yield next(leaf.node.path for leaf in shape.leaves())
     elif shape.kind == "list" and is_list(wanted):
         yield from _paths(shape.children[0], wanted.children[0].type, by)
@@ -98,15 +98,10 @@ def _paths(shape: Shape, wanted: DataType, by: str) -> Iterator[tuple[str, ...]]
             yield leaf.node.path
 
 
-def _key(shape: Shape, by: str) -> object:
-    number = shape.node.element.field_id
-    return str(number).encode() if by == "field_id" and number is not None else shape.name
-
-
 # ---- one column ----------------------------------------------------------------------------------------------------
 
 
-def conform(column: Column, source: Field, wanted: Field, by: str = "name") -> Column:
+def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME) -> Column:
     """The column as ``wanted``: struct fields matched by name or id, missing ones null, others left out.
 
     Values do not change: what does not fit raises :class:`DataError`.
@@ -210,22 +205,22 @@ def _rescaled(column: Column, type_: DataType) -> Column | None:
     return fixed_column(type_, wide.view(np.uint8).reshape(column.length, -1), valid)
 
 
-def _struct(column: Column, source: Field, wanted: Field, by: str) -> Column:
-    there = {key_of(field, by): k for k, field in enumerate(column.type.children)}
-    sources = {key_of(field, by): field for field in source.type.children}
+def _struct(column: Column, source: Field, wanted: Field, by: Matching) -> Column:
+    fields = of_fields(wanted.type.children)
+    there = by.places(fields, of_fields(column.type.children))
+    sources = by.places(fields, of_fields(source.type.children))
     children = []
-    for field in wanted.type.children:
-        key = key_of(field, by)
+    for k, of_source, field in zip(there, sources, wanted.type.children, strict=True):
         with located(column=field.name):
-            if key in there:
-                child = struct_child(column, there[key])
-                children.append(conform(child, sources.get(key, column.type.children[there[key]]), field, by))
-            else:
+            if k is None:
                 children.append(null_column(field.type, column.length))
+                continue
+            read = column.type.children[k] if of_source is None else source.type.children[of_source]
+            children.append(conform(struct_child(column, k), read, field, by))
     return struct_column(holding(wanted.type, children), children, column.length, column.valid_mask())
 
 
-def _list(column: Column, source: Field, wanted: Field, by: str) -> Column:
+def _list(column: Column, source: Field, wanted: Field, by: Matching) -> Column:
     offsets, items = list_items(column)
     first, last = int(offsets[0]), int(offsets[-1])
     items = conform(slice_column(items, first, last), source.type.children[0], wanted.type.children[0], by)
@@ -235,7 +230,7 @@ def _list(column: Column, source: Field, wanted: Field, by: str) -> Column:
     )
 
 
-def _map(column: Column, source: Field, wanted: Field, by: str) -> Column:
+def _map(column: Column, source: Field, wanted: Field, by: Matching) -> Column:
     offsets, entries = list_items(column)
     first, last = int(offsets[0]), int(offsets[-1])
     entries = slice_column(entries, first, last)
