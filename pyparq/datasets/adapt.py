@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pyparq.datasets.evolution import BY_NAME, IS_INT96
+from pyparq.datasets.evolution import BY_NAME
 from pyparq.datasets.matching import Matching, of_fields, of_nodes
 from pyparq.errors import DataError, SchemaError, located
 from pyparq.ingest.cast import cast
 from pyparq.read.hinted_types import HintMismatch, restore
 from pyparq.schemas.arrow import is_list
+from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import DataType, Field, Schema

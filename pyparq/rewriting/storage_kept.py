@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from pyparq.datasets.evolution import DECIMAL_STORAGE, IS_INT96
+from pyparq.datasets.evolution import DECIMAL_STORAGE
 from pyparq.schemas.arrow import elements_from_schema
+from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import build_tree
 from pyparq.schemas.types import Field, Schema
