@@ -11,15 +11,15 @@ import numpy.typing as npt
 from pyparq.datasets.matching import Matching, of_nodes
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.project import Projection
+from pyparq.datasets.schema_tree import tree_of
 from pyparq.filters.bind import bind, tested_leaf
 from pyparq.filters.expression import Compare, Contains, Expression, IsIn, IsNull, Known, Not
 from pyparq.filters.known import simplified
 from pyparq.filters.rows import evaluate_rows
 from pyparq.filters.settled import for_leaf
 from pyparq.footers.open_file import OpenFile
-from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import Node, SchemaTree, build_tree
+from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import Schema
 
 Mask = npt.NDArray[np.bool_]
@@ -33,8 +33,8 @@ class FilterParts:
         self._partitions = partitions
         self._case_sensitive = case_sensitive
         self._names = {self._key(name) for name in partitions.names}
-        elements = elements_from_schema(Schema(partitions.fields)) if partitions.fields else None
-        self._tree = None if elements is None else build_tree(elements, case_sensitive=case_sensitive)
+        fields = partitions.fields
+        self._tree = tree_of(Schema(fields), case_sensitive=case_sensitive) if fields else None
         self._answers: dict[int, tuple[Expression, Mask, Mask]] = {}
         self._rest: dict[int, Expression] = {}
         self._asks_partitions = bool(self._names) and expression is not None and self._mentions(expression)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyparq.datasets.schema_tree import tree_of
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.read.projection import named
-from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.shown import shown_field, top_of
-from pyparq.schemas.tree import Node, SchemaTree, build_tree
+from pyparq.schemas.tree import Node
 from pyparq.schemas.types import Field, Schema
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ class Projection:
         partitions: Sequence[Field],
         case_sensitive: bool = True,
     ) -> None:
-        elements = elements_from_schema(schema, repeated=True)
-        self.tree: SchemaTree = build_tree(elements, case_sensitive=case_sensitive)
+        self.tree = tree_of(schema, repeated=True, case_sensitive=case_sensitive)
         """The dataset's schema as a tree, partition columns included."""
         self._fields = schema.fields
         bound = bind(expression, self.tree, self.shown)
