@@ -20,7 +20,7 @@ from typing import Any
 from pyparq.forks import in_child
 
 PATIENCE = 20.0
-"""Seconds that a fork waits at most, for all that it waits for. An import that takes longer waits for something else."""
+"""Seconds that a fork waits at most, in all. An import that takes longer waits for something else."""
 
 _ROOTS = frozenset(
     [

@@ -31,7 +31,7 @@ from pyparq.encryption import CryptoFactory, KmsConnectionConfig, cipher
 from pyparq.errors import DataError
 from pyparq.footers import known_schemas as schemas
 from pyparq.format import codec
-from pyparq.io import remote, replace
+from pyparq.io import replace, systems
 from pyparq.io.sink import FsspecSink
 
 pytestmark = [
@@ -111,7 +111,7 @@ def path(tmp_path: Path) -> Path:
 MODULES = {
     "pool of threads": (lambda: threads._lock, threads.pool),
     "pool of request threads": (lambda: threads._lock, threads.request_pool),
-    "file systems with one reader": (lambda: remote._one_at_a_time, lambda: None),
+    "file systems with one reader": (lambda: systems._one_at_a_time, lambda: None),
     "schemas": (lambda: schemas._lock, lambda: None),
     "garbage collector": (lambda: codec._gc_lock, lambda: None),
     "nonces": (lambda: cipher._nonces_lock, lambda: cipher.DataKey(bytes(16)).wrap(b"secret", b"")),

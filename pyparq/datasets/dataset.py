@@ -20,6 +20,7 @@ from pyparq.datasets.scan import DatasetScan
 from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
 from pyparq.footers.open_file import OpenFile
+from pyparq.io.retry import Retry
 from pyparq.io.url import is_url
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
@@ -73,7 +74,7 @@ class Dataset:
         ReadOptions.check_known(options, ("source", *_OWN))
         _check_choices(by, on_error)
         made = ReadOptions.make(options)
-        found = discover(source, storage_options)
+        found = discover(source, storage_options, Retry(made.retries, made.retry_wait))
         declared = None if schema is None else parse_schema(schema)
         partitions = partitions_of(found.files, partitioning, made.case_sensitive)
         partitions = partitions if declared is None or made.case_sensitive else partitions.spelled(declared.names)

@@ -227,7 +227,8 @@ class LeafType:
     timestamp int96 uuid interval null variant geometry geography``; the other members are set where the kind
     has them. ``length`` is the byte width of FIXED_LEN_BYTE_ARRAY, ``bits`` the logical width of integers, ``unit``
     also the one in which int96 timestamps are read, ``crs`` (as stored; ``""``: OGC:CRS84) and ``algorithm`` those of
-    geometry and geography.
+    geometry and geography. ``hybrid``: the time zone in whose hybrid calendar dates or timestamps are stored
+    (:mod:`pyparq.schemas.hybrid_calendar`), ``""`` where they are as the format has them.
     """
 
     physical: Physical
@@ -240,6 +241,7 @@ class LeafType:
     scale: int = 0
     crs: str = ""
     algorithm: str = ""
+    hybrid: str = ""
 
     @property
     def width(self) -> int:
