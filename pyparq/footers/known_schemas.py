@@ -17,7 +17,7 @@ from pyparq.footers.arrow_fields import FileFields
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.options import ReadOptions
 from pyparq.schemas.tree import SchemaTree, build_tree
-from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.types import OPTIONAL, LeafType, Physical
 
 MOST_SCHEMAS = 32
 """Schemas that are kept, those used last."""
@@ -65,7 +65,7 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
     key = (
         footer.schema_bytes, tuple(pairs), options.limits.max_schema_depth, options.coerce_int96_timestamp_unit,
         options.int96_adjusted_to_utc, tuple(options.binary_columns), tuple(options.read_dictionary),
-        options.use_arrow_schema,
+        options.use_arrow_schema, options.out_of_range,
     )  # fmt: skip
     with _lock:
         known = _known.get(key)
@@ -84,6 +84,8 @@ def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: Rea
     tree = build_tree(footer.schema(), options.limits.max_schema_depth)
     if options.coerce_int96_timestamp_unit != "ns" or options.int96_adjusted_to_utc:
         _read_int96_as(tree, options.coerce_int96_timestamp_unit, options.int96_adjusted_to_utc)
+    if options.out_of_range == "null":
+        _null_beyond(tree)
     _read_as_binary(tree, options.binary_columns)
     return FileSchema(tree, key_values, FileFields(tree, key_values, options))
 
@@ -92,6 +94,15 @@ def _read_int96_as(tree: SchemaTree, unit: str, utc: bool) -> None:
     for leaf in tree.leaves:
         if leaf.element.type == Physical.INT96:
             leaf.type = replace(leaf.type, unit=unit, utc=utc)
+
+
+def _null_beyond(tree: SchemaTree) -> None:
+    """Values of some types may not fit them. Leaves that may have nulls read those as nulls."""
+    for leaf in tree.leaves:
+        kind, bits = leaf.type.kind, leaf.type.bits
+        narrow = kind in ("int", "uint") and bits < 32
+        if (kind in ("decimal", "int96") or narrow) and leaf.repetition == OPTIONAL:
+            leaf.type = replace(leaf.type, nulls_beyond=True)
 
 
 def _read_as_binary(tree: SchemaTree, names: Iterable[Any]) -> None:
