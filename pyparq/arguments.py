@@ -138,6 +138,11 @@ class ReadArguments(TypedDict, total=False):
     binary_columns: Names
     """Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their
     bytes are not checked to be UTF-8, and filters compare them with bytes."""
+    case_sensitive: bool
+    """``False`` finds columns without regard to case. Of a dataset, ``Id`` in one file and ``id`` in another are
+    then one column, and so are folders ``M=1`` and ``m=2``; the first spelling is shown, or that of ``schema=``. A
+    name that fits two columns of a file is an error where it is asked for; a tuple with the exact spelling tells
+    them apart."""
     limits: Limits
     """Limits on the memory, nesting and counts that a file may demand: :class:`pyparq.Limits`."""
     decryption: DecryptionProperties | None

@@ -65,6 +65,11 @@ use_arrow_schema = True
 binary_columns = ()
     Text columns to read as binary (dotted paths; the path of a group means all text columns below
     it). Their bytes are not checked to be UTF-8, and filters compare them with bytes.
+case_sensitive = True
+    False finds columns without regard to case. Of a dataset, Id in one file and id in another are
+    then one column, and so are folders M=1 and m=2; the first spelling is shown, or that of
+    schema=. A name that fits two columns of a file is an error where it is asked for; a tuple with
+    the exact spelling tells them apart.
 limits = Limits()
     Limits on the memory, nesting and counts that a file may demand: Limits.
 decryption = None

@@ -53,7 +53,7 @@ class DatasetScan:
         self.filters = filters
         self.limit = limit
         expression = parse_filters(filters)
-        self._parts = FilterParts(expression, dataset._partitions)
+        self._parts = FilterParts(expression, dataset._partitions, dataset._by.case_sensitive)
         self._numbers = self._parts.files_left() if plan is None else list(range(len(plan.files)))
         self._projection = project_all(dataset, self._numbers, self.columns, expression)
         self._scans = FileScans(dataset, self._parts, self._projection, plan)

@@ -21,6 +21,7 @@ from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import SUFFIX, new_name
 from pyparq.datasets.targets import RemoteTarget
 from pyparq.errors import DataError, WriteConflictError
+from pyparq.io.folders import Folders
 from pyparq.io.sink import FsspecSink, Sink
 from pyparq.io.url import file_system, plain_errors, shown
 from pyparq.threads import map_requests
@@ -38,10 +39,12 @@ class StoreStaging:
     """URL of the staging folder."""
     mode: str
 
-    def gone(self) -> WriteConflictError:
-        return WriteConflictError(
-            "the staging folder of this write is gone: the write was given up or has ended", file=shown(self.target)
-        )
+    def check(self, fs: Any, folder: str) -> None:
+        """Raise :class:`WriteConflictError` where the write has ended. ``folder``: the staging folder on ``fs``."""
+        if Folders(fs).info(posixpath.join(folder, _ABOUT)) is None:
+            raise WriteConflictError(
+                "the staging folder of this write is gone: the write was given up or has ended", file=shown(self.target)
+            )
 
 
 class StagedObjects:
@@ -56,11 +59,7 @@ class StagedObjects:
 
     def sink(self, path: str, fsync: bool) -> Sink:
         """A new object, which will be the file ``path``. Raises :class:`WriteConflictError` after the write's end."""
-        with plain_errors(self.name, self._folder, getattr(self._fs, "storage_options", None)):
-            self._fs.invalidate_cache()
-            is_there = self._fs.exists(posixpath.join(self._folder, _ABOUT))
-        if not is_there:
-            raise self._staging.gone()
+        self._staging.check(self._fs, self._folder)
         staged = posixpath.join(self._folder, f"{self._attempt}-{len(self._staged):05d}{SUFFIX}")
         self._staged[path] = staged
         return FsspecSink(self._fs, staged, posixpath.join(self.name, path))
@@ -106,11 +105,7 @@ class StoreCommitter:
         """
         if len({file.path for file in files}) < len(files):
             raise DataError("two new files have the same name", file=shown(self.staging.target))
-        with self._plain_errors():
-            self._fs.invalidate_cache()
-            is_there = self._fs.exists(posixpath.join(self._folder, _ABOUT))
-        if not is_there:
-            raise self.staging.gone()
+        self.staging.check(self._fs, self._folder)
         target = RemoteTarget(self.staging.target, self.staging.mode, self._options, True)
         target.sources = sources
         try:

@@ -17,6 +17,7 @@ from pyparq.datasets.old_files import data_files, partition_of
 from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import PREFIX, Staging
 from pyparq.errors import TargetExistsError
+from pyparq.io.folders import Folders
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, LocalSink, Sink
 from pyparq.io.source import LocalFile, Source
@@ -133,13 +134,8 @@ class RemoteTarget:
 
     def _listed(self) -> list[str]:
         """Paths of all files below the folder, relative to it, but for those of writes that are under way."""
-        with plain_errors(self.name, self._root, self._options):
-            self._fs.invalidate_cache()
-            try:
-                found = (path[len(self._root) :].lstrip("/") for path in self._fs.find(self._root))
-                return sorted(path for path in found if not path.startswith(PREFIX))
-            except FileNotFoundError:
-                return []
+        found = (path[len(self._root) :].lstrip("/") for path in Folders(self._fs).files(self._root))
+        return sorted(path for path in found if not path.startswith(PREFIX))
 
     def sink(self, path: str, fsync: bool) -> Sink:
         full = posixpath.join(self._root, path)

@@ -65,7 +65,7 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
     key = (
         footer.schema_bytes, tuple(pairs), options.limits.max_schema_depth, options.coerce_int96_timestamp_unit,
         options.int96_adjusted_to_utc, tuple(options.binary_columns), tuple(options.read_dictionary),
-        options.use_arrow_schema, options.out_of_range,
+        options.use_arrow_schema, options.case_sensitive, options.out_of_range,
     )  # fmt: skip
     with _lock:
         known = _known.get(key)
@@ -81,7 +81,7 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
 
 
 def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: ReadOptions) -> FileSchema:
-    tree = build_tree(footer.schema(), options.limits.max_schema_depth)
+    tree = build_tree(footer.schema(), options.limits.max_schema_depth, case_sensitive=options.case_sensitive)
     if options.coerce_int96_timestamp_unit != "ns" or options.int96_adjusted_to_utc:
         _read_int96_as(tree, options.coerce_int96_timestamp_unit, options.int96_adjusted_to_utc)
     if options.out_of_range == "null":

@@ -146,13 +146,9 @@ class WriteOptions:
     def make(cls, options: Mapping[str, Any]) -> Self:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
         given: dict[str, Any] = {}
-        refuse_unknown(
-            "write",
-            options,
-            [*(f.name for f in fields(cls)), *_ALIASES],
-            ("schema", "storage_options"),
-            NOT_FOR_WRITING,
-        )
+        if options:
+            known = [*(f.name for f in fields(cls)), *_ALIASES]
+            refuse_unknown("write", options, known, ("schema", "storage_options"), NOT_FOR_WRITING)
         for name, value in options.items():
             real = _ALIASES.get(name, name)
             if real in given:
@@ -199,7 +195,7 @@ _ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
 _SWITCHES = ("use_dictionary", "write_statistics", "int96_timestamps", "write_time_adjusted_to_utc")
 _READ_FLAGS = (
     "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
-    "use_arrow_schema", "int96_adjusted_to_utc",
+    "use_arrow_schema", "int96_adjusted_to_utc", "case_sensitive",
 )  # fmt: skip
 _FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync")
 
@@ -258,6 +254,10 @@ class ReadOptions:
     binary_columns: Names = ()
     """Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their bytes
     are not checked to be UTF-8, and filters compare them with bytes."""
+    case_sensitive: bool = True
+    """``False`` finds columns without regard to case. Of a dataset, ``Id`` in one file and ``id`` in another are then
+    one column, and so are folders ``M=1`` and ``m=2``; the first spelling is shown, or that of ``schema=``. A name that
+    fits two columns of a file is an error where it is asked for; a tuple with the exact spelling tells them apart."""
     limits: Limits = DEFAULT_LIMITS
     """Limits on the memory, nesting and counts that a file may demand: :class:`pyparq.Limits`."""
     decryption: DecryptionProperties | None = None
