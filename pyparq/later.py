@@ -14,12 +14,13 @@ import sys
 import threading
 from functools import cache
 from importlib import import_module
+from time import monotonic
 from typing import Any
 
 from pyparq.forks import in_child
 
 PATIENCE = 20.0
-"""Seconds that a fork waits at most. An import that takes longer waits for something else."""
+"""Seconds that a fork waits at most, in all. An import that takes longer waits for something else."""
 
 _ROOTS = frozenset(
     [
@@ -74,6 +75,7 @@ def load(name: str) -> Any:
 def _before_fork() -> None:
     if threading.active_count() < 2:
         return
+    until = monotonic() + PATIENCE
     if _lock.acquire(timeout=PATIENCE):
         _held.append(_lock)
     # Another thread of ours looks, as an import cannot be waited for with a limit.
@@ -82,7 +84,7 @@ def _before_fork() -> None:
         waiting.start()
     except RuntimeError:  # no thread can be started any more: the process ends
         return
-    waiting.join(PATIENCE)
+    waiting.join(max(0.0, until - monotonic()))
 
 
 def _wait_for_imports() -> None:

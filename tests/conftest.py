@@ -12,8 +12,14 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Nothing fails because a machine was busy: neither a slow example nor slow drawing is an error.
-settings.register_profile("pyparq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Nothing fails because a machine was busy: neither a slow example nor slow drawing is an error. The same code gives the
+# same answer: examples follow from the test's name, unless other ones are asked for.
+settings.register_profile(
+    "pyparq",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not os.environ.get("PYPARQ_RANDOM_TESTS"),
+)
 settings.load_profile("pyparq")
 
 

@@ -218,7 +218,13 @@ class AsyncStore(_Store, AsyncFileSystem):
     async def _find(self, path: str, maxdepth: int | None = None, withdirs: bool = False, **kwargs: Any) -> Any:
         """In one request, as object stores list all keys of a prefix."""
         await self._answer(self.log.begin(Request("list", path)))
-        found = self._listed(path)
+        root = path.removeprefix("slow://").strip("/")
+        found = dict(self._listed(path))
+        for name in list(found) if withdirs else ():
+            while (name := name.rpartition("/")[0]) and len(name) > len(root):
+                found[name] = {"name": name, "size": 0, "type": "directory"}
+        depth = root.count("/") + maxdepth if maxdepth else 1000
+        found = {name: info for name, info in sorted(found.items()) if name.count("/") <= depth}
         return found if kwargs.get("detail") else list(found)
 
     async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:

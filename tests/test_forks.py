@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import fsspec
@@ -24,13 +25,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq import buffers, threads
+from pyparq import buffers, later, threads
 from pyparq.cli.progress import Busy
 from pyparq.encryption import CryptoFactory, KmsConnectionConfig, cipher
 from pyparq.errors import DataError
 from pyparq.footers import known_schemas as schemas
 from pyparq.format import codec
-from pyparq.io import remote, replace
+from pyparq.io import replace, systems
 from pyparq.io.sink import FsspecSink
 
 pytestmark = [
@@ -110,7 +111,7 @@ def path(tmp_path: Path) -> Path:
 MODULES = {
     "pool of threads": (lambda: threads._lock, threads.pool),
     "pool of request threads": (lambda: threads._lock, threads.request_pool),
-    "file systems with one reader": (lambda: remote._one_at_a_time, lambda: None),
+    "file systems with one reader": (lambda: systems._one_at_a_time, lambda: None),
     "schemas": (lambda: schemas._lock, lambda: None),
     "garbage collector": (lambda: codec._gc_lock, lambda: None),
     "nonces": (lambda: cipher._nonces_lock, lambda: cipher.DataKey(bytes(16)).wrap(b"secret", b"")),
@@ -705,3 +706,37 @@ def test_a_fork_during_the_first_call_of_another_thread(tmp_path: Path) -> None:
 def test_many_forks_during_the_first_call_of_another_thread(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "a.parquet")
     first_calls(tmp_path / "a.parquet", 200, 4)
+
+
+def test_a_fork_waits_for_both_kinds_of_imports_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the lock nor the imports come free: the two waits are the promised seconds in all."""
+    now = [1000.0]
+    waited = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        now[0] += seconds
+
+    class Never:
+        """A lock that another thread keeps, and a thread that does not end."""
+
+        def __init__(self, **_: object) -> None:
+            pass
+
+        def acquire(self, timeout: float) -> bool:
+            wait(timeout)
+            return False
+
+        def start(self) -> None:
+            pass
+
+        def join(self, timeout: float) -> None:
+            wait(timeout)
+
+    never = SimpleNamespace(active_count=lambda: 2, Thread=Never)
+    monkeypatch.setattr(later, "threading", never)
+    monkeypatch.setattr(later, "monotonic", lambda: now[0], raising=False)
+    monkeypatch.setattr(later, "_lock", Never())
+    later._before_fork()
+    assert len(waited) == 2
+    assert sum(waited) == later.PATIENCE

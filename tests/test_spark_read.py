@@ -487,6 +487,18 @@ def test_wrong_options_of_the_data_source(source: Any, folder: Path) -> None:
             source(**options).load(str(folder))
 
 
+def test_the_report_about_pushed_filters_is_true(spark: Any) -> None:
+    """The program in docs/spark-pushdown.md gives what the page says. Should it fail, Spark may have mended it."""
+    page = (Path(__file__).parents[1] / "docs" / "spark-pushdown.md").read_text()
+    program = page.split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {"__name__": "__main__"}
+    try:
+        exec(program, names)
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert f"**Seen** with Spark {spark.version}: `{names['found']}`" in page
+
+
 def test_filters_that_spark_pushes_down_still_spoil_later_queries(spark: Any, source: Any, folder: Path) -> None:
     """Spark 4.3 remembers pushed filters on the DataFrame. Should this fail, Spark has mended it: use the pushdown."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

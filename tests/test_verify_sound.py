@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from encryption_tools import FOOTER, OTHER, corpus_keys, table, written
 from hypothesis import given, settings
@@ -122,6 +124,20 @@ OURS = {
 def test_our_own_files(path: Path, data: st.DataObject) -> None:
     rows = data.draw(st.one_of(tables(sorted(NAMES["pyarrow"])), nested_tables()))
     pyparq.write_table(rows, path, **data.draw(st.fixed_dictionaries(OURS)))
+    report = pyparq.verify(path)
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("nan", [np.nan, -np.nan])
+@pytest.mark.parametrize("places", [[6], [0, 1, 2], [3, 4, 5, 6], list(range(7)), [13], list(range(7, 14))])
+def test_pages_of_nan_beside_pages_of_numbers(path: Path, kind: type, nan: float, places: list[int]) -> None:
+    """In the total order a page of NaN alone has NaN as its bounds, and the chunk's pass over it."""
+    values = np.linspace(-3, 3, 14).astype(kind)
+    values[places] = nan
+    order = "IEEE_754_TOTAL_ORDER"
+    rows = pa.table({"f": values})
+    pyparq.write_table(rows, path, row_group_size=7, max_rows_per_page=3, use_dictionary=False, float_order=order)
     report = pyparq.verify(path)
     assert report.ok, str(report)
 

@@ -33,6 +33,8 @@ TABLE = pa.table({"a": list(range(1000)), "s": [f"text {k}" for k in range(1000)
 OLD = b"what was there before"
 ROOT = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root may give files away")
 NOBODY = 65534
+UNNAMED = ("unnamed", "no /proc any more", "no links")
+"""Systems that have files without a name."""
 OPEN, LINK = os.open, os.link
 
 
@@ -54,15 +56,22 @@ def without(number: int) -> Callable[..., int]:
     return open_
 
 
-@pytest.fixture(params=["unnamed", "not supported", "unknown flag", "no such folder", "no /proc", "no links"])
+@pytest.fixture(
+    params=["unnamed", "not supported", "unknown flag", "no such folder", "no /proc", "no /proc any more", "no links"]
+)
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """Whether files without a name can be made here, and be given one."""
-    if request.param in ("unnamed", "no links") and not has_unnamed_files(tmp_path):
+    if request.param in UNNAMED and not has_unnamed_files(tmp_path):
         pytest.skip("no O_TMPFILE here")
     errors = {"not supported": errno.EOPNOTSUPP, "unknown flag": errno.EISDIR, "no such folder": errno.ENOENT}
     if request.param in errors and hasattr(os, "O_TMPFILE"):
         monkeypatch.setattr(replace.os, "open", without(errors[request.param]))
     if request.param == "no /proc":
+        monkeypatch.setattr(replace, "_proc_name", lambda fd: f"/nowhere/{fd}")
+        monkeypatch.setattr(replace, "_has_proc", False)
+    if request.param == "no /proc any more":
+        pyparq.write_table(TABLE, tmp_path / "first")
+        (tmp_path / "first").unlink()
         monkeypatch.setattr(replace, "_proc_name", lambda fd: f"/nowhere/{fd}")
     if request.param == "no links":
 
@@ -125,7 +134,7 @@ def test_what_lies_in_the_folder_meanwhile(tmp_path: Path, system: str) -> None:
         writer = pyparq.ParquetWriter(path)
         writer.write(TABLE, row_group_size=100)
         meanwhile = [name for name in names(tmp_path) if name not in before]
-        assert len(meanwhile) == (0 if system in ("unnamed", "no links") else 1)
+        assert len(meanwhile) == (0 if system in UNNAMED else 1)
         assert all(name.startswith(".t.parquet.") and name.endswith(".tmp") for name in meanwhile)
         if content is not None:
             assert path.read_bytes() == content

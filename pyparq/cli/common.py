@@ -50,10 +50,10 @@ def _keys(command: F) -> F:
     return command
 
 
-def _remember(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """Keep an option's value for :func:`opened`."""
 
-    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         ctx.meta[f"pyparq.{name}"] = value
 
     return callback
@@ -81,6 +81,18 @@ def decryption() -> Any:
             raise OptionError(f"{KEYS} must be the path of a key file or a JSON object in braces")
         return load_keys(text, aad_prefix=prefix)
     return decryption_from_json("{}", "--aad-prefix", aad_prefix=prefix)
+
+
+IGNORE_CASE = click.option(
+    "--ignore-case", is_flag=True, expose_value=False, callback=_remember("ignore_case"),
+    help="Find columns without regard to case. Id in one file and id in another are one column.",
+)  # fmt: skip
+
+
+def _reading() -> dict[str, Any]:
+    """Options for opening, from those of the running command."""
+    ignore_case = click.get_current_context().meta.get("pyparq.ignore_case", False)
+    return {"decryption": decryption(), "case_sensitive": not ignore_case}
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
@@ -115,7 +127,7 @@ def opened(file: str) -> Iterator[Any]:
     from pyparq.read.file import ParquetFile
 
     with plain_errors_of(file):
-        parquet = ParquetFile(file, decryption=decryption())
+        parquet = ParquetFile(file, **_reading())
     with parquet:
         yield parquet
 
@@ -154,7 +166,7 @@ def dataset_of(file: str) -> Iterator[Any]:
     from pyparq.datasets.dataset import Dataset
 
     with plain_errors_of(file):
-        dataset = Dataset(file, decryption=decryption())
+        dataset = Dataset(file, **_reading())
     if not dataset.files:
         raise click.ClickException(f"the folder has no data files: {file}")
     yield dataset

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from pyparq.cli.common import COLUMNS, JSON, ROW_GROUP, SOURCE, WHERE, is_dataset, opened_any, print_json
+from pyparq.cli.common import COLUMNS, IGNORE_CASE, JSON, ROW_GROUP, SOURCE, WHERE, is_dataset, opened_any, print_json
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, folded, headings, on_terminal, show, terminal_width, title
 from pyparq.cli.text import cut, visible
@@ -20,6 +20,7 @@ LINE = 200
 @SOURCE
 @WHERE
 @COLUMNS
+@IGNORE_CASE
 @ROW_GROUP
 @click.option("--no-run", is_flag=True, help="Use the indexes, but read no data.")
 @click.option("--plan", "with_plan", is_flag=True, help="Also list what would be read from each column chunk.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pyparq.cli.common import COLUMNS, SOURCE, dataset_of
+from pyparq.cli.common import COLUMNS, IGNORE_CASE, SOURCE, dataset_of
 from pyparq.cli.export import csv_lines, json_lines
 from pyparq.cli.progress import Busy
 from pyparq.cli.rows import AS_CSV, AS_JSON
@@ -26,6 +26,7 @@ FILENAME = "filename"
     "--from", "listed", metavar="PATH", type=click.File(), help="Also look for the keys in a file, one a line."
 )
 @COLUMNS
+@IGNORE_CASE
 @click.option("--path", is_flag=True, help="Add a column with the name of each row's file.")
 @AS_JSON
 @AS_CSV

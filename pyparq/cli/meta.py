@@ -11,6 +11,7 @@ from pyparq.cli import chunks
 from pyparq.cli.common import (
     ALL,
     COLUMNS,
+    IGNORE_CASE,
     JSON,
     ROW_GROUP,
     SOURCE,
@@ -36,6 +37,7 @@ SHOWN = 100
 @click.command("meta")
 @SOURCE
 @COLUMNS
+@IGNORE_CASE
 @ROW_GROUP
 @ALL
 @JSON

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pyparq.cli.common import COLUMNS, ROW_GROUP, SOURCE, WHERE, chosen_row_groups, is_dataset, opened_any
+from pyparq.cli.common import COLUMNS, IGNORE_CASE, ROW_GROUP, SOURCE, WHERE, chosen_row_groups, is_dataset, opened_any
 from pyparq.cli.export import csv_lines, json_lines, save
 from pyparq.cli.progress import Busy
 from pyparq.cli.text import count, visible
@@ -24,6 +24,7 @@ AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a he
 @SOURCE
 @click.option("--rows", "-n", default=10, show_default=True, type=click.IntRange(min=0), help="Number of rows.")
 @COLUMNS
+@IGNORE_CASE
 @AS_JSON
 @AS_CSV
 def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv: bool) -> None:
@@ -57,6 +58,7 @@ exception: for a FLOAT column, 0.1 means the float that is printed as 0.1 (the s
 @SOURCE
 @WHERE
 @COLUMNS
+@IGNORE_CASE
 @ROW_GROUP
 @click.option(
     "--limit",

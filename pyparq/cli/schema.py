@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pyparq.cli.common import ALL, COLUMNS, JSON, SOURCE, is_dataset, opened_any, print_json
+from pyparq.cli.common import ALL, COLUMNS, IGNORE_CASE, JSON, SOURCE, is_dataset, opened_any, print_json
 from pyparq.cli.text import count, cut
 from pyparq.errors import SchemaError
 
@@ -21,6 +21,7 @@ _REPETITIONS = ("required", "optional", "repeated")
 @click.command("schema")
 @SOURCE
 @COLUMNS
+@IGNORE_CASE
 @ALL
 @JSON
 def schema_command(file: str, columns: list[str], everything: bool, as_json: bool) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pyparq.datasets.evolution import IS_INT96, key_of, keys_of
+from pyparq.datasets.evolution import BY_NAME, IS_INT96
+from pyparq.datasets.matching import Matching, of_fields, of_nodes
 from pyparq.errors import DataError, SchemaError, located
 from pyparq.ingest.cast import cast
 from pyparq.read.hinted_types import HintMismatch, restore
@@ -15,6 +16,8 @@ from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import DataType, Field, Schema
 from pyparq.tables.column_operations import (
+    VIEWS,
+    as_views,
     fixed_column,
     holding,
     list_column,
@@ -25,18 +28,19 @@ from pyparq.tables.column_operations import (
     struct_column,
     take,
 )
+from pyparq.tables.plain_layouts import normalize
 from pyparq.tables.table import Column
 
 _LARGEST = (1 << 62) - 1
+_SMALL = ("u", "z")
 
 
 class Adapter:
     """What one schema of files needs to become the ``wanted`` fields: made once per schema, not per file."""
 
-    def __init__(self, tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: str = "name") -> None:
+    def __init__(self, tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: Matching = BY_NAME) -> None:
         """``tree``, ``schema``: those of a file, with its INT96 fields marked."""
-        have = {key: k for k, key in enumerate(keys_of(schema.fields, by))}
-        places = [have.get(key) for key in keys_of(wanted, by)]
+        places = by.places(of_fields(wanted), of_fields(schema.fields))
         self.wanted = list(wanted)
         self._by = by
         self._sources = [None if k is None else schema.fields[k] for k in places]
@@ -78,14 +82,14 @@ def _nulls(field: Field, num_rows: int) -> Column:
     return null_column(field.type, num_rows)
 
 
-def _paths(shape: Shape, wanted: DataType, by: str) -> Iterator[tuple[str, ...]]:
+def _paths(shape: Shape, wanted: DataType, by: Matching) -> Iterator[tuple[str, ...]]:
     """Paths of the leaves below ``shape`` that a wanted type has."""
     if shape.kind == "struct" and wanted.format == "+s":
-        there = {_key(child, by): child for child in shape.children}
-        found = [(there[key], field) for field in wanted.children if (key := key_of(field, by)) in there]
-        for child, field in found:
-            yield from _paths(child, field.type, by)
-        if not found:  # its first leaf tells where the struct is null
+        places = by.places(of_fields(wanted.children), of_nodes(child.node for child in shape.children))
+        for k, field in zip(places, wanted.children, strict=True):
+            if k is not None:
+                yield from _paths(shape.children[k], field.type, by)
+        if not any(k is not None for k in places):  # its first leaf tells where the struct is null
             yield next(leaf.node.path for leaf in shape.leaves())
     elif shape.kind == "list" and is_list(wanted):
         yield from _paths(shape.children[0], wanted.children[0].type, by)
@@ -94,15 +98,10 @@ def _paths(shape: Shape, wanted: DataType, by: str) -> Iterator[tuple[str, ...]]
             yield leaf.node.path
 
 
-def _key(shape: Shape, by: str) -> object:
-    number = shape.node.element.field_id
-    return str(number).encode() if by == "field_id" and number is not None else shape.name
-
-
 # ---- one column ----------------------------------------------------------------------------------------------------
 
 
-def conform(column: Column, source: Field, wanted: Field, by: str = "name") -> Column:
+def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME) -> Column:
     """The column as ``wanted``: struct fields matched by name or id, missing ones null, others left out.
 
     Values do not change: what does not fit raises :class:`DataError`.
@@ -126,13 +125,32 @@ def conform(column: Column, source: Field, wanted: Field, by: str = "name") -> C
             return scaled
     if column.type.kind != "decimal" or type_.kind != "decimal" or column.type.decimal[1] == type_.decimal[1]:
         try:
-            return restore(column, type_, _LARGEST)  # another layout of the same values
+            shown = restore(column, type_, _LARGEST)  # another layout of the same values
         except HintMismatch:
             pass
+        else:
+            # A column that stayed large may fit smaller offsets after all.
+            return _cast(shown, type_, wanted.name) if type_.format in _SMALL else shown
+    plain = normalize(column, wanted.name)
+    if plain is not column:
+        return conform(plain, source, wanted, by)
+    if type_.dictionary is not None:
+        raise SchemaError(
+            f"the column is {column.type} in the file, and a schema cannot make it a dictionary: "
+            f"give the type of the values, {type_.dictionary}"
+        )
     try:
-        return cast(column, type_, wanted.name)
+        return _cast(column, type_, wanted.name)
     except DataError as error:
         raise DataError(f"{error.message}. Give schema= with a type that holds all values") from None
+
+
+def _cast(column: Column, type_: DataType, name: str) -> Column:
+    """As :func:`pyparq.ingest.cast.cast`, also to views."""
+    if type_.format not in VIEWS:
+        return cast(column, type_, name)
+    laid_out = cast(column, DataType("U" if type_.kind == "string" else "Z"), name)
+    return as_views(laid_out, type_)
 
 
 def _retyped(column: Column, type_: DataType) -> Column:
@@ -173,6 +191,8 @@ def _rescaled(column: Column, type_: DataType) -> Column | None:
     factor = due_scale - scale
     if bits != 128 or not 0 <= factor <= 18 or precision + factor > 18 or due - due_scale < precision - scale:
         return None
+    if type_.byte_width < 8:
+        return None
     limbs, valid = column.values().reshape(-1, 16).view(np.int64), column.valid_mask()
     low, most = limbs[:, 0], 10**precision
     beyond = (limbs[:, 1] != low >> 63) | (low <= -most) | (low >= most)
@@ -185,22 +205,22 @@ def _rescaled(column: Column, type_: DataType) -> Column | None:
     return fixed_column(type_, wide.view(np.uint8).reshape(column.length, -1), valid)
 
 
-def _struct(column: Column, source: Field, wanted: Field, by: str) -> Column:
-    there = {key_of(field, by): k for k, field in enumerate(column.type.children)}
-    sources = {key_of(field, by): field for field in source.type.children}
+def _struct(column: Column, source: Field, wanted: Field, by: Matching) -> Column:
+    fields = of_fields(wanted.type.children)
+    there = by.places(fields, of_fields(column.type.children))
+    sources = by.places(fields, of_fields(source.type.children))
     children = []
-    for field in wanted.type.children:
-        key = key_of(field, by)
+    for k, of_source, field in zip(there, sources, wanted.type.children, strict=True):
         with located(column=field.name):
-            if key in there:
-                child = struct_child(column, there[key])
-                children.append(conform(child, sources.get(key, column.type.children[there[key]]), field, by))
-            else:
+            if k is None:
                 children.append(null_column(field.type, column.length))
+                continue
+            read = column.type.children[k] if of_source is None else source.type.children[of_source]
+            children.append(conform(struct_child(column, k), read, field, by))
     return struct_column(holding(wanted.type, children), children, column.length, column.valid_mask())
 
 
-def _list(column: Column, source: Field, wanted: Field, by: str) -> Column:
+def _list(column: Column, source: Field, wanted: Field, by: Matching) -> Column:
     offsets, items = list_items(column)
     first, last = int(offsets[0]), int(offsets[-1])
     items = conform(slice_column(items, first, last), source.type.children[0], wanted.type.children[0], by)
@@ -210,7 +230,7 @@ def _list(column: Column, source: Field, wanted: Field, by: str) -> Column:
     )
 
 
-def _map(column: Column, source: Field, wanted: Field, by: str) -> Column:
+def _map(column: Column, source: Field, wanted: Field, by: Matching) -> Column:
     offsets, entries = list_items(column)
     first, last = int(offsets[0]), int(offsets[-1])
     entries = slice_column(entries, first, last)

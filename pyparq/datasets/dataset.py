@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyparq.datasets.discovery import DataFile, Found, discover
+from pyparq.datasets.discovery import Found, discover
 from pyparq.datasets.evolution import marked, unify
 from pyparq.datasets.explain import DatasetExplanation
 from pyparq.datasets.filenames import with_filenames
 from pyparq.datasets.footers import Footers
 from pyparq.datasets.lookup import key_filter
+from pyparq.datasets.matching import Matching
 from pyparq.datasets.partitions import Partitions, partitions_of
-from pyparq.datasets.plan import DatasetPlan, planned_partitions
+from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.scan import DatasetScan
 from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
 from pyparq.footers.open_file import OpenFile
+from pyparq.io.retry import Retry
 from pyparq.io.url import is_url
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
-from pyparq.pruning.scan_plan import NOT_PLANNED
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.parse import schema as parse_schema
@@ -74,11 +74,13 @@ class Dataset:
         ReadOptions.check_known(options, ("source", *_OWN))
         _check_choices(by, on_error)
         made = ReadOptions.make(options)
-        found = discover(source, storage_options)
-        partitions = partitions_of(found.files, partitioning)
-        if filename:
-            partitions = with_filenames(partitions, found.files, filename if isinstance(filename, str) else "filename")
+        found = discover(source, storage_options, Retry(made.retries, made.retry_wait))
         declared = None if schema is None else parse_schema(schema)
+        partitions = partitions_of(found.files, partitioning, made.case_sensitive)
+        partitions = partitions if declared is None or made.case_sensitive else partitions.spelled(declared.names)
+        if filename:
+            name = filename if isinstance(filename, str) else "filename"
+            partitions = with_filenames(partitions, found.files, name, made.case_sensitive)
         self._set(found, partitions, declared, made, by, on_error, progress)
 
     def _set(
@@ -87,7 +89,7 @@ class Dataset:
         partitions: Partitions,
         declared: Schema | None,
         options: ReadOptions,
-        by: str,
+        by: str | Matching,
         on_error: str,
         progress: Progress | None,
     ) -> None:
@@ -95,7 +97,9 @@ class Dataset:
         self._partitions = partitions
         self._declared = declared
         self._options = options
-        self._by = by
+        rule = Matching(by, options.case_sensitive) if isinstance(by, str) else by
+        self._by = rule.among([declared]) if isinstance(by, str) and declared is not None else rule
+        """Once the schema is known, with the names that it takes apart."""
         self._on_error = on_error
         self._progress = progress
         self._footers = Footers(self._found.files, self._options, self._found.storage_options)
@@ -142,7 +146,7 @@ class Dataset:
     @property
     def tree(self) -> SchemaTree:
         """:attr:`schema` as the tree of Parquet columns, as filters see it."""
-        return build_tree(elements_from_schema(self.schema))
+        return build_tree(elements_from_schema(self.schema), case_sensitive=self._by.case_sensitive)
 
     @property
     def skipped(self) -> list[tuple[str, Exception]]:
@@ -192,10 +196,10 @@ class Dataset:
         if path is False:
             return self.scan(columns, expression).to_table()
         name = path if isinstance(path, str) else "filename"
-        if name in self.schema.names:
+        if self._by.has(self.schema.names, name):
             raise OptionError(f'there is already a column called {name!r}: give path="another name"')
         named = copy(self)
-        named._partitions = with_filenames(self._partitions, self._found.files, name)
+        named._partitions = with_filenames(self._partitions, self._found.files, name, self._by.case_sensitive)
         return named.scan(columns if columns is None else [*columns, name], expression).to_table()
 
     def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
@@ -291,11 +295,13 @@ class Dataset:
         mean = sum(sizes) // len(sizes) if sizes else 64 << 20
         return max(cpu_count(), min(REQUESTS, self._options.prefetch_bytes // max(mean, 1)))
 
-    def _one_of_each(self, numbers: Iterable[int], asked: Container[int]) -> Iterator[OpenFile]:
+    def _one_of_each(self, numbers: Iterable[int], asked: Collection[int]) -> Iterator[OpenFile]:
         """The first of all files whose footers are alike in all but rows and row groups, and all other files, their
         footers read in parallel. A file that is not ``asked`` for rows is passed over where it cannot be read."""
         wanted = [k for k in numbers if k not in self._skipped]
-        alone = self._footers.read(wanted)
+        few = self._footers.kinds() if len(asked) * 4 <= len(wanted) == len(self._found.files) else None
+        wanted = wanted if few is None else few
+        alone = self._footers.read(wanted) if few is None else [k for k in few if self._footers.frame(k) is None]
         self.map_files(lambda k: self.open(k) if k in asked else self._looked_at(k), alone)
         seen: set[int] = set()
         for k in wanted:
@@ -353,8 +359,8 @@ class Dataset:
         return known or self._trusted() is not None
 
     def _with_partitions(self, own: Schema) -> Schema:
-        names = {field.name for field in self._partitions.fields}
-        kept: tuple[Field, ...] = tuple(field for field in own.fields if field.name not in names)
+        names = self._partitions.names
+        kept: tuple[Field, ...] = tuple(field for field in own.fields if not self._by.has(names, field.name))
         return Schema((*kept, *self._partitions.fields), own.metadata)
 
     def _trusted(self) -> TrustedSummary | None:
@@ -382,9 +388,9 @@ class Dataset:
             for k in asked:
                 if k in self._surveyed.failed and k not in self._skipped:
                     self.leave_out(k, self._surveyed.failed[k])
-            return unify(self._surveyed.schemas(everything), self._by)
+            return self._united(self._surveyed.schemas(everything))
         summary = self._trusted()
-        return self._of_footers(everything, asked) if summary is None else summary.schema
+        return self._of_footers(everything, asked) if summary is None else self._united([("", summary.schema)])
 
     def _of_footers(self, numbers: Iterable[int], asked: Collection[int]) -> Schema:
         rows_of = frozenset(asked)
@@ -392,7 +398,12 @@ class Dataset:
         for file in self._one_of_each(numbers, rows_of):
             if id(file.tree) not in distinct:
                 distinct[id(file.tree)] = file.name, marked(file.fields.schema, file.tree)
-        return unify(distinct.values(), self._by)
+        return self._united(list(distinct.values()))
+
+    def _united(self, schemas: Sequence[tuple[str, Schema]]) -> Schema:
+        """One schema for all of these, each with the name of a file that has it."""
+        self._by = self._by.among(schema for _, schema in schemas)
+        return unify(schemas, self._by)
 
 
 def dataset_of(
@@ -400,7 +411,7 @@ def dataset_of(
     partitions: Partitions,
     schema: Schema | None,
     options: ReadOptions,
-    by: str,
+    by: str | Matching,
     on_error: str,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -408,31 +419,6 @@ def dataset_of(
     made = object.__new__(Dataset)
     made._set(found, partitions, schema, options, by, on_error, progress)
     return made
-
-
-def scan_of_plan(
-    plan: DatasetPlan,
-    *,
-    progress: Progress | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> DatasetScan:
-    """The scan that ``plan`` describes: see :meth:`DatasetPlan.scan`."""
-    unknown = [name for name in options if name not in NOT_PLANNED]
-    if unknown:
-        raise OptionError(
-            f"{', '.join(unknown)}: not an option for running a plan, which has the options that it was made with. "
-            f"Options here: storage_options, progress, {', '.join(NOT_PLANNED)}"
-        )
-    header = plan.header
-    own = {name: value for name, value in options.items() if value is not None}
-    files = tuple(DataFile(file.name, file.where, (), file.size) for file in plan.files)
-    dataset = dataset_of(
-        Found(plan.source, files, False, storage_options), planned_partitions(plan), header.schema,
-        ReadOptions.make({**{f.name: getattr(header.options, f.name) for f in fields(ReadOptions)}, **own}),
-        header.by, header.on_error, progress,
-    )  # fmt: skip
-    return DatasetScan(dataset, header.columns, header.filters, header.limit, plan)
 
 
 def _check_choices(by: str, on_error: str) -> None:

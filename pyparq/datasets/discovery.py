@@ -9,18 +9,16 @@ import datetime as dt
 import errno
 import os
 import posixpath
-import re
 import stat
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any
 
 from pyparq.datasets.managed import Managed, managed_in, tables_of, warning_of
 from pyparq.errors import ManagedTableWarning, OptionError
+from pyparq.io.folders import MAGIC, Folders, fits
 from pyparq.io.retry import Retry
 from pyparq.io.url import (
     check_storage_options,
@@ -30,12 +28,10 @@ from pyparq.io.url import (
     local_path,
     name_on,
     open_file_parts,
-    plain_errors,
     shown,
 )
 
 SUMMARIES = ("_metadata", "_common_metadata")
-_MAGIC = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +71,8 @@ class Found:
     """Tables of a table format, as far as the listing of a URL shows them."""
 
 
-def discover(source: Any, storage_options: Mapping[str, Any] | None = None) -> Found:
-    """The files that ``source`` stands for.
+def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
+    """The files that ``source`` stands for. ``retry``: how listings that fail for the moment are made again.
 
     ``source`` is a file or folder (a path, ``os.PathLike`` or URL), a glob (``*``, ``?``, ``[...]``, and ``**`` for any
     number of folders), what ``fsspec.open`` gives, bytes, a file object, or a list or tuple of these. The files of a
@@ -85,21 +81,22 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None) -> F
     partition folders such as ``_a=1``. Everything else counts as a file of the dataset, whatever its suffix.
 
     Warns with :class:`pyparq.ManagedTableWarning` where a table format manages the files. Raises ``FileNotFoundError``
-    where a path does not exist or a glob matches nothing, and :class:`pyparq.OptionError` for what is no source.
+    where a path does not exist or a glob matches nothing, ``OSError`` where a folder cannot be listed, and
+    :class:`pyparq.OptionError` for what is no source.
     """
     if isinstance(source, (list, tuple)):
-        parts = [_one(item, storage_options) for item in source]
+        parts = [_one(item, storage_options, retry) for item in source]
         named = [part.root for part in parts]
         root = named[0] if len(named) == 1 else f"{len(named)} sources, the first of them {named[0]}" if named else "[]"
         tables = tuple(table for part in parts for table in part.tables)
         found = Found(root, tuple(f for part in parts for f in part.files), False, storage_options, tables=tables)
     else:
-        found = _one(source, storage_options)
+        found = _one(source, storage_options, retry)
     _warn_if_managed(found)
     return found
 
 
-def _one(source: Any, storage_options: Mapping[str, Any] | None) -> Found:
+def _one(source: Any, storage_options: Mapping[str, Any] | None, retry: Retry | None) -> Found:
     opened = open_file_parts(source)
     if opened is not None and not is_local_system(opened[0]):
         return Found(name_on(opened[0], opened[1]), (DataFile(name_on(opened[0], opened[1]), source),), True)
@@ -113,7 +110,7 @@ def _one(source: Any, storage_options: Mapping[str, Any] | None) -> Found:
         raise FileNotFoundError(errno.ENOENT, "the path is empty", path)
     check_storage_options(path, storage_options)
     if is_url(path):
-        return _remote(path, storage_options)
+        return _remote(path, storage_options, retry)
     return _local(local_path(path) or path)
 
 
@@ -137,9 +134,9 @@ def names_many(source: Any) -> bool:
     if is_url(path):
         if "::" in path or path.startswith(("http://", "https://")):
             return False
-        return bool(_MAGIC.search(path)) or path.endswith("/") or not posixpath.splitext(path)[1]
+        return bool(MAGIC.search(path)) or path.endswith("/") or not posixpath.splitext(path)[1]
     path = local_path(path) or path
-    return os.path.isdir(path) or (bool(_MAGIC.search(path)) and not os.path.lexists(path))
+    return os.path.isdir(path) or (bool(MAGIC.search(path)) and not os.path.lexists(path))
 
 
 # ---- local folders -------------------------------------------------------------------------------------------------
@@ -148,7 +145,7 @@ def names_many(source: Any) -> bool:
 def _local(path: str) -> Found:
     if os.path.isdir(path):
         return _folder(path)
-    if os.path.lexists(path) or not _MAGIC.search(path):
+    if os.path.lexists(path) or not MAGIC.search(path):
         return Found(path, (DataFile(path, path),), True)
     return _local_glob(path)
 
@@ -259,7 +256,7 @@ def _any_depth(pattern: str, root: str) -> Found:
     files: list[DataFile] = []
     for file in _walk(start, ()) if os.path.isdir(start) else ():
         names = (*file.folders, posixpath.basename(file.name))
-        if _fits(names, wanted):
+        if fits(names, wanted):
             path = "/".join((root, *names)) if root or pattern.startswith("/") else "/".join(names)
             files.append(replace(file, name=path, where=path))
     if not files:
@@ -267,31 +264,10 @@ def _any_depth(pattern: str, root: str) -> Found:
     return Found(pattern, tuple(sorted(files, key=lambda file: file.name)))
 
 
-def _fits(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    """Whether a path fits a pattern, name by name; ``**`` stands for any number of names."""
-    # Each step keeps the places of the pattern where the path may be, so that no pattern takes long.
-    places = _passed({0}, wanted)
-    for name in names:
-        stepped = {k for k in places if k < len(wanted) and wanted[k] == "**"}
-        stepped |= {k + 1 for k in places if k < len(wanted) and wanted[k] != "**" and fnmatchcase(name, wanted[k])}
-        places = _passed(stepped, wanted)
-    return len(wanted) in places
-
-
-def _passed(places: set[int], wanted: tuple[str, ...]) -> set[int]:
-    """With the places behind any ``**``, which may stand for no name at all."""
-    found = set(places)
-    for k in sorted(places):
-        while k < len(wanted) and wanted[k] == "**":
-            k += 1
-            found.add(k)
-    return found
-
-
 def _fixed_part(pattern: str) -> str:
     """The folders of a pattern in front of the first name with a wildcard."""
     parts = pattern.split("/")
-    first = next(k for k, part in enumerate(parts) if _MAGIC.search(part))
+    first = next(k for k, part in enumerate(parts) if MAGIC.search(part))
     return "/".join(parts[:first])
 
 
@@ -303,20 +279,20 @@ def _folders_between(root: str, folder: str) -> tuple[str, ...]:
 # ---- URLs ----------------------------------------------------------------------------------------------------------
 
 
-def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Found:
+def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | None) -> Found:
     fs, path = file_system(url, "reading", "read from", storage_options)
     name = shown(url)
     one = Found(name, (DataFile(name, url),), True, storage_options)
     if "::" in url or url.startswith(("http://", "https://")):
         return one  # a server says nothing of folders
-    with plain_errors(name, path, storage_options):
-        if _MAGIC.search(path):
-            return _remote_glob(fs, path, name, storage_options)
-        if posixpath.splitext(path)[1] and not url.endswith("/"):
-            return one  # a request less, where the name says that it is a file
-        listed = Retry().once(lambda: fs.find(path, detail=True))  # the one request for a folder
-        if not listed or (list(listed) == [path] and not url.endswith("/")):
-            return one
+    folders = Folders(fs, retry)
+    if MAGIC.search(path):
+        return _remote_glob(fs, folders, path, name, storage_options)
+    if posixpath.splitext(path)[1] and not url.endswith("/"):
+        return one  # a request less, where the name says that it is a file
+    listed = folders.files(path)
+    if not listed or (list(listed) == [path] and not url.endswith("/")):
+        return one
     files = _listed(fs, path, listed)
     summaries = tuple(
         DataFile(shown(url), url, (), _size(info), _time(info), fs=fs)
@@ -328,15 +304,14 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Found:
     return Found(name, tuple(files), False, storage_options, summaries, () if table is None else (table,))
 
 
-def _remote_glob(fs: Any, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:
-    listed = Retry().once(lambda: fs.glob(path, detail=True))
+def _remote_glob(fs: Any, folders: Folders, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:
     files: list[DataFile] = []
     root = _fixed_part(path)
-    for found, info in sorted(listed.items()):
+    for found, info in folders.matching(path).items():
         if info.get("type") == "directory":
-            if "**" not in path:
-                below = _listed(fs, found, Retry().once(partial(fs.find, found, detail=True)))
-                inner = (*_folders_between(root, posixpath.dirname(found)), posixpath.basename(found))
+            inner = (*_folders_between(root, posixpath.dirname(found)), posixpath.basename(found))
+            if "**" not in path and not any(map(is_hidden, inner)):
+                below = _listed(fs, found, folders.files(found, is_listed=True))
                 files += [replace(file, folders=inner + file.folders) for file in below]
         else:
             files += _listed(fs, root, {found: info})
@@ -387,9 +362,10 @@ def _is_summary(path: str) -> bool:
 
 def _warn_if_managed(found: Found) -> None:
     """One warning for each table."""
-    folders = {
-        os.path.dirname(file.where) for file in found.files if isinstance(file.where, str) and "://" not in file.where
-    }
+    paths = [file.where for file in found.files if isinstance(file.where, str) and "://" not in file.where]
+    if os.sep == "/":  # each folder once: dirname() of 10,000 files takes 10 ms
+        paths = list({path[: path.rfind("/") + 1] for path in paths})
+    folders = set(map(os.path.dirname, paths))
     if not found.is_one_file and os.path.isdir(found.root):
         folders.add(found.root)
     for table in dict.fromkeys((*found.tables, *tables_of(folders))):

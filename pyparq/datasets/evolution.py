@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pyparq.datasets.matching import Matching, of_fields
 from pyparq.errors import SchemaError
 from pyparq.schemas.arrow import decimal_storage, is_list
-from pyparq.schemas.extensions import FIELD_ID
+from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import DataType, Field, Physical, Schema
@@ -24,7 +25,9 @@ DECIMAL_STORAGE = b"pyparq:decimal_storage"
 """Metadata of a field whose decimals are not in the smallest storage in the file: ``fixed`` or ``binary``, as the
 option ``decimal_storage`` calls them."""
 
+BY_NAME = Matching()
 _UNITS = "smun"
+_EXTENSION = (EXTENSION_NAME, EXTENSION_METADATA)
 
 
 class _Clash(Exception):
@@ -33,21 +36,6 @@ class _Clash(Exception):
     def __init__(self, path: tuple[str, ...], have: DataType, other: DataType) -> None:
         super().__init__(path, have, other)
         self.path, self.have, self.other = path, have, other
-
-
-def key_of(field: Field, by: str) -> object:
-    """What fields of different files are matched by: the name, or the field id where there is one."""
-    return field.metadata.get(FIELD_ID, field.name) if by == "field_id" else field.name
-
-
-def keys_of(fields: Iterable[Field], by: str) -> list[object]:
-    """The keys of a file's columns. Of columns with one name, the first of each file go together, the second too."""
-    seen, keys = dict[object, int](), list[object]()
-    for field in fields:
-        key = key_of(field, by)
-        seen[key] = seen.get(key, 0) + 1
-        keys.append(key if seen[key] == 1 else (key, seen[key]))
-    return keys
 
 
 def marked(schema: Schema, tree: SchemaTree) -> Schema:
@@ -85,11 +73,11 @@ def _mark_of(leaf: Node) -> dict[bytes, bytes]:
     return {} if storage is None else {DECIMAL_STORAGE: storage}
 
 
-def unify(schemas: Iterable[tuple[str, Schema]], by: str = "name") -> Schema:
+def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Schema:
     """The schema that the rows of all files fit, with the columns in the order in which they first occur.
 
-    ``schemas``: for each file (or one of each distinct schema) its name and schema. ``by``: match columns by
-    ``"name"`` or by ``"field_id"``. A column that a file does not have becomes nullable, as its rows there are null.
+    ``schemas``: for each file (or one of each distinct schema) its name and schema. ``by``: how columns of different
+    files are matched. A column that a file does not have becomes nullable, as its rows there are null.
     Table-level metadata is that of the first file.
 
     Raises :class:`pyparq.SchemaError`, which names the column, both types and both files.
@@ -100,7 +88,7 @@ def unify(schemas: Iterable[tuple[str, Schema]], by: str = "name") -> Schema:
     for name, schema in schemas:
         count += 1
         metadata = schema.metadata if metadata is None else metadata
-        for key, field in zip(keys_of(schema.fields, by), schema.fields, strict=True):
+        for key, field in zip(by.keys(of_fields(schema.fields)), schema.fields, strict=True):
             seen[key] = seen.get(key, 0) + 1
             have = merged.get(key)
             if have is None:
@@ -122,19 +110,40 @@ def unify(schemas: Iterable[tuple[str, Schema]], by: str = "name") -> Schema:
     return Schema(tuple(fields), metadata or {})
 
 
-def _merged_field(have: Field, other: Field, by: str) -> Field:
+def _merged_field(have: Field, other: Field, by: Matching) -> Field:
     if have == other:
         return have
     type_ = common_type(have.type, other.type, IS_INT96 in have.metadata, IS_INT96 in other.metadata, by)
-    metadata = dict(have.metadata)
-    for mark in (IS_INT96, DECIMAL_STORAGE):
-        if metadata.get(mark) != other.metadata.get(mark):
-            metadata.pop(mark, None)
+    metadata = _merged_metadata(have, other)
     return replace(have, type=type_, nullable=have.nullable or other.nullable, metadata=metadata)
 
 
+def _merged_metadata(have: Field, other: Field) -> dict[bytes, bytes]:
+    """The first file's, but of what says what the values mean only that in which both agree: an extension type over
+    another storage would show other values."""
+    mine, theirs = _meaning(have), _meaning(other)
+    if "n" in (have.type.format, other.type.format):  # a column of nulls says nothing of values
+        agreed = theirs if have.type.format == "n" else mine
+    else:
+        agreed = {key: value for key, value in mine.items() if theirs.get(key) == value}
+        same = [key in agreed or key not in {**mine, **theirs} for key in _EXTENSION]
+        if not all(same) or (have.type != other.type and agreed.get(EXTENSION_NAME) != JSON):
+            agreed = {key: value for key, value in agreed.items() if key not in _EXTENSION}
+    metadata = {key: value for key, value in have.metadata.items() if key not in mine} | agreed
+    for mark in (IS_INT96, DECIMAL_STORAGE):
+        if metadata.get(mark) != other.metadata.get(mark):
+            metadata.pop(mark, None)
+    return metadata
+
+
+def _meaning(field: Field) -> dict[bytes, bytes]:
+    """What the metadata says of the values: an extension type, a logical type, polars' notes on categories."""
+    said = (*_EXTENSION, LOGICAL_TYPE)
+    return {key: value for key, value in field.metadata.items() if key in said or key.startswith(b"_PL_")}
+
+
 def common_type(
-    have: DataType, other: DataType, have_int96: bool = False, other_int96: bool = False, by: str = "name"
+    have: DataType, other: DataType, have_int96: bool = False, other_int96: bool = False, by: Matching = BY_NAME
 ) -> DataType:
     """The type that the values of both fit; raises :class:`_Clash` where there is none."""
     if have == other:
@@ -240,14 +249,14 @@ def _plain(type_: DataType) -> str:
 # ---- nested --------------------------------------------------------------------------------------------------------
 
 
-def _dictionaries(have: DataType, other: DataType, by: str) -> DataType:
+def _dictionaries(have: DataType, other: DataType, by: Matching) -> DataType:
     """Categories of one kind of values stay categories; otherwise the values are what both have."""
     if have.dictionary is not None and other.dictionary is not None and have.dictionary == other.dictionary:
         return replace(have, format="i", ordered=have.ordered and other.ordered)
     return common_type(have.dictionary or have, other.dictionary or other, by=by)
 
 
-def _nested(have: DataType, other: DataType, by: str) -> DataType:
+def _nested(have: DataType, other: DataType, by: Matching) -> DataType:
     if have.format == other.format == "+s":
         return _structs(have, other, by)
     if have.format == other.format == "+m":
@@ -265,17 +274,17 @@ def _entries(map_: DataType) -> tuple[Field, ...]:
     return map_.children[0].type.children
 
 
-def _structs(have: DataType, other: DataType, by: str) -> DataType:
-    there = {key_of(field, by): field for field in other.children}
+def _structs(have: DataType, other: DataType, by: Matching) -> DataType:
+    there = dict(zip(by.keys(of_fields(other.children)), other.children, strict=True))
     fields = []
-    for field in have.children:
-        found = there.pop(key_of(field, by), None)
+    for key, field in zip(by.keys(of_fields(have.children)), have.children, strict=True):
+        found = there.pop(key, None)
         fields.append(replace(field, nullable=True) if found is None else _merged_below(field, found, by))
     fields += [replace(field, nullable=True) for field in there.values()]
     return replace(have, children=tuple(fields))
 
 
-def _merged_below(have: Field, other: Field, by: str) -> Field:
+def _merged_below(have: Field, other: Field, by: Matching) -> Field:
     try:
         return _merged_field(have, other, by)
     except _Clash as clash:

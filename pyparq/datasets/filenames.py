@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.matching import Matching
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import OptionError
 from pyparq.ingest.lists import column_from_list
@@ -15,9 +16,9 @@ from pyparq.schemas.types import DataType, Field
 from pyparq.tables.column_operations import take
 
 
-def with_filenames(partitions: Partitions, files: Sequence[DataFile], name: str) -> Partitions:
+def with_filenames(partitions: Partitions, files: Sequence[DataFile], name: str, case_sensitive: bool) -> Partitions:
     """The partition columns and, behind them, the file's name: one combination of values per file."""
-    if name in partitions.names:
+    if Matching(case_sensitive=case_sensitive).has(partitions.names, name):
         raise OptionError(f"the column of file names cannot be called {name!r}: a partition has this name")
     columns = [take(column, partitions.of_file) for column in partitions.columns]
     columns.append(column_from_list([_valid(file.name) for file in files], name, DataType("u")))

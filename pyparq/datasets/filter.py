@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.datasets.matching import Matching, of_nodes
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.project import Projection
 from pyparq.filters.bind import bind
@@ -28,11 +29,13 @@ Mask = npt.NDArray[np.bool_]
 class FilterParts:
     """One filter for all files. Each test on a partition column is answered once for all values that occur."""
 
-    def __init__(self, expression: Expression | None, partitions: Partitions) -> None:
+    def __init__(self, expression: Expression | None, partitions: Partitions, case_sensitive: bool = True) -> None:
         self.expression = expression
         self._partitions = partitions
-        self._names = set(partitions.names)
-        self._tree = build_tree(elements_from_schema(Schema(partitions.fields))) if partitions.fields else None
+        self._case_sensitive = case_sensitive
+        self._names = {self._key(name) for name in partitions.names}
+        elements = elements_from_schema(Schema(partitions.fields)) if partitions.fields else None
+        self._tree = None if elements is None else build_tree(elements, case_sensitive=case_sensitive)
         self._answers: dict[int, tuple[Expression, Mask, Mask]] = {}
         self._rest: dict[int, Expression] = {}
         self._asks_partitions = bool(self._names) and expression is not None and self._mentions(expression)
@@ -62,10 +65,13 @@ class FilterParts:
             self._rest[combination] = found
         return found
 
-    def for_file(self, rest: Expression, projection: Projection, file: OpenFile, by: str) -> Expression:
+    def for_file(self, rest: Expression, projection: Projection, file: OpenFile, by: Matching) -> Expression:
         """What is left of the filter, with the names that the columns have in a file; columns that it does not have are
         null."""
-        return rest if isinstance(rest, Known) else simplified(rest, lambda test: _in_file(test, projection, file, by))
+        if isinstance(rest, Known):
+            return rest
+        columns = _Counterparts(projection.tree, file.tree, by)
+        return simplified(rest, lambda test: _in_file(test, projection, file, columns))
 
     def _mentions(self, expression: Expression) -> bool:
         """Whether any test is one of a partition column."""
@@ -75,7 +81,10 @@ class FilterParts:
 
     def _name(self, test: Expression) -> Any:
         path = getattr(test, "path", None)
-        return path[0] if isinstance(path, tuple) and len(path) == 1 else path
+        return self._key(path[0] if isinstance(path, tuple) and len(path) == 1 else path)
+
+    def _key(self, name: Any) -> Any:
+        return name if self._case_sensitive or not isinstance(name, str) else name.lower()
 
     def _look(self, test: Expression, combination: int) -> Expression:
         if self._tree is None or self._name(test) not in self._names:
@@ -92,10 +101,10 @@ class FilterParts:
         return found
 
 
-def _in_file(test: Expression, projection: Projection, file: OpenFile, by: str) -> Expression:
+def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: _Counterparts) -> Expression:
     """A test on a column of the dataset as one on the file's column."""
     node = projection.tree.find(test.path)  # type: ignore[attr-defined]
-    path = _path_in(node, projection.tree, file.tree, by)
+    path = columns.path(node)
     if path is None:
         if isinstance(test, IsNull):
             return Known(True)
@@ -112,20 +121,29 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, by: str) 
     return copy
 
 
-def _path_in(node: Node, dataset: SchemaTree, tree: SchemaTree, by: str) -> tuple[str, ...] | None:
-    """The path in a file's tree of what ``node`` is in the dataset's; ``None`` where the file does not have it."""
-    top = node
-    while top.parent is not None and top.parent is not dataset.root:
-        top = top.parent
-    found = next((child for child in tree.root.children if _same(child, top, by)), None)
-    if found is None:
-        return None
-    shape = shape_of(top)
-    ends = {id(have.node): other.node.path for have, other in _pairs(shape, shape_of(found), by)}
-    if id(node) in ends:
-        return ends[id(node)]
-    # A group that only frames the items of a list has its place in every file; others are missing in this one.
-    return None if id(node) in {id(part.node) for part in _all(shape)} else node.path
+class _Counterparts:
+    """The columns of a file that are those of its dataset."""
+
+    def __init__(self, dataset: SchemaTree, tree: SchemaTree, by: Matching) -> None:
+        self._root, self._by = dataset.root, by
+        have = tree.root.children
+        places = by.places(of_nodes(self._root.children), of_nodes(have))
+        self._of_top = {top: have[k] for top, k in zip(self._root.children, places, strict=True) if k is not None}
+
+    def path(self, node: Node) -> tuple[str, ...] | None:
+        """The path in the file of what ``node`` is in the dataset; ``None`` where the file does not have it."""
+        top = node
+        while top.parent is not None and top.parent is not self._root:
+            top = top.parent
+        found = self._of_top.get(top)
+        if found is None:
+            return None
+        shape = shape_of(top)
+        ends = {id(have.node): other.node.path for have, other in _pairs(shape, shape_of(found), self._by)}
+        if id(node) in ends:
+            return ends[id(node)]
+        # A group that only frames the items of a list has its place in every file; others are missing in this one.
+        return None if id(node) in {id(part.node) for part in _all(shape)} else node.path
 
 
 def _all(shape: Shape) -> Iterator[Shape]:
@@ -134,22 +152,16 @@ def _all(shape: Shape) -> Iterator[Shape]:
         yield from _all(child)
 
 
-def _pairs(shape: Shape, other: Shape, by: str) -> list[tuple[Shape, Shape]]:
+def _pairs(shape: Shape, other: Shape, by: Matching) -> list[tuple[Shape, Shape]]:
     """The positions of a column in the dataset with those of the file's column."""
     found = [(shape, other)]
     if shape.kind != other.kind:
         return found
     if shape.kind == "struct":
-        for child in shape.children:
-            match = next((o for o in other.children if _same(o.node, child.node, by)), None)
-            found += _pairs(child, match, by) if match is not None else []
+        wanted, have = ([child.node for child in parent.children] for parent in (shape, other))
+        for child, k in zip(shape.children, by.places(of_nodes(wanted), of_nodes(have)), strict=True):
+            found += [] if k is None else _pairs(child, other.children[k], by)
     else:
         for child, match in zip(shape.children, other.children, strict=True):
             found += _pairs(child, match, by)
     return found
-
-
-def _same(node: Node, other: Node, by: str) -> bool:
-    if by == "field_id" and node.element.field_id is not None and other.element.field_id is not None:
-        return bool(node.element.field_id == other.element.field_id)
-    return node.name == other.name

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from pyparq.errors import OptionError
+from pyparq.io.folders import Folders
 from pyparq.io.url import shown
 
 _DELTA, _HUDI, _ICEBERG = "Delta Lake", "Apache Hudi", "Apache Iceberg"
@@ -94,17 +95,18 @@ def check_folder(path: str, mode: str, force: bool) -> None:
 def managed_on(fs: Any, path: str) -> Managed | None:
     """The same as :func:`managed_by` for a folder on a file system of fsspec's. Some requests for each folder above.
 
-    Folders that may not be looked at count as plain: often a key is good for a part of a store only.
+    Folders that may not be looked at count as plain: often a key is good for a part of a store only. Raises ``OSError``
+    where the store does not answer.
     """
-    folder = path.rstrip("/")
+    folders, folder = Folders(fs), path.rstrip("/")
     while folder:
-        with suppress(OSError):
-            for name, format_ in _BY_FOLDER.items():
-                if fs.isdir(f"{folder}/{name}"):
-                    return format_, folder
-            if fs.isdir(f"{folder}/{_ICEBERG_FOLDER}"):
-                listed = fs.ls(f"{folder}/{_ICEBERG_FOLDER}", detail=False)
-                if any(str(name).endswith(_ICEBERG_FILES) for name in listed):
+        for name, format_ in _BY_FOLDER.items():
+            if folders.is_folder(f"{folder}/{name}"):
+                return format_, folder
+        if folders.is_folder(f"{folder}/{_ICEBERG_FOLDER}"):
+            with suppress(PermissionError, FileNotFoundError):
+                listed = folders.entries(f"{folder}/{_ICEBERG_FOLDER}")
+                if any(str(info["name"]).endswith(_ICEBERG_FILES) for info in listed):
                     return _ICEBERG, folder
         folder = folder.rpartition("/")[0]
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,12 @@ class Partitions:
     def num_combinations(self) -> int:
         return len(self.columns[0]) if self.columns else 1
 
+    def spelled(self, names: Sequence[str]) -> Partitions:
+        """The same with the columns called as in ``names`` where they differ by case alone."""
+        known = {name.lower(): name for name in names}
+        fields = (replace(field, name=known.get(field.name.lower(), field.name)) for field in self.fields)
+        return replace(self, fields=tuple(fields))
+
     def values(self, k: int, combination: int, num_rows: int) -> Column:
         """Partition column ``k`` of one combination, for ``num_rows`` rows."""
         column = self.columns[k]
@@ -61,12 +67,14 @@ class Partitions:
 NONE = Partitions((), (), np.zeros(0, np.int64))
 
 
-def partitions_of(files: Sequence[DataFile], partitioning: Any) -> Partitions:
+def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: bool = True) -> Partitions:
     """The partition columns of ``files``.
 
     ``partitioning``: ``"hive"`` takes folders called ``name=value`` and infers the types; a mapping of names to types
     or a schema declares the types of such folders; a list of names takes the folders as they are, one value each, and
     infers the types; a list of ``(name, type)`` pairs declares them; ``None`` takes no folder for a partition.
+    ``case_sensitive=False``: folders called ``M=1`` and ``m=2`` are one column, as the declared name or the first is
+    spelled.
 
     Inferred types: int32 or int64 if every value of the column is a plain integer, otherwise string. A value that is
     ``__HIVE_DEFAULT_PARTITION__`` is null. Raises :class:`DataError` for a value that does not have its declared type,
@@ -75,13 +83,17 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any) -> Partitions:
     if partitioning is None:
         return Partitions((), (), np.zeros(len(files), np.int64))
     declared, plain = _declared(partitioning)
+    spelling = None if case_sensitive else {name.lower(): name for name in declared}
     of_folders: dict[tuple[str, ...], dict[str, str | None]] = {}
+    first: dict[tuple[str, ...], DataFile] = {}
     for file in files:
         if file.folders not in of_folders:
             _check_text(file)
-            of_folders[file.folders] = _plain(file, plain) if plain is not None else _hive(file)
-    rows = [of_folders[file.folders] for file in files]
-    names = list(declared) or plain or _names(rows, files)
+            first[file.folders] = file
+            of_folders[file.folders] = _plain(file, plain) if plain is not None else _hive(file, spelling)
+            if declared and plain is None:
+                _check_spelling(of_folders[file.folders], declared, file)
+    names = list(declared) or plain or _names(list(of_folders.values()), list(first.values()))
     if not names:
         return Partitions((), (), np.zeros(len(files), np.int64))
     seen: dict[tuple[str | None, ...], int] = {}
@@ -126,13 +138,33 @@ def _check_text(file: DataFile) -> None:
         ) from None
 
 
-def _hive(file: DataFile) -> dict[str, str | None]:
+def _hive(file: DataFile, spelling: dict[str, str] | None) -> dict[str, str | None]:
+    """The values by name. ``spelling``: of names in lower case; ``None`` where case tells names apart."""
     found: dict[str, str | None] = {}
     for folder in file.folders:
         name, equals, value = folder.partition("=")
         if equals and name:
-            found[unescaped(name)] = None if value == NULL else unescaped(value)
+            name = unescaped(name)
+            name = name if spelling is None else spelling.setdefault(name.lower(), name)
+            if name in found:
+                raise OptionError(
+                    f"two of the folders of the file are called {name}=: give partitioning=None", file=file.name
+                )
+            found[name] = None if value == NULL else unescaped(value)
     return found
+
+
+def _check_spelling(values: Mapping[str, Any], declared: Mapping[str, Any], file: DataFile) -> None:
+    """Raise :class:`OptionError` for a declared name that a folder has in another spelling only: it would be null."""
+    spelled = {name.lower(): name for name in values}
+    for name in declared:
+        other = spelled.get(name.lower())
+        if name not in values and other is not None:
+            raise OptionError(
+                f"partitioning names the column {name!r}, but the folder is called {other}=: give "
+                "case_sensitive=False, or the name as it is spelled",
+                file=file.name,
+            )
 
 
 def _plain(file: DataFile, names: list[str]) -> dict[str, str | None]:
@@ -147,12 +179,15 @@ def _plain(file: DataFile, names: list[str]) -> dict[str, str | None]:
 
 
 def _names(rows: Sequence[Mapping[str, Any]], files: Sequence[DataFile]) -> list[str]:
+    """``rows``: values by name, of all folders. ``files``: one of each."""
     first = rows[0] if rows else {}
     for row, file in zip(rows, files, strict=True):
         if row is not first and row.keys() != first.keys():
+            same = {name.lower() for name in first} == {name.lower() for name in row}
             raise OptionError(
                 f"the folders of the files have different partition columns: {_listed(first)} for "
-                f"{files[0].name}, {_listed(row)} here. Give partitioning=None, or read the folders one by one",
+                f"{files[0].name}, {_listed(row)} here. Give {'case_sensitive=False' if same else 'partitioning=None'}"
+                ", or read the folders one by one",
                 file=file.name,
             )
     return list(first)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.matching import Matching
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import PlanError
 from pyparq.footers.open_file import FileState
@@ -29,7 +30,7 @@ from pyparq.tables.table import Table
 if TYPE_CHECKING:
     from pyparq.datasets.scan import DatasetScan
 
-DATASET_PLAN_VERSION = 1
+DATASET_PLAN_VERSION = 2
 """Goes up with every change of what a pickled plan of a dataset holds or means."""
 
 
@@ -73,7 +74,7 @@ class DatasetPlanHeader:
     schema: Schema
     """Of the dataset: the columns that the question names, partition columns included."""
     partitions: tuple[Field, ...]
-    by: str
+    by: Matching
     on_error: str
     options: ReadOptions
     """But for ``decryption``, ``limits`` and ``use_threads``: those are the running process's."""
@@ -88,6 +89,7 @@ class DatasetPlanHeader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {f.name: getattr(self, f.name) for f in fields(DatasetPlanHeader)}
+        state["by"] = (self.by.by, self.by.case_sensitive, sorted(self.by.apart))
         state["options"] = {
             f.name: getattr(self.options, f.name) for f in fields(ReadOptions) if f.name not in NOT_PLANNED
         }
@@ -184,7 +186,7 @@ class DatasetPlan:
         and ``use_threads`` of :class:`pyparq.ReadOptions`. Raises :class:`pyparq.OptionError` for others: they are part
         of the plan.
         """
-        from pyparq.datasets.dataset import scan_of_plan  # which needs this module
+        from pyparq.datasets.run_plan import scan_of_plan  # which needs this module
 
         return scan_of_plan(self, **options)
 
@@ -263,4 +265,6 @@ def _plan(version: Any, header: DatasetPlanHeader, values: Any, files: Any) -> D
 def _header(version: Any, state: dict[str, Any]) -> DatasetPlanHeader:
     check_version(version, DATASET_PLAN_VERSION)
     question = None if state["filters"] is None else pickle.loads(state["filters"])
-    return DatasetPlanHeader(**state | {"filters": question, "options": ReadOptions.make(state["options"])})
+    by, case_sensitive, apart = state["by"]
+    made = {"by": Matching(by, case_sensitive, frozenset(apart)), "options": ReadOptions.make(state["options"])}
+    return DatasetPlanHeader(**state | {"filters": question, **made})

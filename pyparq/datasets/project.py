@@ -31,8 +31,10 @@ class Projection:
         columns: Iterable[Any] | str | None,
         expression: Expression | None,
         partitions: Sequence[Field],
+        case_sensitive: bool = True,
     ) -> None:
-        self.tree: SchemaTree = build_tree(elements_from_schema(schema, repeated=True))
+        elements = elements_from_schema(schema, repeated=True)
+        self.tree: SchemaTree = build_tree(elements, case_sensitive=case_sensitive)
         """The dataset's schema as a tree, partition columns included."""
         self._fields = schema.fields
         bound = bind(expression, self.tree, self.duration_unit)

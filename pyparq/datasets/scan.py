@@ -11,8 +11,8 @@ from pyparq.datasets.ahead import InTurn
 from pyparq.datasets.explain import DatasetExplanation, carry_over, explain_files
 from pyparq.datasets.file_scans import FileScan, FileScans, JoinedScan
 from pyparq.datasets.filter import FilterParts
-from pyparq.datasets.footers import AT_A_TIME
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
+from pyparq.datasets.stored_footer import AT_A_TIME
 from pyparq.datasets.whole_schema import project_all
 from pyparq.errors import OptionError, ParquetError
 from pyparq.filters.dnf import parse_filters
@@ -53,7 +53,7 @@ class DatasetScan:
         self.filters = filters
         self.limit = limit
         expression = parse_filters(filters)
-        self._parts = FilterParts(expression, dataset._partitions)
+        self._parts = FilterParts(expression, dataset._partitions, dataset._by.case_sensitive)
         self._numbers = self._parts.files_left() if plan is None else list(range(len(plan.files)))
         self._projection = project_all(dataset, self._numbers, self.columns, expression)
         self._scans = FileScans(dataset, self._parts, self._projection, plan)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from pyparq.datasets.dataset import Dataset, dataset_of
 from pyparq.datasets.discovery import DataFile, Found
 from pyparq.datasets.evolution import marked, unify
+from pyparq.datasets.matching import Matching
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ParquetError, SchemaError, SkippedFileWarning
 from pyparq.options import ReadOptions
@@ -123,13 +124,16 @@ class Surveyed:
         places = self._of_file[np.asarray(numbers, np.int64)]
         return [self._schemas[place] for place in dict.fromkeys(places.tolist()) if place >= 0]
 
-    def is_like_all(self, share: Share, by: str) -> bool:
+    def is_like_all(self, share: Share, by: Matching) -> bool:
         """Whether a share's files make the same schema as all files: then names and literals mean the same for the
         share as for the whole."""
         return self._are_like(share.numbers, range(len(self._of_file)), by)
 
-    def _are_like(self, some: Sequence[int], others: Sequence[int], by: str) -> bool:
+    def _are_like(self, some: Sequence[int], others: Sequence[int], by: Matching) -> bool:
+        rules = [by.among(schema for _, schema in self.schemas(numbers)) for numbers in (some, others)]
+        if rules[0] != rules[1]:
+            return False
         try:
-            return unify(self.schemas(some), by).fields == unify(self.schemas(others), by).fields
+            return unify(self.schemas(some), rules[0]).fields == unify(self.schemas(others), rules[0]).fields
         except SchemaError:
             return False

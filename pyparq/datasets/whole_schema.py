@@ -31,17 +31,17 @@ def project_all(
     Raises :class:`ColumnNotFoundError` and :class:`FilterError` as :class:`Projection` does, and :class:`SchemaError`
     where files do not go together.
     """
-    partitions = dataset._partitions.fields
+    partitions, case_sensitive = dataset._partitions.fields, dataset._by.case_sensitive
     count = len(dataset._found.files)
     if dataset.knows_schema or not dataset.is_remote or count <= FEW_REMOTE or len(left) == count:
-        return Projection(dataset.schema_of(left), columns, expression, partitions)
+        return Projection(dataset.schema_of(left), columns, expression, partitions, case_sensitive)
     ends = [0, count - 1]
     of_left = dataset.schema_of_some([*left, *ends], left)
     try:
-        made = Projection(dataset.schema_of_some(ends), columns, expression, partitions)
+        made = Projection(dataset.schema_of_some(ends), columns, expression, partitions, case_sensitive)
     except ParquetError:  # such as a column that only other files have
-        return Projection(dataset.schema_of(left), columns, expression, partitions)
-    seen = Projection(of_left, columns, expression, partitions)
+        return Projection(dataset.schema_of(left), columns, expression, partitions, case_sensitive)
+    seen = Projection(of_left, columns, expression, partitions, case_sensitive)
     if seen.base.fields != made.base.fields:
         raise SchemaError(
             f"files that the filter leaves have other columns or types than the first and the last of the {count:,} "

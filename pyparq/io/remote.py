@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -14,21 +13,12 @@ from pyparq.io.end import read_end, tells_size
 from pyparq.io.http import Version, is_http, ranges_of
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import head, is_s3, unchanged_ranges
-from pyparq.io.systems import is_concurrent, loops, shares_one_reader
+from pyparq.io.systems import alone, is_concurrent, loops, shares_one_reader
 from pyparq.io.url import plain_errors
 from pyparq.threads import map_requests
 
 if TYPE_CHECKING:
     from pyparq.io.source import Range
-
-_one_at_a_time = threading.Lock()
-"""Held while a file system is read that allows one reader."""
-
-
-@forks.in_child
-def _new_lock() -> None:
-    global _one_at_a_time
-    _one_at_a_time = threading.Lock()
 
 
 class FsspecFile:
@@ -88,7 +78,7 @@ class FsspecFile:
             self._version = Version()
             self._version.check(int(told["size"]), told.get("ETag"), told.get("Last-Modified"))
             return self._version.size
-        with self._alone():
+        with alone(self.fs):
             found = self.fs.size(self.path)
         return None if found is None else int(found)
 
@@ -175,12 +165,8 @@ class FsspecFile:
 
     def _cat(self, part: Range) -> Any:
         offset, length = part
-        with self._alone():
+        with alone(self.fs):
             return self.fs.cat_file(self.path, start=offset, end=offset + length)
-
-    def _alone(self) -> AbstractContextManager[Any]:
-        """With no other thread, where the file system needs that."""
-        return _one_at_a_time if shares_one_reader(self.fs) else nullcontext()
 
     def _check_usable(self) -> None:
         if self._closed:

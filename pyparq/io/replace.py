@@ -16,8 +16,10 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from pyparq.errors import ChangedMeanwhile
 from pyparq.io.file_lock import Identity, locked_name
@@ -30,6 +32,15 @@ _NAME_BYTES = 100
 _ACL = "system.posix_acl_access"
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The only file that a new one may replace: the one that it was made from."""
+
+    identity: Identity
+    hold: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """What to hold while the new file takes its place."""
+
+
 class Target(Protocol):
     """A local file that is being written."""
 
@@ -38,7 +49,7 @@ class Target(Protocol):
     replaces: bool
     """Whether it takes the place of another file."""
 
-    def finish(self, fsync: bool, expected: Identity | None = None) -> None:
+    def finish(self, fsync: bool, expected: Expected | None = None) -> None:
         """Close it, and put it into its place. Whatever this raises, nothing is left behind.
 
         ``expected``: the only file that may be replaced. Raises :class:`ChangedMeanwhile` where the name is not its
@@ -79,7 +90,7 @@ class _InPlace:
         self.fd = os.open(path, os.O_WRONLY | _FLAGS)
         self.replaces = False
 
-    def finish(self, fsync: bool, expected: Identity | None = None) -> None:
+    def finish(self, fsync: bool, expected: Expected | None = None) -> None:
         try:
             if fsync:
                 os.fsync(self.fd)
@@ -112,9 +123,10 @@ class _Replacement:
             self.fd = os.open(name, _CREATE, mode)
             self._name = name
 
-    def finish(self, fsync: bool, expected: Identity | None = None) -> None:
+    def finish(self, fsync: bool, expected: Expected | None = None) -> None:
         try:
-            old = _stat(self._target) or self._old
+            now = _stat(self._target)
+            old = now or self._old
             if old is not None:
                 _take_over(self.fd, old, self._target)
             if not self._name:
@@ -123,9 +135,10 @@ class _Replacement:
                 os.fsync(self.fd)
             self._close()  # network file systems say only here that the disk is full
             if expected is None:
-                _put(self._name, self._target)
+                _put(self._name, self._target, is_new=now is None)
             else:
-                _put_for(self._name, self._target, expected)
+                with expected.hold():
+                    _put_for(self._name, self._target, expected.identity)
         except BaseException:
             self.discard()
             raise
@@ -171,16 +184,14 @@ class _Replacement:
             os.close(unnamed)
 
 
-def _put(name: str, target: str) -> None:
-    """The file ``name`` gets the name ``target``, whatever has it now."""
-    while True:
+def _put(name: str, target: str, is_new: bool) -> None:
+    """The file ``name`` gets the name ``target``, whatever has it now. ``is_new``: nothing had it a moment ago."""
+    while not (is_new and rename_new(name, target)):
         with locked_name(target) as is_there:
             if is_there:
                 os.replace(name, target)
                 return
-            if rename_new(name, target):
-                return
-            # Another program has made a file of this name just now: its lock comes first.
+        is_new = True  # or it is made just now: then its lock comes first
 
 
 def _put_for(name: str, target: str, expected: Identity) -> None:
@@ -234,13 +245,21 @@ def _open_unnamed(folder: str, mode: int) -> int:
         fd = os.open(folder, flag | os.O_RDWR | _FLAGS, mode)
     except OSError:
         return -1
-    try:
-        if os.path.samestat(os.stat(_proc_name(fd)), os.fstat(fd)):
-            return fd
-    except OSError:  # no /proc
-        pass
+    if _has_proc or _is_named_in_proc(fd):
+        return fd
     os.close(fd)
     return -1
+
+
+_has_proc = False
+"""Descriptors have been found under ``/proc``. Should they vanish from there, files get their names by copying."""
+
+
+def _is_named_in_proc(fd: int) -> bool:
+    global _has_proc
+    with suppress(OSError):  # no /proc
+        _has_proc = os.path.samestat(os.stat(_proc_name(fd)), os.fstat(fd))
+    return _has_proc
 
 
 def _proc_name(fd: int) -> str:

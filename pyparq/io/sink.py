@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 from pyparq import forks, kernels
 from pyparq.errors import CorruptFileError, OptionError
+from pyparq.io.changes import Changes
 from pyparq.io.clone import copy_range
-from pyparq.io.file_lock import Identity
 from pyparq.io.opened import check_opened
 from pyparq.io.owned import Owned
-from pyparq.io.replace import hidden_name, open_target
+from pyparq.io.replace import Expected, hidden_name, open_target
 from pyparq.io.taken import Appender
 from pyparq.io.url import (
     check_storage_options,
@@ -64,7 +64,7 @@ class Sink(Protocol):
 class LocalSink(Owned):
     """A file on a local file system: it replaces what is there only when it is complete."""
 
-    expected: Identity | None = None
+    expected: Expected | None = None
     """The only file that it may replace: the one that it is made from. ``None``: any."""
 
     def __init__(self, path: str, fsync: bool = False) -> None:
@@ -215,8 +215,8 @@ class FsspecSink(Owned):
         if not _uploads(fs, AbstractBufferedFile):
             folder, slash, last = path.rpartition("/")
             self._temporary = folder + slash + hidden_name(last)
-        with plain_errors(name, path, getattr(fs, "storage_options", None)):
-            self._file = fs.open(self._temporary, "wb")
+        self._changes = Changes(fs)
+        self._file = self._changes.opened(self._temporary, name)
         self._appender = Appender(self._file, name)
         super().__init__(name)
 
@@ -241,12 +241,12 @@ class FsspecSink(Owned):
         try:
             with self._plain_errors():
                 file.close()
-                if self._temporary != self.path:
-                    self.fs.mv(self._temporary, self.path)
+            if self._temporary != self.path:
+                self._changes.rename(self._temporary, self.path, self.name)
         except BaseException:
             with suppress(Exception):
                 if self._temporary != self.path:
-                    self.fs.rm_file(self._temporary)
+                    self._changes.remove(self._temporary, self.name)
                 else:
                     file.discard()  # the parts of an upload that is not completed would stay
             with suppress(Exception):
@@ -260,7 +260,7 @@ class FsspecSink(Owned):
         try:
             if self._temporary != self.path:
                 file.close()
-                self.fs.rm_file(self._temporary)
+                self._changes.remove(self._temporary, self.name)
             else:
                 file.discard()
                 file.closed = True  # closing would complete the upload
@@ -288,7 +288,7 @@ def _uploads(fs: Any, buffered: type) -> bool:
     )
 
 
-def replace_only(sink: Sink, expected: Identity | None) -> None:
+def replace_only(sink: Sink, expected: Expected | None) -> None:
     """Let ``sink`` replace the file ``expected`` only (``None``: any), where it is a local file.
 
     For a file that is made from the one that it replaces: a newer one must not be lost.

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+from pyparq import forks
+
+_one_at_a_time = threading.Lock()
+"""Held while a file system is asked that allows one reader."""
+
+
+@forks.in_child
+def _new_lock() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
+
 
 _SHARES_ONE_READER = {"ftp", "zip", "tar", "libarchive"}
 """One connection, or one open file, for all reads."""
@@ -31,6 +45,22 @@ def is_concurrent(fs: Any) -> bool:
 def shares_one_reader(fs: Any) -> bool:
     """May only one thread at a time read from it?"""
     return not protocols(within(fs)).isdisjoint(_SHARES_ONE_READER)
+
+
+def alone(fs: Any) -> AbstractContextManager[Any]:
+    """With no other thread, where the file system needs that."""
+    return _one_at_a_time if shares_one_reader(fs) else nullcontext()
+
+
+def lists_at_once(fs: Any) -> bool:
+    """Does its ``find`` list all that is below a folder in a way of its own, as object stores do? That of fsspec's base
+    classes goes from folder to folder, and takes one that cannot be listed for an empty one."""
+    from fsspec.asyn import AsyncFileSystem
+    from fsspec.spec import AbstractFileSystem
+
+    fs = within(fs)
+    find = fs._find if getattr(fs, "async_impl", False) and hasattr(fs, "_find") else fs.find
+    return getattr(find, "__func__", None) not in (AbstractFileSystem.find, AsyncFileSystem._find)
 
 
 def loops(fs: Any) -> bool:

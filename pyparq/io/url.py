@@ -42,7 +42,9 @@ def _shown(url: str) -> str:
 
 
 def local_path(url: str) -> str | None:
-    """The path of a ``file://`` URL, ``None`` for any other."""
+    """The path of a ``file://`` or ``local://`` URL, ``None`` for any other."""
+    if url.startswith("local://"):  # fsspec's own name, which takes paths as they are
+        return url.removeprefix("local://")
     if not url.startswith("file://"):
         return None
     from urllib.parse import unquote, urlparse

@@ -6,9 +6,9 @@ Building is kept cheap per leaf (files with thousands of columns exist): types a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, OptionError, near_matches
 from pyparq.options import ColumnName
@@ -119,10 +119,13 @@ class Node:
 class SchemaTree:
     """The tree below ``root`` with its ``leaves`` in column order."""
 
-    def __init__(self, root: Node, leaves: list[Node]) -> None:
+    def __init__(self, root: Node, leaves: list[Node], case_sensitive: bool = True) -> None:
         self.root = root
         self.leaves = leaves
+        self.case_sensitive = case_sensitive
+        """Whether :meth:`find` tells names apart by case."""
         self._named: dict[Node, dict[str, list[Node]]] = {}
+        self._lowered: dict[Node, dict[str, list[Node]]] = {}
 
     @printable
     def __repr__(self) -> str:
@@ -147,11 +150,14 @@ class SchemaTree:
         A tuple is the exact path of names from the top down. A string is a top-level column's name, or else a path as
         :attr:`Node.dotted` prints it, whether its dots separate names or belong to them. Shorter, both may say what
         lists and maps mean instead of the nodes they consist of: ``ls.y`` for ``ls.list.element.y``, a field of the
-        structs in a list, ``m.key`` for the keys of a map. Where both fit, the nodes' own names win.
+        structs in a list, ``m.key`` for the keys of a map. Where both fit, the nodes' own names win. Without
+        :attr:`case_sensitive`, strings fit in any case, and tuples where none fits exactly.
 
         Raises :class:`ColumnNotFoundError` where nothing fits, or several columns do (with the tuples that tell them
         apart), :class:`OptionError` for what is neither a string nor a tuple of strings.
         """
+        if not self.case_sensitive:
+            return self._find_in_any_case(name)
         if isinstance(name, str) and (tops := self._children(self.root).get(name)) is not None:
             return self.only(tops, name)
         found = self.fitting(name)
@@ -159,36 +165,52 @@ class SchemaTree:
             raise self._missing(name)
         return self.only(found, name)
 
-    def fitting(self, name: ColumnName) -> list[Node]:
+    def _find_in_any_case(self, name: ColumnName) -> Node:
+        found = [] if isinstance(name, str) else self.fitting(name)
+        if isinstance(name, str):
+            found = self._in_lower_case(self.root).get(name.lower(), [])
+        found = found or self.fitting(name, any_case=True)
+        if not found:
+            raise self._missing(name)
+        return self.only(found, name)
+
+    def fitting(self, name: ColumnName, *, any_case: bool = False) -> list[Node]:
         """All nodes that :meth:`find` has to choose from, whether they stand at the top or below."""
         parts = name if isinstance(name, str) else tuple(name) if isinstance(name, (tuple, list)) else ()
         if not (isinstance(parts, str) or (parts and all(isinstance(part, str) for part in parts))):
             raise OptionError(f"a column name must be a string or a tuple of strings, not {name!r}")
-        return self._below(self.root, parts, short=False, tried=set()) or self._below(self.root, parts, True, set())
+        if any_case:
+            parts = parts.lower() if isinstance(parts, str) else tuple(part.lower() for part in parts)
+        for short in (False, True):
+            found = self._below(self.root, parts, _Search(short, any_case, set()))
+            if found:
+                return found
+        return []
 
-    def _below(self, node: Node, rest: ColumnName, short: bool, tried: set[tuple[Node, ColumnName]]) -> list[Node]:
+    def _below(self, node: Node, rest: ColumnName, search: _Search) -> list[Node]:
         """The nodes at a path below ``node``, by the names of nodes, or also by what lists and maps mean (``short``):
         what nodes are called comes first, and one thing that fits keeps the next from being asked.
         """
         if rest == ():
             return [node]
-        if (node, rest) in tried:
+        if (node, rest) in search.tried:
             return []
-        tried.add((node, rest))
+        search.tried.add((node, rest))
         heads = _beginnings(rest)
-        for named in self._steps(node, short):
+        for named in self._steps(node, search):
             ways = [(child, more) for head, more in heads for child in named.get(head, ())]
-            found = [end for child, more in ways for end in self._below(child, more, short, tried)]
+            found = [end for child, more in ways for end in self._below(child, more, search)]
             if found:
                 return found
         return []
 
-    def _steps(self, node: Node, short: bool) -> Iterator[Mapping[str, Sequence[Node]]]:
-        yield self._children(node)
-        if short:
+    def _steps(self, node: Node, search: _Search) -> Iterator[Mapping[str, Sequence[Node]]]:
+        yield self._in_lower_case(node) if search.any_case else self._children(node)
+        if search.short:
             from pyparq.schemas.shape import parts_of  # stands on this module
 
-            yield from ({name: [part]} for name, part in parts_of(node) if node is not self.root)
+            parts = [] if node is self.root else parts_of(node)
+            yield from [_lowered(parts)] if search.any_case else ({name: [part]} for name, part in parts)
 
     def _children(self, node: Node) -> dict[str, list[Node]]:
         """A node's children by name; kept, because files may be wide at any depth."""
@@ -198,6 +220,12 @@ class SchemaTree:
             for child in node.children:
                 found.setdefault(child.name, []).append(child)
             self._named[node] = found
+        return found
+
+    def _in_lower_case(self, node: Node) -> dict[str, list[Node]]:
+        found = self._lowered.get(node)
+        if found is None:
+            found = self._lowered[node] = _lowered((child.name, child) for child in node.children)
         return found
 
     def only(self, found: list[Node], name: ColumnName) -> Node:
@@ -222,6 +250,22 @@ class SchemaTree:
         return ColumnNotFoundError(f"no column {dotted!r}{near_matches(dotted, known)}")
 
 
+class _Search(NamedTuple):
+    """What is looked for below a node, and where it was looked for already."""
+
+    short: bool
+    any_case: bool
+    tried: set[tuple[Node, ColumnName]]
+
+
+def _lowered(named: Iterable[tuple[str, Node]]) -> dict[str, list[Node]]:
+    """Nodes by name in lower case, each once."""
+    found: dict[str, dict[Node, None]] = {}
+    for name, node in named:
+        found.setdefault(name.lower(), {})[node] = None
+    return {name: list(nodes) for name, nodes in found.items()}
+
+
 def _beginnings(name: ColumnName) -> list[tuple[str, ColumnName]]:
     """What the outermost name of a path may be, with what follows it (nothing, where that is all): a tuple's first, a
     string's part before any of its dots."""
@@ -231,8 +275,9 @@ def _beginnings(name: ColumnName) -> list[tuple[str, ColumnName]]:
     return [*((name[:k], name[k + 1 :]) for k in dots), (name, ())]
 
 
-def build_tree(elements: Sequence[Any], max_depth: int = 64) -> SchemaTree:
-    """The tree of a footer's list of SchemaElements (depth-first order, the root first).
+def build_tree(elements: Sequence[Any], max_depth: int = 64, *, case_sensitive: bool = True) -> SchemaTree:
+    """The tree of a footer's list of SchemaElements (depth-first order, the root first). ``case_sensitive``: see
+    :class:`SchemaTree`.
 
     Raises :class:`CorruptFileError` when the list does not describe one tree, :class:`LimitError` beyond
     ``max_depth``.
@@ -247,7 +292,7 @@ def build_tree(elements: Sequence[Any], max_depth: int = 64) -> SchemaTree:
         end = _fill(root, elements, 1, leaves, max_depth)
     if end != len(elements):
         raise CorruptFileError(f"the schema lists {len(elements)} elements, but its tree uses only {end}")
-    return SchemaTree(root, leaves)
+    return SchemaTree(root, leaves, case_sensitive)
 
 
 def _fill_flat(root: Node, elements: Sequence[Any], leaves: list[Node]) -> int | None:

@@ -75,8 +75,9 @@ _OURS = {"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE", "LI
 def _keywords(text: str, tree: SchemaTree) -> list[Any]:
     """Unquoted words of SQL in the text that columns are called."""
     plain = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
-    names = {part for leaf in tree.leaves for part in leaf.path}
-    return [t for t in sqlglot.tokenize(text, read=DIALECT) if t.token_type not in plain and t.text in names]
+    same: Callable[[str], str] = str if tree.case_sensitive else str.lower
+    names = {same(part) for leaf in tree.leaves for part in leaf.path}
+    return [t for t in sqlglot.tokenize(text, read=DIALECT) if t.token_type not in plain and same(t.text) in names]
 
 
 def _reason(error: Exception, text: str, tree: SchemaTree) -> str:

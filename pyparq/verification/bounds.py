@@ -98,6 +98,22 @@ class TrueBounds:
         self.maxs, _ = in_order(self.leaf, self.pages.maxs, order)
         self._first = first
         """The ordinal of the first page."""
+        self.in_all = self._in_all()
+        """The pages whose values count for a bound of all pages."""
+
+    def _in_all(self) -> BoolArray:
+        """In the total order, NaN is a bound of a page that has nothing else. Bounds of all pages pass over NaN as soon
+        as one value is a number (parquet.thrift, IEEE754TotalOrder)."""
+        dtype = stored_dtype(self.leaf)
+        if self.order != Order.TOTAL or self.leaf.kind not in FLOAT_KINDS or dtype is None:
+            return self.has_values
+        blank = bytes(dtype.itemsize)
+        joined = b"".join(
+            blank if low is None or not there else low
+            for low, there in zip(self.pages.mins, self.has_values, strict=True)
+        )
+        numbers = self.has_values & ~np.isnan(np.frombuffer(joined, dtype))
+        return numbers if numbers.any() else self.has_values
 
     def of_page(self, page: int) -> TrueBounds:
         """Those of one page."""
@@ -120,7 +136,8 @@ class TrueBounds:
     ) -> None:
         bounds, usable = in_order(self.leaf, raw, self.order)
         per_page = len(raw) != 1 or len(true) == 1
-        useless = self.has_values & ~(usable if per_page else usable[0])
+        has_values = self.has_values if per_page else self.in_all
+        useless = has_values & ~(usable if per_page else usable[0])
         if useless.any():
             there = np.array([r is not None and not self._is_excused(r) for r in raw], bool)
             useless &= there if per_page else there[0]
@@ -129,7 +146,7 @@ class TrueBounds:
             said = shown(self.leaf, raw[page if per_page else 0])
             text = f"{name} is {said}, which cannot be a bound of {self.leaf.kind} values"
             findings.add("bounds", structure, text, self._first + page if per_page else None, pages=int(useless.sum()))
-        side = np.asarray(true < bounds if below else true > bounds, bool) & self.has_values & usable
+        side = np.asarray(true < bounds if below else true > bounds, bool) & has_values & usable
         if side.any():
             page = int(np.flatnonzero(side)[0])
             text, row = self._report(page, raw[page if per_page else 0], below, name)
@@ -154,9 +171,9 @@ class TrueBounds:
         return f"{name} is {shown(self.leaf, bound)}, but the page holds {than}", row
 
     def _check_exact(self, stated: Stated, findings: Findings) -> None:
-        if not self.has_values.any():
+        there = np.flatnonzero(self.in_all)
+        if not len(there):
             return
-        there = np.flatnonzero(self.has_values)
         sides = (
             (stated.exact[0], stated.lows, self.mins, True, stated.low_name),
             (stated.exact[1], stated.highs, self.maxs, False, stated.high_name),
