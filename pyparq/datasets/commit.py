@@ -16,14 +16,14 @@ Each step is a rename that is done or not done, which is seen from where the fil
 from __future__ import annotations
 
 import errno
-import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
+from pyparq.datasets.commit_record import OldFile, Record, prepare_record, publish_record, read_record
 from pyparq.datasets.discovery import is_hidden
 from pyparq.datasets.managed import check_folder
 from pyparq.datasets.old_files import companions, data_files, is_empty, partition_of
@@ -32,7 +32,6 @@ from pyparq.datasets.staging import (
     RECORD,
     Staging,
     StagingLock,
-    folder_lock,
     is_abandoned,
     make_staging,
     mode_of,
@@ -40,8 +39,8 @@ from pyparq.datasets.staging import (
     remove_staging,
     staging_folders,
 )
-from pyparq.errors import CorruptFileError, DataError, TargetExistsError, WriteConflictError
-from pyparq.io.file_lock import Identity, locked_name
+from pyparq.errors import ChangedMeanwhile, DataError, TargetExistsError, WriteConflictError
+from pyparq.io.file_lock import Identity, locked_folder, locked_name
 from pyparq.io.renames import rename_new
 from pyparq.io.replace import sync_folder
 
@@ -57,16 +56,6 @@ class StagedFile:
     """Its path there (:meth:`Staging.place`)."""
     path: str
     """Where it belongs, relative to the target folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """What a commit does: names in the staging folder, and paths relative to the target."""
-
-    old: tuple[tuple[str, str], ...]
-    """Path, and name in ``old/``."""
-    new: tuple[tuple[str, str], ...]
-    """Name in ``new/``, and path."""
 
 
 Summaries = Callable[[list[str]], list[StagedFile]]
@@ -102,7 +91,7 @@ class Committer:
         while True:
             made = _made_folders(target)
             try:
-                with folder_lock(target) as is_there:
+                with locked_folder(target) as is_there:
                     if is_there:
                         return cls._started(target, mode, made, detached)
             except FileNotFoundError:
@@ -160,18 +149,21 @@ class Committer:
         """
         staging = self.staging
         reached("staged")
-        with folder_lock(staging.target):
+        with locked_folder(staging.target):
             if not os.path.isdir(os.path.join(staging.folder, "new")):
                 raise staging.gone()
             if self._lock is None:
                 self._lock = StagingLock(staging.folder)
+            _recovered(staging.target)  # what another write has half done comes before this one
             record = self._planned(files, summaries, sources)
             staged = [os.path.join(staging.folder, "new", name) for name, _ in record.new]
             ours = {path: Identity.at(path) for path in staged}
             try:
-                _write_record(staging.folder, record)
+                prepare_record(staging.folder, record)
+                reached("record written")
+                publish_record(staging.folder)
                 reached("recorded")
-                _move(staging.target, staging.folder, record)
+                _move(staging.target, staging.folder, record, only_as_read=sources is not None)
                 if fsync:
                     _sync_folders(staging.target, record)
             except BaseException as error:
@@ -182,7 +174,7 @@ class Committer:
                     _end(staging.target, staging.folder, record)
             finally:
                 self._release()
-        return [path for path, _ in record.old if not is_hidden(os.path.basename(path))]
+        return [file.path for file in record.old if not is_hidden(os.path.basename(file.path))]
 
     def has_data(self) -> bool:
         """Whether the folder has data files already."""
@@ -200,14 +192,14 @@ class Committer:
         if not os.path.isdir(staging.folder) or os.path.exists(os.path.join(staging.folder, RECORD)):
             return
         remove_staging(staging.folder)
-        with suppress(OSError), folder_lock(staging.target):
+        with suppress(OSError), locked_folder(staging.target):
             _remove_empty(staging.made)
 
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.release()
 
-    def _planned(self, files: Sequence[StagedFile], summaries: Summaries | None, sources: Sources | None) -> _Record:
+    def _planned(self, files: Sequence[StagedFile], summaries: Summaries | None, sources: Sources | None) -> Record:
         """What to do; nothing is done yet."""
         target, mode = self.staging.target, self.staging.mode
         if mode == "error" and not is_empty(target):
@@ -229,8 +221,8 @@ class Committer:
                 raise TargetExistsError("a file of this name is there already", file=os.path.join(target, file.path))
         if len({file.path for file in files}) < len(files):
             raise DataError("two new files have the same name", file=target)
-        return _Record(
-            tuple((path, str(k)) for k, path in enumerate(old)),
+        return Record(
+            tuple(OldFile(path, str(k), local_state(os.path.join(target, path))) for k, path in enumerate(old)),
             tuple((os.path.basename(file.staged), file.path) for file in files),
         )
 
@@ -243,7 +235,7 @@ def recover_dataset(path: Any) -> int:
     system does, and :class:`CorruptFileError` for a commit record that is damaged.
     """
     target = os.path.realpath(os.fsdecode(path))
-    with folder_lock(target):
+    with locked_folder(target):
         return len(staging_folders(target)) - len(_recovered(target))
 
 
@@ -251,89 +243,90 @@ def _recovered(target: str) -> list[str]:
     """Complete or remove what was left behind; the staging folders of writes that are under way."""
     alive = []
     for folder in staging_folders(target):
-        if not is_abandoned(folder):
+        if is_abandoned(folder):
+            _complete(target, folder, read_record(folder))
+        else:
             alive.append(folder)
-            continue
-        record = _read_record(folder)
-        if record is not None:
-            _move(target, folder, record, completing=True)
-            _end(target, folder, record)
-        remove_staging(folder)
     return alive
 
 
-# ---- the record ----------------------------------------------------------------------------------------------------
+def _complete(target: str, folder: str, record: Record | None) -> None:
+    """End a commit that has crashed, or remove what is left of a write that had not come so far."""
+    if record is not None:
+        _move(target, folder, record, completing=True)
+        _end(target, folder, record)
+    remove_staging(folder)
 
 
-def _write_record(folder: str, record: _Record) -> None:
-    path = os.path.join(folder, RECORD)
-    with open(path + ".new", "w", encoding="ascii") as file:
-        json.dump({"old": record.old, "new": record.new}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    reached("record written")
-    os.replace(path + ".new", path)
-    sync_folder(folder)
+def complete_crashed(target: str, paths: Container[str]) -> None:
+    """Complete commits to the folder ``target`` that have crashed and take away one of the files ``paths``. Who calls
+    this has the lock of the folder.
 
-
-def _read_record(folder: str) -> _Record | None:
-    path = os.path.join(folder, RECORD)
-    try:
-        with open(path, encoding="ascii") as file:
-            found = json.load(file)
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise CorruptFileError("the commit record is damaged", file=path)
-    return _Record(_pairs(found.get("old"), path, 0), _pairs(found.get("new"), path, 1))
-
-
-def _pairs(given: Any, path: str, place: int) -> tuple[tuple[str, str], ...]:
-    """Pairs of a name and a path (at ``place`` the path, otherwise the name) that stay within their folders."""
-    pairs = [tuple(pair) for pair in given] if isinstance(given, list) else None
-    if pairs is None or not all(len(pair) == 2 and all(isinstance(name, str) for name in pair) for pair in pairs):
-        raise CorruptFileError("the commit record is damaged", file=path)
-    for pair in pairs:
-        inner, name = (pair[0], pair[1]) if place == 0 else (pair[1], pair[0])
-        if os.path.isabs(inner) or ".." in inner.split(os.sep) or os.path.basename(name) != name or name in ("", ".."):
-            raise CorruptFileError(f"the commit record names a file outside of the folder: {inner!r}", file=path)
-    return tuple((pair[0], pair[1]) for pair in pairs)
+    Raises :class:`ChangedMeanwhile` where such a commit is under way, :class:`CorruptFileError` for a record that is
+    damaged.
+    """
+    for folder in staging_folders(target):
+        record = read_record(folder)
+        for old in record.old if record is not None else ():
+            path = os.path.join(target, old.path)
+            if path in paths and old.is_at(path):
+                if not is_abandoned(folder):
+                    raise ChangedMeanwhile("a write to its folder takes the file away just now: try again", file=path)
+                _complete(target, folder, record)
+                break
 
 
 # ---- moving files --------------------------------------------------------------------------------------------------
 
 
-def _steps(target: str, folder: str, record: _Record) -> Iterator[tuple[str, str, str]]:
-    """Each rename of a commit: its name, from where and to where."""
-    for path, name in record.old:
-        yield "moved aside", os.path.join(target, path), os.path.join(folder, "old", name)
+def _steps(target: str, folder: str, record: Record) -> Iterator[tuple[OldFile | None, str, str]]:
+    """Each rename of a commit: the old file that it moves aside, or ``None`` for a new one, from where and to where."""
+    for file in record.old:
+        yield file, os.path.join(target, file.path), os.path.join(folder, "old", file.name)
     for name, path in record.new:
-        yield "placed", os.path.join(folder, "new", name), os.path.join(target, path)
+        yield None, os.path.join(folder, "new", name), os.path.join(target, path)
 
 
-def _move(target: str, folder: str, record: _Record, completing: bool = False) -> None:
-    """All renames that are not done yet. ``completing``: those of a commit that a crash has interrupted."""
-    for step, source, place in _steps(target, folder, record):
-        if step == "moved aside":
-            _move_aside(source, place)
+def _move(target: str, folder: str, record: Record, *, completing: bool = False, only_as_read: bool = False) -> None:
+    """All renames that are not done yet. ``completing``: those of a commit that a crash has interrupted.
+    ``only_as_read``: the new files were made from the old ones, so that nothing newer may be taken away."""
+    for old, source, place in _steps(target, folder, record):
+        if old is not None:
+            if not _move_aside(old if completing or only_as_read else None, source, place):
+                _is_another(source, completing)
         elif os.path.lexists(source):
             os.makedirs(os.path.dirname(place), exist_ok=True)
             if not rename_new(source, place):
                 _taken(place, completing)
         elif not os.path.lexists(place):
             _missing(folder, place, completing)
-        reached(step)
+        reached("placed" if old is None else "moved aside")
 
 
-def _move_aside(source: str, place: str) -> None:
-    """Take a file away, under its lock: whoever is about to replace it finds that it has gone."""
+def _move_aside(expected: OldFile | None, source: str, place: str) -> bool:
+    """Take a file away, under its lock: whoever is about to replace it finds that it has gone.
+
+    ``expected``: the only file that may be taken away. ``False`` where another one has the name, and keeps it.
+    """
     if os.path.lexists(place):
-        return  # done before the crash, and what has its name now is new
+        return True  # done before the crash, and what has its name now is new
     with locked_name(source):
-        if os.path.lexists(source):
-            os.rename(source, place)
+        if not os.path.lexists(source):
+            return True
+        if expected is not None and not expected.is_at(source):
+            return False
+        os.rename(source, place)
+        # Programs without locks may have been quicker.
+        return expected is None or expected.is_at(place) or not rename_new(place, source)
+
+
+def _is_another(path: str, completing: bool) -> None:
+    """Another program has written to an old file, or put another one in its place."""
+    if not completing:
+        raise ChangedMeanwhile(
+            "the file has changed since this job read it, so nothing is replaced: run the job again", file=path
+        )
+    warnings.warn(f"{path} was written after the write that is completed here: it stays", UserWarning, stacklevel=5)
 
 
 def _taken(place: str, completing: bool) -> None:
@@ -352,7 +345,7 @@ def _missing(folder: str, place: str, completing: bool) -> None:
     warnings.warn(f"{place} was removed after it was written: it stays removed", UserWarning, stacklevel=5)
 
 
-def _undo(target: str, folder: str, record: _Record, ours: Mapping[str, Identity | None], error: BaseException) -> None:
+def _undo(target: str, folder: str, record: Record, ours: Mapping[str, Identity | None], error: BaseException) -> None:
     """Move back after ``error``. Where even that fails, the error says what becomes of the write.
 
     Where another program has worked on a new file already, its work would be lost, or the file's rows would stay alone:
@@ -373,20 +366,20 @@ def _undo(target: str, folder: str, record: _Record, ours: Mapping[str, Identity
         raise
 
 
-def _touched(target: str, folder: str, record: _Record, ours: Mapping[str, Identity | None]) -> bool:
+def _touched(target: str, folder: str, record: Record, ours: Mapping[str, Identity | None]) -> bool:
     """Whether another program has changed or removed a new file that was placed."""
-    for step, source, place in _steps(target, folder, record):
-        placed = step == "placed" and ours[source] is not None and not os.path.lexists(source)
+    for old, source, place in _steps(target, folder, record):
+        placed = old is None and ours[source] is not None and not os.path.lexists(source)
         if placed and Identity.at(place) != ours[source]:
             return True
     return False
 
 
-def _move_back(target: str, folder: str, record: _Record, ours: Mapping[str, Identity | None]) -> None:
+def _move_back(target: str, folder: str, record: Record, ours: Mapping[str, Identity | None]) -> None:
     """Undo the renames that are done, the last one first, and then the record. ``ours``: what the new files were, by
     their names in staging. A file that another program has put in their place stays."""
-    for step, source, place in reversed(list(_steps(target, folder, record))):
-        if step == "moved aside":
+    for old, source, place in reversed(list(_steps(target, folder, record))):
+        if old is not None:
             if os.path.lexists(place):
                 rename_new(place, source)
         elif not os.path.lexists(source):
@@ -415,12 +408,12 @@ def tidying(target: str) -> Iterator[None]:
         raise
 
 
-def _end(target: str, folder: str, record: _Record) -> None:
+def _end(target: str, folder: str, record: Record) -> None:
     """All is in its place: first the record goes, then what it needed."""
     os.unlink(os.path.join(folder, RECORD))
     reached("record removed")
     remove_staging(folder)
-    _remove_emptied(target, [path for path, _ in record.old])
+    _remove_emptied(target, [file.path for file in record.old])
     reached("ended")
 
 
@@ -452,7 +445,7 @@ def _remove_empty(folders: Iterable[str]) -> None:
             os.rmdir(folder)
 
 
-def _sync_folders(target: str, record: _Record) -> None:
+def _sync_folders(target: str, record: Record) -> None:
     for folder in sorted({os.path.dirname(path) for _, path in record.new}):
         while folder:
             sync_folder(os.path.join(target, folder))

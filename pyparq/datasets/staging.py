@@ -17,8 +17,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -150,25 +149,3 @@ def _last_change(folder: str) -> float:
         with suppress(OSError):
             latest = max(latest, os.stat(path).st_mtime)
     return latest
-
-
-@contextmanager
-def folder_lock(target: str) -> Iterator[bool]:
-    """One process at a time changes which files ``target`` has. Waits for the others, for as long as a commit takes.
-
-    Gives ``False`` where the folder has been removed, or replaced, in that time.
-    """
-    if os.name == "nt":  # no locks, and no descriptors of folders
-        yield os.path.isdir(target)
-        return
-    fd = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
-    held = Held(fd)
-    try:
-        lock(fd, wait=True)
-        try:
-            is_there = os.path.samestat(os.stat(target), os.fstat(fd))
-        except FileNotFoundError:
-            is_there = False
-        yield is_there
-    finally:
-        held.release()

@@ -1,14 +1,18 @@
-"""The lock that every replacement and removal of a local file takes.
+"""The locks that every replacement and removal of a local file takes.
 
 It is an exclusive ``flock`` on the file that has the name just then. Whoever gives the name to another file, or takes
 it away, holds the lock for that one step: :mod:`pyparq.io.replace`, changes in place, and commits of datasets. So what
 is replaced is always the file that was looked at. Reading takes no lock.
+
+What takes several steps holds the lock of the folder as well, which comes first: commits of datasets, files with key
+material beside them, and the last step of changes in place.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -105,6 +109,53 @@ def locked_name(path: str) -> Iterator[bool]:
                 return
         finally:
             held.release()
+
+
+@contextmanager
+def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
+    """Hold the lock of the folder ``path``. A thread that has it already goes on at once.
+
+    ``patient``: wait for as long as another process takes. Otherwise go on without the lock after two seconds. Gives
+    ``False`` where the folder has been removed, or replaced, in that time. Raises ``OSError`` as the operating system
+    does.
+    """
+    if os.name == "nt":  # no locks, and no descriptors of folders
+        yield os.path.isdir(path)
+        return
+    held = Held(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+    try:
+        status = os.fstat(held._fd)
+        folder = status.st_dev, status.st_ino
+        if folder in _mine.folders:
+            yield True
+            return
+        if patient:
+            lock(held._fd, wait=True)
+        else:
+            _wait_for_lock(held._fd, time.monotonic() + _PATIENCE)
+        _mine.folders.add(folder)
+        try:
+            yield _is_named(held._fd, path)
+        finally:
+            _mine.folders.discard(folder)
+    finally:
+        held.release()
+
+
+class _Mine(threading.local):
+    """What this thread holds."""
+
+    def __init__(self) -> None:
+        self.folders: set[tuple[int, int]] = set()
+        """Device and inode."""
+
+
+_mine = _Mine()
+
+
+@forks.in_child
+def _holds_nothing() -> None:
+    _mine.folders.clear()
 
 
 def lock(fd: int, wait: bool) -> bool:

@@ -16,8 +16,10 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from pyparq.errors import ChangedMeanwhile
 from pyparq.io.file_lock import Identity, locked_name
@@ -30,6 +32,15 @@ _NAME_BYTES = 100
 _ACL = "system.posix_acl_access"
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The only file that a new one may replace: the one that it was made from."""
+
+    identity: Identity
+    hold: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """What to hold while the new file takes its place."""
+
+
 class Target(Protocol):
     """A local file that is being written."""
 
@@ -38,7 +49,7 @@ class Target(Protocol):
     replaces: bool
     """Whether it takes the place of another file."""
 
-    def finish(self, fsync: bool, expected: Identity | None = None) -> None:
+    def finish(self, fsync: bool, expected: Expected | None = None) -> None:
         """Close it, and put it into its place. Whatever this raises, nothing is left behind.
 
         ``expected``: the only file that may be replaced. Raises :class:`ChangedMeanwhile` where the name is not its
@@ -79,7 +90,7 @@ class _InPlace:
         self.fd = os.open(path, os.O_WRONLY | _FLAGS)
         self.replaces = False
 
-    def finish(self, fsync: bool, expected: Identity | None = None) -> None:
+    def finish(self, fsync: bool, expected: Expected | None = None) -> None:
         try:
             if fsync:
                 os.fsync(self.fd)
@@ -112,7 +123,7 @@ class _Replacement:
             self.fd = os.open(name, _CREATE, mode)
             self._name = name
 
-    def finish(self, fsync: bool, expected: Identity | None = None) -> None:
+    def finish(self, fsync: bool, expected: Expected | None = None) -> None:
         try:
             now = _stat(self._target)
             old = now or self._old
@@ -126,7 +137,8 @@ class _Replacement:
             if expected is None:
                 _put(self._name, self._target, is_new=now is None)
             else:
-                _put_for(self._name, self._target, expected)
+                with expected.hold():
+                    _put_for(self._name, self._target, expected.identity)
         except BaseException:
             self.discard()
             raise

@@ -15,10 +15,9 @@ from typing import Any, Protocol
 from pyparq import forks, kernels
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.clone import copy_range
-from pyparq.io.file_lock import Identity
 from pyparq.io.opened import check_opened
 from pyparq.io.owned import Owned
-from pyparq.io.replace import hidden_name, open_target
+from pyparq.io.replace import Expected, hidden_name, open_target
 from pyparq.io.taken import Appender
 from pyparq.io.url import (
     check_storage_options,
@@ -64,7 +63,7 @@ class Sink(Protocol):
 class LocalSink(Owned):
     """A file on a local file system: it replaces what is there only when it is complete."""
 
-    expected: Identity | None = None
+    expected: Expected | None = None
     """The only file that it may replace: the one that it is made from. ``None``: any."""
 
     def __init__(self, path: str, fsync: bool = False) -> None:
@@ -288,7 +287,7 @@ def _uploads(fs: Any, buffered: type) -> bool:
     )
 
 
-def replace_only(sink: Sink, expected: Identity | None) -> None:
+def replace_only(sink: Sink, expected: Expected | None) -> None:
     """Let ``sink`` replace the file ``expected`` only (``None``: any), where it is a local file.
 
     For a file that is made from the one that it replaces: a newer one must not be lost.

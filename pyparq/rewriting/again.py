@@ -16,6 +16,7 @@ from pyparq.datasets.write import replace_sources, write_dataset
 from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.ingest import ingest
 from pyparq.io.file_lock import Identity
+from pyparq.io.replace import Expected
 from pyparq.io.sink import open_sink, replace_only
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.limits import DEFAULT_LIMITS, Limits
@@ -189,7 +190,7 @@ class _Stream:
 
 
 def _write_file(
-    rows: _Rows, target: Any, own: Identity | None, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
+    rows: _Rows, target: Any, own: Expected | None, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
 ) -> WriteReport:
     """``own``: the source that the file takes the place of, if it does."""
     sink = open_sink(target, bool(options.get("fsync")), storage_options if is_url(target) else None)
@@ -206,7 +207,7 @@ def _write_file(
     return WriteReport(sink.name, (file,))
 
 
-def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Identity | None:
+def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Expected | None:
     """``own``, the file at the target, where it is one of the sources: only that file may be replaced.
 
     Raises :class:`ChangedMeanwhile` where the dataset has read an older one.
@@ -214,12 +215,12 @@ def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Identit
     number = next((k for k, path in enumerate(dataset.files) if is_same_file(path, target)), None)
     if number is None:
         return None
-    own = replaced_source(own, target)
+    expected = replaced_source(own, target)
     opened = dataset.open(number)
     source = None if opened is None else opened.fetcher.source
     if isinstance(source, ListedFile) and source.status != status_of(os.stat(target)):
         raise ChangedMeanwhile("the file has changed since the dataset was made: make it again", file=source.name)
-    return own
+    return expected
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 from typing import Any
 
 from pyparq.datasets.managed import managed_by, managed_on
+from pyparq.datasets.settled import settled
 from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.io.file_lock import Identity
 from pyparq.io.objects import ObjectFile
 from pyparq.io.remote import FsspecFile
-from pyparq.io.sink import LocalSink
+from pyparq.io.replace import Expected
+from pyparq.io.sink import LocalSink, replace_only
 from pyparq.io.source import LocalFile, Source
 from pyparq.io.url import is_url, local_path
 from pyparq.rewriting.stale import remove_stale
@@ -43,7 +46,7 @@ class InPlace:
         Raises :class:`ChangedMeanwhile` where the file is not the one that was read any more.
         """
         self.check()
-        sink.expected = self.identity
+        replace_only(sink, only(self.identity, self.path))
         sink.commit()
         notes = remove_stale(self.path)
         if self.other_names:
@@ -57,6 +60,11 @@ class InPlace:
 
     def close(self) -> None:
         self.source.close()
+
+
+def only(identity: Identity, path: str) -> Expected:
+    """The file at ``path`` may be replaced if it is still this one, and no crashed write is about to take it away."""
+    return Expected(identity, partial(settled, path))
 
 
 def identity_of(target: Any) -> Identity | None:
@@ -79,12 +87,12 @@ def is_same_file(source: Any, target: Any) -> bool:
         return os.path.realpath(path) == os.path.realpath(other)
 
 
-def replaced_source(own: Identity | None, target: Any) -> Identity:
-    """``own``, what ``target`` was before its rows were read: the only file that may be replaced by what is made of
+def replaced_source(own: Identity | None, target: Any) -> Expected:
+    """``own`` is what ``target`` was before its rows were read: the only file that may be replaced by what is made of
     them. Raises :class:`ChangedMeanwhile` where there was none yet, so that nobody knows which one was read."""
     if own is None:
         raise ChangedMeanwhile("the file was made while it was read. Nothing was written: try again", file=str(target))
-    return own
+    return only(own, local_file(target) or str(target))
 
 
 def local_file(source: Any) -> str | None:

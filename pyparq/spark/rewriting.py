@@ -20,6 +20,7 @@ from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
 from pyparq.spark.question import Question, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
+from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import over_payloads
 from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, committer_of
 
@@ -80,8 +81,9 @@ def rewrite(
     payloads, own = _parts(plan, question), tuple(field.name for field in plan.header.partitions)
     names = own if partition_cols is None else partition_cols
     names = (names,) if isinstance(names, str) else tuple(names)
+    mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
     options = storage_kept(plan.schema, options, names)
-    staging = commits.start(place, MODES[mode], plan.schema, names, options, storage_options, force)
+    staging = commits.start(place, mode, plan.schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
     job = WriteJob(staging, plan.schema, names, encryption, options, storage_options, sources)

@@ -19,6 +19,8 @@ from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.session import check_session, is_connect
+from pyparq.spark.settings import obeyed, of_session, stored_as_set
+from pyparq.spark.stored import floored
 from pyparq.spark.types import SparkTypes, in_microseconds
 from pyparq.spark.work import ask, over_batches
 
@@ -83,9 +85,10 @@ def write(
     Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``options``: those of
     :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
     (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
-    :func:`pyparq.write_dataset`. Each partition of the DataFrame makes a file for each folder that it has rows for:
-    ``df.repartition`` decides how many; after ``df.repartitionByRange`` the files together are in order, by their
-    names too.
+    :func:`pyparq.write_dataset`; ``partitionOverwriteMode`` and ``maxRecordsPerFile`` too, as Spark spells them. Where
+    the call does not say, the session's settings do: docs/spark.md has the list. Each partition of the DataFrame makes
+    a file for each folder that it has rows for: ``df.repartition`` decides how many; after ``df.repartitionByRange``
+    the files together are in order, by their names too.
 
     Tasks that fail, are repeated or run twice leave nothing visible. An error leaves what was there. The path may be
     one that the DataFrame reads (docs/spark.md says what holds for concurrent readers). Raises
@@ -99,11 +102,13 @@ def write(
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
     target = absolute(path, is_connect(spark))
     check_target(target, storage_options)
-    schema, names = arrow_schema(df), [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
+    names, session = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols), of_session(spark)
+    mode, options = obeyed(MODES[mode], names, options, session)
+    schema, options = stored_as_set(arrow_schema(df), df.schema, names, options, session)
     options = with_row_metadata(options, df.schema, names)
     check_factory(encryption, "encryption")
     commits = committer_of(spark)
-    staging = commits.start(target, MODES[mode], schema, tuple(names), options, storage_options, force)
+    staging = commits.start(target, mode, schema, tuple(names), options, storage_options, force)
     if staging is None:
         return WriteReport(target, ())
     job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options)
@@ -308,7 +313,7 @@ def _as(schema: Any, batch: Any) -> Any:
 
     if batch.schema.equals(schema):
         return batch
-    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    columns = [floored(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

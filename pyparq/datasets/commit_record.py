@@ -1,0 +1,127 @@
+"""The commit record: what a commit takes away, and what it puts into place.
+
+It is written before the first file is moved, so that a commit that a crash interrupts can be completed. Other programs
+may write to the folder between the crash and that. So the record tells each old file by its size, the time of its last
+change and its inode: another file of that name is not taken away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.datasets.sources import State, local_state
+from pyparq.datasets.staging import RECORD
+from pyparq.errors import CorruptFileError
+from pyparq.io.replace import sync_folder
+
+
+@dataclass(frozen=True, slots=True)
+class OldFile:
+    """A file that a commit takes away."""
+
+    path: str
+    """Relative to the target."""
+    name: str
+    """In the staging folder ``old/``."""
+    state: State | None = None
+    """What it was when the commit began; ``None`` in records of older versions, which do not tell."""
+
+    def is_at(self, path: str) -> bool:
+        """Whether the file at ``path`` is this one, as it was."""
+        now = local_state(path)
+        return now is not None and (self.state is None or _same(now, self.state))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a commit does: names in the staging folder, and paths relative to the target."""
+
+    old: tuple[OldFile, ...]
+    new: tuple[tuple[str, str], ...]
+    """Name in ``new/``, and path."""
+
+
+def _same(now: State, then: State) -> bool:
+    return all(b is None or a == b for a, b in zip(now, then, strict=True))
+
+
+def prepare_record(folder: str, record: Record) -> None:
+    """Write it to the staging ``folder``, where it does not count yet."""
+    old = [[file.path, file.name, *(file.state or ())] for file in record.old]
+    with open(os.path.join(folder, RECORD + ".new"), "w", encoding="ascii") as file:
+        json.dump({"old": old, "new": record.new, "folder": os.stat(folder).st_ino}, file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def publish_record(folder: str) -> None:
+    """Let the prepared record count, also after a power cut."""
+    path = os.path.join(folder, RECORD)
+    os.replace(path + ".new", path)
+    sync_folder(folder)
+
+
+def read_record(folder: str) -> Record | None:
+    """The record of a staging folder; ``None`` where the commit had not come that far.
+
+    Raises :class:`CorruptFileError` for one that is damaged.
+    """
+    path = os.path.join(folder, RECORD)
+    try:
+        with open(path, encoding="ascii") as file:
+            found = json.load(file)
+        inode = os.stat(folder).st_ino
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise _damaged(path)
+    moved = found.get("folder") not in (None, inode)
+    old = tuple(_old_file(entry, path, moved) for entry in _list(found.get("old"), path))
+    new = tuple(_new_file(entry, path) for entry in _list(found.get("new"), path))
+    return Record(old, new)
+
+
+def _list(given: Any, path: str) -> list[Any]:
+    if not isinstance(given, list) or not all(isinstance(entry, list) for entry in given):
+        raise _damaged(path)
+    return given
+
+
+def _old_file(entry: list[Any], path: str, moved: bool) -> OldFile:
+    """``moved``: the folder is a copy, where files have other inodes than the record says."""
+    inner, name = _names(entry[:2], path)
+    _check(inner, name, path)
+    numbers = entry[2:]
+    if not numbers:
+        return OldFile(inner, name)
+    if len(numbers) != 3 or not all(type(number) is int for number in numbers):
+        raise _damaged(path)
+    size, changed, inode = numbers
+    return OldFile(inner, name, (size, changed, None if moved else inode))
+
+
+def _new_file(entry: list[Any], path: str) -> tuple[str, str]:
+    name, inner = _names(entry, path)
+    _check(inner, name, path)
+    return name, inner
+
+
+def _names(entry: list[Any], path: str) -> tuple[str, str]:
+    if len(entry) != 2 or not all(isinstance(name, str) for name in entry):
+        raise _damaged(path)
+    return entry[0], entry[1]
+
+
+def _check(inner: str, name: str, path: str) -> None:
+    """Both stay within their folders."""
+    if os.path.isabs(inner) or ".." in inner.split(os.sep) or os.path.basename(name) != name or name in ("", ".."):
+        raise CorruptFileError(f"the commit record names a file outside of the folder: {inner!r}", file=path)
+
+
+def _damaged(path: str) -> CorruptFileError:
+    return CorruptFileError("the commit record is damaged", file=path)

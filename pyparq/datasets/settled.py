@@ -1,0 +1,41 @@
+"""A file is changed in place only when no crashed commit is about to take it away.
+
+The commit's record tells the file as it was. The changed one would look like another program's new file, stay when the
+commit is completed, and bring the old rows back. So such a commit is completed first, which takes the file away.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from pyparq.datasets.commit import complete_crashed
+from pyparq.io.file_lock import locked_folder
+
+
+@contextmanager
+def settled(path: str) -> Iterator[None]:
+    """Hold the locks of the folders whose commits may take the local file ``path`` away, and complete those that have
+    crashed. Folders are its own, and those above it as long as they are partitions.
+
+    Raises :class:`ChangedMeanwhile` where such a commit is under way, :class:`CorruptFileError` for a commit record
+    that is damaged, and ``OSError`` as the operating system does.
+    """
+    paths = {os.path.abspath(path), os.path.realpath(path)}
+    with ExitStack() as held:
+        for folder in dict.fromkeys(folder for name in sorted(paths) for folder in _folders(name)):
+            try:
+                held.enter_context(locked_folder(folder, patient=False))
+            except OSError:  # not ours to read: then it is not ours to commit to either
+                continue
+            complete_crashed(folder, paths)
+        yield
+
+
+def _folders(path: str) -> Iterator[str]:
+    folder = os.path.dirname(path)
+    yield folder
+    while "=" in os.path.basename(folder):
+        folder = os.path.dirname(folder)
+        yield folder
