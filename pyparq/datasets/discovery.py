@@ -76,10 +76,11 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retr
     """The files that ``source`` stands for. ``retry``: how listings that fail for the moment are made again.
 
     ``source`` is a file or folder (a path, ``os.PathLike`` or URL), a glob (``*``, ``?``, ``[...]``, ``{a,b}``, and
-    ``**`` for any number of folders), what ``fsspec.open`` gives, bytes, a file object, or a list or tuple of these. The files of a
-    folder and of its subfolders come in the order of their paths; those of a list in the order of the list. A file that
-    is named twice in a list counts twice. Within folders, names that begin with ``_`` or ``.`` are passed over, except
-    partition folders such as ``_a=1``. Everything else counts as a file of the dataset, whatever its suffix.
+    ``**`` for any number of folders), what ``fsspec.open`` gives, bytes, a file object, or a list or tuple of these.
+    The files of a folder and of its subfolders come in the order of their paths; those of a list in the order of the
+    list. A file that is named twice in a list counts twice. Within folders, names that begin with ``_`` or ``.`` are
+    passed over, except partition folders such as ``_a=1``. Everything else counts as a file of the dataset, whatever
+    its suffix.
 
     Warns with :class:`pyparq.ManagedTableWarning` where a table format manages the files. Raises ``FileNotFoundError``
     where a path does not exist or a glob matches nothing, ``OSError`` where a folder cannot be listed, and
