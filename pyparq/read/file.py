@@ -15,7 +15,7 @@ from pyparq.errors import UnsupportedError, located
 from pyparq.footers.metadata import FileMetaData, find_leaf
 from pyparq.footers.open_file import OpenFile, open_file
 from pyparq.index.bloom import BloomFilter
-from pyparq.index.bounds import Bounds
+from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
 from pyparq.option_help import READ, with_options
 from pyparq.options import ColumnName, ReadOptions
@@ -128,7 +128,7 @@ class ParquetFile:
         """Bounds and null counts of a column chunk's data pages; ``None`` if it has no ColumnIndex."""
         chunk = self._file.chunk(row_group, find_leaf(self._file, column))
         found = read_page_indexes(self._file, [chunk]).get((row_group, chunk.node.column))
-        return None if found is None else found[0]
+        return None if found is None else gregorian(found[0])
 
     def bloom_filter(self, row_group: int, column: Column) -> BloomFilter | None:
         """The Bloom filter of a column chunk; ``None`` if it has none.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 
+from pyparq.decoding.calendars import gregorian_column
 from pyparq.decoding.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.decoding.nesting import assemble
 from pyparq.decoding.spelling import spelled_out
@@ -81,7 +82,20 @@ class RowGroupReader:
         """One batch per selection (of at most ``limit`` rows). A page that contradicts its index is read again without
         the index."""
         with self.context():
-            return self._run_or_fall_back(selections, self._projection.outputs if outputs is None else outputs, limit)
+            batches = self._run_or_fall_back(
+                selections, self._projection.outputs if outputs is None else outputs, limit
+            )
+            hybrid = self._projection.hybrid if outputs is None else []
+            return [self._gregorian(batch, hybrid) for batch in batches] if hybrid else batches
+
+    def _gregorian(self, batch: Batch, places: list[int]) -> Batch:
+        """The batch with the columns at ``places``, which are stored in the hybrid calendar, in the Gregorian one."""
+        columns = list(batch.columns)
+        for k in places:
+            output = self._projection.outputs[k]
+            with located(column=output.field.name):
+                columns[k] = gregorian_column(columns[k], output.shape, self._columns.account)
+        return Batch(columns, batch.num_rows)
 
     def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch]:
         used = self._columns.account.used

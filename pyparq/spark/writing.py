@@ -16,6 +16,7 @@ from pyparq.datasets.store_staging import StoreCommitter, StoreStaging
 from pyparq.datasets.write import StagedPart, check_write, write_staged
 from pyparq.errors import DataError, OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
+from pyparq.spark import stores
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.session import check_session, is_connect
@@ -102,6 +103,7 @@ def write(
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
     target = absolute(path, is_connect(spark))
+    storage_options = stores.storage_options(spark, storage_options, target)
     check_target(target, storage_options)
     names, session = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols), of_session(spark)
     mode, options = obeyed(MODES[mode], names, options, session)
