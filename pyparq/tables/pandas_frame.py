@@ -90,7 +90,7 @@ def _series(field: Field, chunks: list[Column], dtype: str) -> Any:
     if found is None:
         found = nullable(array, dtype)
     has_nulls = type_.format in ("l", "L") and isinstance(array, np.ma.MaskedArray)
-    if found is None and has_nulls and _is_wide(array.compressed()):
+    if found is None and has_nulls and _is_wide(np.ma.getdata(array)[~np.ma.getmaskarray(array)]):
         found = nullable(array, "Int64" if type_.format == "l" else "UInt64")
     return _flat(type_, array) if found is None else found
 
