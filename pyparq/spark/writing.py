@@ -22,6 +22,7 @@ from pyparq.spark.paths import absolute
 from pyparq.spark.session import check_session, is_connect
 from pyparq.spark.settings import obeyed, of_session, stored_as_set
 from pyparq.spark.stored import floored
+from pyparq.spark.tables import unmarked
 from pyparq.spark.types import SparkTypes, in_microseconds
 from pyparq.spark.work import ask, over_batches
 
@@ -163,7 +164,7 @@ def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequ
     Parquet has no type, and the metadata of columns."""
     from pyspark.sql.types import StructType
 
-    own = StructType([field for field in schema.fields if field.name not in partition_cols])
+    own = StructType([field for field in unmarked(schema).fields if field.name not in partition_cols])
     return {**options, "key_value_metadata": {ROW_METADATA: own.json(), **dict(options.get("key_value_metadata", {}))}}
 
 
