@@ -199,6 +199,22 @@ class located:
             error.locate(file=self._file, row_group=self._row_group, column=self._column, page=self._page)
 
 
+class reading(located):
+    """The same around what a file makes its reader allocate. Memory that the file's claims use up is the file's fault,
+    not the program's: a ``MemoryError`` becomes a :class:`LimitError`."""
+
+    __slots__ = ()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, MemoryError):
+            found = LimitError(f"there is not enough memory for this read: {error}")
+            found.locate(file=self._file, row_group=self._row_group, column=self._column, page=self._page)
+            raise found from error
+        super().__exit__(kind, error, trace)
+
+
 def near(name: str, names: Iterable[str]) -> list[str]:
     """Up to three of ``names`` that ``name`` may have meant, the nearest first."""
     import difflib  # only an error needs it

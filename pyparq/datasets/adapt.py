@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pyparq.datasets.evolution import BY_NAME, IS_INT96
-from pyparq.datasets.matching import Matching, of_fields, of_nodes
+from pyparq.datasets.matching import BY_NAME, Matching, of_fields, of_nodes
 from pyparq.errors import DataError, SchemaError, located
 from pyparq.ingest.cast import cast
 from pyparq.read.hinted_types import HintMismatch, restore
@@ -117,7 +116,7 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
         column = _list(column, source, wanted, by)
     if column.dictionary is not None and column.type.dictionary is not None and type_.dictionary is None:
         column = _decoded(column)
-    if IS_INT96 in source.metadata and type_.kind == "timestamp":
+    if column.type.kind == type_.kind == "timestamp":  # without a zone only INT96 goes with one, or what is declared
         column = _retyped(column, DataType(f"{column.type.format[:4]}{type_.timezone}"))
     if column.type.kind == type_.kind == "decimal":
         scaled = _rescaled(column, type_)

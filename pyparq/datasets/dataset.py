@@ -8,12 +8,13 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.datasets.discovery import Found, discover
-from pyparq.datasets.evolution import marked, unify
+from pyparq.datasets.evolution import marked
 from pyparq.datasets.explain import DatasetExplanation
 from pyparq.datasets.filenames import with_filenames
 from pyparq.datasets.footers import Footers
 from pyparq.datasets.lookup import key_filter
 from pyparq.datasets.matching import Matching
+from pyparq.datasets.one_schema import unify
 from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.scan import DatasetScan
