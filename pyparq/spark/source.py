@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -56,7 +57,8 @@ PARTITION_BYTES = 128 << 20
 """Bytes of pages in a partition, at most: what ``spark.sql.files.maxPartitionBytes`` is by default."""
 
 _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
-          "storage_options", "case_sensitive", "skipped_to", "time_zone")  # fmt: skip
+          "storage_options", "case_sensitive", "skipped_to", "time_zone", "late_seconds",
+          "maxfilespertrigger")  # fmt: skip
 
 
 def register(spark: Any) -> None:
@@ -86,6 +88,15 @@ class PyparqDataSource(DataSource):  # type: ignore[misc]
         from pyparq.spark.source_writer import Writer
 
         return Writer(dict(self.options), schema, overwrite)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from pyparq.spark.arrivals import LATE
+        from pyparq.spark.stream_reader import StreamReader
+
+        given = {name.lower(): text for name, text in self.options.items()}
+        late = as_whole(given, "late_seconds")
+        asked = _question(self.options, schema)
+        return StreamReader(asked, schema, LATE if late is None else late, as_whole(given, "maxfilespertrigger"))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         from pyparq.spark.stream_writer import StreamWriter
