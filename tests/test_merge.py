@@ -241,15 +241,23 @@ def test_pandas_and_arrow_metadata_survive(tmp_path: Path) -> None:
 
 
 def test_keys_by_which_spark_reads_values(tmp_path: Path) -> None:
-    files = [write(tmp_path / str(k), table(0, 5)) for k in range(2)]
-    for key, value in (("org.apache.spark.legacyDateTime", ""), ("org.apache.spark.version", "2.4.8")):
-        pyparq.edit_metadata(files[0], update={key: value})
-        with pytest.raises(UnsupportedError, match=f"because of the key {key}"):
-            pyparq.merge(files, tmp_path / "all")
-        pyparq.edit_metadata(files[1], update={key: value})
-        pyparq.merge(files, tmp_path / "all")
-        assert pyparq.read_metadata(tmp_path / "all").metadata[key.encode()] == value.encode()
-    assert pyparq.merge(files, tmp_path / "all").num_files == 2
+    days = pa.table({"day": pa.array([-171600], pa.date32())})
+    spark = "org.apache.spark."
+    modern = {spark + "version": "3.5.0"}
+    legacy = {spark + "version": "4.0.0", spark + "legacyDateTime": "", spark + "timeZone": "Europe/Berlin"}
+    other = {**legacy, spark + "version": "4.1.0", spark + "timeZone": "Asia/Tokyo"}  # dates have no zone
+    files = [tmp_path / str(k) for k in range(3)]
+    for file, keys in zip(files, (modern, legacy, other), strict=True):
+        pyparq.write_table(days, file, key_value_metadata=keys)
+    one, moved = pyparq.read_table(files[0])["day"].to_pylist(), pyparq.read_table(files[1])["day"].to_pylist()
+    assert one != moved
+    for pair in (files[:2], files[1::-1]):
+        with pytest.raises(UnsupportedError, match=r"different calendars.*pyparq\.rewrite.*column day"):
+            pyparq.merge(pair, tmp_path / "all")
+    pyparq.merge(files[1:], tmp_path / "all")
+    assert pyparq.read_table(tmp_path / "all")["day"].to_pylist() == moved * 2
+    pyparq.rewrite(files, tmp_path / "new.parquet")
+    assert pyparq.read_table(tmp_path / "new.parquet")["day"].to_pylist() == one + moved * 2
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------------

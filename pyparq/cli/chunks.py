@@ -16,6 +16,7 @@ from pyparq.compression import codec_name
 from pyparq.encodings import encoding_name
 from pyparq.errors import MissingKeyError, ParquetError, SchemaError
 from pyparq.filters.literal import describe as describe_type
+from pyparq.index.bounds import gregorian
 from pyparq.index.statistics import bounds_of_chunks
 from pyparq.schemas.order import FLOAT_KINDS
 
@@ -116,12 +117,12 @@ def summary(parquet: Any, leaf: Any, groups: Sequence[int]) -> Summary:
     found.uncompressed = sum(m.total_uncompressed_size for m in metas)
     found.bloom_bytes = sum(m.bloom_filter_length or 0 for m in metas if m.bloom_filter_offset)
     found.page_index = _page_index(known)
-    bounds = bounds_of_chunks(type_, metas, file.column_order(leaf), file.created_by)
+    bounds = gregorian(bounds_of_chunks(type_, metas, file.column_order(leaf), file.created_by))
     found.nulls = int(bounds.null_counts.sum()) if bool((bounds.null_counts >= 0).all()) else -1
     usable, order = bounds.has_bounds, file.column_order(leaf)
     if bool(usable.any()) and bool((usable | bounds.all_null).all()):
-        found.minimum = bound_text(type_, min(bounds.mins[usable].tolist()), order, BOUND)
-        found.maximum = bound_text(type_, max(bounds.maxs[usable].tolist()), order, BOUND)
+        found.minimum = bound_text(bounds.leaf, min(bounds.mins[usable].tolist()), order, BOUND)
+        found.maximum = bound_text(bounds.leaf, max(bounds.maxs[usable].tolist()), order, BOUND)
     return found
 
 
@@ -141,7 +142,7 @@ def bound_texts(parquet: Any, leaf: Any, k: int) -> tuple[str, str]:
     if not bounds.has_bounds[0]:
         return "-", "-"
     order = parquet._file.column_order(leaf)
-    return bound_text(leaf.type, bounds.mins[0], order, BOUND), bound_text(leaf.type, bounds.maxs[0], order, BOUND)
+    return bound_text(bounds.leaf, bounds.mins[0], order, BOUND), bound_text(bounds.leaf, bounds.maxs[0], order, BOUND)
 
 
 def describe(parquet: Any, leaf: Any, k: int) -> dict[str, Any] | str:
@@ -161,8 +162,8 @@ def describe(parquet: Any, leaf: Any, k: int) -> dict[str, Any] | str:
         "null_count": _known(bounds.null_counts[0]),
         "nan_count": _known(bounds.nan_counts[0]) if leaf.type.kind in FLOAT_KINDS else None,
         "distinct_count": None if statistics is None else statistics.distinct_count,
-        "min": bound_json(leaf.type, bounds.mins[0], order) if has else None,
-        "max": bound_json(leaf.type, bounds.maxs[0], order) if has else None,
+        "min": bound_json(bounds.leaf, bounds.mins[0], order) if has else None,
+        "max": bound_json(bounds.leaf, bounds.maxs[0], order) if has else None,
         "min_exact": statistics.is_min_value_exact if has else None,
         "max_exact": statistics.is_max_value_exact if has else None,
         "offset": column.file_offset,

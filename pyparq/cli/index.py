@@ -25,6 +25,7 @@ from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 from pyparq.cli.text import count
 from pyparq.cli.values import bound_json, bound_text
 from pyparq.errors import ParquetError
+from pyparq.index.bounds import gregorian
 
 SHOWN = 20
 """Column chunks on a terminal before the rest needs ``--all`` or a choice."""
@@ -68,7 +69,7 @@ class _Index:
         self.bounds: Any = None
         self.locations: Any = None
         if found is not None:
-            self.bounds, self.locations = found
+            self.bounds, self.locations = gregorian(found[0]), found[1]
         elif raw.offset_index_offset:
             self.locations = read_locations(file, [self.chunk]).get(key)
 
@@ -135,7 +136,7 @@ def _bound_cells(index: _Index, page: dict[str, Any]) -> tuple[str, str]:
         text = "(all null)" if page["all_null"] else "-"
         return text, text
     minimum, maximum = (
-        bound_text(index.leaf.type, side[n], index.order, chunks.BOUND) for side in (bounds.mins, bounds.maxs)
+        bound_text(bounds.leaf, side[n], index.order, chunks.BOUND) for side in (bounds.mins, bounds.maxs)
     )
     return minimum, maximum
 
@@ -158,8 +159,8 @@ def _pages(index: _Index) -> list[dict[str, Any]]:
                 "null_count": _known(bounds, "null_counts", n),
                 "nan_count": _known(bounds, "nan_counts", n) if floats else None,
                 "all_null": None if bounds is None else bool(bounds.all_null[n]),
-                "min": bound_json(leaf, bounds.mins[n], index.order) if has else None,
-                "max": bound_json(leaf, bounds.maxs[n], index.order) if has else None,
+                "min": bound_json(bounds.leaf, bounds.mins[n], index.order) if has else None,
+                "max": bound_json(bounds.leaf, bounds.maxs[n], index.order) if has else None,
             }
         )
     return found

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from pyparq.datasets.matching import Matching, of_nodes
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.project import Projection
-from pyparq.filters.bind import bind
+from pyparq.filters.bind import bind, items_leaf
 from pyparq.filters.durations import counted
-from pyparq.filters.expression import Expression, IsIn, IsNull, Known, Not
+from pyparq.filters.expression import Compare, Contains, Expression, IsIn, IsNull, Known, Not
+from pyparq.filters.instants import without_zone
 from pyparq.filters.known import simplified
 from pyparq.filters.rows import evaluate_rows
 from pyparq.footers.open_file import OpenFile
@@ -118,7 +119,19 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
     leaf = file.tree.find(path) if unit else node
     if unit and may_be_duration(leaf) and not file.fields.duration_unit(leaf):
         return counted(copy, leaf, unit)  # the dataset's schema alone says that these integers are durations
+    if isinstance(copy, (Compare, Contains, IsIn)) and _shows_utc(test, projection.tree, copy, file.tree):
+        return without_zone(copy)
     return copy
+
+
+def _shows_utc(test: Expression, dataset: SchemaTree, in_file: Expression, tree: SchemaTree) -> bool:
+    """Whether the dataset shows a column in UTC that the file has without a zone: its declared schema says so."""
+    shown, stored = _tested(test, dataset), _tested(in_file, tree)
+    return shown.type.kind == "timestamp" and shown.type.utc and stored.type.kind == "timestamp" and not stored.type.utc
+
+
+def _tested(test: Any, tree: SchemaTree) -> Node:
+    return items_leaf(tree, test.path) if isinstance(test, Contains) else tree.find(test.path)
 
 
 class _Counterparts:

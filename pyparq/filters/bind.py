@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyparq.errors import FilterError
+from pyparq.filters.calendars import in_calendar
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.durations import UnitOf, counted
 from pyparq.filters.expression import (
@@ -29,7 +30,7 @@ from pyparq.filters.expression import (
 )
 from pyparq.filters.known import simplified
 from pyparq.filters.literal import Place, describe, locate
-from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction
+from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction, null_test
 from pyparq.filters.value_array import MANY, ValueArray
 from pyparq.schemas.durations import may_be_duration
 from pyparq.schemas.shape import shape_of
@@ -76,7 +77,8 @@ def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) ->
     if isinstance(expression, Compare):
         node = _leaf(tree, expression.path)
         op = _NEGATED[expression.op] if negate else expression.op
-        return compare(node, op, locate(node.type, expression.value, node.dotted))
+        found = compare(node, op, locate(node.type, expression.value, node.dotted))
+        return in_calendar(found) if node.type.hybrid else found
     if depth == 0:
         raise FilterError(f"the filter nests more than {_MAX_DEPTH} levels deep")
     if isinstance(expression, (AllOf, AnyOf)):
@@ -91,7 +93,9 @@ def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) ->
     if isinstance(expression, Contains):
         return _bind_contains(items_leaf(tree, expression.path), expression.value, negate)
     if isinstance(expression, IsIn):
-        return _bind_isin(_leaf(tree, expression.path), expression.values, negate)
+        node = _leaf(tree, expression.path)
+        found = _bind_isin(node, expression.values, negate)
+        return in_calendar(found) if node.type.hybrid else found
     if isinstance(expression, IsNan):
         return _bind_nan(_leaf(tree, expression.path), not negate)
     if isinstance(expression, Known):
@@ -155,6 +159,7 @@ def group_null_test(node: Node, is_null: bool) -> Predicate:
 
 def _bind_contains(node: Node, value: Any, negate: bool) -> Predicate:
     found = compare(node, "==", locate(node.type, value, node.dotted))
+    found = in_calendar(found) if node.type.hybrid else found
     if not negate:
         return found
     level = _outermost(node).max_def - 1  # from which on the outermost list is there
@@ -189,13 +194,6 @@ def _bind_null_items(tree: SchemaTree, path: Path, negate: bool) -> Predicate:
     if not negate:
         return FALSE
     return TRUE if level == 0 else Test(leaf, "is_not_null", level=level, name=item.dotted)
-
-
-def null_test(node: Node, is_null: bool) -> Predicate:
-    """``is_null`` or ``is_not_null``; a constant where the schema has no nulls."""
-    if node.max_def == 0:
-        return Constant(not is_null)
-    return Test(node, "is_null" if is_null else "is_not_null")
 
 
 def compare(node: Node, op: str, place: Place) -> Predicate:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pyparq.kernels import NumberSet
 from pyparq.printing import printable
+from pyparq.schemas.hybrid_calendar import meant
 from pyparq.schemas.order import bound_dtype
 from pyparq.schemas.tree import Node
 from pyparq.schemas.types import LeafType
@@ -192,6 +193,13 @@ Predicate = And | Or | Test | Constant
 TRUE, FALSE = Constant(True), Constant(False)
 
 
+def null_test(node: Node, is_null: bool) -> Predicate:
+    """``is_null`` or ``is_not_null``; a constant where the schema has no nulls."""
+    if node.max_def == 0:
+        return Constant(not is_null)
+    return Test(node, "is_null" if is_null else "is_not_null")
+
+
 def disjunction(children: Iterable[Predicate]) -> Predicate:
     """The OR of ``children``, flattened and without constants."""
     kept: list[Predicate] = []
@@ -300,6 +308,8 @@ _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 def format_literal(leaf: LeafType, value: Any) -> str:
     """A literal of the comparable domain as a person would write it."""
     kind = leaf.kind
+    if leaf.hybrid:
+        value = meant(leaf, value)
     if kind == "bool":
         return "true" if value else "false"
     if kind == "decimal":

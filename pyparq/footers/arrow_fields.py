@@ -12,6 +12,7 @@ from pyparq.options import ReadOptions
 from pyparq.schemas.arrow import field_of
 from pyparq.schemas.durations import duration_unit
 from pyparq.schemas.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
+from pyparq.schemas.hybrid_calendar import without_hybrid
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import Field, Physical, Schema
@@ -34,7 +35,7 @@ class Output:
 class Projection:
     """The columns of a result, and the leaves that they are made of. Most is worked out when it is first asked for."""
 
-    __slots__ = ("_is_flat", "_is_plain", "_leaves", "_of_file", "fields", "outputs")
+    __slots__ = ("_hybrid", "_is_flat", "_is_plain", "_leaves", "_of_file", "fields", "outputs")
 
     def __init__(self, outputs: list[Output], of_file: FileFields) -> None:
         self.outputs = outputs
@@ -43,6 +44,14 @@ class Projection:
         self._leaves: LeafSet | None = None
         self._is_flat: bool | None = None
         self._is_plain: bool | None = None
+        self._hybrid: list[int] | None = None
+
+    @property
+    def hybrid(self) -> list[int]:
+        """The numbers of the columns that have dates or timestamps of the hybrid calendar."""
+        if self._hybrid is None:
+            self._hybrid = [k for k, out in enumerate(self.outputs) if any(leaf.type.hybrid for leaf in out.leaves)]
+        return self._hybrid
 
     @property
     def leaves(self) -> LeafSet:
@@ -85,8 +94,9 @@ class FileFields:
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """The file's key-value metadata as tables carry it (without the Arrow schema, which they have)."""
-        return {key: value for key, value in self._key_values.items() if key != ARROW_SCHEMA}
+        """The file's key-value metadata as tables carry it (without the Arrow schema, which they have, and without
+        Spark's notes on a calendar that the values of tables are not in)."""
+        return {key: value for key, value in without_hybrid(self._key_values).items() if key != ARROW_SCHEMA}
 
     @property
     def schema(self) -> Schema:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pyparq import forks
-from pyparq.errors import OptionError
+from pyparq.errors import OptionError, SchemaError
 from pyparq.footers.arrow_fields import FileFields
 from pyparq.format.footer import LazyFileMetaData
 from pyparq.options import ReadOptions
+from pyparq.schemas.hybrid_calendar import Hybrid, hybrid_of
 from pyparq.schemas.tree import SchemaTree, build_tree
-from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.types import OPTIONAL, LeafType, Physical
 
 MOST_SCHEMAS = 32
 """Schemas that are kept, those used last."""
@@ -65,7 +67,7 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
     key = (
         footer.schema_bytes, tuple(pairs), options.limits.max_schema_depth, options.coerce_int96_timestamp_unit,
         options.int96_adjusted_to_utc, tuple(options.binary_columns), tuple(options.read_dictionary),
-        options.use_arrow_schema, options.case_sensitive,
+        options.use_arrow_schema, options.case_sensitive, options.out_of_range,
     )  # fmt: skip
     with _lock:
         known = _known.get(key)
@@ -84,6 +86,11 @@ def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: Rea
     tree = build_tree(footer.schema(), options.limits.max_schema_depth, case_sensitive=options.case_sensitive)
     if options.coerce_int96_timestamp_unit != "ns" or options.int96_adjusted_to_utc:
         _read_int96_as(tree, options.coerce_int96_timestamp_unit, options.int96_adjusted_to_utc)
+    if options.out_of_range == "null":
+        _null_beyond(tree)
+    hybrid = hybrid_of(key_values)
+    if hybrid is not None:
+        _read_hybrid(tree, hybrid)
     _read_as_binary(tree, options.binary_columns)
     return FileSchema(tree, key_values, FileFields(tree, key_values, options))
 
@@ -92,6 +99,26 @@ def _read_int96_as(tree: SchemaTree, unit: str, utc: bool) -> None:
     for leaf in tree.leaves:
         if leaf.element.type == Physical.INT96:
             leaf.type = replace(leaf.type, unit=unit, utc=utc)
+
+
+def _null_beyond(tree: SchemaTree) -> None:
+    """Values of some types may not fit them. Leaves that may have nulls read those as nulls."""
+    for leaf in tree.leaves:
+        if leaf.repetition != OPTIONAL:
+            continue
+        with suppress(SchemaError):  # an annotation that makes no sense: whoever reads the column says so
+            kind, bits = leaf.type.kind, leaf.type.bits
+            if kind in ("decimal", "int96") or (kind in ("int", "uint") and bits < 32):
+                leaf.type = replace(leaf.type, nulls_beyond=True)
+
+
+def _read_hybrid(tree: SchemaTree, hybrid: Hybrid) -> None:
+    """Mark the columns that Spark stored in the hybrid calendar."""
+    for leaf in tree.leaves:
+        if leaf.element.type in (Physical.INT32, Physical.INT64, Physical.INT96):
+            with suppress(SchemaError):  # an annotation that makes no sense: whoever reads the column says so
+                if hybrid.has(leaf.type):
+                    leaf.type = replace(leaf.type, hybrid="UTC" if leaf.type.kind == "date" else hybrid.zone)
 
 
 def _read_as_binary(tree: SchemaTree, names: Iterable[Any]) -> None:

@@ -11,7 +11,7 @@ from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, 
 from pyparq.errors import OptionError
 from pyparq.footers.known_schemas import to_bytes
 from pyparq.footers.open_file import Chunk, OpenFile
-from pyparq.index.bounds import Bounds
+from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.statistics import bounds_from_statistics
 from pyparq.options import ColumnName
 from pyparq.printing import printable
@@ -197,7 +197,7 @@ class ColumnChunkMetaData:
     def bounds(self) -> Bounds:
         """The statistics of the column chunk, as far as they can be trusted (one entry)."""
         file, node = self._file, self._chunk.node
-        return bounds_from_statistics(node.type, self._chunk.meta, file.column_order(node), file.created_by)
+        return gregorian(bounds_from_statistics(node.type, self._chunk.meta, file.column_order(node), file.created_by))
 
     @property
     def key_value_metadata(self) -> dict[bytes, bytes]:

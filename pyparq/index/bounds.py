@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.schemas.hybrid_calendar import meant_range
 from pyparq.schemas.types import LeafType
 
 BoolArray = npt.NDArray[np.bool_]
@@ -47,3 +48,18 @@ class Bounds:
 
     def __len__(self) -> int:
         return len(self.has_bounds)
+
+
+def gregorian(bounds: Bounds) -> Bounds:
+    """The bounds of values in the Gregorian calendar, where the file has them in the hybrid one.
+
+    Raises :class:`pyparq.UnsupportedError` for a time zone that this machine does not know.
+    """
+    if not bounds.leaf.hybrid:
+        return bounds
+    mins, maxs = bounds.mins.copy(), bounds.maxs.copy()
+    for k in np.flatnonzero(bounds.has_bounds).tolist():
+        mins[k], maxs[k] = meant_range(bounds.leaf, int(mins[k]), int(maxs[k]))
+    same = np.array_equal(mins, bounds.mins) and np.array_equal(maxs, bounds.maxs)
+    order = bounds.boundary_order if same else UNORDERED
+    return replace(bounds, leaf=replace(bounds.leaf, hybrid=""), mins=mins, maxs=maxs, boundary_order=order)

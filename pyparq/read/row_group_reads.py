@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 
+from pyparq.decoding.calendars import gregorian_column
 from pyparq.decoding.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.decoding.nesting import assemble
 from pyparq.decoding.spelling import spelled_out
-from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, located
+from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, located, reading
 from pyparq.filters.predicate import Constant, Predicate
 from pyparq.filters.rows import EntryLevels, matching_rows
 from pyparq.footers.arrow_fields import Output, Projection
@@ -57,7 +57,7 @@ class RowGroupReader:
 
     def context(self) -> located:
         """Of a read: errors name the file."""
-        return _Reading(file=self._file.name)
+        return reading(file=self._file.name)
 
     def filter_columns(self, selection: Selection) -> list[Wanted]:
         """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
@@ -81,7 +81,20 @@ class RowGroupReader:
         """One batch per selection (of at most ``limit`` rows). A page that contradicts its index is read again without
         the index."""
         with self.context():
-            return self._run_or_fall_back(selections, self._projection.outputs if outputs is None else outputs, limit)
+            batches = self._run_or_fall_back(
+                selections, self._projection.outputs if outputs is None else outputs, limit
+            )
+            hybrid = self._projection.hybrid if outputs is None else []
+            return [self._gregorian(batch, hybrid) for batch in batches] if hybrid else batches
+
+    def _gregorian(self, batch: Batch, places: list[int]) -> Batch:
+        """The batch with the columns at ``places``, which are stored in the hybrid calendar, in the Gregorian one."""
+        columns = list(batch.columns)
+        for k in places:
+            output = self._projection.outputs[k]
+            with located(column=output.field.name):
+                columns[k] = gregorian_column(columns[k], output.shape, self._columns.account)
+        return Batch(columns, batch.num_rows)
 
     def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch]:
         used = self._columns.account.used
@@ -224,20 +237,6 @@ class RowGroupReader:
         with located(row_group=selection.row_group, column=output.field.name):
             self._columns.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
             return assemble(output.shape, output.stored, leaves, rows.count)
-
-
-class _Reading(located):
-    """Context of a read: errors name the file; memory that a file's claims use up is the file's fault, not the
-    program's."""
-
-    __slots__ = ()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, MemoryError):
-            raise LimitError(f"there is not enough memory for this read: {error}", file=self._file) from error
-        super().__exit__(kind, error, trace)
 
 
 def _knows_pages(selection: Selection) -> bool:

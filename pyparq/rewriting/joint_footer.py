@@ -6,21 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyparq.errors import UnsupportedError
+from pyparq.footers.known_schemas import to_bytes
 from pyparq.footers.open_file import OpenFile
 from pyparq.index.statistics import parse_created_by, writer_is_trusted
 from pyparq.rewriting.one_part import BOUNDS, OLD_BOUNDS, Part
 from pyparq.rewriting.record import RECORD_KEY
 from pyparq.schemas.hints import ARROW_SCHEMA
+from pyparq.schemas.hybrid_calendar import LEGACY_DATES, LEGACY_INT96, TIME_ZONE, VERSION, Hybrid, hybrid_of
 from pyparq.write.file_layout import CREATED_BY
 from pyparq.write.keyvalues import text_key, text_value
 
+MOST_ROWS = (1 << 63) - 1
+"""``FileMetaData.num_rows`` has 64 bits."""
 _OF_THE_FIRST = ("pandas",)
 """Keys whose values may differ without harm: pandas notes the range of the index there, and does not insist on it."""
-_CHANGE_VALUES = (
-    "org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96", "org.apache.spark.timeZone",
-)  # fmt: skip
-"""Spark reads dates and timestamps by another calendar, or in another zone, because of these."""
-_SPARK = "org.apache.spark.version"
+
+
+_SPARK = tuple(key.decode() for key in (VERSION, LEGACY_DATES, LEGACY_INT96, TIME_ZONE))
+"""The calendar of dates and timestamps follows from these together."""
 
 
 class JointFooter:
@@ -32,9 +35,12 @@ class JointFooter:
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
         files = [part.file for part in parts]
+        _check_calendars(files)
         self._one_writer = len({file.created_by for file in files}) == 1
         self._ordered = next((part for part in parts if part.file.footer.meta.column_orders), None)
         self.num_rows = sum(file.num_rows_of(k) for file in files for k in range(file.num_row_groups))
+        if self.num_rows > MOST_ROWS:
+            raise UnsupportedError(f"the files have {self.num_rows} rows together: more than a Parquet file can count")
         self.num_row_groups = sum(file.num_row_groups for file in files)
         notes = [note for part in parts for note in self._checked(part)]
         self._keys, self.dropped_keys = _joint_keys(files)
@@ -101,23 +107,34 @@ def _joint_keys(files: Sequence[OpenFile]) -> tuple[dict[str, str | bytes | None
     for key in dict.fromkeys(key for keys in found for key in keys):
         values = {keys[key] for keys in found if key in keys}
         everywhere = len(values) == 1 and all(key in keys for keys in found)
-        if not everywhere and (key in _CHANGE_VALUES or (key == _SPARK and any(map(_is_old_spark, values)))):
-            raise UnsupportedError(
-                f"Spark reads the dates and timestamps of some of the files differently, because of the key {key}. "
-                "Write them again with Spark first"
-            )
         if key == RECORD_KEY and not everywhere:  # it would name columns that have no indexes of ours
             continue
         if len(values) == 1 or key in _OF_THE_FIRST or (key == ARROW_SCHEMA.decode() and _one_arrow_schema(files)):
             joint[key] = next(keys[key] for keys in found if key in keys)
         else:
             dropped.append(key)
-    return joint, tuple(dropped)
+    if _calendar_of(joint) != _calendar_of(found[0]):
+        joint = {key: value for key, value in joint.items() if key not in _SPARK}
+        joint |= {key: value for key, value in found[0].items() if key in _SPARK}
+    return joint, tuple(key for key in dropped if key not in joint)
 
 
-def _is_old_spark(version: str | bytes | None) -> bool:
-    """Spark before 3.0 wrote dates of the Julian calendar, and later versions know it by this key."""
-    return isinstance(version, str) and version.split(".")[0] in ("1", "2")
+def _calendar_of(keys: Mapping[str, str | bytes | None]) -> Hybrid | None:
+    return hybrid_of({key.encode(): to_bytes(value) for key, value in keys.items()})
+
+
+def _check_calendars(files: Sequence[OpenFile]) -> None:
+    """Stored days and points in time must mean the same in all files."""
+    first = [leaf.type.hybrid for leaf in files[0].tree.leaves]
+    for file in files[1:]:
+        for leaf, calendar in zip(file.tree.leaves, first, strict=True):
+            if leaf.type.hybrid != calendar:
+                raise UnsupportedError(
+                    f"here and in {files[0].name}, Spark stored the values by different calendars or in different time "
+                    "zones (the keys org.apache.spark.legacyDateTime and the like). Use pyparq.rewrite",
+                    file=file.name,
+                    column=leaf.dotted,
+                )
 
 
 def _one_arrow_schema(files: Sequence[OpenFile]) -> bool:

@@ -14,12 +14,14 @@ from pyparq.datasets.sources import Sources
 from pyparq.errors import OptionError
 from pyparq.io.url import is_url, local_path
 from pyparq.rewriting.storage_kept import storage_kept
+from pyparq.spark import stores
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
 from pyparq.spark.question import Question, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
+from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import over_payloads
 from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, committer_of
 
@@ -66,6 +68,7 @@ def rewrite(
     check_factory(encryption, "encryption")
     far = is_connect(spark)
     where, place, mode = _places(source, target, mode, far)
+    storage_options = stores.storage_options(spark, storage_options, where, place)
     check_target(place, storage_options if is_url(place) else None)
     for_source = storage_options if "://" in str(where) else None
     question = Question(
@@ -80,8 +83,9 @@ def rewrite(
     payloads, own = _parts(plan, question), tuple(field.name for field in plan.header.partitions)
     names = own if partition_cols is None else partition_cols
     names = (names,) if isinstance(names, str) else tuple(names)
+    mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
     options = storage_kept(plan.schema, options, names)
-    staging = commits.start(place, MODES[mode], plan.schema, names, options, storage_options, force)
+    staging = commits.start(place, mode, plan.schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
     job = WriteJob(staging, plan.schema, names, encryption, options, storage_options, sources)

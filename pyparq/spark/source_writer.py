@@ -11,7 +11,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyparq.errors import OptionError
 from pyparq.spark.keys import check_factory
-from pyparq.spark.option_text import as_flag, as_list, as_value, source_of
+from pyparq.spark.option_text import as_flag, as_list, as_value, as_write_option, source_of
+from pyparq.spark.settings import obeyed, stored_as_set
+from pyparq.spark.tables import options_of_write
 from pyparq.spark.writing import (
     AnyStaging,
     TaskReply,
@@ -40,14 +42,16 @@ class Wanted:
     storage_options: Any
     force: bool = False
     """Write even where a table format manages the folder."""
+    mode: str = "append"
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], schema: Any) -> Wanted:
+    def of(cls, options: Mapping[str, Any], schema: Any, overwrite: bool) -> Wanted:
         """From the text that Spark hands on. Raises :class:`OptionError`."""
-        target = source_of(options)
+        given = options_of_write(options, schema)
+        target = source_of(given)
         if not isinstance(target, str):
             raise OptionError("give one folder to write to")
-        given = {name.lower(): value for name, value in options.items() if name.lower() not in ("path", "paths")}
+        given = {name: value for name, value in given.items() if name not in ("path", "paths", "schema")}
         encryption = given.pop("encryption", None)
         check_factory(encryption, "encryption")
         storage = as_value(given.pop("storage_options", None))
@@ -55,8 +59,11 @@ class Wanted:
         force = as_flag(given, "force")
         given.pop("force", None)
         names = tuple(as_list(given.pop("partition_cols", None)) or ())
-        settings = with_row_metadata({name: as_value(text) for name, text in given.items()}, schema, names)
-        return cls(target, nullable_schema(schema), names, encryption, settings, storage, force)
+        values = {name: as_write_option(name, text) for name, text in given.items()}
+        mode, settings = obeyed("overwrite" if overwrite else "append", names, values, {})
+        rows, settings = stored_as_set(nullable_schema(schema), schema, names, settings, {})
+        settings = with_row_metadata(settings, schema, names)
+        return cls(target, rows, names, encryption, settings, storage, force, mode)
 
     @property
     def about(self) -> tuple[Any, tuple[str, ...], dict[str, Any], Any, bool]:
@@ -78,8 +85,8 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
 
     def __init__(self, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
         super().__init__()
-        wanted = Wanted.of(options, schema)
-        staging = start(wanted.target, "overwrite" if overwrite else "append", *wanted.about)
+        wanted = Wanted.of(options, schema, overwrite)
+        staging = start(wanted.target, wanted.mode, *wanted.about)
         assert staging is not None  # for mode "ignore" alone
         self.job = wanted.job(staging)
 

@@ -62,14 +62,14 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         given = {name.lower(): value for name, value in options.items()}
         self._owner = _hashed(given.pop("checkpointlocation", None))
         given.pop("queryname", None)
-        self._wanted = Wanted.of(given, schema)
+        self._wanted = Wanted.of(given, schema, overwrite)
         if is_url(self._wanted.target):
             raise UnsupportedError(
                 "a stream cannot commit its batches on a store, which renames nothing: write each batch by "
                 "foreachBatch "
                 'and pyparq.spark.write, with mode="overwrite" and a folder for each batch (docs/spark.md)'
             )
-        self._mode = "overwrite" if overwrite else "append"
+        self._mode = self._wanted.mode
         check_write(self._wanted.schema, self._wanted.partition_cols, self._mode, self._wanted.options)
         self._job: WriteJob | None = None
 

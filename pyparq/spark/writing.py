@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.commit import Committer
+from pyparq.datasets.commit import Committer, complete_writes
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import Staging
@@ -16,9 +16,13 @@ from pyparq.datasets.store_staging import StoreCommitter, StoreStaging
 from pyparq.datasets.write import StagedPart, check_write, write_staged
 from pyparq.errors import DataError, OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
+from pyparq.spark import stores
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.session import check_session, is_connect
+from pyparq.spark.settings import obeyed, of_session, stored_as_set
+from pyparq.spark.stored import floored
+from pyparq.spark.tables import unmarked
 from pyparq.spark.types import SparkTypes, in_microseconds
 from pyparq.spark.work import ask, over_batches
 
@@ -83,9 +87,10 @@ def write(
     Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``options``: those of
     :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
     (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
-    :func:`pyparq.write_dataset`. Each partition of the DataFrame makes a file for each folder that it has rows for:
-    ``df.repartition`` decides how many; after ``df.repartitionByRange`` the files together are in order, by their
-    names too.
+    :func:`pyparq.write_dataset`; ``partitionOverwriteMode`` and ``maxRecordsPerFile`` too, as Spark spells them. Where
+    the call does not say, the session's settings do: docs/spark.md has the list. Each partition of the DataFrame makes
+    a file for each folder that it has rows for: ``df.repartition`` decides how many; after ``df.repartitionByRange``
+    the files together are in order, by their names too.
 
     Tasks that fail, are repeated or run twice leave nothing visible. An error leaves what was there. The path may be
     one that the DataFrame reads (docs/spark.md says what holds for concurrent readers). Raises
@@ -98,12 +103,15 @@ def write(
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
     target = absolute(path, is_connect(spark))
+    storage_options = stores.storage_options(spark, storage_options, target)
     check_target(target, storage_options)
-    schema, names = arrow_schema(df), [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
+    names, session = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols), of_session(spark)
+    mode, options = obeyed(MODES[mode], names, options, session)
+    schema, options = stored_as_set(arrow_schema(df), df.schema, names, options, session)
     options = with_row_metadata(options, df.schema, names)
     check_factory(encryption, "encryption")
     commits = committer_of(spark)
-    staging = commits.start(target, MODES[mode], schema, tuple(names), options, storage_options, force)
+    staging = commits.start(target, mode, schema, tuple(names), options, storage_options, force)
     if staging is None:
         return WriteReport(target, ())
     job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options)
@@ -156,7 +164,7 @@ def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequ
     Parquet has no type, and the metadata of columns."""
     from pyspark.sql.types import StructType
 
-    own = StructType([field for field in schema.fields if field.name not in partition_cols])
+    own = StructType([field for field in unmarked(schema).fields if field.name not in partition_cols])
     return {**options, "key_value_metadata": {ROW_METADATA: own.json(), **dict(options.get("key_value_metadata", {}))}}
 
 
@@ -176,7 +184,7 @@ class _Here:
         return None if self._committer is None else self._committer.staging
 
     def sources(self, folder: str, storage_options: Any) -> Sources:
-        return Sources.listed(folder, storage_options)
+        return sources_of(folder, storage_options)
 
     def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
         assert self._committer is not None  # start() gave its staging
@@ -207,6 +215,12 @@ class _Far:
 
     def abort(self, staging: AnyStaging, storage_options: Any) -> None:
         ask(self._spark, "commit_step", "abort", staging, storage_options)
+
+
+def sources_of(folder: str, storage_options: Any) -> Sources:
+    """The files of a folder that a job is about to replace. Crashed writes there are completed first."""
+    complete_writes(folder)
+    return Sources.listed(folder, storage_options)
 
 
 def started(
@@ -308,8 +322,8 @@ def _as(schema: Any, batch: Any) -> Any:
 
     if batch.schema.equals(schema):
         return batch
-    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    columns = [floored(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-STEPS: Mapping[str, Any] = {"sources": Sources.listed, "start": start, "commit": commit, "abort": abort}
+STEPS: Mapping[str, Any] = {"sources": sources_of, "start": start, "commit": commit, "abort": abort}

@@ -7,27 +7,12 @@ both. Old times have the zone's local mean time.
 from __future__ import annotations
 
 import datetime as dt
-import re
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from pyparq.errors import OptionError
-
-_SHORT = {
-    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
-    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
-    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
-    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata",
-    "JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland",
-    "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles",
-    "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh", "EST": "-05:00", "MST": "-07:00", "HST": "-10:00",
-    "Z": "+00:00", "UTC": "+00:00", "GMT": "+00:00", "UT": "+00:00",
-}  # fmt: skip
-"""Short names that Java takes for zones (``ZoneId.SHORT_IDS``)."""
-
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{1,2}))?", re.ASCII)
+from pyparq.schemas.java_zones import java_zone
 
 _CYCLE_YEARS = 400
 _CYCLE_SECONDS = 146_097 * 86_400
@@ -36,28 +21,18 @@ _FIRST, _LAST = -62_135_596_800, 253_402_300_799
 """Seconds of the years 1 to 9999, which are all that Python's dates have."""
 
 
-@lru_cache(maxsize=64)
 def zone_of(name: str) -> dt.tzinfo:
     """The zone with Java's name: a region, an offset or a short name.
 
     Raises :class:`OptionError` for a name that this machine has no zone for.
     """
-    text = _SHORT.get(name, name)
-    found = _OFFSET.fullmatch(text)
-    if found is not None:
-        hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:])
-        offset = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        if offset <= dt.timedelta(hours=18):
-            return dt.timezone(-offset if found[1] == "-" else offset)
-    from zoneinfo import ZoneInfo
-
-    try:
-        return ZoneInfo(text)
-    except (KeyError, ValueError, OSError) as error:
+    found = java_zone(name)
+    if found is None:
         raise OptionError(
             f"the time zone {name!r} is not known to this machine's Python: give spark.sql.session.timeZone a region "
             "like 'Europe/Berlin' or an offset like '+02:00' (pip install tzdata brings the regions)"
-        ) from error
+        )
+    return found
 
 
 def offset_at(wall: int, zone: dt.tzinfo) -> int:
