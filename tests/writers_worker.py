@@ -1,8 +1,8 @@
 """A process that works on the files of a folder at random, and logs what it begins and ends.
 
-Run by ``test_writers_stress.py``: ``python writers_worker.py FOLDER LOG SEED SECONDS KILLS KINDS``. Each line of the log
-is a JSON object. With ``KILLS`` the process ends now and then by SIGKILL just before it renames, links or removes a
-file, and another one goes on. A begun operation without an end was killed.
+Run by ``test_writers_stress.py``: ``python writers_worker.py FOLDER LOG SEED SECONDS KILLS KINDS``. Each line of the
+log is a JSON object. With ``KILLS`` the process ends now and then by SIGKILL just before it renames, links or removes
+a file, and another one goes on. A begun operation without an end was killed.
 """
 
 from __future__ import annotations
