@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.commit import Committer
+from pyparq.datasets.commit import Committer, complete_writes
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import Staging
@@ -188,7 +188,7 @@ class _Here:
         return None if self._committer is None else self._committer.staging
 
     def sources(self, folder: str, storage_options: Any) -> Sources:
-        return Sources.listed(folder, storage_options)
+        return sources_of(folder, storage_options)
 
     def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
         assert self._committer is not None  # start() gave its staging
@@ -219,6 +219,12 @@ class _Far:
 
     def abort(self, staging: AnyStaging, storage_options: Any) -> None:
         ask(self._spark, "commit_step", "abort", staging, storage_options)
+
+
+def sources_of(folder: str, storage_options: Any) -> Sources:
+    """The files of a folder that a job is about to replace. Crashed writes there are completed first."""
+    complete_writes(folder)
+    return Sources.listed(folder, storage_options)
 
 
 def started(
@@ -324,4 +330,4 @@ def _as(schema: Any, batch: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-STEPS: Mapping[str, Any] = {"sources": Sources.listed, "start": start, "commit": commit, "abort": abort}
+STEPS: Mapping[str, Any] = {"sources": sources_of, "start": start, "commit": commit, "abort": abort}
