@@ -163,7 +163,9 @@ values.
   give too. The rows of a row group without `total_byte_size` are read as well.
 - **Rows**: pyparq uses `RowGroup.num_rows` and ignores `FileMetaData.num_rows`. The pages of every column chunk must
   hold that many rows. Fewer rows, or one more page after them, raise `CorruptFileError`. So does a row group of 0 rows
-  whose columns have values.
+  whose columns have values, and more than 2**63 - 1 rows in all row groups. Where no column is read, nothing shows that
+  the rows are there. Batches of them are refused with `LimitError` if there are more than `limits.max_values_per_byte`
+  for each byte of the file.
 - **`num_values`**: in a column without lists, the number of values equals the number of rows. So a wrong number is
   harmless, and the counts of the chunk's statistics are then not used. In a list, no other number shows that entries
   are missing at the end. So pyparq relies on `num_values`, and it must fit the pages.
