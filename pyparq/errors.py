@@ -156,6 +156,11 @@ class ManagedTableWarning(UserWarning):
     rows that were deleted from the table."""
 
 
+class UnfinishedWriteWarning(UserWarning):
+    """A write to the folder has begun to put its files into their places, and has not ended. The files of before are
+    read. :func:`pyparq.recover_dataset` completes the write if its program has crashed."""
+
+
 class SkippedFileWarning(UserWarning):
     """A file of a dataset was left out because it could not be read (``on_error="skip"``). ``file``: its name."""
 

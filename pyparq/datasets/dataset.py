@@ -22,6 +22,7 @@ from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
 from pyparq.footers.open_file import OpenFile
 from pyparq.io.retry import Retry
+from pyparq.io.source import begin
 from pyparq.io.url import is_url
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
@@ -166,6 +167,8 @@ class Dataset:
 
         Raises :class:`ColumnNotFoundError` for unknown columns and :class:`FilterError` for literals that do not fit.
         """
+        for file in self._opened.values() if self.is_remote else ():
+            begin(file.fetcher.source)
         return DatasetScan(self, columns, filters, limit)
 
     def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
