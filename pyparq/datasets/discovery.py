@@ -12,14 +12,20 @@ import posixpath
 import stat
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyparq.datasets import unfinished as writes
 from pyparq.datasets.managed import Managed, managed_in, tables_of, warning_of
-from pyparq.errors import ManagedTableWarning, OptionError
+from pyparq.datasets.staging import PREFIX, staging_folders
+from pyparq.datasets.unfinished import Names, Place, Unfinished
+from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
+from pyparq.io.braces import alternatives, has_braces
 from pyparq.io.folders import MAGIC, Folders, fits
 from pyparq.io.retry import Retry
+from pyparq.io.unchanged import Stated
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -50,6 +56,8 @@ class DataFile:
     inode: int | None = None
     fs: Any = field(default=None, compare=False, repr=False)
     """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
+    listed: Stated | None = field(default=None, compare=False, repr=False)
+    """What that file system says of its version."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
@@ -69,16 +77,19 @@ class Found:
     """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
     tables: tuple[Managed, ...] = ()
     """Tables of a table format, as far as the listing of a URL shows them."""
+    unfinished: tuple[Unfinished, ...] = ()
+    """Writes that have begun to put their files into their places. The files are those of before."""
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
     """The files that ``source`` stands for. ``retry``: how listings that fail for the moment are made again.
 
-    ``source`` is a file or folder (a path, ``os.PathLike`` or URL), a glob (``*``, ``?``, ``[...]``, and ``**`` for any
-    number of folders), what ``fsspec.open`` gives, bytes, a file object, or a list or tuple of these. The files of a
-    folder and of its subfolders come in the order of their paths; those of a list in the order of the list. A file that
-    is named twice in a list counts twice. Within folders, names that begin with ``_`` or ``.`` are passed over, except
-    partition folders such as ``_a=1``. Everything else counts as a file of the dataset, whatever its suffix.
+    ``source`` is a file or folder (a path, ``os.PathLike`` or URL), a glob (``*``, ``?``, ``[...]``, ``{a,b}``, and
+    ``**`` for any number of folders), what ``fsspec.open`` gives, bytes, a file object, or a list or tuple of these.
+    The files of a folder and of its subfolders come in the order of their paths; those of a list in the order of the
+    list. A file that is named twice in a list counts twice. Within folders, names that begin with ``_`` or ``.`` are
+    passed over, except partition folders such as ``_a=1``. Everything else counts as a file of the dataset, whatever
+    its suffix.
 
     Warns with :class:`pyparq.ManagedTableWarning` where a table format manages the files. Raises ``FileNotFoundError``
     where a path does not exist or a glob matches nothing, ``OSError`` where a folder cannot be listed, and
@@ -89,10 +100,14 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retr
         named = [part.root for part in parts]
         root = named[0] if len(named) == 1 else f"{len(named)} sources, the first of them {named[0]}" if named else "[]"
         tables = tuple(table for part in parts for table in part.tables)
-        found = Found(root, tuple(f for part in parts for f in part.files), False, storage_options, tables=tables)
+        commits = tuple(commit for part in parts for commit in part.unfinished)
+        files = tuple(file for part in parts for file in part.files)
+        found = Found(root, files, False, storage_options, tables=tables, unfinished=commits)
     else:
         found = _one(source, storage_options, retry)
     _warn_if_managed(found)
+    for text in dict.fromkeys(map(writes.warning_of, found.unfinished)):
+        warnings.warn(text, UnfinishedWriteWarning, stacklevel=3)
     return found
 
 
@@ -134,9 +149,13 @@ def names_many(source: Any) -> bool:
     if is_url(path):
         if "::" in path or path.startswith(("http://", "https://")):
             return False
-        return bool(MAGIC.search(path)) or path.endswith("/") or not posixpath.splitext(path)[1]
+        return _is_pattern(path) or path.endswith("/") or not posixpath.splitext(path)[1]
     path = local_path(path) or path
-    return os.path.isdir(path) or (bool(MAGIC.search(path)) and not os.path.lexists(path))
+    return os.path.isdir(path) or (_is_pattern(path) and not os.path.lexists(path))
+
+
+def _is_pattern(path: str) -> bool:
+    return MAGIC.search(path) is not None or has_braces(path)
 
 
 # ---- local folders -------------------------------------------------------------------------------------------------
@@ -145,13 +164,56 @@ def names_many(source: Any) -> bool:
 def _local(path: str) -> Found:
     if os.path.isdir(path):
         return _folder(path)
-    if os.path.lexists(path) or not MAGIC.search(path):
+    if os.path.lexists(path) or not _is_pattern(path):
         return Found(path, (DataFile(path, path),), True)
     return _local_glob(path)
 
 
 def _folder(path: str) -> Found:
-    return Found(path, tuple(_walk(path, ())))
+    def listed(seen: list[Place]) -> list[DataFile]:
+        return list(_walk(path, (), seen))
+
+    files, commits = _before_commits(path, listed)
+    return Found(path, tuple(files), unfinished=tuple(commits))
+
+
+LISTINGS = 3
+"""A folder is listed so many times, at most, where writes end meanwhile."""
+
+
+def _before_commits(
+    root: str, listed: Callable[[list[Place]], list[DataFile]], wanted: Callable[[Names], bool] = lambda names: True
+) -> tuple[list[DataFile], list[Unfinished]]:
+    """The files that ``listed`` gives, as they were before the commits that have not ended, and these. ``listed`` adds
+    the writes that it sees to a list. ``wanted``: whether a file at a path below ``root`` is one of the source's."""
+    for _ in range(LISTINGS):
+        seen: list[Place] = []
+        files = listed(seen)
+        seen += writes.writes_above(root)
+        commits = writes.unfinished(seen) if seen else []
+        for commit in commits:
+            files = _as_before(files, root, commit, wanted)
+        if writes.is_as_found(seen, commits):
+            break
+    return files, commits
+
+
+def _as_before(files: list[DataFile], root: str, commit: Unfinished, wanted: Callable[[Names], bool]) -> list[DataFile]:
+    """The files of a listing without those of the commit, and with those that it has taken away."""
+    out, aside = commit.changes()
+    kept = [file for file in files if _names(file) not in out]
+    for names, where in aside.items():
+        if any(map(is_hidden, names)) or not wanted(names):
+            continue
+        name = os.path.join(root, *names)
+        with suppress(FileNotFoundError):  # the commit has ended by now
+            status = os.stat(where)
+            kept.append(DataFile(name, where, names[:-1], status.st_size, status.st_mtime_ns, status.st_ino))
+    return sorted(kept, key=_names)
+
+
+def _names(file: DataFile) -> Names:
+    return (*file.folders, posixpath.basename(file.name))
 
 
 MOST_WAYS = 64
@@ -165,13 +227,14 @@ class _Level:
         self.folders = folders
         self.place = place
         with os.scandir(folder) as entries:
-            kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
-        self.entries = iter(kept)
+            found = list(entries)
+        self.entries = iter(sorted((e for e in found if not is_hidden(e.name)), key=lambda e: e.name))
+        self.writes = [Place(e.path, folders) for e in found if e.name.startswith(PREFIX) and e.is_dir()]
 
 
-def _walk(root: str, folders: tuple[str, ...]) -> Iterator[DataFile]:
+def _walk(root: str, folders: tuple[str, ...], seen: list[Place]) -> Iterator[DataFile]:
     """The files below ``root`` in the order of their paths. Links to folders are followed, but for those that lead back
-    to a folder that they lie in.
+    to a folder that they lie in. Writes that are under way are added to ``seen``.
 
     Raises :class:`pyparq.OptionError` where links make too many paths of few folders."""
     ways: Counter[tuple[int, int]] = Counter()
@@ -191,6 +254,7 @@ def _walk(root: str, folders: tuple[str, ...]) -> Iterator[DataFile]:
             )
         on_the_way.add(place)
         above.append(_Level(folder, folders, place))
+        seen.extend(above[-1].writes)
 
     enter(root, folders)
     while above:
@@ -226,12 +290,39 @@ def is_hidden(name: str) -> bool:
 
 
 def _local_glob(pattern: str) -> Found:
+    root = _fixed_part(pattern)
+    patterns = alternatives(pattern)
+    inner = [_below(one, root) for one in patterns]
+
+    def listed(seen: list[Place]) -> list[DataFile]:
+        files: list[DataFile] = []
+        for one in patterns:
+            files += _any_depth(one, root, seen) if "**" in one.split("/") else _by_level(one, root, seen)
+        if len(patterns) > 1:  # two alternatives may match one file
+            files = sorted({file.name: file for file in files}.values(), key=lambda file: file.name)
+        return files
+
+    def wanted(names: Names) -> bool:
+        return any(fits(names[:k], one) for one in inner for k in range(1, len(names) + 1))
+
+    files, commits = _before_commits(root or os.curdir, listed, wanted)
+    if not files:
+        raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
+    return Found(pattern, tuple(files), unfinished=tuple(commits))
+
+
+def _below(pattern: str, root: str) -> Names:
+    """The names of a pattern below its fixed part."""
+    return tuple(pattern.split("/")[root.count("/") + 1 if root or pattern.startswith("/") else 0 :])
+
+
+def _by_level(pattern: str, root: str, seen: list[Place]) -> list[DataFile]:
+    """The files for a pattern without ``**``, below the folder ``root``."""
     import glob  # not needed to read one file
 
-    root = _fixed_part(pattern)
     files: list[DataFile] = []
-    if "**" in pattern.split("/"):
-        return _any_depth(pattern, root)
+    with suppress(OSError):
+        seen += map(Place, staging_folders(root or ("/" if pattern.startswith("/") else os.curdir)))
     for path in sorted(glob.glob(pattern, recursive=True)):
         folders = _folders_between(root, os.path.dirname(path))
         if any(is_hidden(name) for name in folders):
@@ -239,35 +330,31 @@ def _local_glob(pattern: str) -> Found:
         if os.path.isdir(path):
             name = os.path.basename(path)
             if not is_hidden(name):
-                files += _walk(path, (*folders, name))
+                files += _walk(path, (*folders, name), seen)
             continue
         status = os.stat(path)
         if not is_hidden(os.path.basename(path)):
             files.append(DataFile(path, path, folders, status.st_size, status.st_mtime_ns, status.st_ino))
-    if not files:
-        raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
-    return Found(pattern, tuple(files))
+    return files
 
 
-def _any_depth(pattern: str, root: str) -> Found:
+def _any_depth(pattern: str, root: str, seen: list[Place]) -> list[DataFile]:
     """The files for a pattern with ``**``. Python's glob would follow links that lead back, 40 times."""
-    wanted = tuple(pattern.split("/")[root.count("/") + 1 if root or pattern.startswith("/") else 0 :])
+    wanted = _below(pattern, root)
     start = root or ("/" if pattern.startswith("/") else os.curdir)
     files: list[DataFile] = []
-    for file in _walk(start, ()) if os.path.isdir(start) else ():
+    for file in _walk(start, (), seen) if os.path.isdir(start) else ():
         names = (*file.folders, posixpath.basename(file.name))
         if fits(names, wanted):
             path = "/".join((root, *names)) if root or pattern.startswith("/") else "/".join(names)
             files.append(replace(file, name=path, where=path))
-    if not files:
-        raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
-    return Found(pattern, tuple(sorted(files, key=lambda file: file.name)))
+    return sorted(files, key=lambda file: file.name)
 
 
 def _fixed_part(pattern: str) -> str:
-    """The folders of a pattern in front of the first name with a wildcard."""
-    parts = pattern.split("/")
-    first = next(k for k, part in enumerate(parts) if MAGIC.search(part))
+    """The folders of a pattern in front of the first name with a wildcard or braces."""
+    parts, braces = pattern.split("/"), has_braces(pattern)
+    first = next(k for k, part in enumerate(parts) if MAGIC.search(part) or (braces and "{" in part))
     return "/".join(parts[:first])
 
 
@@ -286,7 +373,7 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
     if "::" in url or url.startswith(("http://", "https://")):
         return one  # a server says nothing of folders
     folders = Folders(fs, retry)
-    if MAGIC.search(path):
+    if _is_pattern(path):
         return _remote_glob(fs, folders, path, name, storage_options)
     if posixpath.splitext(path)[1] and not url.endswith("/"):
         return one  # a request less, where the name says that it is a file
@@ -295,7 +382,7 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
         return one
     files = _listed(fs, path, listed)
     summaries = tuple(
-        DataFile(shown(url), url, (), _size(info), _time(info), fs=fs)
+        DataFile(shown(url), url, (), _size(info), _time(info), fs=fs, listed=Stated.of(info, is_listed=True))
         for found, info in listed.items()
         if posixpath.dirname(found) == path.rstrip("/") and _is_summary(found)
         for url in (fs.unstrip_protocol(found),)
@@ -307,7 +394,7 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
 def _remote_glob(fs: Any, folders: Folders, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:
     files: list[DataFile] = []
     root = _fixed_part(path)
-    for found, info in folders.matching(path).items():
+    for found, info in _matching(folders, path).items():
         if info.get("type") == "directory":
             inner = (*_folders_between(root, posixpath.dirname(found)), posixpath.basename(found))
             if "**" not in path and not any(map(is_hidden, inner)):
@@ -320,6 +407,17 @@ def _remote_glob(fs: Any, folders: Folders, path: str, name: str, storage_option
     return Found(name, tuple(files), False, storage_options)
 
 
+def _matching(folders: Folders, pattern: str) -> dict[str, Mapping[str, Any]]:
+    """What a pattern matches, in the order of the paths."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for one in alternatives(pattern):
+        if MAGIC.search(one):
+            found |= folders.matching(one)
+        elif (info := folders.info(one)) is not None:
+            found[one] = info
+    return dict(sorted(found.items()))
+
+
 def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list[DataFile]:
     files = []
     for path, info in sorted(listed.items()):
@@ -327,7 +425,8 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list
         if info.get("type") == "directory" or any(map(is_hidden, (*folders, posixpath.basename(path)))):
             continue
         url = fs.unstrip_protocol(path)
-        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs))
+        listing = Stated.of(info, is_listed=True)
+        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs, listed=listing))
     return files
 
 
@@ -362,9 +461,10 @@ def _is_summary(path: str) -> bool:
 
 def _warn_if_managed(found: Found) -> None:
     """One warning for each table."""
-    folders = {
-        os.path.dirname(file.where) for file in found.files if isinstance(file.where, str) and "://" not in file.where
-    }
+    paths = [file.where for file in found.files if isinstance(file.where, str) and "://" not in file.where]
+    if os.sep == "/":  # each folder once: dirname() of 10,000 files takes 10 ms
+        paths = list({path[: path.rfind("/") + 1] for path in paths})
+    folders = set(map(os.path.dirname, paths))
     if not found.is_one_file and os.path.isdir(found.root):
         folders.add(found.root)
     for table in dict.fromkeys((*found.tables, *tables_of(folders))):

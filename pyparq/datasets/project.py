@@ -33,7 +33,7 @@ class Projection:
         partitions: Sequence[Field],
         case_sensitive: bool = True,
     ) -> None:
-        self.tree = tree_of(schema, repeated=True, case_sensitive=case_sensitive)
+        self.tree = tree_of(schema, case_sensitive=case_sensitive)
         """The dataset's schema as a tree, partition columns included."""
         self._fields = schema.fields
         bound = bind(expression, self.tree, self.shown)

@@ -10,11 +10,11 @@ from pyparq.schemas.types import Field, Schema
 from pyparq.tables.plain_layouts import normal_field
 
 
-def tree_of(schema: Schema, *, repeated: bool = False, case_sensitive: bool = True) -> SchemaTree:
+def tree_of(schema: Schema, *, case_sensitive: bool = True) -> SchemaTree:
     """The tree of a schema of any types that a file is read in: intervals, runs and views are columns of what they are
-    stored as. ``repeated``: columns may share a name. Raises :class:`SchemaError` where they may not."""
+    stored as. Columns may share a name. ``case_sensitive``: see :class:`SchemaTree`."""
     stored = replace(schema, fields=tuple(map(_stored, schema.fields)))
-    return build_tree(elements_from_schema(stored, repeated=repeated), case_sensitive=case_sensitive)
+    return build_tree(elements_from_schema(stored), case_sensitive=case_sensitive)
 
 
 def _stored(field: Field) -> Field:

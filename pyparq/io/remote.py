@@ -13,7 +13,8 @@ from pyparq.io.end import read_end, tells_size
 from pyparq.io.http import Version, is_http, ranges_of
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import head, is_s3, unchanged_ranges
-from pyparq.io.systems import alone, is_concurrent, loops, shares_one_reader
+from pyparq.io.systems import alone, is_concurrent, loops, shares_one_reader, takes_generations
+from pyparq.io.unchanged import Stated, Unchanged
 from pyparq.io.url import plain_errors
 from pyparq.threads import map_requests
 
@@ -33,16 +34,22 @@ class FsspecFile:
     retry = Retry()
     """How requests that fail for the moment are made again."""
 
-    def __init__(self, fs: Any, path: str, name: str, listed_size: int | None = None) -> None:
-        """``listed_size``: bytes, as a listing of the folder had it."""
+    def __init__(self, fs: Any, path: str, name: str, listed: Stated | None = None) -> None:
+        """``listed``: what a listing of the folder says of the file."""
         self.fs = fs
-        self._listed_size = listed_size
+        self._listed_size = None if listed is None else listed.size
         self.path = path
         self.name = name
         self._size: int | None = None
         self._etag: str | None = None
         self._version: Version | None = None
         """Of a file behind HTTP."""
+        self._unchanged: Unchanged | None = None
+        """Of one on a file system whose requests cannot be bound to a version."""
+        self._bound: dict[str, Any] = {}
+        """What binds a request of another file system to a version."""
+        if listed is not None:
+            self._state(listed)
         self._closed = False
         self._whole: memoryview | None = None
         self._inherited = False
@@ -79,8 +86,21 @@ class FsspecFile:
             self._version.check(int(told["size"]), told.get("ETag"), told.get("Last-Modified"))
             return self._version.size
         with alone(self.fs):
-            found = self.fs.size(self.path)
-        return None if found is None else int(found)
+            found = self.fs.info(self.path)
+        self._state(Stated.of(found))
+        return None if found.get("size") is None else int(found["size"])
+
+    def _state(self, stated: Stated) -> None:
+        """What is said of the file first is what it has to stay."""
+        if self._unchanged is None and not (is_s3(self.fs) or is_http(self.fs)):
+            self._unchanged = Unchanged(self.fs, self.path, stated)
+            if stated.generation is not None and takes_generations(self.fs):
+                self._bound = {"generation": stated.generation}
+
+    def begin(self) -> None:
+        """A new question to an open file: it may have been replaced since the one before."""
+        if self._unchanged is not None:
+            self._unchanged.begin()
 
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter file; and the size with them, where that is one request."""
@@ -92,6 +112,8 @@ class FsspecFile:
                 end = self._retry().once(lambda: read_end(self.fs, self.path, length))
             if end is not None:
                 self._size, self._etag, self._version = end.size, end.etag, end.version
+                if end.info is not None:
+                    self._state(Stated.of(end.info))
                 self._check_listed()
                 if end.whole:
                     self._keep(end.data)
@@ -113,8 +135,7 @@ class FsspecFile:
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
         if self._whole is None:
-            with located(file=self.name), self._plain_errors():
-                parts = self._retry().each(self._requested, ranges, self._is_short)
+            parts = self._answers(ranges)
             sizes = [n for _, n in ranges]
             whole = next((p for p, n in zip(parts, sizes, strict=True) if len(p) > n and len(p) == self.size), None)
             if whole is None:
@@ -122,6 +143,20 @@ class FsspecFile:
             self._keep(whole)
         assert self._whole is not None
         return [_exactly(self._whole[o : o + n], o, n, self.name) for o, n in ranges]
+
+    def _answers(self, ranges: Sequence[Range]) -> list[Any]:
+        """The bytes of each range, of the file that was opened; all of the file where the server sends that."""
+        with located(file=self.name):
+            try:
+                with self._plain_errors():
+                    parts = self._retry().each(self._requested, ranges, self._is_short)
+            except FileNotFoundError:
+                if self._unchanged is not None and self._bound:  # the version is not there any more
+                    self._unchanged.check_now(self.fs, self.name, self.retry)
+                raise
+            if self._unchanged is not None:
+                self._unchanged.check(self.fs, self.name, self.retry)
+        return parts
 
     def _keep(self, whole: Any) -> None:
         self._whole = memoryview(whole)
@@ -153,7 +188,7 @@ class FsspecFile:
         starts = [offset for offset, _ in ranges]
         ends = [offset + length for offset, length in ranges]
         try:
-            return list(self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="return"))
+            return list(self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="return", **self._bound))
         except Exception as error:  # of a file system that raises all the same
             return [error] * len(ranges)
 
@@ -166,7 +201,7 @@ class FsspecFile:
     def _cat(self, part: Range) -> Any:
         offset, length = part
         with alone(self.fs):
-            return self.fs.cat_file(self.path, start=offset, end=offset + length)
+            return self.fs.cat_file(self.path, start=offset, end=offset + length, **self._bound)
 
     def _check_usable(self) -> None:
         if self._closed:

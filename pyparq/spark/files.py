@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyparq.datasets.discovery import DataFile, discover
+from pyparq.datasets.settled import found_to_change
 from pyparq.errors import OptionError, ParquetError
 from pyparq.spark.session import is_connect, parallelism
 from pyparq.spark.work import ask, over_payloads
@@ -62,7 +63,7 @@ def report_of(spark: Any, source: Any, job: FileJob, progress: Progress | None, 
 
     ``target``: a folder for the new files. A file that fails is a row of the report; the others go on.
     """
-    files = _files(spark, source, job.storage_options)
+    files = _files(spark, source, job.storage_options, job.work == "add_indexes" and target is None)
     named = list(zip(files, _places(files, target), strict=True))
     payloads = [pickle.dumps((job, part)) for part in balanced(named, PER_SLOT * parallelism(spark))]
     rows = _collected(spark, payloads, len(files), progress)
@@ -71,17 +72,18 @@ def report_of(spark: Any, source: Any, job: FileJob, progress: Progress | None, 
     return spark.createDataFrame([tuple(row) for row in rows], REPORT)
 
 
-def _files(spark: Any, source: Any, storage_options: Mapping[str, Any] | None) -> list[DataFile]:
+def _files(spark: Any, source: Any, storage_options: Mapping[str, Any] | None, in_place: bool) -> list[DataFile]:
     """The files of a source, listed where they are."""
     if not is_connect(spark):
-        return listed(source, storage_options)
-    found: list[DataFile] = ask(spark, "list", source, storage_options)
+        return listed(source, storage_options, in_place)
+    found: list[DataFile] = ask(spark, "list", source, storage_options, in_place)
     return found
 
 
-def listed(source: Any, storage_options: Mapping[str, Any] | None) -> list[DataFile]:
-    """The files of a source. Raises ``FileNotFoundError`` where there is nothing."""
-    found = discover(source, storage_options)
+def listed(source: Any, storage_options: Mapping[str, Any] | None, in_place: bool = False) -> list[DataFile]:
+    """The files of a source; ``in_place``: they are about to be changed. Raises ``FileNotFoundError`` where there is
+    nothing."""
+    found = (found_to_change if in_place else discover)(source, storage_options)
     for file in found.files:
         if found.is_one_file and "://" not in file.where and not os.path.exists(file.where):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.where)

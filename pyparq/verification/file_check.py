@@ -13,6 +13,7 @@ from pyparq.footers.footer import ENCRYPTED_MAGIC, MAGIC
 from pyparq.footers.open_file import OpenFile
 from pyparq.index.statistics import parse_created_by
 from pyparq.options import SortKey
+from pyparq.pruning.page_indexes import claim_modules
 from pyparq.schemas.tree import Node
 from pyparq.threads import map_tasks
 from pyparq.verification.chunk_check import ChunkCheck, ChunkResult, Place
@@ -39,6 +40,7 @@ def check_file(file: OpenFile, leaves: Sequence[Node], done: Done) -> FileReport
     info = file.decryption.info
     if info is not None and info.plaintext_footer and not info.footer_verified:
         report.not_checked.append("the signature of the footer: the footer key is not known")
+    file.place_chunks()
     places: list[Place] = []
     for window in _windows(file, leaves, report):
         _check_window(file, window, leaves, done)
@@ -112,10 +114,8 @@ def _check_window(file: OpenFile, window: list[_Group], leaves: Sequence[Node], 
 
 
 def _stored_size(file: OpenFile, row_group: int, node: Node) -> int:
-    try:
-        return file.chunk(row_group, node).size
-    except ParquetError:
-        return 0
+    chunk = claim_modules(file, row_group, node)
+    return 0 if chunk is None else chunk.size
 
 
 def _check_row_group_facts(
