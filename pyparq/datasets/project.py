@@ -33,7 +33,7 @@ class Projection:
         partitions: Sequence[Field],
         case_sensitive: bool = True,
     ) -> None:
-        elements = elements_from_schema(schema, repeated=True)
+        elements = elements_from_schema(schema)
         self.tree: SchemaTree = build_tree(elements, case_sensitive=case_sensitive)
         """The dataset's schema as a tree, partition columns included."""
         self._fields = schema.fields

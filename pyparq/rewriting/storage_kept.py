@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -14,9 +15,12 @@ from pyparq.schemas.types import Field, Schema
 
 def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
     """``options``, with those that keep how the columns of a dataset's ``schema`` are stored, unless they are given.
-    ``without``: columns that become names of folders."""
+    ``without``: columns that become names of folders. Options go by name: columns of one name get what new files have.
+    """
     kept = Schema(tuple(field for field in schema.fields if field.name not in without))
-    marked = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
+    leaves = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
+    times = Counter(path for path, _ in leaves)
+    marked = [(path, metadata) for path, metadata in leaves if times[path] == 1]
     found: dict[str, Any] = {}
     int96 = {path: True for path, metadata in marked if IS_INT96 in metadata}
     if int96 and "use_deprecated_int96_timestamps" not in options:
