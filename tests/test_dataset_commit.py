@@ -346,6 +346,27 @@ def test_only_the_first_of_two_writes_gets_a_new_folder(tmp_path: Path) -> None:
     assert ids(tmp_path / "new") == list(NEW)
 
 
+def test_giving_up_removes_all_under_the_lock_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another write that looks whether this one still lives makes a lock file in its staging folder."""
+    import fcntl
+
+    removed = []
+
+    def remove(folder: str) -> None:
+        fd = os.open(tmp_path, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(fd)
+        removed.append(folder)
+        shutil.rmtree(folder)
+
+    committer = Committer.start(str(tmp_path), "append")
+    monkeypatch.setattr(commit, "remove_staging", remove)
+    committer.abort()
+    assert removed == [committer.staging.folder]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_lock_does_not_outlive_its_process_in_a_child(tmp_path: Path) -> None:
     """A child that was forked while a write was under way does not keep the dead write alive."""
     write(tmp_path, OLD)

@@ -193,9 +193,12 @@ class Committer:
         self._release()
         if not os.path.isdir(staging.folder) or os.path.exists(os.path.join(staging.folder, RECORD)):
             return
-        remove_staging(staging.folder)
-        with suppress(OSError), locked_folder(staging.target):
-            _remove_empty(staging.made)
+        try:
+            with locked_folder(staging.target):  # else a look at it would put a new lock file there
+                remove_staging(staging.folder)
+                _remove_empty(staging.made)
+        except OSError:  # no lock to be had
+            remove_staging(staging.folder)
 
     def _release(self) -> None:
         if self._lock is not None:
