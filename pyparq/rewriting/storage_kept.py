@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from pyparq.datasets.evolution import DECIMAL_STORAGE, IS_INT96
-from pyparq.schemas.arrow import elements_from_schema
+from pyparq.datasets.evolution import DECIMAL_STORAGE
+from pyparq.datasets.schema_tree import tree_of
+from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import build_tree
 from pyparq.schemas.types import Field, Schema
 
 
@@ -38,7 +38,7 @@ def _has_mark(field: Field) -> bool:
 
 def _marks(schema: Schema) -> Iterator[tuple[tuple[str, ...], Mapping[bytes, bytes]]]:
     """The path of each leaf as it will be written, and the metadata of its field."""
-    tree = build_tree(elements_from_schema(schema))
+    tree = tree_of(schema)
     for node, field in zip(tree.root.children, schema.fields, strict=True):
         yield from _below(shape_of(node), field)
 
