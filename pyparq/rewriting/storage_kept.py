@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.dataset import Dataset, dataset_of
-from pyparq.datasets.evolution import DECIMAL_STORAGE, IS_INT96
+from pyparq.datasets.evolution import DECIMAL_STORAGE
+from pyparq.datasets.schema_tree import tree_of
 from pyparq.errors import ColumnNotFoundError
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression
 from pyparq.filters.known import simplified
-from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.extensions import LOGICAL_TYPE
+from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import build_tree
 from pyparq.schemas.types import Field, Schema
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _has_mark(field: Field) -> bool:
 
 def _marks(schema: Schema) -> Iterator[tuple[tuple[str, ...], Mapping[bytes, bytes]]]:
     """The path of each leaf as it will be written, and the metadata of its field."""
-    tree = build_tree(elements_from_schema(schema))
+    tree = tree_of(schema)
     for node, field in zip(tree.root.children, schema.fields, strict=True):
         yield from _below(shape_of(node), field)
 

@@ -20,7 +20,7 @@ from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
 from pyparq.spark.progress import Progress, Watch
-from pyparq.spark.question import Question, pickled
+from pyparq.spark.question import Question, parts_of, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import over_payloads
@@ -28,9 +28,6 @@ from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, commi
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
-
-PART_BYTES = 128 << 20
-"""Bytes of pages that a task rewrites, about: what it writes is one file for each partition folder."""
 
 
 def rewrite(
@@ -137,7 +134,7 @@ def _places(source: Any, target: Any, mode: str | None, far: bool) -> tuple[Any,
 
 def _parts(plan: DatasetPlan, question: Question) -> list[bytes]:
     """What each task rewrites."""
-    count = question.parts or max(1, -(-plan.num_bytes // PART_BYTES))
+    count = question.parts or parts_of(plan.num_bytes, 1)
     return pickled(plan.split(count)) if plan.files else []
 
 
