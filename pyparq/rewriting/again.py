@@ -81,8 +81,8 @@ def rewrite(
     together.
 
     Timestamps that are INT96 in all files stay INT96, byte by byte unless a filter tests one, and decimals in byte
-    arrays stay that (``int96_timestamps`` and ``decimal_storage`` change it). Otherwise only rows and key-value metadata
-    are taken over: name the Bloom filters and the encryption that the new files should have.
+    arrays stay that (``int96_timestamps`` and ``decimal_storage`` change it). Otherwise only rows and key-value
+    metadata are taken over: name the Bloom filters and the encryption that the new files should have.
 
     Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
     :class:`pyparq.ChangedFileError` where the target is the source, and another program changed it meanwhile. The
