@@ -180,7 +180,8 @@ values.
 - **Page offsets**: a column chunk starts at the smaller of its two offsets, of those that are positive. A page must
   start there.
 - **Page indexes and Bloom filters**: one that lies outside the file, cannot be decoded or contradicts the pages is
-  ignored. pyparq emits a `CorruptIndexWarning` when the index is needed.
+  ignored. pyparq emits a `CorruptIndexWarning` when the index is needed. So is a page index whose bytes are those of
+  another column chunk's too: `verify` reports it, and `merge` refuses it.
 - **Trusted, because nothing contradicts them**: bounds and counts of statistics, `encoding_stats`, well-formed page
   indexes and Bloom filters. If they are wrong, filters return wrong rows, in every reader that uses them.
 - **Codec, encodings, levels**: pyparq uses the declared codec. With a wrong one, the decompression library fails.

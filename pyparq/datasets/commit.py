@@ -127,7 +127,8 @@ class Committer:
         Raises :class:`WriteConflictError` where it has been given up, or another process commits it.
         """
         try:
-            return cls(staging, StagingLock(staging.folder))
+            with locked_folder(staging.target):  # who looks whether the write is abandoned has its lock for a moment
+                return cls(staging, StagingLock(staging.folder))
         except FileNotFoundError:
             raise staging.gone() from None
 
@@ -193,9 +194,12 @@ class Committer:
         self._release()
         if not os.path.isdir(staging.folder) or os.path.exists(os.path.join(staging.folder, RECORD)):
             return
-        remove_staging(staging.folder)
-        with suppress(OSError), locked_folder(staging.target):
-            _remove_empty(staging.made)
+        try:
+            with locked_folder(staging.target):  # else a look at it would put a new lock file there
+                remove_staging(staging.folder)
+                _remove_empty(staging.made)
+        except OSError:  # no lock to be had
+            remove_staging(staging.folder)
 
     def _release(self) -> None:
         if self._lock is not None:

@@ -25,6 +25,7 @@ from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarni
 from pyparq.io.braces import alternatives, has_braces
 from pyparq.io.folders import MAGIC, Folders, fits
 from pyparq.io.retry import Retry
+from pyparq.io.unchanged import Stated
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -55,6 +56,8 @@ class DataFile:
     inode: int | None = None
     fs: Any = field(default=None, compare=False, repr=False)
     """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
+    listed: Stated | None = field(default=None, compare=False, repr=False)
+    """What that file system says of its version."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
@@ -379,7 +382,7 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
         return one
     files = _listed(fs, path, listed)
     summaries = tuple(
-        DataFile(shown(url), url, (), _size(info), _time(info), fs=fs)
+        DataFile(shown(url), url, (), _size(info), _time(info), fs=fs, listed=Stated.of(info, is_listed=True))
         for found, info in listed.items()
         if posixpath.dirname(found) == path.rstrip("/") and _is_summary(found)
         for url in (fs.unstrip_protocol(found),)
@@ -422,7 +425,8 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list
         if info.get("type") == "directory" or any(map(is_hidden, (*folders, posixpath.basename(path)))):
             continue
         url = fs.unstrip_protocol(path)
-        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs))
+        listing = Stated.of(info, is_listed=True)
+        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs, listed=listing))
     return files
 
 

@@ -12,14 +12,12 @@ from typing import NamedTuple
 from pyparq.datasets.matching import Matching, of_fields
 from pyparq.schemas.arrow import decimal_storage, is_list
 from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE
+from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import DataType, Field, Physical, Schema
 from pyparq.tables.column_operations import VIEWS
 from pyparq.tables.decimals import decimal_type
-
-IS_INT96 = b"pyparq:int96"
-"""Metadata of a field that is INT96 in the file: instants in UTC by convention, though the type has no time zone."""
 
 DECIMAL_STORAGE = b"pyparq:decimal_storage"
 """Metadata of a field whose decimals are not in the smallest storage in the file: ``fixed`` or ``binary``, as the

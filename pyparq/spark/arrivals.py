@@ -49,9 +49,7 @@ def arrived(files: Iterable[DataFile]) -> list[Arrival]:
             except FileNotFoundError:
                 continue
         if time is None:
-            raise UnsupportedError(
-                f"{file.name}: the listing of this store has no times, which a stream of files needs"
-            )
+            raise UnsupportedError(f"{file.name}: this store lists files without times, which a stream needs")
         found.append(Arrival(file, time, xxhash.xxh64_hexdigest(file.name.encode("utf-8", "surrogateescape"))))
     return sorted(found, key=lambda arrival: (arrival.time, arrival.file.name))
 

@@ -11,6 +11,7 @@ from pyparq.spark import stores
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import reply
+from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.question import SMALL, Question
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.skipped import LeftOut, note, warn
@@ -35,6 +36,7 @@ def read(
     skipped_to: Any = None,
     truncate: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Any:
     """Parquet files as a Spark DataFrame. Only the pages that can hold matching rows are read.
@@ -48,8 +50,9 @@ def read(
     function that makes the keys on each worker (``"module:function"``). ``on_error``: ``"skip"`` leaves out files that
     cannot be read. It warns of those that are found now. ``skipped_to``: a folder, the same for all workers, that gets
     a note (JSON with ``path`` and ``error``) of each file that is left out, now or when the DataFrame is used.
-    ``truncate``: cut nanoseconds to the microseconds that Spark has. ``options``: of
-    :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`.
+    ``truncate``: cut nanoseconds to the microseconds that Spark has. ``progress``: called while
+    Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself shows how the DataFrame is read later.
+    ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`.
 
     The DataFrame is a snapshot of the files that are there now. A file that changes before it is read is an error
     (:class:`pyparq.PlanError`). Raises :class:`pyparq.UnsupportedError` for a column that Spark has no type for.
@@ -61,7 +64,8 @@ def read(
         decryption=decryption, on_error=on_error, skipped_to=skipped_to, truncate=truncate,
         storage_options=storage_options, **options,
     )  # fmt: skip
-    found = reply(spark, question)
+    with Watch(spark, progress):
+        found = reply(spark, question)
     warn(found.skipped)
     _note(spark, question, found.skipped)
     assert found.schema is not None  # it is no number of rows
@@ -71,7 +75,9 @@ def read(
     return over_payloads(spark, "read", found.parts, types.spark, question.settings())
 
 
-def count(spark: Any, source: Any, filters: Filters | None = None, **options: Any) -> int:
+def count(
+    spark: Any, source: Any, filters: Filters | None = None, *, progress: Progress | None = None, **options: Any
+) -> int:
     """The number of rows that match. Without a filter only footers are read.
 
     ``options``: the parameters of :func:`read`, but for ``columns`` and ``truncate``.
@@ -79,8 +85,9 @@ def count(spark: Any, source: Any, filters: Filters | None = None, **options: An
     if not {"columns", "truncate"}.isdisjoint(options):
         raise OptionError("a count takes neither columns nor truncate")
     question = _question(spark, source, columns=[], filters=filters, counts=True, **options)
-    found = reply(spark, question)
-    counted = [] if isinstance(found.answer, int) else replies(spark, "count", found.parts, question.settings())
+    with Watch(spark, progress):
+        found = reply(spark, question)
+        counted = [] if isinstance(found.answer, int) else replies(spark, "count", found.parts, question.settings())
     skipped = [*found.skipped, *(file for _, said in counted for file in said)]
     warn(skipped)
     _note(spark, question, skipped)
@@ -137,7 +144,7 @@ def _question(
 
 _PARAMETERS = (
     "columns", "filters", "schema", "partitions", "small", "decryption", "on_error", "skipped_to", "truncate",
-    "storage_options",
+    "storage_options", "progress",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.spark import stores
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
+from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.session import check_session, is_connect
 from pyparq.spark.settings import obeyed, of_session, stored_as_set
 from pyparq.spark.stored import floored
@@ -75,6 +76,7 @@ def write(
     encryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> WriteReport:
     """Write a DataFrame to a folder of Parquet files; all of them become visible together.
@@ -84,8 +86,9 @@ def write(
     ``"ignore"`` as in Spark, and ``"overwrite_partitions"``, which replaces only the partitions that the data has.
     ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of
     a function that makes the properties on each worker (``"module:function"``). ``force``: write even where Delta Lake,
-    Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``options``: those of
-    :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
+    Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``progress``:
+    called with the number of Spark's tasks that are done and of those that are known, from another thread; first
+    with zeros. ``options``: those of :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
     (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
     :func:`pyparq.write_dataset`; ``partitionOverwriteMode`` and ``maxRecordsPerFile`` too, as Spark spells them. Where
     the call does not say, the session's settings do: docs/spark.md has the list. Each partition of the DataFrame makes
@@ -102,7 +105,7 @@ def write(
         raise OptionError(f"mode must be {', '.join(map(repr, MODES))}, not {mode!r}")
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
-    target = absolute(path, is_connect(spark))
+    target, watch = absolute(path, is_connect(spark)), Watch(spark, progress)
     storage_options = stores.storage_options(spark, storage_options, target)
     check_target(target, storage_options)
     names, session = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols), of_session(spark)
@@ -116,7 +119,8 @@ def write(
         return WriteReport(target, ())
     job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options)
     try:
-        rows = over_batches(df, "write", job, "reply binary").collect()
+        with watch:
+            rows = over_batches(df, "write", job, "reply binary").collect()
         return commits.commit(job, [pickle.loads(bytes(row[0])) for row in rows])
     except BaseException:
         commits.abort(staging, storage_options)

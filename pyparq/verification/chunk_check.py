@@ -128,7 +128,8 @@ class ChunkCheck:
             (COLUMN, raw.column_index_offset, raw.column_index_length),
             (OFFSET, raw.offset_index_offset, raw.offset_index_length),
         ):
-            if offset and length and self._is_inside(offset, length) and length <= most:
+            inside = offset and length and self._is_inside(offset, length)
+            if inside and length <= most and self._is_own(chunk, offset, length):
                 ranges[what] = offset, length
         return dict(zip(ranges, self._file.fetcher.fetch(list(ranges.values())), strict=True))
 
@@ -172,11 +173,17 @@ class ChunkCheck:
             (raw.offset_index_offset, raw.offset_index_length, OFFSET),
             (meta.bloom_filter_offset, meta.bloom_filter_length, FILTER),
         ):
+            if offset and self._is_inside(offset, length or 1) and not self._is_own(chunk, offset, length):
+                text = f"its bytes at offset {offset} are also those of another column chunk's"
+                findings.add("layout", what, text)
             if offset and length and self._is_inside(offset, length):
                 result.places.append((offset, offset + length, f"the {what} of {chunk.name}"))
             elif offset and (length or what == FILTER) and not self._is_inside(offset, length or 1):
                 text = f"{length} bytes at offset {offset} are outside of the file"
                 findings.add("layout", what, text)
+
+    def _is_own(self, chunk: Chunk, offset: int, length: int | None) -> bool:
+        return self._file.modules.belongs(offset, length, chunk.row_group, chunk.node.column)
 
     def _is_inside(self, offset: int, length: int) -> bool:
         return offset >= 4 and length > 0 and offset + length <= self._file.fetcher.source.size - TRAILER
@@ -292,7 +299,7 @@ class ChunkCheck:
 
     def _check_filter(self, values: ChunkValues, result: ChunkResult, findings: Findings) -> None:
         offset = values.chunk.meta.bloom_filter_offset
-        if not offset or not self._is_inside(offset, 1):
+        if not offset or not self._is_inside(offset, 1) or not self._is_own(values.chunk, offset, None):
             return
         try:
             result.bloom = check_filter(
