@@ -72,7 +72,9 @@ def rows(lake: Path) -> pa.Table:
 
 def test_small_files_are_joined(usual: Any, ps: Any, lake: Path) -> None:
     before, old, types = rows(lake), files(lake), stored(lake / "g=01")
-    (row,) = ps.compact(usual, lake).collect()
+    seen: list[tuple[int, int]] = []
+    (row,) = ps.compact(usual, lake, progress=lambda done, total: seen.append((done, total))).collect()
+    assert seen[0] == (0, 0)
     assert (row.partition, row.files_before, row.files_after, row.rows) == ("g=01", 6, 1, 6 * ROWS)
     assert row.bytes_after == sum(path.stat().st_size for path in (lake / "g=01").glob("*.parquet"))
     assert rows(lake).equals(before)

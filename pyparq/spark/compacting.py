@@ -29,8 +29,8 @@ from pyparq.spark.keys import check_factory
 from pyparq.spark.ordering import Order
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
-from pyparq.spark.question import Question
-from pyparq.spark.rewriting import PART_BYTES
+from pyparq.spark.progress import Progress, Watch
+from pyparq.spark.question import Question, parts_of
 from pyparq.spark.session import check_session, is_connect, many_files
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import ask, replies
@@ -59,6 +59,7 @@ def compact(
     encryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Any:
     """Join the small files of each partition of a folder, and put rows in order. Other files are not touched.
@@ -74,8 +75,8 @@ def compact(
     ``bloom_filters``: as in :func:`pyparq.write_table`. By default, and also with ``compression``, the new files have
     what the chosen ones have. ``decryption``, ``encryption``: names of functions that make the properties on each
     worker; files of encrypted folders are sorted one by one. ``force``: write even where Delta Lake, Iceberg or Hudi
-    manages the folder. ``storage_options``: for the file system of a URL. ``options``: those of
-    :func:`pyparq.spark.write` for each file.
+    manages the folder. ``storage_options``: for the file system of a URL. ``progress``: as in
+    :func:`pyparq.spark.read`. ``options``: those of :func:`pyparq.spark.write` for each file.
 
     The job runs now, and commits once, as :func:`pyparq.spark.rewrite` in place does: files that are added meanwhile
     stay, and a chosen file that changes is an error (:class:`pyparq.ChangedFileError`). A second run does nothing.
@@ -91,7 +92,7 @@ def compact(
         raise OptionError("compact takes one folder")
     storage_options = stores.storage_options(spark, storage_options, where)
     check_target(where, storage_options if is_url(where) else None)
-    began = time.perf_counter()
+    began, watch = time.perf_counter(), Watch(spark, progress)
     commits = committer_of(spark)
     commits.sources(where, storage_options)  # completes crashed writes
     choice = _chosen(spark, where, wanted, decryption, storage_options)
@@ -101,14 +102,16 @@ def compact(
         [place for group in choice.groups for place in group.files], None, None, None, None, 0, decryption, "raise",
         False, storage_options, True, many=many_files(spark), zone=None,
     )  # fmt: skip
-    plan = planned(spark, question)
+    with watch:
+        plan = planned(spark, question)
     given = _options(spark, plan, choice, wanted, options, bloom_filters)
     staging = commits.start(where, "overwrite", plan.schema, (), given, storage_options, force)
     assert staging is not None  # for mode "ignore" alone
     job = WriteJob(staging, plan.schema, (), encryption, given, storage_options, choice.sources)
     try:
         run = _Run(spark, job, question, wanted, choice, plan)
-        parts = run.files()
+        with watch:
+            parts = run.files()
         commits.commit(job, [reply for _, reply in parts])
     except PlanError as error:
         commits.abort(staging, storage_options)
@@ -271,7 +274,7 @@ class _Run:
 
 
 def _parts(plan: DatasetPlan) -> list[DatasetPlan]:
-    return plan.split(max(-(-plan.num_bytes // PART_BYTES), 1)) if plan.files else []
+    return plan.split(parts_of(plan.num_bytes, 1)) if plan.files else []
 
 
 def _report(choice: Choice, found: Sequence[tuple[int, TaskReply]], seconds: float) -> list[tuple[Any, ...]]:
