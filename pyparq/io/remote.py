@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import copy
@@ -139,22 +140,24 @@ class FsspecFile:
             sizes = [n for _, n in ranges]
             whole = next((p for p, n in zip(parts, sizes, strict=True) if len(p) > n and len(p) == self.size), None)
             if whole is None:
-                return [_exactly(p, o, n, self.name) for p, (o, n) in zip(parts, ranges, strict=True)]
+                return [self._exactly(p, o, n) for p, (o, n) in zip(parts, ranges, strict=True)]
             self._keep(whole)
         assert self._whole is not None
-        return [_exactly(self._whole[o : o + n], o, n, self.name) for o, n in ranges]
+        return [self._exactly(self._whole[o : o + n], o, n) for o, n in ranges]
 
     def _answers(self, ranges: Sequence[Range]) -> list[Any]:
         """The bytes of each range, of the file that was opened; all of the file where the server sends that."""
         with located(file=self.name):
             try:
                 with self._plain_errors():
-                    parts = self._retry().each(self._requested, ranges, self._is_short)
+                    parts = self._retry().each(self._requested, ranges, self._is_wrong)
             except FileNotFoundError:
                 if self._unchanged is not None and self._bound:  # the version is not there any more
                     self._unchanged.check_now(self.fs, self.name, self.retry)
                 raise
             if self._unchanged is not None:
+                if any(map(self._is_wrong, ranges, parts)):  # the file may be shorter by now
+                    self._unchanged.check_now(self.fs, self.name, self.retry)
                 self._unchanged.check(self.fs, self.name, self.retry)
         return parts
 
@@ -166,8 +169,20 @@ class FsspecFile:
         """s3fs makes most of its requests again by itself."""
         return self.retry.at_most(1) if is_s3(self.fs) else self.retry
 
-    def _is_short(self, wanted: Range, found: Any) -> bool:
-        return len(found) < wanted[1]
+    def _is_wrong(self, wanted: Range, found: Any) -> bool:
+        """Is it neither what was asked for nor all of the file?"""
+        return len(found) not in (wanted[1], self._size)
+
+    def _exactly(self, data: Any, offset: int, length: int) -> memoryview:
+        """Raises :class:`CorruptFileError` for a range outside of the file, and ``ConnectionError`` where the server
+        sends other than it was asked for: nothing is wrong with the file then."""
+        if len(data) == length:
+            return memoryview(data)
+        if offset + length > self.size:
+            raise CorruptFileError(
+                f"the file ends within the range of {length} bytes at offset {offset}", file=self.name
+            )
+        raise ConnectionError(errno.EIO, f"the server sends {len(data)} bytes instead of {length}", self.name)
 
     def _requested(self, ranges: Sequence[Range]) -> list[Any]:
         """The bytes of each range, or the exception that it ended in."""
@@ -215,9 +230,3 @@ class FsspecFile:
     def close(self) -> None:
         self._closed = True
         self._whole = None
-
-
-def _exactly(data: Any, offset: int, length: int, name: str) -> memoryview:
-    if len(data) != length:
-        raise CorruptFileError(f"the file ends within the range of {length} bytes at offset {offset}", file=name)
-    return memoryview(data)

@@ -13,14 +13,14 @@ from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.sources import Sources
 from pyparq.errors import OptionError
 from pyparq.io.url import is_url, local_path
-from pyparq.rewriting.storage_kept import storage_kept
+from pyparq.rewriting.storage_kept import storage_kept, without_marks
 from pyparq.spark import stores
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
 from pyparq.spark.progress import Progress, Watch
-from pyparq.spark.question import Question, pickled
+from pyparq.spark.question import Question, parts_of, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import over_payloads
@@ -28,9 +28,6 @@ from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, commi
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
-
-PART_BYTES = 128 << 20
-"""Bytes of pages that a task rewrites, about: what it writes is one file for each partition folder."""
 
 
 def rewrite(
@@ -87,11 +84,11 @@ def rewrite(
     names = own if partition_cols is None else partition_cols
     names = (names,) if isinstance(names, str) else tuple(names)
     mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
-    options = storage_kept(plan.schema, options, names)
-    staging = commits.start(place, mode, plan.schema, names, options, storage_options, force)
+    options, schema = storage_kept(plan.schema, options, names), without_marks(plan.schema)
+    staging = commits.start(place, mode, schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
-    job = WriteJob(staging, plan.schema, names, encryption, options, storage_options, sources)
+    job = WriteJob(staging, schema, names, encryption, options, storage_options, sources)
     began = time.perf_counter()
     try:
         work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]
@@ -137,7 +134,7 @@ def _places(source: Any, target: Any, mode: str | None, far: bool) -> tuple[Any,
 
 def _parts(plan: DatasetPlan, question: Question) -> list[bytes]:
     """What each task rewrites."""
-    count = question.parts or max(1, -(-plan.num_bytes // PART_BYTES))
+    count = question.parts or parts_of(plan.num_bytes, 1)
     return pickled(plan.split(count)) if plan.files else []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,10 +24,7 @@ from pyparq.errors import OptionError
 from pyparq.spark import tasks
 from pyparq.spark.arrivals import Arrival, Arrivals, Offset, arrived
 from pyparq.spark.keys import keys_of
-from pyparq.spark.question import Question, by_of, pickled, read_options, scan_of, schema_given
-
-PART_BYTES = 128 << 20
-"""Bytes of pages in a partition, at most: what ``spark.sql.files.maxPartitionBytes`` is by default."""
+from pyparq.spark.question import Question, by_of, parts_of, pickled, read_options, scan_of, schema_given
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -67,8 +65,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         plan = scan_of(self._question, self._dataset(found, of_batch)).plan()
         if not plan.files:
             return []
-        by_bytes = -(-plan.num_bytes // PART_BYTES)
-        parts = plan.split(self._question.parts or max(by_bytes, min(len(batch), 16)))
+        parts = plan.split(self._question.parts or parts_of(plan.num_bytes, os.cpu_count() or 1))
         return [InputPartition(payload) for payload in pickled(parts)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
