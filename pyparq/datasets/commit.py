@@ -127,7 +127,8 @@ class Committer:
         Raises :class:`WriteConflictError` where it has been given up, or another process commits it.
         """
         try:
-            return cls(staging, StagingLock(staging.folder))
+            with locked_folder(staging.target):  # who looks whether the write is abandoned has its lock for a moment
+                return cls(staging, StagingLock(staging.folder))
         except FileNotFoundError:
             raise staging.gone() from None
 

@@ -18,6 +18,7 @@ from pyparq.datasets.one_schema import unify
 from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.scan import DatasetScan
+from pyparq.datasets.schema_tree import tree_of
 from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
 from pyparq.footers.open_file import OpenFile
@@ -28,9 +29,8 @@ from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
 from pyparq.read.scan import BATCH_ROWS
-from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.parse import schema as parse_schema
-from pyparq.schemas.tree import SchemaTree, build_tree
+from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import Field, Schema
 from pyparq.tables.table import Batch, Table
 from pyparq.threads import REQUESTS, cpu_count, map_requests, map_tasks
@@ -148,7 +148,7 @@ class Dataset:
     @property
     def tree(self) -> SchemaTree:
         """:attr:`schema` as the tree of Parquet columns, as filters see it."""
-        return build_tree(elements_from_schema(self.schema), case_sensitive=self._by.case_sensitive)
+        return tree_of(self.schema, case_sensitive=self._by.case_sensitive)
 
     @property
     def skipped(self) -> list[tuple[str, Exception]]:

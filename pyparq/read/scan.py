@@ -75,7 +75,7 @@ class Scan:
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
         self.filters = filters
-        self.predicate = bind(filters, file.tree, file.fields.duration_unit)
+        self.predicate = bind(filters, file.tree, file.fields.shown)
         self.limit = limit
         self._ask_filters = True
         self._set_up(file, row_groups, rows)
