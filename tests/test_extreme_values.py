@@ -47,6 +47,7 @@ def test_instants_that_leave_pythons_years_in_their_zone(zone: str, tmp_path: Pa
         assert isinstance(values[2], dt.datetime)
         assert values[3] is None
     assert "?" not in str(table)
+    assert any(line.endswith("Z") for line in str(table).splitlines())
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
