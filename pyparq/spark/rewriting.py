@@ -14,6 +14,7 @@ from pyparq.datasets.sources import Sources
 from pyparq.errors import OptionError
 from pyparq.io.url import is_url, local_path
 from pyparq.rewriting.storage_kept import storage_kept
+from pyparq.spark.columns import taken
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
@@ -70,7 +71,7 @@ def rewrite(
     check_target(place, storage_options if is_url(place) else None)
     for_source = storage_options if "://" in str(where) else None
     question = Question(
-        where, columns, filters, None, partitions, 0, decryption, "raise", False, for_source,
+        where, columns, taken(filters, spark), None, partitions, 0, decryption, "raise", False, for_source,
         is_case_sensitive(spark),
         many=many_files(spark), zone=time_zone(spark),
     )  # fmt: skip
