@@ -1,4 +1,4 @@
-"""What ``help()`` says of options. Made from ``pyparq/options.py`` by ``python tests/api_page.py``."""
+"""What ``help()`` says of options. Made from ``pyparq/options/`` by ``python tests/api_page.py``."""
 
 from __future__ import annotations
 
@@ -48,10 +48,15 @@ use_threads = True
     Read and decode column chunks in parallel.
 coerce_int96_timestamp_unit = "ns"
     Unit in which INT96 timestamps are read: s, ms, us or ns. Nanoseconds in 64 bits only cover the
-    years 1677 to 2262. One outside of them is an error: ask for us.
+    years 1677 to 2262. One outside of them is an error (out_of_range): ask for us.
 int96_adjusted_to_utc = False
     Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean
     by them. Otherwise they have no time zone, as in pyarrow.
+out_of_range = "raise"
+    What becomes of stored values that their type does not allow: decimals with more digits than
+    their precision, integers of 8 and 16 bits stored as larger numbers, INT96 timestamps outside
+    the years of coerce_int96_timestamp_unit. "raise": reading one is an error. "null": they are
+    nulls, also for filters. In a column that may not have nulls they are an error all the same.
 read_dictionary = ()
     BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays.
 use_arrow_schema = True

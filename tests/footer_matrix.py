@@ -172,7 +172,9 @@ values.
   declared end, it reads on in a second step, up to the next known column chunk, index or Bloom filter. A size that is
   too large only costs the extra bytes. Column chunks overlap if the pages that were read share bytes. Overlapping
   chunks are refused, because a few bytes could otherwise expand to any number of values. For encrypted column chunks,
-  a wrong size is not corrected.
+  a wrong size is not corrected. `verify`, `add_indexes`, `edit_metadata` and `merge`, which take the whole file, look
+  first where all column chunks begin. They refuse chunks that begin at the same place (`verify` reports them), and end
+  each chunk where the next one begins.
 - **Page offsets**: a column chunk starts at the smaller of its two offsets, of those that are positive. A page must
   start there.
 - **Page indexes and Bloom filters**: one that lies outside the file, cannot be decoded or contradicts the pages is

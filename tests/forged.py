@@ -75,15 +75,16 @@ class Forged:
         chunk = self.chunk(column, group)
         index = deserialize(tt.ColumnIndex, bytes(self.body), chunk.column_index_offset)[0]
         change(index)
-        chunk.column_index_offset, chunk.column_index_length = self._append(encoded(index))
+        chunk.column_index_offset, chunk.column_index_length = self.append(encoded(index))
 
     def offset_index(self, column: str, change: Callable[[Any], None], group: int = 0) -> None:
         chunk = self.chunk(column, group)
         index = deserialize(tt.OffsetIndex, bytes(self.body), chunk.offset_index_offset)[0]
         change(index)
-        chunk.offset_index_offset, chunk.offset_index_length = self._append(encoded(index))
+        chunk.offset_index_offset, chunk.offset_index_length = self.append(encoded(index))
 
-    def _append(self, data: bytes) -> tuple[int, int]:
+    def append(self, data: bytes) -> tuple[int, int]:
+        """Put bytes behind everything else; their offset and size."""
         at = len(self.body)
         self.body += data
         return at, len(data)
@@ -258,7 +259,7 @@ def _overlap(forged: Forged) -> None:
 def _garbage_index(column: str, name: str) -> Callable[[Forged], None]:
     def change(forged: Forged) -> None:
         chunk = forged.chunk(column)
-        offset, _ = forged._append(b"\xff" * 40)
+        offset, _ = forged.append(b"\xff" * 40)
         setattr(chunk, f"{name}_offset", offset)
         setattr(chunk, f"{name}_length", 40)
 

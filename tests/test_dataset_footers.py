@@ -17,9 +17,16 @@ from encryption_tools import FOOTER
 
 import pyparq
 from pyparq import kernels
-from pyparq.datasets import footers
+from pyparq.datasets import footer_kinds, footers
 from pyparq.datasets.open_files import file_status
-from pyparq.errors import CorruptFileError, EncryptionError, LimitError, SkippedFileWarning
+from pyparq.errors import (
+    ChangedFileError,
+    CorruptFileError,
+    EncryptionError,
+    LimitError,
+    OptionError,
+    SkippedFileWarning,
+)
 from pyparq.format.footer import LazyFileMetaData
 
 DAY = 86_400 * 10**9
@@ -275,3 +282,134 @@ def test_files_of_several_schemas(tmp_path: Path) -> None:
     assert ds.count() == 12
     found = ds.read().to_pydict()
     assert found == {"x": list(range(12)), "y": ["a" if k % 3 == 0 else None for k in range(12)]}
+
+
+# ---- one footer of each kind: the schema of files that no row is asked of ------------------------------------------
+
+
+def kinds(paths: list[Path], tail: int = 1 << 14, most: int = 1 << 20, **changed: tuple[int, int, int]) -> Any:
+    if kernels.footer_kinds is None:
+        pytest.skip("no positioned reads here")
+    statuses = []
+    for path in paths:
+        found = os.stat(path)
+        statuses += changed.get(path.stem, file_status(found.st_size, found.st_mtime_ns, found.st_ino))
+    firsts, stored, odd = kernels.footer_kinds(list(map(os.fsencode, paths)), np.array(statuses, np.int64), tail, most)
+    return firsts.tolist(), stored, odd.tolist()
+
+
+def test_the_kernel_finds_the_first_of_each_kind(tmp_path: Path) -> None:
+    paths = [*many(tmp_path / "a", 3), write(tmp_path / "b.parquet", pa.table({"y": [1]})), *many(tmp_path / "c", 2)]
+    paths.append(write(tmp_path / "d.parquet", pa.table({"y": [1, 2]})))
+    for tail in (8, 100, 1 << 14):
+        firsts, stored, odd = kinds(paths, tail)
+        assert (firsts, odd) == ([0, 3], [])
+        assert [found[4] for found in stored] == [footer_of(paths[0]), footer_of(paths[3])]
+        assert [found[:3] for found in stored] == [tuple(read_footers(paths[k])[0][:3]) for k in firsts]
+    assert kinds(paths, most=10) == ([], [], list(range(7)))
+    assert kinds([]) == ([], [], [])
+    moved = file_status(*(os.stat(paths[1]).st_size, 5, os.stat(paths[1]).st_ino))
+    assert kinds(paths, f001=moved)[2] == [1, 5]
+    broken = tmp_path / "broken.parquet"
+    for data in (b"", b"PAR1", b"PAR1 nonsense PAR1", paths[0].read_bytes()[:-20] + bytes(12) + b"PAR1"):
+        broken.write_bytes(data)
+        assert kinds([paths[0], broken, paths[3]])[::2] == ([0, 2], [1])
+    sealed = tmp_path / "sealed.parquet"
+    pyparq.write_table(pa.table({"x": [1]}), sealed, encryption=pyparq.EncryptionProperties(footer_key=FOOTER))
+    assert kinds([sealed])[::2] == ([], [0])
+    with pytest.raises(ValueError, match="tail"):
+        kinds(paths, tail=7)
+
+
+def months(folder: Path, count: int = 24) -> Path:
+    """Files whose schemas come and go, one in each folder."""
+    for k in range(count):
+        columns = {"x": pa.array([k], pa.int64() if k == 17 else pa.int32()), f"c{k % 5}": [k]}
+        path = folder / f"m={k}" / "f.parquet"
+        path.parent.mkdir(parents=True)
+        settle(write(path, pa.table(columns)))
+    return folder
+
+
+def test_a_pruned_read_keeps_one_footer_of_each_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = months(tmp_path)
+    ds = pyparq.dataset(folder)
+    found = ds.read(filters=pyparq.col("m") == 9)
+    assert ds._footers.kinds() is not None
+    assert len(ds._footers._stored) <= 7
+    assert ds.count() == 24
+    monkeypatch.setattr(kernels, "footer_kinds", None)
+    assert pyparq.dataset(folder).schema == ds.schema == found.schema
+    assert pyparq.dataset(folder).read(filters=pyparq.col("m") == 9).to_pydict() == found.to_pydict()
+    assert str(found.schema.field("x").type) == "int64"
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    if kernels.footer_kinds is None:
+        pytest.skip("no positioned reads here")
+    calls, real = [], kernels.footer_kinds
+
+    def call(paths: Any, *rest: Any) -> Any:
+        calls.append(len(paths))
+        return real(paths, *rest)
+
+    monkeypatch.setattr(kernels, "footer_kinds", call)
+    return calls
+
+
+def test_kinds_are_remembered_as_long_as_the_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, calls = months(tmp_path), counted(monkeypatch)
+    for m in range(3):
+        ds = pyparq.dataset(folder)
+        assert ds.read(filters=pyparq.col("m") == m).num_rows == 1
+    assert sum(calls) == 24
+    settle(write(folder / "m=20" / "f.parquet", pa.table({"x": [1], "new": ["n"]})), ago=2 * DAY)
+    ds = pyparq.dataset(folder)
+    assert "new" in ds.read(filters=pyparq.col("m") == 0).column_names
+    assert sum(calls) == 48
+    write(folder / "m=21" / "f.parquet", pa.table({"x": [1], "newer": ["n"]}))  # it may change again within a moment
+    for _ in range(2):
+        assert "newer" in pyparq.dataset(folder).read(filters=pyparq.col("m") == 0).column_names
+    assert sum(calls) == 96
+    for k in range(5):
+        pyparq.dataset(months(tmp_path / f"other{k}")).read(filters=pyparq.col("m") == 0)
+    assert len(footer_kinds._known) == footer_kinds.MOST_LISTINGS
+
+
+def test_files_of_no_known_kind_are_looked_at(tmp_path: Path) -> None:
+    folder = months(tmp_path)
+    (folder / "m=3" / "f.parquet").write_bytes(b"PAR1 nonsense PAR1")
+    empty = folder / "m=4" / "f.parquet"
+    pyparq.write_table(pa.table({"e": pa.array([], pa.int64()), "x": pa.array([], pa.int16())}), empty)
+    ds = pyparq.dataset(folder)
+    assert set(ds.read(filters=pyparq.col("m") == 9).column_names) == {"x", "c0", "c1", "c2", "c3", "c4", "e", "m"}
+    with pytest.raises(CorruptFileError, match="m=3"):
+        pyparq.dataset(folder).read(filters=pyparq.col("m") == 3)
+    with pytest.warns(SkippedFileWarning):
+        assert pyparq.dataset(folder, on_error="skip").read(filters=pyparq.col("m") == 3).num_rows == 0
+    ds = pyparq.dataset(folder)
+    changed = folder / "m=9" / "f.parquet"
+    write(changed, pa.table({"x": [1, 2], "late": [1, 2]}))
+    assert "late" not in ds.read(filters=pyparq.col("m") == 8).column_names  # the listing saw another file
+    with pytest.raises(ChangedFileError):
+        ds.read(filters=pyparq.col("m") == 9)
+
+
+def test_listings_without_a_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that were named one by one, and paths that are no text."""
+    folder, calls = months(tmp_path), counted(monkeypatch)
+    paths = sorted(folder.glob("*/*.parquet"))
+    named = pyparq.dataset([str(path) for path in paths])
+    assert named.count(pyparq.col("x") == 3) == 1
+    assert calls == []
+    monkeypatch.chdir(folder)
+    assert pyparq.dataset(".").read(filters=pyparq.col("m") == 2).num_rows == 1
+    assert sum(calls) == 24
+    monkeypatch.chdir(tmp_path.parent)
+    odd = tmp_path / "odd" / os.fsdecode(b"\xff=1")
+    odd.mkdir(parents=True)
+    for k in range(9):
+        pyparq.write_table({"x": [k]}, odd / f"{k}.parquet")
+    with pytest.raises(OptionError, match="UTF-8"):
+        pyparq.dataset(tmp_path / "odd")
+    assert pyparq.dataset(odd, partitioning=None).count() == 9

@@ -11,6 +11,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -117,3 +118,58 @@ def test_a_dictionary_cannot_be_declared_over_plain_values(tmp_path: Path) -> No
         data = pyparq.dataset(path, schema=pa.schema({"x": pa.dictionary(pa.int32(), pa.string())}))
         with pytest.raises(pyparq.SchemaError, match=r"cannot make it a dictionary.*type of the values, string.*x"):
             data.read()
+
+
+# ---- what metadata says of the values ------------------------------------------------------------------------------
+
+
+def extended(type_: pa.DataType, values: list[Any]) -> pa.Array:
+    return pa.ExtensionArray.from_storage(type_, pa.array(values, type_.storage_type))
+
+
+IDS = [bytes(16), None, b"\xff" * 16]
+MEANINGS = {
+    "uuid": extended(pa.uuid(), IDS), "bool8": extended(pa.bool8(), [1, None, 0]),
+    "opaque": extended(pa.opaque(pa.int32(), "type", "vendor"), [1, None, 7]),
+    "json": extended(pa.json_(), ["1", None, "{}"]),
+}  # fmt: skip
+OTHERS = {
+    "uuid": [pa.array(IDS, pa.binary(16)), pa.array(IDS, pa.binary()), pa.array([b"abc"], pa.binary(3))],
+    "bool8": [pa.array([5, None], pa.int8()), pa.array([5, 300]), pa.array([0.5])],
+    "opaque": [pa.array([5, 2**40]), extended(pa.opaque(pa.int64(), "type", "vendor"), [2**40])],
+    "json": [pa.array(["no json"]), pa.array(["no json"], pa.large_string())],
+}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("name", MEANINGS)
+def test_an_extension_type_is_that_of_all_files_or_of_none(tmp_path: Path, name: str, turned: bool) -> None:
+    """The type of one file over the storage of another showed other values: int64 read as int32."""
+    for k, other in enumerate(OTHERS[name]):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        pair = [other, MEANINGS[name]] if turned else [MEANINGS[name], other]
+        for j, array in enumerate(pair):
+            pyparq.write_table(pa.table({"x": array}), folder / f"{j}.parquet")
+        found = valid(pyparq.dataset(folder).read())
+        assert not isinstance(found.type, pa.BaseExtensionType)
+        storage = [a.storage if isinstance(a, pa.ExtensionArray) else a for a in pair]
+        assert found.to_pylist() == [v for a in storage for v in a.to_pylist()]
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_an_extension_type_that_all_files_agree_on_stays(tmp_path: Path, name: str) -> None:
+    for k, array in enumerate((MEANINGS[name], pa.nulls(2), MEANINGS[name])):
+        pyparq.write_table(pa.table({"x": array}), tmp_path / f"{k}.parquet")
+    assert valid(pyparq.dataset(tmp_path).read()).type == MEANINGS[name].type
+    (tmp_path / "0.parquet").unlink()  # now the nulls come first
+    assert valid(pyparq.dataset(tmp_path).read()).type == MEANINGS[name].type
+
+
+def test_enums_of_other_values_do_not_become_nulls_in_polars(tmp_path: Path) -> None:
+    for k, words in enumerate((["a", "b"], ["b", "c"])):
+        pl.DataFrame({"x": pl.Series(words, dtype=pl.Enum(words))}).write_parquet(tmp_path / f"{k}.parquet")
+    frame = pyparq.dataset(tmp_path).read().to_polars()
+    assert frame["x"].cast(pl.String).to_list() == ["a", "b", "b", "c"]
+    same = pyparq.dataset([tmp_path / "0.parquet", tmp_path / "0.parquet"]).read().to_polars()
+    assert same.schema == {"x": pl.Enum(["a", "b"])}

@@ -549,3 +549,56 @@ def test_scan_takes_a_file_or_a_folder(tmp_path: Path) -> None:
     assert pa.table(scan)["a"].to_pylist() == [10, 11]
     assert pyparq.scan(tmp_path, limit=3).to_table().num_rows == 3
     assert pyparq.scan(tmp_path, filters=pyparq.col("b") == "x").count() == 2
+
+
+# ---- braces in patterns
+
+
+def test_braces_are_alternatives(tmp_path: Path) -> None:
+    for year in (2023, 2024, 2025):
+        for name in ("a", "b"):
+            (tmp_path / f"y={year}").mkdir(exist_ok=True)
+            pyparq.write_table({"n": [year]}, tmp_path / f"y={year}" / f"{name}.parquet")
+    (tmp_path / "{x,y}").mkdir()
+    pyparq.write_table({"n": [7]}, tmp_path / "{x,y}" / "f.parquet")
+
+    def years(pattern: str) -> list[int]:
+        read = pyparq.dataset(f"{tmp_path}/{pattern}").read()
+        return sorted(read["n"].to_pylist())
+
+    assert years("y={2023,2025}") == [2023, 2023, 2025, 2025]
+    assert years("y={2023,2025}/a.parquet") == [2023, 2025]
+    assert years("y=202{3,4}/{a,b}.parquet") == [2023, 2023, 2024, 2024]
+    assert years("{y=2023,y=2024/a.parquet,nothing}") == [2023, 2023, 2024]
+    assert years("y={202{3,4},2025}/*.parquet") == [2023, 2023, 2024, 2024, 2025, 2025]
+    assert years("y={2023,202*}/a.parquet") == [2023, 2024, 2025]  # each file once
+    assert years("**/{a,c}.parquet") == [2023, 2024, 2025]
+    assert years("{x,y}") == [7]  # what is there under this name comes first
+    partitions = pyparq.read_table(f"{tmp_path}/y={{2023,2025}}/a.parquet")
+    assert partitions.column_names == ["n", "y"]
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        years("y={1,2}/*.parquet")
+    with pytest.raises(FileNotFoundError):
+        years("{y}/a.parquet")  # no comma: letters
+    with pytest.raises(OptionError, match="stands for more than 10,000 paths"):
+        years("{a,b}" * 14)
+
+
+def test_braces_in_a_store() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    fs = fsspec.filesystem("memory")
+    try:
+        for name in ("y=1/a", "y=1/b", "y=2/a", "y=3/a"):
+            with fs.open(f"/braces/{name}.parquet", "wb") as file:
+                pyparq.write_table({"n": [name]}, file)
+        for pattern, found in (
+            ("y={1,3}/a.parquet", ["y=1/a", "y=3/a"]),
+            ("y={1,3}/*.parquet", ["y=1/a", "y=1/b", "y=3/a"]),
+            ("y={2,3}", ["y=2/a", "y=3/a"]),
+            ("**/{b,c}.parquet", ["y=1/b"]),
+        ):
+            assert sorted(pyparq.dataset(f"memory://braces/{pattern}").read()["n"].to_pylist()) == found
+        with pytest.raises(FileNotFoundError, match="no file matches"):
+            pyparq.dataset("memory://braces/y={7,8}")
+    finally:
+        fs.rm("/braces", recursive=True)

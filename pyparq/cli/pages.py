@@ -46,6 +46,7 @@ def pages_command(file: str, columns: list[str], row_groups: tuple[int, ...], ev
     """
     with opened(file) as parquet:
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
+        parquet._file.place_chunks()
         places = [(k, leaf) for k in groups for leaf in leaves]
         if as_json:
             chunks.print_document(places, "reading page headers", partial(_chunk_document, parquet))

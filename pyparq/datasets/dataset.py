@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyparq.datasets.discovery import DataFile, Found, discover
+from pyparq.datasets.discovery import Found, discover
 from pyparq.datasets.evolution import marked, unify
 from pyparq.datasets.explain import DatasetExplanation
 from pyparq.datasets.filenames import with_filenames
@@ -16,7 +15,7 @@ from pyparq.datasets.footers import Footers
 from pyparq.datasets.lookup import key_filter
 from pyparq.datasets.matching import Matching
 from pyparq.datasets.partitions import Partitions, partitions_of
-from pyparq.datasets.plan import DatasetPlan, planned_partitions
+from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.scan import DatasetScan
 from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
@@ -26,7 +25,6 @@ from pyparq.io.url import is_url
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
-from pyparq.pruning.scan_plan import NOT_PLANNED
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.parse import schema as parse_schema
@@ -297,11 +295,13 @@ class Dataset:
         mean = sum(sizes) // len(sizes) if sizes else 64 << 20
         return max(cpu_count(), min(REQUESTS, self._options.prefetch_bytes // max(mean, 1)))
 
-    def _one_of_each(self, numbers: Iterable[int], asked: Container[int]) -> Iterator[OpenFile]:
+    def _one_of_each(self, numbers: Iterable[int], asked: Collection[int]) -> Iterator[OpenFile]:
         """The first of all files whose footers are alike in all but rows and row groups, and all other files, their
         footers read in parallel. A file that is not ``asked`` for rows is passed over where it cannot be read."""
         wanted = [k for k in numbers if k not in self._skipped]
-        alone = self._footers.read(wanted)
+        few = self._footers.kinds() if len(asked) * 4 <= len(wanted) == len(self._found.files) else None
+        wanted = wanted if few is None else few
+        alone = self._footers.read(wanted) if few is None else [k for k in few if self._footers.frame(k) is None]
         self.map_files(lambda k: self.open(k) if k in asked else self._looked_at(k), alone)
         seen: set[int] = set()
         for k in wanted:
@@ -419,31 +419,6 @@ def dataset_of(
     made = object.__new__(Dataset)
     made._set(found, partitions, schema, options, by, on_error, progress)
     return made
-
-
-def scan_of_plan(
-    plan: DatasetPlan,
-    *,
-    progress: Progress | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> DatasetScan:
-    """The scan that ``plan`` describes: see :meth:`DatasetPlan.scan`."""
-    unknown = [name for name in options if name not in NOT_PLANNED]
-    if unknown:
-        raise OptionError(
-            f"{', '.join(unknown)}: not an option for running a plan, which has the options that it was made with. "
-            f"Options here: storage_options, progress, {', '.join(NOT_PLANNED)}"
-        )
-    header = plan.header
-    own = {name: value for name, value in options.items() if value is not None}
-    files = tuple(DataFile(file.name, file.where, (), file.size) for file in plan.files)
-    dataset = dataset_of(
-        Found(plan.source, files, False, storage_options), planned_partitions(plan), header.schema,
-        ReadOptions.make({**{f.name: getattr(header.options, f.name) for f in fields(ReadOptions)}, **own}),
-        header.by, header.on_error, progress,
-    )  # fmt: skip
-    return DatasetScan(dataset, header.columns, header.filters, header.limit, plan)
 
 
 def _check_choices(by: str, on_error: str) -> None:

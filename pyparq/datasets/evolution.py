@@ -11,6 +11,7 @@ from dataclasses import replace
 from pyparq.datasets.matching import Matching, of_fields
 from pyparq.errors import SchemaError
 from pyparq.schemas.arrow import decimal_storage, is_list
+from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import DataType, Field, Physical, Schema
@@ -26,6 +27,7 @@ option ``decimal_storage`` calls them."""
 
 BY_NAME = Matching()
 _UNITS = "smun"
+_EXTENSION = (EXTENSION_NAME, EXTENSION_METADATA)
 
 
 class _Clash(Exception):
@@ -112,11 +114,32 @@ def _merged_field(have: Field, other: Field, by: Matching) -> Field:
     if have == other:
         return have
     type_ = common_type(have.type, other.type, IS_INT96 in have.metadata, IS_INT96 in other.metadata, by)
-    metadata = dict(have.metadata)
+    metadata = _merged_metadata(have, other)
+    return replace(have, type=type_, nullable=have.nullable or other.nullable, metadata=metadata)
+
+
+def _merged_metadata(have: Field, other: Field) -> dict[bytes, bytes]:
+    """The first file's, but of what says what the values mean only that in which both agree: an extension type over
+    another storage would show other values."""
+    mine, theirs = _meaning(have), _meaning(other)
+    if "n" in (have.type.format, other.type.format):  # a column of nulls says nothing of values
+        agreed = theirs if have.type.format == "n" else mine
+    else:
+        agreed = {key: value for key, value in mine.items() if theirs.get(key) == value}
+        same = [key in agreed or key not in {**mine, **theirs} for key in _EXTENSION]
+        if not all(same) or (have.type != other.type and agreed.get(EXTENSION_NAME) != JSON):
+            agreed = {key: value for key, value in agreed.items() if key not in _EXTENSION}
+    metadata = {key: value for key, value in have.metadata.items() if key not in mine} | agreed
     for mark in (IS_INT96, DECIMAL_STORAGE):
         if metadata.get(mark) != other.metadata.get(mark):
             metadata.pop(mark, None)
-    return replace(have, type=type_, nullable=have.nullable or other.nullable, metadata=metadata)
+    return metadata
+
+
+def _meaning(field: Field) -> dict[bytes, bytes]:
+    """What the metadata says of the values: an extension type, a logical type, polars' notes on categories."""
+    said = (*_EXTENSION, LOGICAL_TYPE)
+    return {key: value for key, value in field.metadata.items() if key in said or key.startswith(b"_PL_")}
 
 
 def common_type(

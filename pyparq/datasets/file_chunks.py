@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyparq.datasets.footers import StoredFooter
+from pyparq.datasets.stored_footer import StoredFooter
 from pyparq.footers.chunk_table import Mask, check_numbers
 from pyparq.footers.leaf_set import LeafSet
 from pyparq.footers.open_file import OpenFile, omits_dictionary_header

@@ -11,14 +11,16 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyparq import forks, kernels
 from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.footer_kinds import forget_kinds, kinds_of
 from pyparq.datasets.open_files import FileStatus, ListedFile, file_status, open_listed, status_of
+from pyparq.datasets.stored_footer import AT_A_TIME, SETTLED_NS, StoredFooter, tail_of
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import located
-from pyparq.footers.footer import LOCAL_TAIL, open_footer
+from pyparq.footers.footer import open_footer
 from pyparq.footers.known_schemas import FileSchema
 from pyparq.footers.open_file import OpenFile
 from pyparq.format.footer import LazyFileMetaData
@@ -30,21 +32,6 @@ MOST_BYTES = 64 << 20
 """Of all footers that are kept beyond their dataset."""
 OVERHEAD = 512
 """Bytes that a kept footer takes besides its own, at least."""
-SETTLED_NS = 2_000_000_000
-"""A file that was changed within this time before it was read may be changed again without another time or size."""
-AT_A_TIME = 64
-"""Files of one native call: between two, Ctrl-C is noticed."""
-
-
-class StoredFooter(NamedTuple):
-    """A footer as it is stored."""
-
-    status: FileStatus
-    encrypted: bool
-    data: bytes
-    requests: int
-    bytes: int
-    """What reading it cost."""
 
 
 _kept: OrderedDict[str, StoredFooter] = OrderedDict()
@@ -58,6 +45,7 @@ def _forget_footers() -> None:
     _lock = threading.Lock()
     _size = 0
     _kept.clear()
+    forget_kinds()
 
 
 def _known(path: str, status: FileStatus) -> StoredFooter | None:
@@ -133,8 +121,7 @@ def _as_listed(file: DataFile, status: FileStatus) -> bool:
 
 def _read(paths: Sequence[str], options: ReadOptions) -> list[StoredFooter | None]:
     assert kernels.read_footers is not None
-    tail = min(max(options.tail_size or LOCAL_TAIL, 8), 1 << 20)
-    read = kernels.read_footers(list(map(os.fsencode, paths)), tail, options.limits.max_footer)
+    read = kernels.read_footers(list(map(os.fsencode, paths)), tail_of(options), options.limits.max_footer)
     return [None if end is None else StoredFooter(FileStatus(*end[:3]), *end[3:]) for end in read]
 
 
@@ -167,6 +154,17 @@ class Footers:
                     self._stored[k] = stored
             self._compare([k for k in new if k in self._stored])
         return [k for k in wanted if k not in self._stored]
+
+    def kinds(self) -> list[int] | None:
+        """The files that together have every footer there is, up to rows and row groups, in their order. No other
+        footer is kept. ``None`` where all have to be opened to tell."""
+        found = kinds_of(self._files, self._options)
+        if found is None:
+            return None
+        new = {k: footer for k, footer in found.firsts if k not in self._stored}
+        self._stored |= new
+        self._compare(list(new))
+        return sorted([*(k for k, _ in found.firsts), *found.odd])
 
     def _compare(self, new: list[int]) -> None:
         """Find out which footers are alike, and the rows of their files, where no key has a say in it."""

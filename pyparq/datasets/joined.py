@@ -18,7 +18,7 @@ import numpy as np
 
 from pyparq import kernels
 from pyparq.datasets.file_chunks import FileChunks, chunks_of_files
-from pyparq.datasets.footers import StoredFooter
+from pyparq.datasets.stored_footer import StoredFooter
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
 from pyparq.footers.chunk_table import ChunkTable

@@ -85,14 +85,15 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
     declared, plain = _declared(partitioning)
     spelling = None if case_sensitive else {name.lower(): name for name in declared}
     of_folders: dict[tuple[str, ...], dict[str, str | None]] = {}
+    first: dict[tuple[str, ...], DataFile] = {}
     for file in files:
         if file.folders not in of_folders:
             _check_text(file)
+            first[file.folders] = file
             of_folders[file.folders] = _plain(file, plain) if plain is not None else _hive(file, spelling)
             if declared and plain is None:
                 _check_spelling(of_folders[file.folders], declared, file)
-    rows = [of_folders[file.folders] for file in files]
-    names = list(declared) or plain or _names(rows, files)
+    names = list(declared) or plain or _names(list(of_folders.values()), list(first.values()))
     if not names:
         return Partitions((), (), np.zeros(len(files), np.int64))
     seen: dict[tuple[str | None, ...], int] = {}
@@ -178,6 +179,7 @@ def _plain(file: DataFile, names: list[str]) -> dict[str, str | None]:
 
 
 def _names(rows: Sequence[Mapping[str, Any]], files: Sequence[DataFile]) -> list[str]:
+    """``rows``: values by name, of all folders. ``files``: one of each."""
     first = rows[0] if rows else {}
     for row, file in zip(rows, files, strict=True):
         if row is not first and row.keys() != first.keys():

@@ -186,7 +186,7 @@ class DatasetPlan:
         and ``use_threads`` of :class:`pyparq.ReadOptions`. Raises :class:`pyparq.OptionError` for others: they are part
         of the plan.
         """
-        from pyparq.datasets.dataset import scan_of_plan  # which needs this module
+        from pyparq.datasets.run_plan import scan_of_plan  # which needs this module
 
         return scan_of_plan(self, **options)
 

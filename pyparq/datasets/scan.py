@@ -11,8 +11,8 @@ from pyparq.datasets.ahead import InTurn
 from pyparq.datasets.explain import DatasetExplanation, carry_over, explain_files
 from pyparq.datasets.file_scans import FileScan, FileScans, JoinedScan
 from pyparq.datasets.filter import FilterParts
-from pyparq.datasets.footers import AT_A_TIME
 from pyparq.datasets.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
+from pyparq.datasets.stored_footer import AT_A_TIME
 from pyparq.datasets.whole_schema import project_all
 from pyparq.errors import OptionError, ParquetError
 from pyparq.filters.dnf import parse_filters

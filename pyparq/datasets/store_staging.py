@@ -21,9 +21,10 @@ from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import SUFFIX, new_name
 from pyparq.datasets.targets import RemoteTarget
 from pyparq.errors import DataError, WriteConflictError
+from pyparq.io.changes import Changes
 from pyparq.io.folders import Folders
 from pyparq.io.sink import FsspecSink, Sink
-from pyparq.io.url import file_system, plain_errors, shown
+from pyparq.io.url import file_system, shown
 from pyparq.threads import map_requests
 
 _ABOUT = "staging.json"
@@ -76,6 +77,7 @@ class StoreCommitter:
         self.staging = staging
         self._options = storage_options
         self._fs, self._folder = file_system(staging.folder, "writing", "write to", storage_options)
+        self._changes = Changes(self._fs, storage_options)
 
     @classmethod
     def start(cls, url: str, mode: str, storage_options: Mapping[str, Any] | None, *, force: bool = False) -> Self:
@@ -85,10 +87,8 @@ class StoreCommitter:
         RemoteTarget(target, mode, storage_options, force)
         staging = StoreStaging(target, posixpath.join(target, new_name()), mode)
         made = cls(staging, storage_options)
-        with made._plain_errors():
-            made._fs.pipe_file(
-                posixpath.join(made._folder, _ABOUT), json.dumps({"mode": mode, "id": secrets.token_hex(8)}).encode()
-            )
+        about = json.dumps({"mode": mode, "id": secrets.token_hex(8)}).encode()
+        made._changes.put(posixpath.join(made._folder, _ABOUT), about, shown(target))
         return made
 
     def has_data(self) -> bool:
@@ -119,14 +119,11 @@ class StoreCommitter:
 
     def note_success(self, name: str) -> None:
         """An empty file that tells other tools that the folder is complete."""
-        with tidying(shown(self.staging.target)), self._plain_errors():
-            self._fs.pipe_file(posixpath.join(posixpath.dirname(self._folder), name), b"")
+        target = shown(self.staging.target)
+        with tidying(target):
+            self._changes.put(posixpath.join(posixpath.dirname(self._folder), name), b"", target)
 
     def abort(self) -> None:
         """Remove the staging objects. After a commit, and again, there are none."""
         with suppress(Exception):  # what stays is hidden
-            self._fs.invalidate_cache()
-            self._fs.rm(self._folder, recursive=True)
-
-    def _plain_errors(self) -> Any:
-        return plain_errors(shown(self.staging.target), self._folder, self._options)
+            self._changes.remove_folder(self._folder, shown(self.staging.target))

@@ -17,11 +17,12 @@ from pyparq.datasets.old_files import data_files, partition_of
 from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import PREFIX, Staging
 from pyparq.errors import TargetExistsError
+from pyparq.io.changes import Changes
 from pyparq.io.folders import Folders
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, LocalSink, Sink
 from pyparq.io.source import LocalFile, Source
-from pyparq.io.url import file_system, plain_errors, shown
+from pyparq.io.url import file_system, shown
 
 Kept = Sequence[tuple[str, Callable[[], Source]]]
 """The files that stay: their paths, and what opens them."""
@@ -125,6 +126,7 @@ class RemoteTarget:
         self._mode = mode
         self._options = storage_options
         self._fs, path = file_system(url, "writing", "write to", storage_options)
+        self._changes = Changes(self._fs, storage_options)
         self._root = path.rstrip("/")
         self._written: list[str] = []
         self._old = self._listed()
@@ -139,24 +141,20 @@ class RemoteTarget:
 
     def sink(self, path: str, fsync: bool) -> Sink:
         full = posixpath.join(self._root, path)
-        self._check_new(path)
-        self._written.append(path)
-        with plain_errors(self.name, full, self._options):
-            self._fs.makedirs(posixpath.dirname(full), exist_ok=True)
+        self._begin(path, full)
         return FsspecSink(self._fs, full, posixpath.join(self.name, path))
 
     def place(self, staged: str, path: str) -> None:
         """Make a file of an object that lies elsewhere in the store: by a copy within the store."""
         full = posixpath.join(self._root, path)
-        self._check_new(path)
-        self._written.append(path)
-        with plain_errors(self.name, full, self._options):
-            self._fs.makedirs(posixpath.dirname(full), exist_ok=True)
-            self._fs.cp_file(staged, full)
+        self._begin(path, full)
+        self._changes.copy(staged, full, posixpath.join(self.name, path))
 
-    def _check_new(self, path: str) -> None:
+    def _begin(self, path: str, full: str) -> None:
         if path in self._old and path not in SUMMARIES:
             raise TargetExistsError("a file of this name is there already", file=posixpath.join(self.name, path))
+        self._written.append(path)
+        self._changes.make_folder(posixpath.dirname(full), self.name)
 
     def has_data(self) -> bool:
         return bool(self._data())
@@ -190,8 +188,7 @@ class RemoteTarget:
 
     def _remove(self, paths: Sequence[str]) -> None:
         for path in paths:
-            with plain_errors(posixpath.join(self.name, path), path, self._options):
-                self._fs.rm_file(posixpath.join(self._root, path))
+            self._changes.remove(posixpath.join(self._root, path), posixpath.join(self.name, path))
 
     def _summarize(self, kept: list[str], summary: Summary) -> None:
         sources = [(path, partial(self._opened, path)) for path in kept]
@@ -204,6 +201,11 @@ class RemoteTarget:
         return FsspecFile(self._fs, posixpath.join(self._root, path), posixpath.join(self.name, path))
 
     def abort(self) -> None:
-        for path in self._written:
-            with suppress(Exception):  # most were never complete
-                self._fs.rm_file(posixpath.join(self._root, path))
+        with suppress(ConnectionError, TimeoutError):  # a store that is not reached is not asked for each file
+            for path in self._written:
+                try:
+                    self._changes.remove(posixpath.join(self._root, path), self.name)
+                except (ConnectionError, TimeoutError):
+                    raise
+                except Exception:  # most were never complete
+                    continue

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.datasets.file_chunks import chunks_of_files
-from pyparq.datasets.footers import AT_A_TIME, StoredFooter
+from pyparq.datasets.stored_footer import AT_A_TIME, StoredFooter
 from pyparq.filters.bloom import probe_hashes
 from pyparq.filters.bounds import evaluate_bounds
 from pyparq.filters.predicate import And, Constant, Predicate, Test

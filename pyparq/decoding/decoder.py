@@ -121,7 +121,10 @@ def _checked(result: Any, columns: Sequence[Column], k: int, options: ReadOption
     """What came of column ``k``. A value that its type in memory cannot hold is refused with the piece that has it."""
     column = columns[k]
     try:
-        return Decoded(column.node.type, column.kind, result)
+        found = Decoded(column.node.type, column.kind, result)
+        if found.lost is not None and not is_flat(column.node):
+            found.lower_levels(slot_level(column.node), column.node.max_def)
+        return found
     except ParquetError as error:
         if len(column.pieces) == 1:
             raise Refused(error, k, 0) from None

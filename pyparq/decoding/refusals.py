@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pyparq.compression import codec_name, unreadable
+from pyparq.decoding.physical_values import too_many_bits, too_many_digits
 from pyparq.encodings import encoding_name
-from pyparq.errors import ChecksumError, CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError, ParquetError, UnsupportedError
 from pyparq.schemas.types import Physical
 
 
@@ -65,7 +66,6 @@ _CORRUPT: dict[str, Callable[[Refusal], str]] = {
     "rle_size": lambda r: f"the RLE boolean page declares {r.a} bytes, but only {r.b} follow",
     "split_size": lambda r: f"the page has {r.a} bytes for {r.b} BYTE_STREAM_SPLIT values of {r.c} bytes",
     "fixed_length": lambda r: f"the page has DELTA_BYTE_ARRAY values that are not {r.a} bytes long",
-    "decimal_too_large": lambda r: "a decimal value is too large for its precision",
     "utf8": lambda r: (
         f"value {r.a} of the page is not UTF-8: {r.text!r}...; read it with binary_columns=[...] to get bytes"
     ),
@@ -103,6 +103,10 @@ def worded(refusal: Refusal, too_much: Callable[[int], ParquetError]) -> Parquet
         return UnsupportedError(f"the dictionary page has encoding {encoding_name(refusal.a)}, which is not supported")
     if name == "inflated_size":
         return _not_inflated(refusal)
+    if name == "decimal_digits":
+        return DataError(too_many_digits(refusal.a))
+    if name == "integer_bits":
+        return DataError(too_many_bits(refusal.a, bool(refusal.b)))
     if name in _CORRUPT:
         return CorruptFileError(_CORRUPT[name](refusal))
     return CorruptFileError(f"{name}: {_text(refusal)}")

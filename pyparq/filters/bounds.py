@@ -36,6 +36,15 @@ def evaluate_bounds(test: Test, bounds: Bounds) -> Verdict:
     ``all`` needs a null count that is known and zero, and for floats, where a NaN would not pass, a NaN count
     that is. Unknown counts are -1 in ``bounds`` and never prove anything.
     """
+    verdict = _of_stored(test, bounds)
+    if not test.leaf.nulls_beyond:
+        return verdict
+    # Values that do not fit the type are nulls, which neither bounds nor null counts know of.
+    nulls_pass = test.op in ("is_null", "null_items")
+    return Verdict(verdict.some | (nulls_pass and not test.none), np.zeros(len(bounds), bool))
+
+
+def _of_stored(test: Test, bounds: Bounds) -> Verdict:
     if test.op == "null_items":
         return _by_null_levels(test, bounds)
     if test.asks_levels:

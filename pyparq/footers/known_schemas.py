@@ -19,7 +19,7 @@ from pyparq.format.footer import LazyFileMetaData
 from pyparq.options import ReadOptions
 from pyparq.schemas.hybrid_calendar import Hybrid, hybrid_of
 from pyparq.schemas.tree import SchemaTree, build_tree
-from pyparq.schemas.types import LeafType, Physical
+from pyparq.schemas.types import OPTIONAL, LeafType, Physical
 
 MOST_SCHEMAS = 32
 """Schemas that are kept, those used last."""
@@ -67,7 +67,7 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
     key = (
         footer.schema_bytes, tuple(pairs), options.limits.max_schema_depth, options.coerce_int96_timestamp_unit,
         options.int96_adjusted_to_utc, tuple(options.binary_columns), tuple(options.read_dictionary),
-        options.use_arrow_schema, options.case_sensitive,
+        options.use_arrow_schema, options.case_sensitive, options.out_of_range,
     )  # fmt: skip
     with _lock:
         known = _known.get(key)
@@ -86,6 +86,8 @@ def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: Rea
     tree = build_tree(footer.schema(), options.limits.max_schema_depth, case_sensitive=options.case_sensitive)
     if options.coerce_int96_timestamp_unit != "ns" or options.int96_adjusted_to_utc:
         _read_int96_as(tree, options.coerce_int96_timestamp_unit, options.int96_adjusted_to_utc)
+    if options.out_of_range == "null":
+        _null_beyond(tree)
     hybrid = hybrid_of(key_values)
     if hybrid is not None:
         _read_hybrid(tree, hybrid)
@@ -97,6 +99,17 @@ def _read_int96_as(tree: SchemaTree, unit: str, utc: bool) -> None:
     for leaf in tree.leaves:
         if leaf.element.type == Physical.INT96:
             leaf.type = replace(leaf.type, unit=unit, utc=utc)
+
+
+def _null_beyond(tree: SchemaTree) -> None:
+    """Values of some types may not fit them. Leaves that may have nulls read those as nulls."""
+    for leaf in tree.leaves:
+        if leaf.repetition != OPTIONAL:
+            continue
+        with suppress(SchemaError):  # an annotation that makes no sense: whoever reads the column says so
+            kind, bits = leaf.type.kind, leaf.type.bits
+            if kind in ("decimal", "int96") or (kind in ("int", "uint") and bits < 32):
+                leaf.type = replace(leaf.type, nulls_beyond=True)
 
 
 def _read_hybrid(tree: SchemaTree, hybrid: Hybrid) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyparq.encryption.reading import CLEAR, ChunkDecryption, FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
+from pyparq.footers.chunk_places import ChunkPlaces, Neighbours, places_of
 from pyparq.footers.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
 from pyparq.footers.footer import MAGIC, read_footer
 from pyparq.footers.known_schemas import FileSchema, schema_of
@@ -173,6 +174,9 @@ class OpenFile:
         """The last table of all, if nobody has asked for a leaf of it yet."""
         self._rows: dict[int, int] = {}
         self._all_have_rows: bool | None = None
+        self._neighbours = Neighbours(footer, fetcher.source.size)
+        self._placed: ChunkPlaces | None = None
+        """Where all column chunks begin, once somebody works on the whole file."""
         counts = fetcher.counts
         self.open_counts = IOCounts(counts.requests, counts.bytes, counts.ranges)
         """What opening the file cost."""
@@ -231,7 +235,7 @@ class OpenFile:
             if chunk is None:
                 with located(file=self.name, row_group=row_group, column=node.dotted):
                     chunk = self._chunk(row_group, node)
-            self._chunks[key] = chunk
+            chunk = self._chunks[key] = self._apart(chunk)
         return chunk
 
     def _listed(self, row_group: int, node: Node) -> Chunk | None:
@@ -373,28 +377,46 @@ class OpenFile:
         return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), start, size, crypto, meta)
 
     def room_at(self, row_group: int, start: int) -> int:
-        """Bytes from ``start`` to what is known to come next: a column chunk of this row group or the one behind it, an
-        index or Bloom filter of theirs, or the end of the file."""
-        groups = range(row_group, min(row_group + 2, self.num_row_groups))
-        places = [place for k in groups for place in self._places(k) if place > start]
-        return min(places, default=self.fetcher.source.size - 8) - start
+        """Bytes from ``start`` to what is known to come next: a column chunk of this row group or the one behind it (of
+        any, after :meth:`place_chunks`), an index or Bloom filter of theirs, or the end of the file."""
+        end = self._neighbours.behind(row_group, start)
+        following = None if self._placed is None else self._placed.behind(start)
+        return (end if following is None else min(end, following)) - start
 
     def begins_at(self, row_group: int, place: int) -> bool:
         """Whether another column chunk, an index or a Bloom filter is known to begin at ``place``."""
-        groups = range(row_group, min(row_group + 2, self.num_row_groups))
-        return any(place in self._places(k) for k in groups)
+        placed = self._placed is not None and self._placed.first_at(place) is not None
+        return placed or self._neighbours.has(row_group, place)
 
-    def _places(self, row_group: int) -> set[int]:
-        """Where the column chunks of a row group, their indexes and Bloom filters begin, within the file."""
-        found: list[int | None] = []
-        for column in range(self.footer.num_columns(row_group)):
-            raw = self.footer.column_chunk(row_group, column)
-            found += [raw.offset_index_offset, raw.column_index_offset]
-            if raw.meta_data is not None:
-                meta = raw.meta_data
-                starts = [o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset or 0) if o > 0]
-                found += [min(starts, default=None), meta.bloom_filter_offset]
-        return {place for place in found if place is not None and 4 <= place < self.fetcher.source.size - 8}
+    def place_chunks(self) -> ChunkPlaces:
+        """Look where all column chunks begin, before working on the whole file. From then on :meth:`chunk` ends each of
+        them where the next begins, and refuses one that begins where another does."""
+        if self._placed is None:
+            placed = places_of(self)
+            self._chunks.clear()
+            self._placed = placed
+        return self._placed
+
+    def check_places(self) -> None:
+        """:meth:`place_chunks`. Raises :class:`CorruptFileError` where two column chunks begin at one place."""
+        shared = self.place_chunks().first_shared()
+        if shared is not None:
+            self.chunk(shared[0], self.tree.leaves[shared[1]])
+
+    def _apart(self, chunk: Chunk) -> Chunk:
+        """The chunk up to where the next one begins. Raises :class:`CorruptFileError` where one before begins there
+        too."""
+        if self._placed is None or chunk.size == 0:
+            return chunk
+        if self._placed.is_shared(chunk.row_group, chunk.node.column):
+            row_group, column = self._placed.first_at(chunk.start) or (0, 0)
+            raise CorruptFileError(
+                f"its pages begin at offset {chunk.start}, and so do those of column chunk {column} in row group "
+                f"{row_group}: column chunks may not share their pages",
+                file=self.name, row_group=chunk.row_group, column=chunk.name,
+            )  # fmt: skip
+        following = self._placed.behind(chunk.start)
+        return chunk if following is None or chunk.end <= following else chunk.of_size(following - chunk.start)
 
     def _ordinal(self, row_group: int) -> int:
         """The number that encrypted modules of a row group are bound to."""
@@ -442,7 +464,7 @@ class OpenFile:
         other.open_counts, other._closed = self.open_counts, self._closed
         if other.tree is self.tree:
             other._chunks, other._rows, other._tables = self._chunks, self._rows, self._tables
-            other._latest = self._latest
+            other._latest, other._placed = self._latest, self._placed
         return other
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.errors import EncryptionError, LimitError, ParquetError
+from pyparq.io.changes import Changes
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, Sink, open_sink
 from pyparq.io.source import Source, open_source
@@ -40,7 +41,7 @@ class Sibling:
         if self.fs is None:
             os.unlink(self.path)
         else:
-            self.fs.rm_file(self.path)
+            Changes(self.fs).remove(self.path, self.name)
 
 
 def sibling_of(file: Source | Sink, sibling: str) -> Sibling:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from pyparq import forks, kernels
 from pyparq.errors import CorruptFileError, OptionError
+from pyparq.io.changes import Changes
 from pyparq.io.clone import copy_range
 from pyparq.io.opened import check_opened
 from pyparq.io.owned import Owned
@@ -214,8 +215,8 @@ class FsspecSink(Owned):
         if not _uploads(fs, AbstractBufferedFile):
             folder, slash, last = path.rpartition("/")
             self._temporary = folder + slash + hidden_name(last)
-        with plain_errors(name, path, getattr(fs, "storage_options", None)):
-            self._file = fs.open(self._temporary, "wb")
+        self._changes = Changes(fs)
+        self._file = self._changes.opened(self._temporary, name)
         self._appender = Appender(self._file, name)
         super().__init__(name)
 
@@ -240,12 +241,12 @@ class FsspecSink(Owned):
         try:
             with self._plain_errors():
                 file.close()
-                if self._temporary != self.path:
-                    self.fs.mv(self._temporary, self.path)
+            if self._temporary != self.path:
+                self._changes.rename(self._temporary, self.path, self.name)
         except BaseException:
             with suppress(Exception):
                 if self._temporary != self.path:
-                    self.fs.rm_file(self._temporary)
+                    self._changes.remove(self._temporary, self.name)
                 else:
                     file.discard()  # the parts of an upload that is not completed would stay
             with suppress(Exception):
@@ -259,7 +260,7 @@ class FsspecSink(Owned):
         try:
             if self._temporary != self.path:
                 file.close()
-                self.fs.rm_file(self._temporary)
+                self._changes.remove(self._temporary, self.name)
             else:
                 file.discard()
                 file.closed = True  # closing would complete the upload

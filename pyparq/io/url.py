@@ -19,6 +19,8 @@ _USER_IS_A_PLACE = {"abfs", "abfss", "az", "adl", "wasb", "wasbs", "github"}
 """Protocols in which a container, or a repository, stands where others have a user."""
 _QUERY_IS_A_NAME = {"s3", "s3a", "gs", "gcs", "memory", "local", "file"}
 """Protocols in which a ``?`` is a letter of the name like any other."""
+_BROUGHT = {"abfss": "adlfs"}
+"""Protocols that fsspec knows only once a package is installed."""
 _SECRET = re.compile("key|secret|token|pass|pwd|cred|auth|sas|header|cookie|connection_string", re.IGNORECASE)
 """Storage options that errors must not show."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")
@@ -113,6 +115,10 @@ def file_system(
     except ImportError as error:
         raise UnsupportedError(f"{doing} {shown(url)!r} needs one more package: {error}") from None
     except (ValueError, TypeError) as error:
+        protocol = url.partition("://")[0]
+        if protocol in _BROUGHT and protocol not in fsspec.available_protocols():
+            needs = f"needs one more package: pip install {_BROUGHT[protocol]}"
+            raise UnsupportedError(f"{doing} {shown(url)!r} {needs}") from None
         told = _without_secrets(str(error), url, given)
         raise OptionError(f"cannot {direction} {shown(url)!r}: {told}") from None
     return fs, path

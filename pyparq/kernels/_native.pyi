@@ -269,6 +269,18 @@ footer of more than `most` bytes is not read. Of each file its size, its time in
 footer is encrypted, the footer as stored, and how many reads of how many bytes it took; None where anything is unusual
 (reading that file by itself tells what). None where the system has no positioned reads."""
 
+footer_kinds: (
+    Callable[
+        [list[bytes], Buffer, int, int],
+        tuple[NDArray[np.int64], list[tuple[int, int, int, bool, bytes, int, int]], NDArray[np.int64]],
+    ]
+    | None
+)
+"""`(paths, statuses, tail, most)`: the places of the first local file of each kind, where footers that are the same in
+all but rows and row groups are of one kind, then these files' footers as `read_footers` gives them, then the places of
+files whose kind cannot be told: something about them is unusual, they are encrypted, or no longer what `statuses` says
+(size, time and inode of each, int64). None where the system has no positioned reads."""
+
 def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of each serialized FileMetaData: the place in the list of the first that is the same in all but its rows and row
     groups, and its rows. -1 and -1 where that cannot be told: it is damaged, says that the file is encrypted, has row

@@ -58,6 +58,7 @@ def edit_metadata(
     options = ReadOptions(decryption=decryption, limits=limits or DEFAULT_LIMITS)
 
     def prepare(file: OpenFile) -> _NewFooter | None:
+        file.check_places()
         footer = FooterTree(file)
         return _NewFooter(file, footer) if footer.change_key_values(changed, gone) else None
 

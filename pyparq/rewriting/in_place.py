@@ -7,6 +7,7 @@ the new file. What becomes stale beside the file is removed after that.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from functools import partial
@@ -16,6 +17,7 @@ from pyparq.datasets.managed import managed_by, managed_on
 from pyparq.datasets.settled import settled
 from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.io.file_lock import Identity
+from pyparq.io.folders import Folders
 from pyparq.io.objects import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.replace import Expected
@@ -139,8 +141,9 @@ def state_of(source: Source) -> tuple[Any, ...]:
         status = os.fstat(source.fileno())
         return status.st_size, status.st_mtime_ns
     if isinstance(source, FsspecFile):
-        source.fs.invalidate_cache()
-        found = source.fs.info(source.path)
+        found = Folders(source.fs, source.retry).info(source.path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source.name)
         return tuple(found.get(name) for name in _STATE)
     if isinstance(source, ObjectFile):
         return source.state()

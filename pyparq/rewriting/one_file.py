@@ -55,6 +55,7 @@ def find_changes(file: OpenFile, request: Request) -> Changes:
     Raises :class:`CorruptFileError` for damage in any page that has to be read.
     """
     file.check_chunk_counts()
+    file.check_places()
     orders_missing = file.footer.meta.column_orders is None
     account = Account(file.options.limits)
     places = [(k, leaf) for k in range(file.num_row_groups) for leaf in file.tree.leaves]

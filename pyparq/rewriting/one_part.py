@@ -38,6 +38,7 @@ class Part:
                 file=file.name,
             )
         file.check_chunk_counts()
+        file.check_places()
         self._chunks = [file.chunk(k, leaf) for k in range(file.num_row_groups) for leaf in file.tree.leaves]
         self._layout = Layout(self.footer.start)
         self._layout.cuts = free_ranges(self._indexes(), self._others(), self.footer.start)

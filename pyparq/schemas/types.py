@@ -227,8 +227,9 @@ class LeafType:
     timestamp int96 uuid interval null variant geometry geography``; the other members are set where the kind
     has them. ``length`` is the byte width of FIXED_LEN_BYTE_ARRAY, ``bits`` the logical width of integers, ``unit``
     also the one in which int96 timestamps are read, ``crs`` (as stored; ``""``: OGC:CRS84) and ``algorithm`` those of
-    geometry and geography. ``hybrid``: the time zone in whose hybrid calendar dates or timestamps are stored
-    (:mod:`pyparq.schemas.hybrid_calendar`), ``""`` where they are as the format has them.
+    geometry and geography. ``nulls_beyond``: values that do not fit the type are read as nulls. ``hybrid``: the time
+    zone in whose hybrid calendar dates or timestamps are stored (:mod:`pyparq.schemas.hybrid_calendar`), ``""`` where
+    they are as the format has them.
     """
 
     physical: Physical
@@ -241,6 +242,7 @@ class LeafType:
     scale: int = 0
     crs: str = ""
     algorithm: str = ""
+    nulls_beyond: bool = False
     hybrid: str = ""
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyparq.errors import OptionError
+from pyparq.spark import stores
 from pyparq.spark.files import FileJob, Progress, report_of
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute
@@ -32,8 +33,8 @@ def add_indexes(
     bytes_copied, bytes_written, seconds, added``. A file that fails is a row with ``ok`` false, and the others go on.
     A second run leaves files alone that have what is asked for.
     """
-    job = _job(spark, "add_indexes", options, decryption, storage_options)
     where = absolute(source, is_connect(spark))
+    job = _job(spark, "add_indexes", options, decryption, stores.storage_options(spark, storage_options, where))
     folder = None if target is None else absolute(target, is_connect(spark))
     return report_of(spark, where, job, progress, folder)
 
@@ -52,8 +53,9 @@ def verify(
     The parameters and the report are those of :func:`add_indexes`; ``ok`` is false for files with findings, and
     ``error`` tells the first of them.
     """
-    job = _job(spark, "verify", options, decryption, storage_options)
-    return report_of(spark, absolute(source, is_connect(spark)), job, progress)
+    where = absolute(source, is_connect(spark))
+    job = _job(spark, "verify", options, decryption, stores.storage_options(spark, storage_options, where))
+    return report_of(spark, where, job, progress)
 
 
 def _job(spark: Any, work: str, options: dict[str, Any], decryption: Any, storage_options: Any) -> FileJob:

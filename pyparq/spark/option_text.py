@@ -8,6 +8,7 @@ from typing import Any
 
 from pyparq.errors import OptionError
 from pyparq.filters.dnf import parse_filters
+from pyparq.options import WriteOptions
 from pyparq.spark.paths import local
 
 
@@ -30,6 +31,15 @@ def as_value(text: Any) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+_OF_NAMES = ("bloom_filters", "sort_by")
+
+
+def as_write_option(name: str, text: Any) -> Any:
+    """A write option: JSON, or plain text. Columns may be listed as ``'a, b'``."""
+    value = as_value(text)
+    return as_list(value) if name in _OF_NAMES and isinstance(value, str) else value
 
 
 def as_list(text: Any) -> list[Any] | None:
@@ -70,3 +80,15 @@ def as_whole(given: Mapping[str, Any], name: str) -> int | None:
         return int(text)
     except ValueError:
         raise OptionError(f"the option {name} must be a whole number, not {text!r}") from None
+
+
+_OF_WRITES = ("partition_cols", "force", "encryption", "max_rows_per_file", "max_bytes_per_file", "maxrecordsperfile",
+              "partitionoverwritemode")  # fmt: skip
+
+
+def is_of_writes(name: str) -> bool:
+    """Whether an option is about writing alone. Tables and views have such options beside those for reading."""
+    return name in _OF_WRITES or (name in WriteOptions.__dataclass_fields__ and name not in _OF_BOTH)
+
+
+_OF_BOTH = ("use_threads",)

@@ -27,7 +27,10 @@ def absolute(source: Any, far: bool) -> Any:
 
 
 def local(path: str) -> str:
-    """A path or URL that fsspec understands for one of Hadoop: ``file:/data`` and ``s3a://bucket``."""
+    """A path or URL that fsspec understands for one of Hadoop: ``file:/data``, ``s3a://bucket``, and ``dbfs:/data``,
+    which Databricks mounts on all its machines."""
     if re.match("file:/(?!/)", path):
         return path[5:]
+    if re.match("dbfs:/(?!/)", path):
+        return f"/dbfs{path[5:]}"
     return re.sub("^s3[an]://", "s3://", path)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import OptionError
 from pyparq.options import ReadOptions
+from pyparq.spark import stores
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute
@@ -146,11 +147,13 @@ def _question(
         raise OptionError('skipped_to needs on_error="skip": otherwise no file is left out')
     if residual and not (isinstance(filters, str) or is_column(filters)):
         raise OptionError("residual=True needs a filter that Spark understands too: SQL text or a Column")
+    source = absolute(source, is_connect(spark))
+    storage_options = stores.storage_options(spark, storage_options, source)
     known = {"partitioning", "filename", "by"}
     ReadOptions.check_known({k: v for k, v in options.items() if k not in known}, (*_PARAMETERS, *known))
     return Question(
-        absolute(source, is_connect(spark)), columns, taken(filters, spark), _arrow_schema(schema), partitions, small,
-        decryption, on_error, truncate, storage_options, is_case_sensitive(spark), options, counts,
+        source, columns, taken(filters, spark), _arrow_schema(schema), partitions, small, decryption, on_error,
+        truncate, storage_options, is_case_sensitive(spark), options, counts,
         None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
         time_zone(spark), residual,
     )  # fmt: skip

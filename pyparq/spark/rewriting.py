@@ -14,6 +14,7 @@ from pyparq.datasets.sources import Sources
 from pyparq.errors import OptionError
 from pyparq.io.url import is_url, local_path
 from pyparq.rewriting.storage_kept import storage_kept
+from pyparq.spark import stores
 from pyparq.spark.columns import taken
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
@@ -68,6 +69,7 @@ def rewrite(
     check_factory(encryption, "encryption")
     far = is_connect(spark)
     where, place, mode = _places(source, target, mode, far)
+    storage_options = stores.storage_options(spark, storage_options, where, place)
     check_target(place, storage_options if is_url(place) else None)
     for_source = storage_options if "://" in str(where) else None
     question = Question(

@@ -6,7 +6,6 @@ options what to read, or use :func:`pyparq.spark.read`, which is faster too.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
@@ -31,18 +30,26 @@ from pyspark.sql.datasource import (
     Not,
     StringStartsWith,
 )
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
-from pyparq.errors import OptionError
 from pyparq.filters.expression import Expression, col
 from pyparq.options import ReadOptions
 from pyparq.spark import tasks
 from pyparq.spark.keys import check_factory
-from pyparq.spark.option_text import as_filters, as_flag, as_list, as_value, as_whole, source_of
+from pyparq.spark.option_text import (
+    as_filters,
+    as_flag,
+    as_list,
+    as_value,
+    as_whole,
+    is_of_writes,
+    source_of,
+)
 from pyparq.spark.paths import local
 from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, pickled, planned, schema_of
 from pyparq.spark.session import check_session
 from pyparq.spark.skipped import left_out, note, warn
+from pyparq.spark.tables import OF_TABLES, options_of, with_options
 from pyparq.spark.types import SparkTypes
 
 PARTITION_BYTES = 128 << 20
@@ -50,14 +57,6 @@ PARTITION_BYTES = 128 << 20
 
 _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
           "storage_options", "case_sensitive", "skipped_to", "time_zone")  # fmt: skip
-
-
-_MARK = "pyparq.options"
-"""Metadata of the first column of a table in Spark's catalog: the options that the table was made with. Spark 4.3 hands
-them to the source when the table is made, and not when it is read."""
-
-_OF_TABLES = ("comment", "external", "is_managed_location", "location", "owner", "provider", "serialization.format")
-"""Properties that Spark adds to the options of a table in its catalog."""
 
 
 def register(spark: Any) -> None:
@@ -76,12 +75,12 @@ class PyparqDataSource(DataSource):  # type: ignore[misc]
     def schema(self) -> StructType:
         asked = _question(self.options, None)
         found: StructType = SparkTypes(schema_of(asked), truncate=asked.truncate).spark
-        return _with_options(found, self.options) if "provider" in self.options else found
+        return with_options(found, self.options) if "provider" in self.options else found
 
     def reader(self, schema: StructType) -> DataSourceReader:
         # Spark refuses any query over a reader that has pushFilters while the session has not switched it on.
         kind = PushdownReader if as_flag(self.options, "pushdown") else Reader
-        return kind(dict(self.options) or _options_of(schema), schema)
+        return kind(dict(self.options) or options_of(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from pyparq.spark.source_writer import Writer
@@ -191,7 +190,7 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
     known = {f: f for f in (*_NAMES, "partitioning", "filename", "by", *ReadOptions.__dataclass_fields__)}
     others = {}
     for name, value in given.items():
-        if name in ("path", "paths", *_NAMES, *_OF_TABLES) or name.startswith("option."):
+        if name in ("path", "paths", *_NAMES, *OF_TABLES) or name.startswith("option.") or is_of_writes(name):
             continue
         if name not in known:
             ReadOptions.check_known({name: value}, (*_NAMES, "partitioning", "filename", "by"))
@@ -201,27 +200,10 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
         columns = [(name,) for name in schema.names]
     small = as_whole(given, "small")
     return Question(
-        source, columns, as_filters(given.get("filters")), as_value(given.get("schema")), as_whole(given, "partitions"),
-        SMALL if small is None else small, given.get("decryption"), given.get("on_error", "raise"),
+        source, columns, as_filters(given.get("filters")), as_value(given.get("schema")),
+        as_whole(given, "partitions"), SMALL if small is None else small, given.get("decryption"),
+        given.get("on_error", "raise"),
         as_flag(given, "truncate"), as_value(given.get("storage_options")), as_flag(given, "case_sensitive"), others,
         skipped_to=None if given.get("skipped_to") is None else local(given["skipped_to"]),
         zone=given.get("time_zone", ""),
     )  # fmt: skip
-
-
-def _with_options(schema: StructType, options: Mapping[str, Any]) -> StructType:
-    """The schema of a table for Spark's catalog."""
-    kept = {name: text for name, text in options.items() if not name.startswith("option.") and name not in _OF_TABLES}
-    if "storage_options" in kept:
-        raise OptionError(
-            "storage_options would stand in the catalog: configure the file system on the workers instead"
-        )
-    first, *others = schema.fields
-    metadata = {**first.metadata, _MARK: json.dumps(kept)}
-    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
-
-
-def _options_of(schema: StructType) -> dict[str, Any]:
-    """The options that :func:`_with_options` put into the schema of a table."""
-    found = next((field.metadata[_MARK] for field in schema.fields if _MARK in field.metadata), "{}")
-    return dict(json.loads(found))

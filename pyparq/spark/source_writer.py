@@ -11,8 +11,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pyparq.errors import OptionError
 from pyparq.spark.keys import check_factory
-from pyparq.spark.option_text import as_flag, as_list, as_value, source_of
+from pyparq.spark.option_text import as_flag, as_list, as_value, as_write_option, source_of
 from pyparq.spark.settings import obeyed, stored_as_set
+from pyparq.spark.tables import options_of_write
 from pyparq.spark.writing import (
     AnyStaging,
     TaskReply,
@@ -46,10 +47,11 @@ class Wanted:
     @classmethod
     def of(cls, options: Mapping[str, Any], schema: Any, overwrite: bool) -> Wanted:
         """From the text that Spark hands on. Raises :class:`OptionError`."""
-        target = source_of(options)
+        given = options_of_write(options, schema)
+        target = source_of(given)
         if not isinstance(target, str):
             raise OptionError("give one folder to write to")
-        given = {name.lower(): value for name, value in options.items() if name.lower() not in ("path", "paths")}
+        given = {name: value for name, value in given.items() if name not in ("path", "paths", "schema")}
         encryption = given.pop("encryption", None)
         check_factory(encryption, "encryption")
         storage = as_value(given.pop("storage_options", None))
@@ -57,7 +59,7 @@ class Wanted:
         force = as_flag(given, "force")
         given.pop("force", None)
         names = tuple(as_list(given.pop("partition_cols", None)) or ())
-        values = {name: as_value(text) for name, text in given.items()}
+        values = {name: as_write_option(name, text) for name, text in given.items()}
         mode, settings = obeyed("overwrite" if overwrite else "append", names, values, {})
         rows, settings = stored_as_set(nullable_schema(schema), schema, names, settings, {})
         settings = with_row_metadata(settings, schema, names)

@@ -16,11 +16,13 @@ from pyparq.datasets.store_staging import StoreCommitter, StoreStaging
 from pyparq.datasets.write import StagedPart, check_write, write_staged
 from pyparq.errors import DataError, OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
+from pyparq.spark import stores
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.session import check_session, is_connect
 from pyparq.spark.settings import obeyed, of_session, stored_as_set
 from pyparq.spark.stored import floored
+from pyparq.spark.tables import unmarked
 from pyparq.spark.types import SparkTypes, in_microseconds
 from pyparq.spark.work import ask, over_batches
 
@@ -101,6 +103,7 @@ def write(
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
     target = absolute(path, is_connect(spark))
+    storage_options = stores.storage_options(spark, storage_options, target)
     check_target(target, storage_options)
     names, session = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols), of_session(spark)
     mode, options = obeyed(MODES[mode], names, options, session)
@@ -161,7 +164,7 @@ def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequ
     Parquet has no type, and the metadata of columns."""
     from pyspark.sql.types import StructType
 
-    own = StructType([field for field in schema.fields if field.name not in partition_cols])
+    own = StructType([field for field in unmarked(schema).fields if field.name not in partition_cols])
     return {**options, "key_value_metadata": {ROW_METADATA: own.json(), **dict(options.get("key_value_metadata", {}))}}
 
 

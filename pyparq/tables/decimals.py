@@ -50,6 +50,34 @@ def in_width(column: Column, type_: DataType) -> Column | None:
     return fixed_column(type_, out, mask)
 
 
+def beyond_digits(values: npt.NDArray[np.uint8], precision: int) -> npt.NDArray[np.bool_] | None:
+    """Where decimals, rows of little-endian two's complement of 4, 8, 16 or 32 bytes, have more than ``precision``
+    digits; ``None`` where none can."""
+    count, width = values.shape
+    limit = 10**precision
+    if count == 0 or limit > 1 << (8 * width - 1):
+        return None
+    if width == 4:
+        numbers = np.ascontiguousarray(values).reshape(-1).view(np.int32)
+        return np.asarray((numbers <= -limit) | (numbers >= limit))
+    limbs = np.ascontiguousarray(values).reshape(-1).view(np.uint64).reshape(count, width // 8)
+    return _limbs_less(limbs, 1 - limit) | ~_limbs_less(limbs, limit)
+
+
+def _limbs_less(limbs: npt.NDArray[np.uint64], bound: int) -> npt.NDArray[np.bool_]:
+    """Numbers of 64-bit limbs, lowest first, that are less than ``bound``; the highest limb has the sign."""
+    count = limbs.shape[1]
+    raw = bound.to_bytes(8 * count, "little", signed=True)
+    less = np.zeros(len(limbs), np.bool_)
+    equal = np.ones(len(limbs), np.bool_)
+    for k in reversed(range(count)):
+        dtype = np.dtype(np.int64 if k == count - 1 else np.uint64)
+        limb, edge = limbs[:, k].view(dtype), np.frombuffer(raw, dtype, 1, 8 * k)[0]
+        less |= equal & (limb < edge)
+        equal &= limb == edge
+    return less
+
+
 def unscaled(column: Column) -> list[int]:
     """Unscaled values of a decimal column, or the values of an integer one; nulls give any number."""
     values = column.values()

@@ -10,6 +10,7 @@ from pyparq.decoding.chunk_ends import beyond_its_size
 from pyparq.decoding.memory_account import Account, Share
 from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, ParquetError
+from pyparq.footers.chunk_places import TRAILER
 from pyparq.footers.open_file import Chunk, OpenFile, omits_dictionary_header
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.schemas.order import Order, domain
@@ -85,7 +86,8 @@ class ChunkCheck:
         except MissingKeyError as error:
             result.not_checked.append(error.message)
         except ParquetError as error:
-            findings.add_error("metadata", META, error)
+            shared = self._file.place_chunks().is_shared(row_group, node.column)
+            findings.add_error("location" if shared else "metadata", META, error)
         finally:
             share.settle(0)
         result.findings = findings.found
@@ -156,7 +158,10 @@ class ChunkCheck:
 
     def _note_places(self, chunk: Chunk, result: ChunkResult, findings: Findings) -> None:
         if chunk.size:
-            result.places.append((chunk.start, chunk.end, f"the pages of {chunk.name}"))
+            # Of a chunk that was cut where the next one begins: what the footer says of its end.
+            stated = chunk.start + result.meta.total_compressed_size
+            inside = chunk.start < stated <= self._file.fetcher.source.size - TRAILER
+            result.places.append((chunk.start, stated if inside else chunk.end, f"the pages of {chunk.name}"))
         raw, meta = chunk.raw, result.meta
         for offset, length, what in (
             (raw.column_index_offset, raw.column_index_length, COLUMN),
@@ -170,7 +175,7 @@ class ChunkCheck:
                 findings.add("layout", what, text)
 
     def _is_inside(self, offset: int, length: int) -> bool:
-        return offset >= 4 and length > 0 and offset + length <= self._file.fetcher.source.size - 8
+        return offset >= 4 and length > 0 and offset + length <= self._file.fetcher.source.size - TRAILER
 
     def _is_too_long(self, length: int | None, what: str, findings: Findings) -> bool:
         """Whether an index is longer than may be read, which is a finding then."""

@@ -39,6 +39,7 @@ def check_file(file: OpenFile, leaves: Sequence[Node], done: Done) -> FileReport
     info = file.decryption.info
     if info is not None and info.plaintext_footer and not info.footer_verified:
         report.not_checked.append("the signature of the footer: the footer key is not known")
+    file.place_chunks()
     places: list[Place] = []
     for window in _windows(file, leaves, report):
         _check_window(file, window, leaves, done)

@@ -18,6 +18,7 @@ from pyparq.schemas import int96
 from pyparq.schemas.arrow import leaf_of
 from pyparq.schemas.types import DataType, Field, LeafType, Physical
 from pyparq.schemas.values import BinaryValues, Values
+from pyparq.tables.decimals import beyond_digits
 from pyparq.tables.table import Column
 
 Mask = npt.NDArray[np.bool_]
@@ -188,40 +189,11 @@ def _widened(values: npt.NDArray[np.uint8], length: int) -> npt.NDArray[np.uint8
 
 def _check_digits(values: npt.NDArray[np.uint8], precision: int) -> None:
     """Every value has at most ``precision`` digits (so the smaller storage holds it too)."""
-    if len(values) == 0:
-        return
-    width = values.shape[1]
-    limit = 10**precision
-    if limit > 1 << (8 * width - 1):
-        return  # the storage cannot hold more digits
-    if width == 4:
-        numbers: npt.NDArray[Any] = values.reshape(-1).view(np.int32)
-        ok = (numbers > -limit) & (numbers < limit)
-    else:
-        ok = _limbs_within(values.reshape(-1).view(np.uint64).reshape(len(values), width // 8), limit)
-    if not ok.all():
-        bad = int(np.argmin(ok))
+    beyond = beyond_digits(values, precision)
+    if beyond is not None and beyond.any():
+        bad = int(np.argmax(beyond))
         number = int.from_bytes(values[bad].tobytes(), "little", signed=True)
         raise Misfit(bad, f"the unscaled decimal {number} has more than {precision} digits")
-
-
-def _limbs_within(limbs: npt.NDArray[np.uint64], limit: int) -> npt.NDArray[np.bool_]:
-    """``-limit < value < limit`` for numbers of 64-bit limbs, lowest first, the highest one signed."""
-    return ~_limbs_less(limbs, 1 - limit) & _limbs_less(limbs, limit)
-
-
-def _limbs_less(limbs: npt.NDArray[np.uint64], bound: int) -> npt.NDArray[np.bool_]:
-    count = limbs.shape[1]
-    raw = bound.to_bytes(8 * count, "little", signed=True)
-    less = np.zeros(len(limbs), np.bool_)
-    equal = np.ones(len(limbs), np.bool_)
-    for k in reversed(range(count)):
-        # Only the highest limb carries the sign.
-        dtype = np.dtype(np.int64 if k == count - 1 else np.uint64)
-        limb, edge = limbs[:, k].view(dtype), np.frombuffer(raw, dtype, 1, 8 * k)[0]
-        less |= equal & (limb < edge)
-        equal &= limb == edge
-    return less
 
 
 def misfit_error(misfit: Misfit, row: int, column: str) -> DataError:

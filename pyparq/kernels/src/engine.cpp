@@ -106,6 +106,8 @@ LeafSpec leaf_of(const nb::handle& given) {
     leaf.convert = static_cast<Convert>(number(given, 8));
     leaf.is_large = number(given, 9) != 0;
     leaf.or_values = number(given, 10) != 0;
+    leaf.digits = static_cast<int>(number(given, 11));
+    if (leaf.digits < 0 || leaf.digits > kMostDigits) fail("digits out of range");
     if (leaf.max_def < 0 || leaf.max_def > 255 || leaf.max_rep < 0 || leaf.max_rep > 255) fail("levels out of range");
     if (leaf.physical != Physical::kByteArray && leaf.width == 0) fail("a leaf of no width");
     return leaf;

@@ -44,7 +44,11 @@ void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& le
         std::memcpy(bytes.data(), values, needed);
         bytes_used = needed;
     } else {
-        convert(leaf, values, known, fixed.data());  // zeros stand for the others
+        // Zeros stand for the others. What no row uses does no harm.
+        if (!convert(leaf, values, known, fixed.data())) {
+            beyond = misfits(leaf, values, known);
+            beyond.resize(count);
+        }
     }
 }
 

@@ -11,8 +11,8 @@ size_t LeafSpec::out_width() const {
     if (kind == OutputKind::kCodes) return 4;
     if (kind == OutputKind::kViews) return 16;
     switch (convert) {
-        case Convert::kNarrow8: return 1;
-        case Convert::kNarrow16: return 2;
+        case Convert::kInt8: case Convert::kUint8: return 1;
+        case Convert::kInt16: case Convert::kUint16: return 2;
         case Convert::kDecimal16: case Convert::kBytesDecimal16: return 16;
         case Convert::kDecimal32: case Convert::kBytesDecimal32: return 32;
         default: return width;
@@ -57,79 +57,7 @@ void place_values(const uint8_t* from, size_t width, const PageValues& page, con
     });
 }
 
-// ---- conversion -----------------------------------------------------------------------------------------
-
-template <class From, class To>
-void narrow(const uint8_t* in, size_t n, uint8_t* out) {
-    for (size_t i = 0; i < n; ++i) store(out + i * sizeof(To), static_cast<To>(load<From>(in + i * sizeof(From))));
-}
-
-template <class From>
-void widen(const uint8_t* in, size_t n, size_t width, uint8_t* out) {
-    for (size_t i = 0; i < n; ++i) {
-        const int64_t v = load<From>(in + i * sizeof(From));
-        store(out, v);
-        for (size_t at = 8; at < width; at += 8) store(out + at, v >> 63);
-        out += width;
-    }
-}
-
-// Big-endian two's complement of up to 8 bytes, one after another, to 16 bytes.
-void turn_short(const uint8_t* in, size_t n, size_t stored, uint8_t* out) {
-    const auto put = [&](uint64_t leading) {
-        const int64_t v = static_cast<int64_t>(byteswap(leading)) >> (64 - 8 * stored);
-        store(out, v);
-        store(out + 8, v >> 63);
-        out += 16;
-    };
-    const uint8_t* const end = in + n * stored;
-    for (; end - in >= 8; in += stored) put(load<uint64_t>(in));
-    for (; in < end; in += stored) {
-        uint64_t leading = 0;
-        std::memcpy(&leading, in, stored);
-        put(leading);
-    }
-}
-
-// Of 9 to 16 bytes.
-void turn_long(const uint8_t* in, size_t n, size_t stored, uint8_t* out) {
-    for (size_t i = 0; i < n; ++i, in += stored, out += 16) {
-        store(out, byteswap(load<uint64_t>(in + stored - 8)));
-        store(out + 8, static_cast<int64_t>(byteswap(load<uint64_t>(in))) >> (128 - 8 * stored));
-    }
-}
-
-// Big-endian two's complement of `stored` bytes to little-endian of `width`.
-void turn(const uint8_t* in, size_t n, size_t stored, size_t width, uint8_t* out) {
-    if (width == 16 && stored >= 1 && stored <= 8) return turn_short(in, n, stored, out);
-    if (width == 16 && stored > 8 && stored <= 16) return turn_long(in, n, stored, out);
-    for (size_t i = 0; i < n; ++i, in += stored, out += width) {
-        const uint8_t* from = in;
-        size_t left = stored;
-        if (stored > width) {  // the leading bytes may only repeat the sign
-            const uint8_t sign = in[stored - width] >> 7 ? 0xff : 0;
-            for (; left > width; --left, ++from)
-                if (*from != sign) throw Refused{"decimal_too_large"};
-        }
-        const uint8_t sign = left > 0 && from[0] >> 7 ? 0xff : 0;
-        for (size_t k = 0; k < left; ++k) out[k] = from[left - 1 - k];
-        std::memset(out + left, sign, width - left);
-    }
-}
-
 }  // namespace
-
-void convert(const LeafSpec& leaf, const uint8_t* in, size_t n, uint8_t* out) {
-    const size_t width = leaf.out_width();
-    switch (leaf.convert) {
-        case Convert::kNarrow8: return narrow<uint32_t, uint8_t>(in, n, out);
-        case Convert::kNarrow16: return narrow<uint32_t, uint16_t>(in, n, out);
-        case Convert::kDecimal16: case Convert::kDecimal32:
-            return leaf.width == 4 ? widen<int32_t>(in, n, width, out) : widen<int64_t>(in, n, width, out);
-        case Convert::kBytesDecimal16: case Convert::kBytesDecimal32: return turn(in, n, leaf.width, width, out);
-        case Convert::kNone: std::memcpy(out, in, n * width); return;
-    }
-}
 
 // The first n values of a page in `out`, or where they lie.
 const uint8_t* plain_fixed(const PageValues& page, const LeafSpec& leaf, size_t n, Passing& room, Budget& budget) {
@@ -267,6 +195,11 @@ inline void pick(const uint8_t* entries, const uint32_t* indices, const uint8_t*
 
 }  // namespace
 
+void FixedSink::check_used(const Dictionary& from, const uint32_t* indices, size_t values) const {
+    for (size_t i = 0; i < values; ++i)
+        if (from.beyond[indices[i]] != 0) does_not_fit(leaf_);
+}
+
 FixedSink::FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room, const PageLimits& limits)
     : leaf_(leaf), width_(leaf.out_width()), place_(place), room_(room), limits_(limits) {}
 
@@ -300,6 +233,7 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
             }
             each_block(page, valid, n, from.count, scratch, budget,
                        [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
+                if (!from.beyond.empty()) check_used(from, block, values);
                 if (values == 0) std::memset(out, 0, m * width);
                 else by_width(width, [&](auto tag) { pick<decltype(tag)>(from.fixed.data(), block, present, m, width, out); });
                 out += m * width;
@@ -314,7 +248,7 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
             const uint8_t* values = decode_fixed(page, leaf_, needed, direct ? out : nullptr, scratch, budget);
             if (leaf_.convert != Convert::kNone) {
                 if (in_order) {
-                    convert(leaf_, values, n, out);
+                    if (!convert(leaf_, values, n, out)) does_not_fit(leaf_);
                     values = out;
                 } else {  // of the values only those that are wanted
                     const size_t wanted = kept.wanted();
@@ -324,7 +258,7 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
                         place_values(values, leaf_.width, page, nullptr, wanted, made);
                         values = made;
                     }
-                    convert(leaf_, values, wanted, made + stored);
+                    if (!convert(leaf_, values, wanted, made + stored)) does_not_fit(leaf_);
                     values = made + stored;
                     kept.picks = nullptr, kept.present = wanted;
                 }

@@ -16,7 +16,11 @@ enum class Physical : int { kBoolean, kInt32, kInt64, kInt96, kFloat, kDouble, k
 enum class OutputKind : int { kValues, kCodes, kViews };
 
 // How stored values of fixed width become those of the output.
-enum class Convert : int { kNone, kNarrow8, kNarrow16, kDecimal16, kDecimal32, kBytesDecimal16, kBytesDecimal32 };
+enum class Convert : int {
+    kNone, kInt8, kInt16, kUint8, kUint16, kDecimal16, kDecimal32, kBytesDecimal16, kBytesDecimal32,
+};
+
+constexpr int kMostDigits = 76;  // of a decimal of 32 bytes
 
 struct LeafSpec {
     Physical physical;
@@ -27,6 +31,7 @@ struct LeafSpec {
     Convert convert;
     bool is_large;  // byte arrays with offsets of 64 bits, however few there are
     bool or_values;  // codes only where all pages have them, values otherwise
+    int digits;      // most that a decimal may have; 0: any
 
     bool is_binary() const { return physical == Physical::kByteArray && kind == OutputKind::kValues; }
     bool is_views() const { return kind == OutputKind::kViews; }
@@ -58,6 +63,7 @@ struct Dictionary {
     bool there = false;
     size_t count = 0;
     std::vector<uint8_t> fixed;     // of the output's width
+    std::vector<uint8_t> beyond;    // 1 for those that do not fit the output's type; empty where all do
     Block bytes;                    // of byte arrays, or of stored values of fixed width
     size_t bytes_used = 0;
     std::vector<int64_t> offsets;
@@ -124,6 +130,7 @@ class FixedSink : public Sink {
 
   protected:
     uint8_t* next(size_t slots, Budget& budget);
+    void check_used(const Dictionary& from, const uint32_t* indices, size_t values) const;
     const LeafSpec& leaf_;
 
   private:

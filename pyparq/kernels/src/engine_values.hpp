@@ -35,8 +35,15 @@ inline const Dictionary& there(const Dictionary& dictionary) {
 // The first n values of a page of PLAIN values of fixed width, in `room` or where they lie.
 const uint8_t* plain_fixed(const PageValues& page, const LeafSpec& leaf, size_t n, Passing& room, Budget& budget);
 
-// n stored values of fixed width as those of the output.
-void convert(const LeafSpec& leaf, const uint8_t* in, size_t n, uint8_t* out);
+// n stored values of fixed width as those of the output. False where one of them does not fit: an integer of more bits, a
+// decimal of more digits.
+bool convert(const LeafSpec& leaf, const uint8_t* in, size_t n, uint8_t* out);
+
+// Which of n stored values do not fit: a 1 for each.
+std::vector<uint8_t> misfits(const LeafSpec& leaf, const uint8_t* in, size_t n);
+
+[[noreturn]] void does_not_fit(const LeafSpec& leaf);
+
 
 bool ascii(const uint8_t* p, size_t n);
 

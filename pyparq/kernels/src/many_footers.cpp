@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace pyparq {
 namespace {
@@ -18,9 +19,10 @@ struct End {
     FileStatus status;
     int64_t requests = 0, bytes = 0;
     bool encrypted = false, good = false;
-    std::string footer;
+    std::string_view footer;  // in the room that it was read into
 };
 
+// `room` has `tail` bytes, or more after a longer footer.
 void read_end(std::string_view path, size_t tail, size_t most, std::string& room, End& out) {
     const Descriptor file(path);
     if (file.number < 0 || !look(file.number, out.status)) return;
@@ -34,33 +36,41 @@ void read_end(std::string_view path, size_t tail, size_t most, std::string& room
     if ((magic != kPlain && magic != kEncrypted) || footer == 0 || footer > size - 12 || footer > most) return;
     out.encrypted = magic == kEncrypted;
     if (footer + kTrailer <= have) {
-        out.footer.assign(room, have - kTrailer - footer, footer);
+        out.footer = std::string_view(room).substr(have - kTrailer - footer, footer);
     } else {
-        out.footer.resize(footer);
+        if (room.size() < footer) room.resize(footer);
         const int64_t start = out.status.size - static_cast<int64_t>(footer + kTrailer);
-        if (!read_exactly(file.number, out.footer.data(), footer, start)) return;
+        if (!read_exactly(file.number, room.data(), footer, start)) return;
+        out.footer = std::string_view(room).substr(0, footer);
         out.requests = 2, out.bytes += static_cast<int64_t>(footer + kTrailer);
     }
     out.good = true;
+}
+
+nb::tuple stored_end(const End& end, const std::string& footer) {
+    return nb::make_tuple(end.status.size, end.status.mtime_ns, end.status.inode, end.encrypted,
+                          nb::bytes(footer.data(), footer.size()), end.requests, end.bytes);
 }
 
 nb::list read_footers(const nb::list& paths, size_t tail, size_t most) {
     if (tail < kTrailer || tail > size_t{1} << 30) fail("a tail of " + str(uint64_t{tail}) + " bytes");
     const BytesList given(paths);
     std::vector<End> ends(given.items.size());
+    std::vector<std::string> footers(ends.size());
     {
         NoGil nogil(size_t{1} << 20);
         std::string room(tail, '\0');
-        for (size_t k = 0; k < ends.size(); ++k) read_end(given.items[k], tail, most, room, ends[k]);
+        for (size_t k = 0; k < ends.size(); ++k) {
+            read_end(given.items[k], tail, most, room, ends[k]);
+            footers[k].assign(ends[k].footer);
+        }
     }
     nb::list found;
-    for (const End& end : ends) {
-        if (!end.good) {
+    for (size_t k = 0; k < ends.size(); ++k) {
+        if (ends[k].good)
+            found.append(stored_end(ends[k], footers[k]));
+        else
             found.append(nb::none());
-            continue;
-        }
-        found.append(nb::make_tuple(end.status.size, end.status.mtime_ns, end.status.inode, end.encrypted,
-                                    nb::bytes(end.footer.data(), end.footer.size()), end.requests, end.bytes));
     }
     return found;
 }
@@ -155,6 +165,15 @@ bool alike(std::string_view a, const Frame& x, std::string_view b, const Frame& 
            same(x.cut[1][1], y.cut[1][1], x.end - x.cut[1][1]);
 }
 
+// Not good where the footer is damaged: whoever decodes it says what is wrong.
+Frame frame_or_none(std::string_view footer) {
+    try {
+        return frame_of(footer);
+    } catch (const KernelError&) {
+        return {};
+    }
+}
+
 nb::tuple footer_frames(const nb::list& footers) {
     const BytesList given(footers);
     const size_t n = given.items.size();
@@ -166,11 +185,7 @@ nb::tuple footer_frames(const nb::list& footers) {
         size_t last = n;
         for (size_t k = 0; k < n; ++k) {
             frames.data[k] = rows.data[k] = -1;
-            try {
-                found[k] = frame_of(given.items[k]);
-            } catch (const KernelError&) {
-                continue;  // whoever decodes it says what is wrong
-            }
+            found[k] = frame_or_none(given.items[k]);
             if (!found[k].good) continue;
             rows.data[k] = found[k].rows;
             if (last == n || !alike(given.items[last], found[last], given.items[k], found[k]))
@@ -181,6 +196,62 @@ nb::tuple footer_frames(const nb::list& footers) {
     return nb::make_tuple(frames.object, rows.object);
 }
 
+#ifdef PYPARQ_PREAD
+
+// The first file of each kind among files that are alike but for rows and row groups.
+class Kinds {
+public:
+    // Whether the footer is of no kind that was seen before; false for one whose kind cannot be told.
+    bool is_new(const End& end, bool& told) {
+        const Frame frame = end.encrypted ? Frame{} : frame_or_none(end.footer);
+        told = frame.good;
+        if (!told) return false;
+        if (have_last_ && alike(last_, last_frame_, end.footer, frame)) return false;
+        const bool fresh = known_.insert(kept(end.footer, frame)).second;
+        last_.assign(end.footer), last_frame_ = frame, have_last_ = true;
+        return fresh;
+    }
+
+private:
+    std::unordered_set<std::string> known_;
+    std::string last_;  // the footer before this one: the next is most often like it
+    Frame last_frame_;
+    bool have_last_ = false;
+};
+
+nb::tuple footer_kinds(const nb::list& paths, const In<int64_t>& statuses, size_t tail, size_t most) {
+    if (tail < kTrailer || tail > size_t{1} << 30) fail("a tail of " + str(uint64_t{tail}) + " bytes");
+    const BytesList given(paths);
+    const size_t n = given.items.size();
+    if (statuses.size != 3 * n) fail("arrays that do not fit");
+    std::vector<int64_t> firsts, odd;
+    std::vector<std::pair<End, std::string>> found;
+    {
+        NoGil nogil(size_t{1} << 20);
+        std::string room(tail, '\0');
+        Kinds kinds;
+        for (size_t k = 0; k < n; ++k) {
+            End end;
+            read_end(given.items[k], tail, most, room, end);
+            const int64_t* listed = statuses.data + 3 * k;
+            bool told = false;
+            const bool same = end.good && end.status.size == listed[0] && end.status.mtime_ns == listed[1] &&
+                              end.status.inode == listed[2];
+            if (same && kinds.is_new(end, told)) {
+                firsts.push_back(static_cast<int64_t>(k));
+                found.emplace_back(end, std::string(end.footer));
+            } else if (!told) {
+                odd.push_back(static_cast<int64_t>(k));
+            }
+        }
+    }
+    nb::list footers;
+    for (const auto& [end, footer] : found) footers.append(stored_end(end, footer));
+    return nb::make_tuple(int64_array(firsts), footers, int64_array(odd));
+}
+
+#endif
+
 }  // namespace
 }  // namespace pyparq
 
@@ -188,8 +259,10 @@ void bind_many_footers(nb::module_& m) {
     using namespace nb::literals;
 #ifdef PYPARQ_PREAD
     m.def("read_footers", &pyparq::read_footers, "paths"_a, "tail"_a, "most"_a);
+    m.def("footer_kinds", &pyparq::footer_kinds, "paths"_a, "statuses"_a, "tail"_a, "most"_a);
 #else
     m.attr("read_footers") = nb::none();
+    m.attr("footer_kinds") = nb::none();
 #endif
     m.def("footer_frames", &pyparq::footer_frames, "footers"_a);
 }

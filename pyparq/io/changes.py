@@ -1,0 +1,101 @@
+"""Requests that change a file system of fsspec's, made again where they fail for the moment.
+
+Nobody knows whether a request was carried out whose answer is lost. So each of these has the same end when it is made
+twice: whole files under names of our own, copies, folders that may be there, removals, and renames of files that only
+we know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from pyparq.io.retry import Retry
+from pyparq.io.s3 import is_s3
+from pyparq.io.url import plain_errors
+
+T = TypeVar("T")
+
+
+class Changes:
+    """Changes to one file system. Paths are its own. ``name`` is what messages call the file.
+
+    Raises ``OSError``, as :func:`plain_errors` has it.
+    """
+
+    def __init__(self, fs: Any, storage_options: Mapping[str, Any] | None = None) -> None:
+        self._fs = fs
+        self._options = storage_options or getattr(fs, "storage_options", None)
+        self._retry = Retry().at_most(1) if is_s3(fs) else Retry()
+
+    def put(self, path: str, data: bytes, name: str) -> None:
+        """A small file with these bytes."""
+        self._made(path, name, lambda: self._fs.pipe_file(path, data))
+
+    def opened(self, path: str, name: str) -> Any:
+        """A new file, open to be written to."""
+        return self._made(path, name, lambda: self._fs.open(path, "wb"))
+
+    def copy(self, path: str, target: str, name: str) -> None:
+        self._made(target, name, lambda: self._fs.cp_file(path, target))
+
+    def make_folder(self, path: str, name: str) -> None:
+        """With those above it, where they are missing."""
+        self._made(path, name, lambda: self._fs.makedirs(path, exist_ok=True))
+
+    def remove(self, path: str, name: str) -> None:
+        """Remove a file. Raises ``FileNotFoundError`` where it was not there."""
+        asked = 0
+
+        def remove() -> None:
+            nonlocal asked
+            asked += 1
+            try:
+                self._fs.rm_file(path)
+            except FileNotFoundError:
+                if asked == 1:
+                    raise
+
+        self._made(path, name, remove)
+
+    def remove_folder(self, path: str, name: str) -> None:
+        """Remove a folder with all that is in it, if it is there."""
+
+        def remove() -> None:
+            self._fs.invalidate_cache()
+            with suppress(FileNotFoundError):
+                self._fs.rm(path, recursive=True)
+
+        self._made(path, name, remove)
+
+    def rename(self, path: str, target: str, name: str) -> None:
+        """Give a file that only we know the name ``target``, whatever has it now."""
+        from fsspec.spec import AbstractFileSystem
+
+        if getattr(self._fs.mv, "__func__", None) is AbstractFileSystem.mv:
+            # It copies, after questions whose failures it takes for answers.
+            self.copy(path, target, name)
+            with suppress(Exception):  # the file is complete under its name
+                self.remove(path, name)
+            return
+        asked = 0
+
+        def rename() -> None:
+            nonlocal asked
+            asked += 1
+            if asked == 1 or self._is_there(path):
+                self._fs.mv(path, target)
+
+        self._made(target, name, rename)
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            self._fs.info(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _made(self, path: str, name: str, make: Callable[[], T]) -> T:
+        with plain_errors(name, path, self._options):
+            return self._retry.once(make)

@@ -1,0 +1,70 @@
+"""Options that are not known: what they may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyparq.errors import OptionError, near, near_matches
+
+_NO_DATASETS = (
+    "this writes a single file. Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files"
+)
+NOT_FOR_WRITING = {
+    "allow_truncated_timestamps": "pyparq never truncates timestamps, so leave it out",
+    "basename_template": _NO_DATASETS,
+    "coerce_timestamps": "give a schema with the unit, such as timestamp[us]",
+    "columns": "every column of the data is written. Select columns before writing",
+    "encryption_properties": "give encryption=pyparq.EncryptionProperties(...)",
+    "filesystem": "give a URL or an open file as the target",
+    "engine": "pyparq is the engine, so leave it out",
+    "existing_data_behavior": _NO_DATASETS,
+    "flavor": "names are kept as they are, so leave it out",
+    "mode": "an existing file is replaced when the new one is complete, so leave it out",
+    "partition_by": _NO_DATASETS,
+    "partition_cols": _NO_DATASETS,
+    "partitioning": _NO_DATASETS,
+    "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
+    "use_compliant_nested_type": "lists always have the standard structure, so leave it out",
+    "version": "every type is written as it is, so leave it out",
+    "write_batch_size": "give data_page_size or max_rows_per_page",
+}
+_OF_A_SCAN = "it is not an option for opening a file. Give it to read() or scan() of the open file, or to read_table()"
+NOT_FOR_READING = {
+    "buffer_size": "only the needed bytes are read, so leave it out",
+    "columns": _OF_A_SCAN,
+    "decryption_properties": "give decryption=pyparq.DecryptionProperties(...)",
+    "engine": "pyparq is the engine, so leave it out",
+    "filesystem": "give a URL or an open file as the source",
+    "filters": _OF_A_SCAN,
+    "limit": _OF_A_SCAN,
+    "memory_map": "only the needed bytes are read, so leave it out",
+    "page_checksum_verification": "here it is called verify_checksums, and it is on by default",
+    "partitioning": "a source is a single file. Read the files of a folder one by one",
+    "pre_buffer": "nearby byte ranges are always read together, so leave it out",
+    "row_groups": _OF_A_SCAN,
+    "rows": _OF_A_SCAN,
+    "schema": "columns have the types of the file, so leave it out",
+    "thrift_container_size_limit": "give limits=pyparq.Limits(...)",
+    "thrift_string_size_limit": "give limits=pyparq.Limits(...)",
+    "use_pandas_metadata": "to_pandas() always uses the pandas metadata, so leave it out",
+}
+"""Options of pyarrow that have no counterpart, and what to do without."""
+
+
+def refuse_unknown(
+    kind: str, given: Mapping[str, Any], known: Sequence[str], parameters: Sequence[str], hints: Mapping[str, str]
+) -> None:
+    for name in given:
+        if name not in known:
+            raise OptionError(f"unknown {kind} option {name!r}{_meant(name, known, parameters, hints)}")
+
+
+def _meant(name: str, known: Sequence[str], parameters: Sequence[str], hints: Mapping[str, str]) -> str:
+    """What to write in place of ``name``: options, parameters and the names of others are searched together."""
+    if name in hints:
+        return f"; {hints[name]}"
+    found = near(name, [*known, *parameters, *hints])
+    if found and found[0] in hints and found[0] not in parameters:
+        return f"; did you mean {found[0]!r}? {hints[found[0]]}"
+    return near_matches(name, [*known, *parameters], "options")
