@@ -184,6 +184,7 @@ def test_wrong_columns_are_found_before_a_task_starts(
     assert not (tmp_path / "out").exists()
     with pytest.raises(pyparq.ColumnNotFoundError, match="idd"):
         ps.add_indexes(usual, table, bloom_filters=["idd"])
-    ps.register(spark)
+    for session in (spark, usual):  # Spark looks sources up in the session that was active last
+        ps.register(session)
     with pytest.raises(Exception, match="idd"):
         spark.range(3).write.format("pyparq").mode("append").option("sort_by", "idd").save(str(tmp_path / "out"))

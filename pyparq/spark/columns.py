@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from pyparq.errors import FilterError
-from pyparq.spark.conditions import Attribute, Call, Condition, Literal, Other
+from pyparq.spark.conditions import Attribute, Call, Condition, Literal, Other, parsed
 
 _SAME = {"==": "=", "not": "!", "isnotnull": "isnotnull", "date": "to_date"}
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -49,12 +49,6 @@ def _call(name: str, arguments: list[Condition]) -> Condition:
     return Call(name, tuple(arguments))
 
 
-def _text(expression: str) -> Condition:
-    from pyparq.spark.sql_text import parsed
-
-    return parsed(expression)
-
-
 # ---- classic ---------------------------------------------------------------------------------------------------------
 
 
@@ -69,7 +63,7 @@ def _of_node(node: Any) -> Condition:
     if kind == "UnresolvedExtractValue":
         return Call("[]", (_of_node(node.child()), _of_node(node.extraction())))
     if kind == "SqlExpression":
-        return _text(node.expression())
+        return parsed(node.expression())
     if kind == "Alias":
         return _of_node(node.child())
     if kind == "Cast" and node.dataType().sql() == "DATE":
@@ -119,7 +113,7 @@ def _of_message(message: Any) -> Condition:
     if kind == "unresolved_extract_value":
         return Call("[]", (_of_message(found.child), _of_message(found.extraction)))
     if kind == "expression_string":
-        return _text(found.expression)
+        return parsed(found.expression)
     if kind == "alias":
         return _of_message(found.expr)
     if kind == "cast" and (found.type_str.lower() == "date" or found.type.WhichOneof("kind") == "date"):

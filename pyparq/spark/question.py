@@ -23,7 +23,7 @@ from pyparq.options import ReadOptions
 from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import Schema
-from pyparq.spark.conditions import Condition
+from pyparq.spark.conditions import Condition, parsed
 from pyparq.spark.keys import keys_of
 from pyparq.spark.names import Names
 from pyparq.spark.skipped import LeftOut, left_out
@@ -200,8 +200,6 @@ def scan_of(question: Question, ds: Dataset, also: Expression | None = None) -> 
 def _translated(given: str | Condition, columns: Any, tree: SchemaTree, residual: bool) -> tuple[Any, Any]:
     """A condition of Spark as a filter, and the columns to read: with those that Spark looks at, where it does."""
     if isinstance(given, str):
-        from pyparq.spark.sql_text import parsed
-
         given = parsed(given, [name for leaf in tree.leaves for name in leaf.path])
     if not residual:
         return filter_of(given, tree), columns
