@@ -171,9 +171,7 @@ def test_errors_of_tasks_are_our_own(usual: Any, ps: Any, tmp_path: Path) -> Non
     assert not list(tmp_path.glob("new/*"))
 
 
-def test_wrong_columns_are_found_before_a_task_starts(
-    spark: Any, usual: Any, ps: Any, table: Path, tmp_path: Path
-) -> None:
+def test_wrong_columns_are_found_before_a_task_starts(usual: Any, ps: Any, table: Path, tmp_path: Path) -> None:
     frame = usual.range(10).selectExpr("id", "raise_error('a task ran') as x")
     for option in ({"bloom_filters": ["idd"]}, {"sort_by": ["idd"]}, {"bloom_filters": {"id": 0.01, "nope": 0.01}},
                    {"compression": {"idd": "zstd"}}):  # fmt: skip
@@ -184,7 +182,10 @@ def test_wrong_columns_are_found_before_a_task_starts(
     assert not (tmp_path / "out").exists()
     with pytest.raises(pyparq.ColumnNotFoundError, match="idd"):
         ps.add_indexes(usual, table, bloom_filters=["idd"])
-    for session in (spark, usual):  # Spark looks sources up in the session that was active last
-        ps.register(session)
-    with pytest.raises(Exception, match="idd"):
-        spark.range(3).write.format("pyparq").mode("append").option("sort_by", "idd").save(str(tmp_path / "out"))
+    from pyparq.spark.source import PyparqDataSource
+
+    for kind in ("writer", "streamWriter"):
+        source = PyparqDataSource({"path": str(tmp_path / "out"), "sort_by": "idd"})
+        with pytest.raises(pyparq.ColumnNotFoundError, match="idd"):
+            getattr(source, kind)(usual.range(3).schema, False)
+    assert not (tmp_path / "out").exists()
