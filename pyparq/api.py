@@ -51,7 +51,7 @@ def read_table(
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
     with ParquetFile(source, storage_options=storage_options, **options) as file:
-        return file.scan(columns, filters, row_groups, rows=rows, limit=limit).to_table()
+        return file._scan(columns, filters, row_groups, rows, limit).to_table()
 
 
 def _read_many(

@@ -156,6 +156,11 @@ class ManagedTableWarning(UserWarning):
     rows that were deleted from the table."""
 
 
+class UnfinishedWriteWarning(UserWarning):
+    """A write to the folder has begun to put its files into their places, and has not ended. The files of before are
+    read. :func:`pyparq.recover_dataset` completes the write if its program has crashed."""
+
+
 class SkippedFileWarning(UserWarning):
     """A file of a dataset was left out because it could not be read (``on_error="skip"``). ``file``: its name."""
 
@@ -192,6 +197,22 @@ class located:
     ) -> None:
         if isinstance(error, ParquetError):
             error.locate(file=self._file, row_group=self._row_group, column=self._column, page=self._page)
+
+
+class reading(located):
+    """The same around what a file makes its reader allocate. Memory that the file's claims use up is the file's fault,
+    not the program's: a ``MemoryError`` becomes a :class:`LimitError`."""
+
+    __slots__ = ()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, MemoryError):
+            found = LimitError(f"there is not enough memory for this read: {error}")
+            found.locate(file=self._file, row_group=self._row_group, column=self._column, page=self._page)
+            raise found from error
+        super().__exit__(kind, error, trace)
 
 
 def near(name: str, names: Iterable[str]) -> list[str]:

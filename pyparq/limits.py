@@ -26,7 +26,8 @@ class Limits:
     expansion_floor: int = 64 << 20
     """``max_expansion`` does not apply to pages up to this uncompressed size."""
     max_values_per_byte: int = 1 << 20
-    """Most values that a page may declare per stored byte."""
+    """Most values that a page may declare per stored byte. Where batches of no columns are read, most rows that the
+    footer may declare per byte of the file."""
     max_memory: int | None = None
     """Most decoded bytes that one read may hold at a time: open pages, dictionaries and columns. ``None``: the memory
     of the machine, or of the container (cgroup) that the process runs in. A stream of batches holds one row group at a

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,19 @@ FILES = 4
 
 def main() -> None:
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "flights"
+    print("Spark starts", flush=True)
     # Spark's own record of queries tells how many rows a scan gave; adaptive plans would hide it.
     spark = local_session("pyparq pipeline", spark_ui_enabled="true", spark_sql_adaptive_enabled="false")
     spark.sparkContext.setLogLevel("ERROR")
     flights = spark.createDataFrame(table())
     wanted = flights.where("tailnum = 'N505SW'").first()["id"]
 
-    line("Spark writes plain Parquet", *timed(lambda: written(flights, target)))
-    line("Spark looks for one flight", *timed(lambda: scanned(spark, target, wanted)))
-    line("pyparq adds indexes on Spark", *timed(lambda: indexed(spark, target)))
-    line("pyparq verifies on Spark", *timed(lambda: verified(spark, target)))
-    line("pyparq looks the flight up", *timed(lambda: looked_up(target, wanted)))
-    line("Spark looks for it again", *timed(lambda: scanned(spark, target, wanted)))
+    step("Spark writes plain Parquet", lambda: written(flights, target))
+    step("Spark looks for one flight", lambda: scanned(spark, target, wanted))
+    step("pyparq adds indexes on Spark", lambda: indexed(spark, target))
+    step("pyparq verifies on Spark", lambda: verified(spark, target))
+    step("pyparq looks the flight up", lambda: looked_up(target, wanted))
+    step("Spark looks for it again", lambda: scanned(spark, target, wanted))
     spark.stop()
 
 
@@ -104,13 +106,12 @@ def size(target: Path) -> int:
     return sum(path.stat().st_size for path in target.glob("*.parquet"))
 
 
-def timed(step: Any) -> tuple[str, float]:
+def step(name: str, work: Callable[[], str]) -> None:
+    """Do it. Its name is shown at once, its time and what it tells when it has ended."""
+    print(f"{name:<30}", end="", flush=True)
     began = time.perf_counter()
-    return step(), time.perf_counter() - began
-
-
-def line(step: str, result: str, seconds: float) -> None:
-    print(f"{step:<30}{seconds:6.1f} s   {result}", flush=True)
+    told = work()
+    print(f"{time.perf_counter() - began:6.1f} s   {told}", flush=True)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Errors", ["ParquetError", "CorruptFileError", "ChecksumError", "LimitError", "UnsupportedError", "SchemaError",
                 "ColumnNotFoundError", "FilterError", "DataError", "OptionError", "EncryptionError", "MissingKeyError",
                 "ChangedFileError", "PlanError", "TargetExistsError", "WriteConflictError", "CorruptIndexWarning",
-                "ManagedTableWarning", "SkippedFileWarning", "UnverifiedFooterWarning"]),
+                "ManagedTableWarning", "SkippedFileWarning",
+                "UnfinishedWriteWarning", "UnverifiedFooterWarning"]),
 ]  # fmt: skip
 """Each public name except ``__version__`` is in one section."""
 

@@ -181,12 +181,17 @@ def _date(text: str) -> Any:
     return parsedate_to_datetime(text)
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients go away: nothing is printed."""
+
+
 @contextmanager
 def serve(data: bytes, **how: Any) -> Iterator[BadServer]:
     """Run one on localhost."""
     serves = BadServer(data, **how)
     handler = type("Handler", (_Handler,), {"serves": serves})
-    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    running = _Server(("127.0.0.1", 0), handler)
     running.daemon_threads = True
     serves.url = f"http://127.0.0.1:{running.server_port}"
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})

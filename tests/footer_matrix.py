@@ -163,7 +163,9 @@ values.
   give too. The rows of a row group without `total_byte_size` are read as well.
 - **Rows**: pyparq uses `RowGroup.num_rows` and ignores `FileMetaData.num_rows`. The pages of every column chunk must
   hold that many rows. Fewer rows, or one more page after them, raise `CorruptFileError`. So does a row group of 0 rows
-  whose columns have values.
+  whose columns have values, and more than 2**63 - 1 rows in all row groups. Where no column is read, nothing shows that
+  the rows are there. Batches of them are refused with `LimitError` if there are more than `limits.max_values_per_byte`
+  for each byte of the file.
 - **`num_values`**: in a column without lists, the number of values equals the number of rows. So a wrong number is
   harmless, and the counts of the chunk's statistics are then not used. In a list, no other number shows that entries
   are missing at the end. So pyparq relies on `num_values`, and it must fit the pages.
@@ -178,7 +180,8 @@ values.
 - **Page offsets**: a column chunk starts at the smaller of its two offsets, of those that are positive. A page must
   start there.
 - **Page indexes and Bloom filters**: one that lies outside the file, cannot be decoded or contradicts the pages is
-  ignored. pyparq emits a `CorruptIndexWarning` when the index is needed.
+  ignored. pyparq emits a `CorruptIndexWarning` when the index is needed. So is a page index whose bytes are those of
+  another column chunk's too: `verify` reports it, and `merge` refuses it.
 - **Trusted, because nothing contradicts them**: bounds and counts of statistics, `encoding_stats`, well-formed page
   indexes and Bloom filters. If they are wrong, filters return wrong rows, in every reader that uses them.
 - **Codec, encodings, levels**: pyparq uses the declared codec. With a wrong one, the decompression library fails.

@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ import pytest
 import pyparq
 from pyparq.datasets import commit
 from pyparq.datasets.commit import Committer, StagedFile
-from pyparq.datasets.staging import PREFIX, Staging
+from pyparq.datasets.staging import PREFIX, Staging, StagingLock
 from pyparq.errors import CorruptFileError, DataError, TargetExistsError, WriteConflictError
+from pyparq.io.file_lock import locked_folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, locks and kills as Linux has them")
 
@@ -346,6 +348,27 @@ def test_only_the_first_of_two_writes_gets_a_new_folder(tmp_path: Path) -> None:
     assert ids(tmp_path / "new") == list(NEW)
 
 
+def test_giving_up_removes_all_under_the_lock_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another write that looks whether this one still lives makes a lock file in its staging folder."""
+    import fcntl
+
+    removed = []
+
+    def remove(folder: str) -> None:
+        fd = os.open(tmp_path, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(fd)
+        removed.append(folder)
+        shutil.rmtree(folder)
+
+    committer = Committer.start(str(tmp_path), "append")
+    monkeypatch.setattr(commit, "remove_staging", remove)
+    committer.abort()
+    assert removed == [committer.staging.folder]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_lock_does_not_outlive_its_process_in_a_child(tmp_path: Path) -> None:
     """A child that was forked while a write was under way does not keep the dead write alive."""
     write(tmp_path, OLD)
@@ -403,6 +426,27 @@ def test_start_tasks_and_commit_in_different_processes(tmp_path: Path) -> None:
     assert ids(tmp_path) == [0, 1, 2]
     with pytest.raises(WriteConflictError, match="was given up"):
         Committer.resume(staging)
+
+
+def test_a_look_at_a_write_does_not_stop_its_commit(tmp_path: Path) -> None:
+    """Another write that asks whether this one is abandoned has its lock for a moment."""
+    staging = Committer.start(str(tmp_path), "append", detached=True).staging
+    results = [task(staging, "t0-a0", [1])]
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with locked_folder(staging.target):
+            held = StagingLock(staging.folder)
+            os.write(writer, b"x")
+            time.sleep(0.3)
+            held.release()
+        os._exit(0)
+    os.read(reader, 1)
+    Committer.resume(staging).commit(results)
+    os.waitpid(pid, 0)
+    os.close(reader)
+    os.close(writer)
+    assert ids(tmp_path) == [1]
 
 
 def test_tasks_fail_when_the_write_has_been_given_up(tmp_path: Path) -> None:

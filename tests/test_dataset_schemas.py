@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +17,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.errors import ColumnNotFoundError, CorruptFileError
+from pyparq.errors import ColumnNotFoundError, CorruptFileError, DataError, OptionError, SchemaError
 
 WIDENED = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 
@@ -173,3 +176,201 @@ def test_columns_of_one_name(tmp_path: Path, files: int) -> None:
     assert ds.read(["b"]).to_pydict() == {"b": [5, 6] * files}
     with pytest.raises(ColumnNotFoundError, match="2 columns"):
         ds.read(["a"])
+
+
+def same_names(first: int = 1) -> pa.Table:
+    """Columns of one name, fields of one name, and a column that has a name of its own."""
+    struct = pa.StructArray.from_arrays(
+        [pa.array([first, 2]), pa.array(["u", None]), pa.array([5, 6])], ["u", "u", "v"]
+    )
+    small = pa.array([10 * first, 20], pa.int32())
+    return pa.table([pa.array([first, 2]), pa.array(["x", "y"]), small, struct, struct], ["a", "a", "b", "s", "s"])
+
+
+def test_a_folder_of_repeated_names_reads_as_its_file(tmp_path: Path) -> None:
+    table = same_names()
+    put(table, tmp_path / "in" / "0.parquet")
+    file = pyparq.read_table(tmp_path / "in" / "0.parquet").to_arrow()
+    assert file.equals(table)
+    ds = pyparq.dataset(tmp_path / "in")
+    assert ds.read().to_arrow().equals(file)
+    assert ds.plan().scan().to_table().to_arrow().equals(file)
+    assert ds.read(["b"]).to_arrow().equals(file.select([2]))
+    assert ds.read(filters=col("b") == 20).to_arrow().equals(file.slice(1))
+    assert ds.tree.names == ["a", "a", "b", "s", "s"]
+    for name in ("a", "s", "s.u", "s.v"):
+        with pytest.raises(ColumnNotFoundError, match=r"(2|4) columns"):
+            ds.read([name])
+        with pytest.raises(ColumnNotFoundError):
+            ds.count(col(name).is_null())
+
+
+def test_files_of_repeated_names_and_other_types(tmp_path: Path) -> None:
+    """In another order, with wider types: the first of a name goes with the first."""
+    first, other = same_names(), same_names(7)
+    turned = [other.columns[2].cast(pa.int64()), other.columns[0], other.columns[3]]
+    other = pa.table(turned, names=["b", "a", "s"])
+    put(first, tmp_path / "0.parquet")
+    put(other, tmp_path / "1.parquet")
+    found = pyparq.read_table(tmp_path).to_arrow()
+    assert found.column_names == ["a", "a", "b", "s", "s"]
+    assert [column.to_pylist() for column in found.columns[:3]] == [
+        [1, 2, 7, 2],
+        ["x", "y", None, None],
+        [10, 20, 70, 20],
+    ]
+    inner = found.columns[3].combine_chunks()
+    assert [inner.field(k).to_pylist() for k in range(3)] == [[1, 2, 7, 2], ["u", None, "u", None], [5, 6, 5, 6]]
+    assert found.columns[4].is_null().to_pylist() == [False, False, True, True]
+    assert pyparq.dataset(tmp_path).read(filters=col("b") == 70).to_arrow().equals(found.slice(2, 1))
+
+
+def test_repeated_names_are_written_as_pyarrow_does(tmp_path: Path) -> None:
+    table = same_names()
+    source = tmp_path / "in" / "0.parquet"
+    put(table, source)
+    pyparq.write_table(table, tmp_path / "table.parquet")
+    pyparq.write_table(pyparq.read_table(source), tmp_path / "ours.parquet", schema=pyparq.read_schema(source))
+    pyparq.rewrite(source, tmp_path / "one.parquet", sort_by=["b"])
+    pyparq.rewrite(tmp_path / "in", tmp_path / "many", filters=col("b") > 0)
+    pyparq.write_dataset(table, tmp_path / "set")
+    pyparq.write_dataset(table, tmp_path / "parted", partition_cols=["b"])
+    pyparq.rewrite(source, source, compression="zstd")
+    for made in (tmp_path / "table.parquet", tmp_path / "ours.parquet", tmp_path / "one.parquet", source):
+        assert pq.ParquetFile(made).read().equals(table)
+        assert pyparq.read_table(made).to_arrow().equals(table)
+        assert pyparq.verify(made).ok
+    for folder in (tmp_path / "many", tmp_path / "set"):
+        assert pyparq.read_table(folder).to_arrow().equals(table)
+    assert pyparq.read_table(tmp_path / "parted").column_names == ["a", "a", "s", "s", "b"]
+    with pyparq.ParquetWriter(tmp_path / "twice.parquet", table.schema) as writer:
+        writer.write(table)
+        writer.write(pyparq.read_table(source))
+    assert pq.ParquetFile(tmp_path / "twice.parquet").read().equals(pa.concat_tables([table, table]))
+
+
+def test_int96_of_repeated_names_is_rewritten(tmp_path: Path) -> None:
+    """No option by name can keep the storage; the values stay."""
+    table = pa.table([pa.array([NOON], pa.timestamp("ns"))] * 3, names=["t", "t", "other"])
+    pq.write_table(table, tmp_path / "0.parquet", use_deprecated_int96_timestamps=True)
+    pyparq.rewrite(tmp_path / "0.parquet", tmp_path / "1.parquet")
+    assert pq.ParquetFile(tmp_path / "1.parquet").read().equals(table)
+    leaves = pyparq.ParquetFile(tmp_path / "1.parquet").schema.leaves
+    assert [leaf.type.kind for leaf in leaves] == ["timestamp", "timestamp", "int96"]
+
+
+def test_options_for_repeated_names(tmp_path: Path) -> None:
+    """A name that several columns have identifies none of them; everything else is as ever."""
+    table = same_names()
+    for options in ({"sort_by": ["a"]}, {"bloom_filters": ["a"]}, {"column_encoding": {"a": "PLAIN"}}):
+        with pytest.raises(ColumnNotFoundError, match="2 columns have the name 'a'"):
+            pyparq.write_table(table, tmp_path / "t.parquet", **options)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="2 columns have the name 'a'"):
+        pyparq.write_dataset(table, tmp_path / "set", partition_cols=["a"])
+    with pytest.raises(DataError, match="two columns have the name 'a'"):
+        pyparq.write_table(table.select([0, 1]), tmp_path / "t.parquet", schema={"a": "int64"})
+    assert not (tmp_path / "t.parquet").exists()
+    pyparq.write_table(table, tmp_path / "t.parquet", bloom_filters=True, sort_by=["b"], store_schema=True)
+    assert pq.ParquetFile(tmp_path / "t.parquet").read().equals(table)
+    key = b"0123456789abcdef"
+    sealed = pyparq.EncryptionProperties(footer_key=key)
+    pyparq.write_table(table, tmp_path / "e.parquet", encryption=sealed)
+    keys = pyparq.DecryptionProperties(footer_key=key)
+    assert pyparq.read_table(tmp_path / "e.parquet", decryption=keys).to_arrow().equals(table)
+
+
+NOON = dt.datetime(2024, 7, 1, 12)
+MIXED = {
+    "int64, float64": (pa.array([1, None]), pa.array([2.5, None]), [1.0, None, 2.5, None]),
+    "float64, uint64": (pa.array([0.5]), pa.array([7], pa.uint64()), [0.5, 7.0]),
+    "int64, uint64": (pa.array([-1]), pa.array([2**64 - 1], pa.uint64()), [-1, 2**64 - 1]),
+    "float32, int64": (pa.array([0.5], pa.float32()), pa.array([2**53]), [0.5, 2.0**53]),
+    "with and without zone": (
+        pa.array([NOON], pa.timestamp("us")),
+        pa.array([NOON], pa.timestamp("ms", "Europe/Rome")),
+        [NOON.replace(tzinfo=dt.UTC)] * 2,
+    ),
+    "zone first": (
+        pa.array([NOON], pa.timestamp("ns", "UTC")),
+        pa.array([NOON, None], pa.timestamp("us")),
+        [NOON.replace(tzinfo=dt.UTC)] * 2 + [None],
+    ),
+    "string, binary": (pa.array(["\u00fc"]), pa.array([b"\xff"]), ["\u00fc".encode(), b"\xff"]),
+    "category, binary": (pa.array(["a"]).dictionary_encode(), pa.array([b"b"]), [b"a", b"b"]),
+    "fixed, string": (pa.array([b"xy"], pa.binary(2)), pa.array(["z"]), [b"xy", b"z"]),
+}
+
+
+def pasted(message: str) -> Any:
+    """What a user would paste: the argument at the end of the message."""
+    return eval(message.split("schema=", 1)[1], {"pyparq": pyparq})
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("kind", MIXED)
+def test_a_refused_mixture_says_what_to_declare(tmp_path: Path, kind: str, nested: bool) -> None:
+    *arrays, expected = MIXED[kind]
+    for k, values in enumerate(arrays):
+        held = pa.StructArray.from_arrays([values], names=["w"]) if nested else values
+        put(
+            pa.table({"id": [k] * len(values), "v": held, f"only{k}": [["x"]] * len(values)}), tmp_path / f"{k}.parquet"
+        )
+    with pytest.raises(SchemaError, match="no common type") as error:
+        pyparq.read_table(tmp_path)
+    assert error.value.column == ("v.w" if nested else "v")
+    found = pyparq.dataset(tmp_path, schema=pasted(error.value.message)).read().to_arrow()
+    assert found.column_names == ["id", "v", "only0", "only1"]
+    values = found["v"].to_pylist()
+    assert [row["w"] for row in values] == expected if nested else values == expected
+    assert found["only1"].to_pylist()[-1] == ["x"]
+
+
+def test_filters_on_a_pasted_schema(tmp_path: Path) -> None:
+    """A point in time is the same in files with a zone and without one."""
+    for k, type_ in enumerate([pa.timestamp("us"), pa.timestamp("ms", "Europe/Rome"), pa.timestamp("ns")]):
+        moments = pa.array([NOON, NOON + dt.timedelta(days=1)], type_)
+        put(pa.table({"id": [2 * k, 2 * k + 1], "v": moments, "l": [[m] for m in moments]}), tmp_path / f"{k}.parquet")
+    with pytest.raises(SchemaError) as error:
+        pyparq.read_table(tmp_path)
+    ds = pyparq.dataset(tmp_path, schema=pasted(error.value.message))
+    rome = NOON.replace(tzinfo=dt.UTC).astimezone(dt.timezone(dt.timedelta(hours=2)))
+    for value in (NOON, rome, pd.Timestamp(rome), rome.isoformat(), np.datetime64(NOON)):
+        assert ds.read(["id"], col("v") == value).to_pydict() == {"id": [0, 2, 4]}
+        assert ds.read(["id"], col("v") > value).to_pydict() == {"id": [1, 3, 5]}
+        assert ds.count(col("v").isin([value])) == ds.count(col("l").contains(value)) == 3
+        assert ds.lookup("v", value, columns=["id"]).num_rows == 3
+    assert ds.count(col("v") > "2024-07-01T13:59:59.999999999+02:00") == 6
+    assert ds.count(col("v") >= "2024-07-01T14:00:00.000000001+02:00") == 3
+
+
+def test_a_mixture_that_no_type_holds(tmp_path: Path) -> None:
+    put(pa.table({"id": [1], "v": [1]}), tmp_path / "0.parquet")
+    put(pa.table({"v": ["one"], "id": [2], "s": [{"u": 1.5, "m": {"k": 1}}]}), tmp_path / "1.parquet")
+    with pytest.raises(SchemaError, match="or this column") as error:
+        pyparq.read_table(tmp_path)
+    found = pyparq.dataset(tmp_path, schema=pasted(error.value.message)).read()
+    assert found.to_pydict() == {"id": [1, 2], "s": [None, {"u": 1.5, "m": {"k": 1}}]}
+
+
+def test_values_that_the_declared_type_does_not_hold(tmp_path: Path) -> None:
+    put(pa.table({"v": [2**53 + 1]}), tmp_path / "0.parquet")
+    put(pa.table({"v": [0.5]}), tmp_path / "1.parquet")
+    with pytest.raises(SchemaError) as error:
+        pyparq.read_table(tmp_path)
+    with pytest.raises(DataError):
+        pyparq.dataset(tmp_path, schema=pasted(error.value.message)).read()
+
+
+def test_advice_without_an_example(tmp_path: Path) -> None:
+    """Where the columns are too many, or have no text."""
+    many = {f"column_{k:04d}": [k] for k in range(500)}
+    put(pa.table({"v": [1]} | many), tmp_path / "0.parquet")
+    put(pa.table({"v": [0.5]}), tmp_path / "1.parquet")
+    with pytest.raises(SchemaError, match="with the type to read, such as float64") as error:
+        pyparq.read_table(tmp_path)
+    assert len(error.value.message) < 1000
+    ids = [pa.field("v", type_, metadata={"PARQUET:field_id": "1"}) for type_ in (pa.int64(), pa.float64())]
+    for k, field in enumerate(ids):
+        put(pa.table([pa.array([1], field.type)], schema=pa.schema([field])), tmp_path / f"{k}.parquet")
+    with pytest.raises(SchemaError, match="with the type to read"):
+        pyparq.dataset(tmp_path, by="field_id").read()

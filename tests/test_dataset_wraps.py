@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -31,3 +32,31 @@ def test_a_finer_unit_that_cannot_hold_a_value_is_an_error(tmp_path: Path, kind:
     pq.write_table(pa.table({"x": pa.array([1], kind("ns"))}), tmp_path / "b.parquet")
     with pytest.raises(pyparq.DataError, match="column x"):
         pyparq.dataset(tmp_path).read()
+
+
+NESTED = {
+    "flat": lambda array: array,
+    "list": lambda array: pa.ListArray.from_arrays(pa.array(range(len(array) + 1), pa.int32()), array),
+    "struct": lambda array: pa.StructArray.from_arrays([array], ["a"]),
+    "dictionary": lambda array: array.dictionary_encode(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("nest", NESTED)
+def test_a_declared_precision_that_is_too_small(tmp_path: Path, nest: str) -> None:
+    """pyarrow refuses it too."""
+    fits = [Decimal("1.25"), None, Decimal("999.99")]
+    narrow = NESTED[nest](pa.array(fits, pa.decimal128(5, 2)))
+    schema = pa.schema({"x": narrow.type})
+
+    def read(values: list[Decimal | None]) -> pa.Table:
+        array = NESTED[nest](pa.array(values, pa.decimal128(9, 2)))
+        pyparq.write_table(pa.table({"x": array}), tmp_path / "a.parquet")
+        return pyparq.dataset(tmp_path, schema=schema).read().to_arrow()
+
+    kind = pyparq.SchemaError if nest == "dictionary" else pyparq.DataError  # which values cannot become
+    with pytest.raises(kind, match=r"decimal\(5, 2\).*column (x|a)"):
+        read([*fits, Decimal("1000.00")])
+    found = read(fits)
+    found.validate(full=True)
+    assert found["x"].combine_chunks().to_pylist() == narrow.to_pylist()

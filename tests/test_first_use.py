@@ -42,7 +42,7 @@ ARROW = """
 """
 WRITER = """
     lambda: pyparq.write_table, lambda: table.to_numpy("a"), lambda: pyparq.ParquetWriter,
-    lambda: __import__("pyparq.tables.to_python", fromlist=["x"]).for_polars(table), lambda: repr(table),
+    lambda: __import__("pyparq.tables.for_polars", fromlist=["x"]).for_polars(table), lambda: repr(table),
 """
 KEYS = "lambda: pyparq.EncryptionProperties(bytes(16)), lambda: pyparq.DecryptionProperties(bytes(16)),"
 

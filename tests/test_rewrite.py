@@ -183,3 +183,9 @@ print(peak() - before)
     keys = pq.read_table(tmp_path / "sorted.parquet")["key"].to_numpy()
     assert len(keys) == 5 * (10 * allowed // 5 // 24)
     assert bool((keys[1:] >= keys[:-1]).all())
+
+
+def test_an_empty_folder_stays_empty(tmp_path: Path) -> None:
+    """A file without columns would stand beside those that are written later."""
+    assert pyparq.rewrite(tmp_path, tmp_path, mode="overwrite").files == ()
+    assert list(tmp_path.iterdir()) == []

@@ -128,6 +128,11 @@ try:
 except Exception as error:
     assert "must be absolute" in str(error), error
 assert not os.listdir(WHERE)
+import time
+calls = []
+slow = spark.range(0, 4, 1, 4).mapInPandas(lambda parts: (time.sleep(2) or part for part in parts), "id long")
+ps.write(slow, os.path.join(WHERE, "slow"), progress=lambda done, total: calls.append((done, total)))
+assert calls[0] == (0, 0) and len(calls) > 1 and calls[-1][1] >= 4, calls
 spark.stop()
 """,
         table.parent,

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_after_a_crash import crash_at
 from test_managed_tables import MARKERS, files_of, make_table
 
 import pyparq
-from pyparq.errors import ManagedTableWarning, OptionError
+from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
 
 pytest_plugins = ("spark_session",)
 pytestmark = pytest.mark.spark
@@ -146,3 +147,18 @@ def test_a_file_that_changes_while_a_rewrite_runs(
     assert not [p for p in busy.iterdir() if p.name.startswith("_pyparq_staging")]
     ps.rewrite(lake, str(busy))
     assert len(numbers(busy)) == wanted
+
+
+# ---- a write whose commit has begun and not ended --------------------------------------------------------------------
+
+
+def test_a_half_committed_write_is_not_read(lake: Any, ps: Any, busy: Path) -> None:
+    crash_at("placed", 1, lambda: pyparq.write_dataset({"x": list(range(200))}, busy, mode="overwrite"))
+    ps.register(lake)
+    with pytest.warns(UnfinishedWriteWarning):
+        assert ps.count(lake, busy) == 100
+    with pytest.warns(UnfinishedWriteWarning):
+        assert ps.read(lake, busy, small=0).count() == 100
+    assert lake.read.format("pyparq").load(str(busy)).count() == 100
+    ps.rewrite(lake, busy)
+    assert numbers(busy) == list(range(200))

@@ -24,7 +24,8 @@ def test_spark_writes_and_pyparq_makes_both_skip(spark: Any, tmp_path: Path) -> 
         cwd=tmp_path,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
-    lines = ran.stdout.splitlines()
+    first, *lines = ran.stdout.splitlines()
+    assert first == "Spark starts"
     assert [line[:30].strip() for line in lines] == [
         "Spark writes plain Parquet", "Spark looks for one flight", "pyparq adds indexes on Spark",
         "pyparq verifies on Spark", "pyparq looks the flight up", "Spark looks for it again",

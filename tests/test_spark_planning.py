@@ -205,3 +205,15 @@ def test_files_without_a_common_type(spark: Any, ps: Any, tmp_path: Path, few: A
         ps.read(spark, tmp_path)
     with pytest.raises(SchemaError, match=r"0\.parquet.*6\.parquet"):
         ps.count(spark, tmp_path)
+
+
+def test_parts_are_not_large() -> None:
+    from pyparq.spark.question import PART_BYTES, parts_of
+
+    assert [parts_of(size, 4) for size in (0, 100, 4 * PART_BYTES, 4 * PART_BYTES + 1, 40 * PART_BYTES)] == [
+        4,
+        4,
+        4,
+        5,
+        40,
+    ]

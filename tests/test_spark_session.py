@@ -53,3 +53,19 @@ def test_an_old_java(tmp_path: Path) -> None:
     java.write_text("#!/bin/sh\necho 'UnsupportedClassVersionError: class file version 61.0' >&2\nexit 1\n")
     java.chmod(0o755)
     assert "It needs Java 17 or newer" in said(START, JAVA_HOME=str(tmp_path))
+
+
+def test_parallelism_is_what_the_session_has_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Executors come and go: a classic session is asked each time."""
+    from pyparq.spark.session import parallelism
+
+    class Context:
+        defaultParallelism = 2
+
+    class Session:
+        sparkContext = Context()
+
+    session = Session()
+    assert parallelism(session) == 2
+    Context.defaultParallelism = 64
+    assert parallelism(session) == 64

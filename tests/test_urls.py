@@ -317,7 +317,7 @@ def test_options_that_are_secret_are_not_in_errors(monkeypatch: pytest.MonkeyPat
     def fail(self: Any, path: str, **kw: Any) -> int:
         raise RuntimeError(f"bad key {SECRET} for {path}")
 
-    monkeypatch.setattr(fs, "size", fail)
+    monkeypatch.setattr(fs, "info", fail)
     with pytest.raises(OSError, match="RuntimeError: bad key") as caught:
         pyparq.read_table("memory://x.parquet", storage_options={"secret_key": SECRET})
     assert SECRET not in str(caught.value)

@@ -69,7 +69,13 @@ def _list(parquet: Any, places: Sequence[tuple[int, Any]], limit: int) -> tuple[
             busy.step()
             try:
                 meta = parquet._file.chunk(k, leaf).meta
-                if meta.bloom_filter_offset and len(found) < limit:
+                offset, length = meta.bloom_filter_offset, meta.bloom_filter_length
+                if offset and not parquet._file.modules.belongs(offset, length, k, leaf.column):
+                    problems.append(
+                        f"the bytes of the Bloom filter at offset {offset} are also those of another column chunk's "
+                        f"[row group {k}, column {leaf.dotted}]"
+                    )
+                elif offset and len(found) < limit:
                     found.append(_facts(parquet.bloom_filter(k, leaf.column), k, leaf, meta))
             except ParquetError as error:
                 problems.append(str(error))

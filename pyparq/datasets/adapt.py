@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from pyparq.datasets.evolution import BY_NAME, IS_INT96
-from pyparq.datasets.matching import Matching, of_fields, of_nodes
+from pyparq.datasets.matching import BY_NAME, Matching, of_fields, of_nodes
 from pyparq.errors import DataError, SchemaError, located
 from pyparq.ingest.cast import cast
 from pyparq.read.hinted_types import HintMismatch, restore
+from pyparq.read.projection import LeafNumber
 from pyparq.schemas.arrow import is_list
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import SchemaTree
@@ -45,15 +46,12 @@ class Adapter:
         self._by = by
         self._sources = [None if k is None else schema.fields[k] for k in places]
         self._pairs = list(zip(self._sources, wanted, strict=True))
-        self.columns: list[tuple[str, ...]] | None = []
-        """Paths to read from the file, in the order of those wanted columns that it has; ``None``: all. No path tells
-        columns of one name apart."""
-        if len(set(tree.names)) < len(tree.names) and places == list(range(len(tree.names))):
-            self.columns = None
+        self.columns: list[Any] = []
+        """What to read from the file, in the order of those wanted columns that it has."""
         for k, field in zip(places, wanted, strict=True):
-            if k is not None and self.columns is not None:
-                shape = shape_of(tree.root.children[k])
-                self.columns += dict.fromkeys(_paths(shape, field.type, by))
+            if k is not None:
+                leaves = _leaves(shape_of(tree.root.children[k]), field.type, by)
+                self.columns += [LeafNumber(leaf.node.column) for leaf in leaves]
         self._given = [k for k, source in enumerate(self._sources) if source is not None]
 
     def adapt(self, columns: Sequence[Column], num_rows: int) -> list[Column]:
@@ -82,20 +80,19 @@ def _nulls(field: Field, num_rows: int) -> Column:
     return null_column(field.type, num_rows)
 
 
-def _paths(shape: Shape, wanted: DataType, by: Matching) -> Iterator[tuple[str, ...]]:
-    """Paths of the leaves below ``shape`` that a wanted type has."""
+def _leaves(shape: Shape, wanted: DataType, by: Matching) -> Iterator[Shape]:
+    """The leaves below ``shape`` that a wanted type has."""
     if shape.kind == "struct" and wanted.format == "+s":
         places = by.places(of_fields(wanted.children), of_nodes(child.node for child in shape.children))
         for k, field in zip(places, wanted.children, strict=True):
             if k is not None:
-                yield from _paths(shape.children[k], field.type, by)
+                yield from _leaves(shape.children[k], field.type, by)
         if not any(k is not None for k in places):  # its first leaf tells where the struct is null
-            yield next(leaf.node.path for leaf in shape.leaves())
+            yield next(shape.leaves())
     elif shape.kind == "list" and is_list(wanted):
-        yield from _paths(shape.children[0], wanted.children[0].type, by)
+        yield from _leaves(shape.children[0], wanted.children[0].type, by)
     else:
-        for leaf in shape.leaves():
-            yield leaf.node.path
+        yield from shape.leaves()
 
 
 # ---- one column ----------------------------------------------------------------------------------------------------
@@ -117,7 +114,7 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
         column = _list(column, source, wanted, by)
     if column.dictionary is not None and column.type.dictionary is not None and type_.dictionary is None:
         column = _decoded(column)
-    if IS_INT96 in source.metadata and type_.kind == "timestamp":
+    if column.type.kind == type_.kind == "timestamp":  # without a zone only INT96 goes with one, or what is declared
         column = _retyped(column, DataType(f"{column.type.format[:4]}{type_.timezone}"))
     if column.type.kind == type_.kind == "decimal":
         scaled = _rescaled(column, type_)

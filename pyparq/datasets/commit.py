@@ -25,9 +25,10 @@ from typing import Any, Self
 
 from pyparq.datasets.commit_record import OldFile, Record, prepare_record, publish_record, read_record
 from pyparq.datasets.discovery import is_hidden
+from pyparq.datasets.file_state import local_state
 from pyparq.datasets.managed import check_folder
 from pyparq.datasets.old_files import companions, data_files, is_empty, partition_of
-from pyparq.datasets.sources import Sources, local_state
+from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import (
     RECORD,
     Staging,
@@ -43,6 +44,7 @@ from pyparq.errors import ChangedMeanwhile, DataError, TargetExistsError, WriteC
 from pyparq.io.file_lock import Identity, locked_folder, locked_name
 from pyparq.io.renames import rename_new
 from pyparq.io.replace import sync_folder
+from pyparq.io.url import is_url, local_path
 
 NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
 MODES = ("error", "append", "overwrite", "overwrite_partitions")
@@ -125,7 +127,8 @@ class Committer:
         Raises :class:`WriteConflictError` where it has been given up, or another process commits it.
         """
         try:
-            return cls(staging, StagingLock(staging.folder))
+            with locked_folder(staging.target):  # who looks whether the write is abandoned has its lock for a moment
+                return cls(staging, StagingLock(staging.folder))
         except FileNotFoundError:
             raise staging.gone() from None
 
@@ -191,9 +194,12 @@ class Committer:
         self._release()
         if not os.path.isdir(staging.folder) or os.path.exists(os.path.join(staging.folder, RECORD)):
             return
-        remove_staging(staging.folder)
-        with suppress(OSError), locked_folder(staging.target):
-            _remove_empty(staging.made)
+        try:
+            with locked_folder(staging.target):  # else a look at it would put a new lock file there
+                remove_staging(staging.folder)
+                _remove_empty(staging.made)
+        except OSError:  # no lock to be had
+            remove_staging(staging.folder)
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -237,6 +243,13 @@ def recover_dataset(path: Any) -> int:
     target = os.path.realpath(os.fsdecode(path))
     with locked_folder(target):
         return len(staging_folders(target)) - len(_recovered(target))
+
+
+def complete_writes(path: Any) -> None:
+    """The same for a job that is about to replace files of the folder ``path``, if it is a local one."""
+    where = os.fsdecode(path)
+    if not is_url(where) and os.path.isdir(local_path(where) or where):
+        recover_dataset(local_path(where) or where)
 
 
 def _recovered(target: str) -> list[str]:

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.sources import State, local_state
+from pyparq.datasets.file_state import State, local_state
 from pyparq.datasets.staging import RECORD
 from pyparq.errors import CorruptFileError
 from pyparq.io.replace import sync_folder

@@ -8,27 +8,29 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.datasets.discovery import Found, discover
-from pyparq.datasets.evolution import marked, unify
+from pyparq.datasets.evolution import marked
 from pyparq.datasets.explain import DatasetExplanation
 from pyparq.datasets.filenames import with_filenames
 from pyparq.datasets.footers import Footers
 from pyparq.datasets.lookup import key_filter
 from pyparq.datasets.matching import Matching
+from pyparq.datasets.one_schema import unify
 from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.scan import DatasetScan
+from pyparq.datasets.schema_tree import tree_of
 from pyparq.datasets.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, SkippedFileWarning
 from pyparq.footers.open_file import OpenFile
 from pyparq.io.retry import Retry
+from pyparq.io.source import begin
 from pyparq.io.url import is_url
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.printing import printable
 from pyparq.read.scan import BATCH_ROWS
-from pyparq.schemas.arrow import elements_from_schema
 from pyparq.schemas.parse import schema as parse_schema
-from pyparq.schemas.tree import SchemaTree, build_tree
+from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import Field, Schema
 from pyparq.tables.table import Batch, Table
 from pyparq.threads import REQUESTS, cpu_count, map_requests, map_tasks
@@ -146,7 +148,7 @@ class Dataset:
     @property
     def tree(self) -> SchemaTree:
         """:attr:`schema` as the tree of Parquet columns, as filters see it."""
-        return build_tree(elements_from_schema(self.schema), case_sensitive=self._by.case_sensitive)
+        return tree_of(self.schema, case_sensitive=self._by.case_sensitive)
 
     @property
     def skipped(self) -> list[tuple[str, Exception]]:
@@ -165,6 +167,8 @@ class Dataset:
 
         Raises :class:`ColumnNotFoundError` for unknown columns and :class:`FilterError` for literals that do not fit.
         """
+        for file in self._opened.values() if self.is_remote else ():
+            begin(file.fetcher.source)
         return DatasetScan(self, columns, filters, limit)
 
     def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:

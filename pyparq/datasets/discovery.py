@@ -12,15 +12,20 @@ import posixpath
 import stat
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyparq.datasets import unfinished as writes
 from pyparq.datasets.managed import Managed, managed_in, tables_of, warning_of
-from pyparq.errors import ManagedTableWarning, OptionError
+from pyparq.datasets.staging import PREFIX, staging_folders
+from pyparq.datasets.unfinished import Names, Place, Unfinished
+from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
 from pyparq.io.braces import alternatives, has_braces
 from pyparq.io.folders import MAGIC, Folders, fits
 from pyparq.io.retry import Retry
+from pyparq.io.unchanged import Stated
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -51,6 +56,8 @@ class DataFile:
     inode: int | None = None
     fs: Any = field(default=None, compare=False, repr=False)
     """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
+    listed: Stated | None = field(default=None, compare=False, repr=False)
+    """What that file system says of its version."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
@@ -70,6 +77,8 @@ class Found:
     """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
     tables: tuple[Managed, ...] = ()
     """Tables of a table format, as far as the listing of a URL shows them."""
+    unfinished: tuple[Unfinished, ...] = ()
+    """Writes that have begun to put their files into their places. The files are those of before."""
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
@@ -91,10 +100,14 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retr
         named = [part.root for part in parts]
         root = named[0] if len(named) == 1 else f"{len(named)} sources, the first of them {named[0]}" if named else "[]"
         tables = tuple(table for part in parts for table in part.tables)
-        found = Found(root, tuple(f for part in parts for f in part.files), False, storage_options, tables=tables)
+        commits = tuple(commit for part in parts for commit in part.unfinished)
+        files = tuple(file for part in parts for file in part.files)
+        found = Found(root, files, False, storage_options, tables=tables, unfinished=commits)
     else:
         found = _one(source, storage_options, retry)
     _warn_if_managed(found)
+    for text in dict.fromkeys(map(writes.warning_of, found.unfinished)):
+        warnings.warn(text, UnfinishedWriteWarning, stacklevel=3)
     return found
 
 
@@ -157,7 +170,50 @@ def _local(path: str) -> Found:
 
 
 def _folder(path: str) -> Found:
-    return Found(path, tuple(_walk(path, ())))
+    def listed(seen: list[Place]) -> list[DataFile]:
+        return list(_walk(path, (), seen))
+
+    files, commits = _before_commits(path, listed)
+    return Found(path, tuple(files), unfinished=tuple(commits))
+
+
+LISTINGS = 3
+"""A folder is listed so many times, at most, where writes end meanwhile."""
+
+
+def _before_commits(
+    root: str, listed: Callable[[list[Place]], list[DataFile]], wanted: Callable[[Names], bool] = lambda names: True
+) -> tuple[list[DataFile], list[Unfinished]]:
+    """The files that ``listed`` gives, as they were before the commits that have not ended, and these. ``listed`` adds
+    the writes that it sees to a list. ``wanted``: whether a file at a path below ``root`` is one of the source's."""
+    for _ in range(LISTINGS):
+        seen: list[Place] = []
+        files = listed(seen)
+        seen += writes.writes_above(root)
+        commits = writes.unfinished(seen) if seen else []
+        for commit in commits:
+            files = _as_before(files, root, commit, wanted)
+        if writes.is_as_found(seen, commits):
+            break
+    return files, commits
+
+
+def _as_before(files: list[DataFile], root: str, commit: Unfinished, wanted: Callable[[Names], bool]) -> list[DataFile]:
+    """The files of a listing without those of the commit, and with those that it has taken away."""
+    out, aside = commit.changes()
+    kept = [file for file in files if _names(file) not in out]
+    for names, where in aside.items():
+        if any(map(is_hidden, names)) or not wanted(names):
+            continue
+        name = os.path.join(root, *names)
+        with suppress(FileNotFoundError):  # the commit has ended by now
+            status = os.stat(where)
+            kept.append(DataFile(name, where, names[:-1], status.st_size, status.st_mtime_ns, status.st_ino))
+    return sorted(kept, key=_names)
+
+
+def _names(file: DataFile) -> Names:
+    return (*file.folders, posixpath.basename(file.name))
 
 
 MOST_WAYS = 64
@@ -171,13 +227,14 @@ class _Level:
         self.folders = folders
         self.place = place
         with os.scandir(folder) as entries:
-            kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
-        self.entries = iter(kept)
+            found = list(entries)
+        self.entries = iter(sorted((e for e in found if not is_hidden(e.name)), key=lambda e: e.name))
+        self.writes = [Place(e.path, folders) for e in found if e.name.startswith(PREFIX) and e.is_dir()]
 
 
-def _walk(root: str, folders: tuple[str, ...]) -> Iterator[DataFile]:
+def _walk(root: str, folders: tuple[str, ...], seen: list[Place]) -> Iterator[DataFile]:
     """The files below ``root`` in the order of their paths. Links to folders are followed, but for those that lead back
-    to a folder that they lie in.
+    to a folder that they lie in. Writes that are under way are added to ``seen``.
 
     Raises :class:`pyparq.OptionError` where links make too many paths of few folders."""
     ways: Counter[tuple[int, int]] = Counter()
@@ -197,6 +254,7 @@ def _walk(root: str, folders: tuple[str, ...]) -> Iterator[DataFile]:
             )
         on_the_way.add(place)
         above.append(_Level(folder, folders, place))
+        seen.extend(above[-1].writes)
 
     enter(root, folders)
     while above:
@@ -234,19 +292,37 @@ def is_hidden(name: str) -> bool:
 def _local_glob(pattern: str) -> Found:
     root = _fixed_part(pattern)
     patterns = alternatives(pattern)
-    files = [file for one in patterns for file in (_any_depth if "**" in one.split("/") else _by_level)(one, root)]
+    inner = [_below(one, root) for one in patterns]
+
+    def listed(seen: list[Place]) -> list[DataFile]:
+        files: list[DataFile] = []
+        for one in patterns:
+            files += _any_depth(one, root, seen) if "**" in one.split("/") else _by_level(one, root, seen)
+        if len(patterns) > 1:  # two alternatives may match one file
+            files = sorted({file.name: file for file in files}.values(), key=lambda file: file.name)
+        return files
+
+    def wanted(names: Names) -> bool:
+        return any(fits(names[:k], one) for one in inner for k in range(1, len(names) + 1))
+
+    files, commits = _before_commits(root or os.curdir, listed, wanted)
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
-    if len(patterns) > 1:  # two alternatives may match one file
-        files = sorted({file.name: file for file in files}.values(), key=lambda file: file.name)
-    return Found(pattern, tuple(files))
+    return Found(pattern, tuple(files), unfinished=tuple(commits))
 
 
-def _by_level(pattern: str, root: str) -> list[DataFile]:
+def _below(pattern: str, root: str) -> Names:
+    """The names of a pattern below its fixed part."""
+    return tuple(pattern.split("/")[root.count("/") + 1 if root or pattern.startswith("/") else 0 :])
+
+
+def _by_level(pattern: str, root: str, seen: list[Place]) -> list[DataFile]:
     """The files for a pattern without ``**``, below the folder ``root``."""
     import glob  # not needed to read one file
 
     files: list[DataFile] = []
+    with suppress(OSError):
+        seen += map(Place, staging_folders(root or ("/" if pattern.startswith("/") else os.curdir)))
     for path in sorted(glob.glob(pattern, recursive=True)):
         folders = _folders_between(root, os.path.dirname(path))
         if any(is_hidden(name) for name in folders):
@@ -254,7 +330,7 @@ def _by_level(pattern: str, root: str) -> list[DataFile]:
         if os.path.isdir(path):
             name = os.path.basename(path)
             if not is_hidden(name):
-                files += _walk(path, (*folders, name))
+                files += _walk(path, (*folders, name), seen)
             continue
         status = os.stat(path)
         if not is_hidden(os.path.basename(path)):
@@ -262,12 +338,12 @@ def _by_level(pattern: str, root: str) -> list[DataFile]:
     return files
 
 
-def _any_depth(pattern: str, root: str) -> list[DataFile]:
+def _any_depth(pattern: str, root: str, seen: list[Place]) -> list[DataFile]:
     """The files for a pattern with ``**``. Python's glob would follow links that lead back, 40 times."""
-    wanted = tuple(pattern.split("/")[root.count("/") + 1 if root or pattern.startswith("/") else 0 :])
+    wanted = _below(pattern, root)
     start = root or ("/" if pattern.startswith("/") else os.curdir)
     files: list[DataFile] = []
-    for file in _walk(start, ()) if os.path.isdir(start) else ():
+    for file in _walk(start, (), seen) if os.path.isdir(start) else ():
         names = (*file.folders, posixpath.basename(file.name))
         if fits(names, wanted):
             path = "/".join((root, *names)) if root or pattern.startswith("/") else "/".join(names)
@@ -306,7 +382,7 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
         return one
     files = _listed(fs, path, listed)
     summaries = tuple(
-        DataFile(shown(url), url, (), _size(info), _time(info), fs=fs)
+        DataFile(shown(url), url, (), _size(info), _time(info), fs=fs, listed=Stated.of(info, is_listed=True))
         for found, info in listed.items()
         if posixpath.dirname(found) == path.rstrip("/") and _is_summary(found)
         for url in (fs.unstrip_protocol(found),)
@@ -349,7 +425,8 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list
         if info.get("type") == "directory" or any(map(is_hidden, (*folders, posixpath.basename(path)))):
             continue
         url = fs.unstrip_protocol(path)
-        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs))
+        listing = Stated.of(info, is_listed=True)
+        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs, listed=listing))
     return files
 
 

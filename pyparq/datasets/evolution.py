@@ -5,37 +5,47 @@ A type of one file and a type of another have a common type where every value of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 from pyparq.datasets.matching import Matching, of_fields
-from pyparq.errors import SchemaError
 from pyparq.schemas.arrow import decimal_storage, is_list
 from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE
+from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import DataType, Field, Physical, Schema
 from pyparq.tables.column_operations import VIEWS
 from pyparq.tables.decimals import decimal_type
 
-IS_INT96 = b"pyparq:int96"
-"""Metadata of a field that is INT96 in the file: instants in UTC by convention, though the type has no time zone."""
-
 DECIMAL_STORAGE = b"pyparq:decimal_storage"
 """Metadata of a field whose decimals are not in the smallest storage in the file: ``fixed`` or ``binary``, as the
 option ``decimal_storage`` calls them."""
 
-BY_NAME = Matching()
 _UNITS = "smun"
 _EXTENSION = (EXTENSION_NAME, EXTENSION_METADATA)
 
 
-class _Clash(Exception):
-    """There is no common type; the path of the field within its column, and the two types."""
+class Clash(Exception):
+    """There is no common type. ``path``: the names down to the field. ``have``, ``other``: the two types."""
 
-    def __init__(self, path: tuple[str, ...], have: DataType, other: DataType) -> None:
-        super().__init__(path, have, other)
-        self.path, self.have, self.other = path, have, other
+    def __init__(self, path: tuple[str, ...], have: DataType, other: DataType, files: tuple[str, str] = ("", "")):
+        super().__init__(path, have, other, files)
+        self.path, self.have, self.other, self.files = path, have, other, files
+
+    def between(self, path: tuple[str, ...], first: str, second: str) -> Clash:
+        """The same with the whole path and the two files."""
+        return Clash(path, self.have, self.other, (first, second))
+
+
+class Rule(NamedTuple):
+    """How schemas become one."""
+
+    by: Matching
+    """Which columns are one."""
+    settle: Callable[[DataType, DataType], DataType | None] | None = None
+    """The type for two that have no common one; ``None`` where there is none either."""
 
 
 def marked(schema: Schema, tree: SchemaTree) -> Schema:
@@ -73,47 +83,46 @@ def _mark_of(leaf: Node) -> dict[bytes, bytes]:
     return {} if storage is None else {DECIMAL_STORAGE: storage}
 
 
-def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Schema:
+def united(schemas: Iterable[tuple[str, Schema]], rule: Rule) -> Schema:
     """The schema that the rows of all files fit, with the columns in the order in which they first occur.
 
-    ``schemas``: for each file (or one of each distinct schema) its name and schema. ``by``: how columns of different
-    files are matched. A column that a file does not have becomes nullable, as its rows there are null.
-    Table-level metadata is that of the first file.
+    ``schemas``: for each file (or one of each distinct schema) its name and schema. A column that a file does not have
+    becomes nullable, as its rows there are null. Table-level metadata is that of the first file.
 
-    Raises :class:`pyparq.SchemaError`, which names the column, both types and both files.
+    Raises :class:`Clash`; with ``rule.settle`` a column without a common type is left out.
     """
     merged: dict[object, Field] = {}
     from_file: dict[object, str] = {}
+    left_out: set[object] = set()
     metadata, count, seen = None, 0, dict[object, int]()
     for name, schema in schemas:
         count += 1
         metadata = schema.metadata if metadata is None else metadata
-        for key, field in zip(by.keys(of_fields(schema.fields)), schema.fields, strict=True):
+        for key, field in zip(rule.by.keys(of_fields(schema.fields)), schema.fields, strict=True):
             seen[key] = seen.get(key, 0) + 1
             have = merged.get(key)
             if have is None:
                 merged[key], from_file[key] = field, name
                 continue
             try:
-                both = _merged_field(have, field, by)
-            except _Clash as clash:
-                column = ".".join((have.name, *clash.path))
-                raise SchemaError(
-                    f"the column is {clash.have} in {from_file[key]} and {clash.other} here, which have no common "
-                    "type. Give schema= with the type to read, or leave one of the files out",
-                    file=name, column=column,
-                ) from None  # fmt: skip
+                both = _merged_field(have, field, rule)
+            except Clash as clash:
+                if rule.settle is None:
+                    raise clash.between((have.name, *clash.path), from_file[key], name) from None
+                left_out.add(key)
+                continue
             if both.type != have.type:
                 from_file[key] = name
             merged[key] = both
-    fields = (field if seen[key] >= count else replace(field, nullable=True) for key, field in merged.items())
+    kept = ((key, field) for key, field in merged.items() if key not in left_out)
+    fields = (field if seen[key] >= count else replace(field, nullable=True) for key, field in kept)
     return Schema(tuple(fields), metadata or {})
 
 
-def _merged_field(have: Field, other: Field, by: Matching) -> Field:
+def _merged_field(have: Field, other: Field, rule: Rule) -> Field:
     if have == other:
         return have
-    type_ = common_type(have.type, other.type, IS_INT96 in have.metadata, IS_INT96 in other.metadata, by)
+    type_ = common_type(have.type, other.type, rule, IS_INT96 in have.metadata, IS_INT96 in other.metadata)
     metadata = _merged_metadata(have, other)
     return replace(have, type=type_, nullable=have.nullable or other.nullable, metadata=metadata)
 
@@ -143,20 +152,25 @@ def _meaning(field: Field) -> dict[bytes, bytes]:
 
 
 def common_type(
-    have: DataType, other: DataType, have_int96: bool = False, other_int96: bool = False, by: Matching = BY_NAME
+    have: DataType, other: DataType, rule: Rule, have_int96: bool = False, other_int96: bool = False
 ) -> DataType:
-    """The type that the values of both fit; raises :class:`_Clash` where there is none."""
+    """The type that the values of both fit; raises :class:`Clash` where there is none."""
     if have == other:
         return have
     if have.format == "n" or other.format == "n":
         return other if have.format == "n" else have
     if have.dictionary is not None or other.dictionary is not None:
-        return _dictionaries(have, other, by)
+        return _dictionaries(have, other, rule)
     if have.is_nested or other.is_nested:
-        return _nested(have, other, by)
+        return _nested(have, other, rule)
     found = _times(have, other, have_int96, other_int96) or _numbers(have, other) or _bytes(have, other)
+    return found or _settled(have, other, rule)
+
+
+def _settled(have: DataType, other: DataType, rule: Rule) -> DataType:
+    found = None if rule.settle is None else rule.settle(have, other)
     if found is None:
-        raise _Clash((), have, other)
+        raise Clash((), have, other)
     return found
 
 
@@ -219,13 +233,14 @@ def _times(have: DataType, other: DataType, have_int96: bool, other_int96: bool)
             return other if have_int96 else have
         if bool(have.timezone) != bool(other.timezone):
             return None
-        return DataType(f"ts{_finer(have, other)}:{have.timezone}")
+        return DataType(f"ts{finer_unit(have, other)}:{have.timezone}")
     if have.kind in ("time", "duration"):
-        return DataType(f"{have.format[:2]}{_finer(have, other)}")
+        return DataType(f"{have.format[:2]}{finer_unit(have, other)}")
     return None
 
 
-def _finer(have: DataType, other: DataType) -> str:
+def finer_unit(have: DataType, other: DataType) -> str:
+    """The letter of the finer of two units of time."""
     return max(have.format[2], other.format[2], key=_UNITS.index)
 
 
@@ -249,43 +264,43 @@ def _plain(type_: DataType) -> str:
 # ---- nested --------------------------------------------------------------------------------------------------------
 
 
-def _dictionaries(have: DataType, other: DataType, by: Matching) -> DataType:
+def _dictionaries(have: DataType, other: DataType, rule: Rule) -> DataType:
     """Categories of one kind of values stay categories; otherwise the values are what both have."""
     if have.dictionary is not None and other.dictionary is not None and have.dictionary == other.dictionary:
         return replace(have, format="i", ordered=have.ordered and other.ordered)
-    return common_type(have.dictionary or have, other.dictionary or other, by=by)
+    return common_type(have.dictionary or have, other.dictionary or other, rule)
 
 
-def _nested(have: DataType, other: DataType, by: Matching) -> DataType:
+def _nested(have: DataType, other: DataType, rule: Rule) -> DataType:
     if have.format == other.format == "+s":
-        return _structs(have, other, by)
+        return _structs(have, other, rule)
     if have.format == other.format == "+m":
-        entries = [_merged_below(a, b, by) for a, b in zip(_entries(have), _entries(other), strict=True)]
+        entries = [_merged_below(a, b, rule) for a, b in zip(_entries(have), _entries(other), strict=True)]
         inner = replace(have.children[0], type=replace(have.children[0].type, children=tuple(entries)))
         return replace(have, children=(inner,))
     if is_list(have) and is_list(other):
-        item = _merged_below(have.children[0], other.children[0], by)
+        item = _merged_below(have.children[0], other.children[0], rule)
         form = have.format if have.format == other.format else "+L" if "+L" in (have.format, other.format) else "+l"
         return DataType(form, (item,))
-    raise _Clash((), have, other)
+    return _settled(have, other, rule)
 
 
 def _entries(map_: DataType) -> tuple[Field, ...]:
     return map_.children[0].type.children
 
 
-def _structs(have: DataType, other: DataType, by: Matching) -> DataType:
-    there = dict(zip(by.keys(of_fields(other.children)), other.children, strict=True))
+def _structs(have: DataType, other: DataType, rule: Rule) -> DataType:
+    there = dict(zip(rule.by.keys(of_fields(other.children)), other.children, strict=True))
     fields = []
-    for key, field in zip(by.keys(of_fields(have.children)), have.children, strict=True):
+    for key, field in zip(rule.by.keys(of_fields(have.children)), have.children, strict=True):
         found = there.pop(key, None)
-        fields.append(replace(field, nullable=True) if found is None else _merged_below(field, found, by))
+        fields.append(replace(field, nullable=True) if found is None else _merged_below(field, found, rule))
     fields += [replace(field, nullable=True) for field in there.values()]
     return replace(have, children=tuple(fields))
 
 
-def _merged_below(have: Field, other: Field, by: Matching) -> Field:
+def _merged_below(have: Field, other: Field, rule: Rule) -> Field:
     try:
-        return _merged_field(have, other, by)
-    except _Clash as clash:
-        raise _Clash((have.name, *clash.path), clash.have, clash.other) from None
+        return _merged_field(have, other, rule)
+    except Clash as clash:
+        raise Clash((have.name, *clash.path), clash.have, clash.other) from None

@@ -11,16 +11,15 @@ import numpy.typing as npt
 from pyparq.datasets.matching import Matching, of_nodes
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.project import Projection
-from pyparq.filters.bind import bind
-from pyparq.filters.durations import counted
-from pyparq.filters.expression import Expression, IsIn, IsNull, Known, Not
+from pyparq.datasets.schema_tree import tree_of
+from pyparq.filters.bind import bind, tested_leaf
+from pyparq.filters.expression import Compare, Contains, Expression, IsIn, IsNull, Known, Not
 from pyparq.filters.known import simplified
 from pyparq.filters.rows import evaluate_rows
+from pyparq.filters.settled import for_leaf
 from pyparq.footers.open_file import OpenFile
-from pyparq.schemas.arrow import elements_from_schema
-from pyparq.schemas.durations import may_be_duration
 from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import Node, SchemaTree, build_tree
+from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import Schema
 
 Mask = npt.NDArray[np.bool_]
@@ -34,8 +33,8 @@ class FilterParts:
         self._partitions = partitions
         self._case_sensitive = case_sensitive
         self._names = {self._key(name) for name in partitions.names}
-        elements = elements_from_schema(Schema(partitions.fields)) if partitions.fields else None
-        self._tree = None if elements is None else build_tree(elements, case_sensitive=case_sensitive)
+        fields = partitions.fields
+        self._tree = tree_of(Schema(fields), case_sensitive=case_sensitive) if fields else None
         self._answers: dict[int, tuple[Expression, Mask, Mask]] = {}
         self._rest: dict[int, Expression] = {}
         self._asks_partitions = bool(self._names) and expression is not None and self._mentions(expression)
@@ -114,11 +113,10 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
     for name in slots:
         setattr(copy, name, getattr(test, name))
     copy.path = path  # type: ignore[attr-defined]
-    unit = projection.duration_unit(node)
-    leaf = file.tree.find(path) if unit else node
-    if unit and may_be_duration(leaf) and not file.fields.duration_unit(leaf):
-        return counted(copy, leaf, unit)  # the dataset's schema alone says that these integers are durations
-    return copy
+    if not isinstance(test, (Compare, Contains, IsIn)):
+        return copy
+    wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)  # type: ignore[arg-type]
+    return for_leaf(copy, wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))
 
 
 class _Counterparts:

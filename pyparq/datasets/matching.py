@@ -91,6 +91,9 @@ class Matching(NamedTuple):
             )
 
 
+BY_NAME = Matching()
+
+
 def _in_two_spellings(fields: Iterable[Field]) -> set[str]:
     """Names in lower case that fields side by side have in two spellings, at any depth."""
     spelled: dict[str, str] = {}

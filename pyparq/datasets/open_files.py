@@ -90,5 +90,5 @@ def source_of(file: DataFile, storage_options: Mapping[str, Any] | None) -> Sour
     if isinstance(file.where, str) and "://" not in file.where:
         return ListedFile(file) if os.path.isfile(file.where) else LocalFile(file.where)
     if file.fs is not None:
-        return FsspecFile(file.fs, file.fs._strip_protocol(file.where), file.name, file.size)
+        return FsspecFile(file.fs, file.fs._strip_protocol(file.where), file.name, file.listed)
     return open_source(file.where, storage_options if is_url(file.where) else None)

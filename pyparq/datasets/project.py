@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyparq.datasets.schema_tree import tree_of
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.known import simplified
 from pyparq.read.projection import named
-from pyparq.schemas.arrow import elements_from_schema
-from pyparq.schemas.durations import duration_unit, may_be_duration
 from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import Node, SchemaTree, build_tree
+from pyparq.schemas.shown import shown_field, top_of
+from pyparq.schemas.tree import Node
 from pyparq.schemas.types import Field, Schema
 
 if TYPE_CHECKING:
@@ -34,11 +34,10 @@ class Projection:
         partitions: Sequence[Field],
         case_sensitive: bool = True,
     ) -> None:
-        elements = elements_from_schema(schema, repeated=True)
-        self.tree: SchemaTree = build_tree(elements, case_sensitive=case_sensitive)
+        self.tree = tree_of(schema, case_sensitive=case_sensitive)
         """The dataset's schema as a tree, partition columns included."""
         self._fields = schema.fields
-        bind(expression, self.tree, self.duration_unit)  # says what is wrong with it
+        bind(expression, self.tree, self.shown)  # says what is wrong with it
         order = {field.name: k for k, field in enumerate(partitions)}
         tops = {node: k for k, node in enumerate(self.tree.root.children)}
         wanted = dict.fromkeys(self.tree.root.children) if columns is None else named(self.tree, columns)
@@ -56,7 +55,7 @@ class Projection:
             fields.append(field)
         self.schema = Schema(tuple(fields), schema.metadata)
         """Of the result."""
-        asked = {tops[node] for node in wanted} | {tops[_top(node)] for node in self._tested(expression)}
+        asked = {tops[node] for node in wanted} | {tops[top_of(node)] for node in self._tested(expression)}
         self.base = Schema(tuple(schema.fields[k] for k in sorted(asked)), schema.metadata)
         """The dataset's schema, but for columns that nothing asks for."""
 
@@ -73,16 +72,9 @@ class Projection:
             simplified(expression, look)
         return found
 
-    def duration_unit(self, node: Node) -> str:
-        """The unit in which the dataset shows a column as durations, ``""`` where it does not."""
-        return duration_unit(node, self.tree.root.children, self._fields) if may_be_duration(node) else ""
-
-
-def _top(node: Node) -> Node:
-    """The top-level column that ``node`` belongs to."""
-    while node.parent is not None and node.parent.parent is not None:
-        node = node.parent
-    return node
+    def shown(self, leaf: Node) -> Field | None:
+        """The field that the dataset shows a leaf as."""
+        return shown_field(leaf, self.tree.root.children, self._fields)
 
 
 def _reduced(field: Field, shape: Shape, leaves: set[int]) -> Field:

@@ -7,11 +7,16 @@ commit is completed, and bring the old rows back. So such a commit is completed 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
-from pyparq.datasets.commit import complete_crashed
+from pyparq.datasets.commit import complete_crashed, recover_dataset
+from pyparq.datasets.discovery import Found, discover
+from pyparq.errors import ChangedMeanwhile, UnfinishedWriteWarning
 from pyparq.io.file_lock import locked_folder
+from pyparq.io.retry import Retry
 
 
 @contextmanager
@@ -39,3 +44,25 @@ def _folders(path: str) -> Iterator[str]:
     while "=" in os.path.basename(folder):
         folder = os.path.dirname(folder)
         yield folder
+
+
+def found_to_change(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
+    """The files of a source that are about to be changed in place. Writes there that have crashed are completed first:
+    the old files of a commit are no place to change anything.
+
+    Raises :class:`ChangedMeanwhile` while a program commits a write there, and what
+    :func:`pyparq.datasets.discovery.discover` raises.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnfinishedWriteWarning)
+        found = discover(source, storage_options, retry)
+        if not found.unfinished:
+            return found
+        for folder in {commit.target for commit in found.unfinished}:
+            recover_dataset(folder)
+        found = discover(source, storage_options, retry)
+    if found.unfinished:
+        raise ChangedMeanwhile(
+            "another program is putting new files into their places: try again", file=found.unfinished[0].target
+        )
+    return found

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from pyparq.datasets.dataset import Dataset, dataset_of
 from pyparq.datasets.discovery import DataFile, Found
-from pyparq.datasets.evolution import marked, unify
+from pyparq.datasets.evolution import marked
 from pyparq.datasets.matching import Matching
+from pyparq.datasets.one_schema import unify
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ParquetError, SchemaError, SkippedFileWarning
 from pyparq.options import ReadOptions

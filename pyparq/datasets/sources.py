@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.datasets.discovery import DataFile, discover
-from pyparq.errors import ChangedMeanwhile, ManagedTableWarning
+from pyparq.datasets.file_state import State
+from pyparq.errors import ChangedMeanwhile, ManagedTableWarning, UnfinishedWriteWarning
 from pyparq.io.url import is_url
-
-State = tuple[int | None, int | None, int | None]
-"""Size, time of the last change and inode, as far as a listing has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,8 @@ class Sources:
     def listed(cls, folder: str, storage_options: Any = None) -> Sources:
         """The files that are in the folder now."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ManagedTableWarning)  # who reads the folder is told
+            for kind in (ManagedTableWarning, UnfinishedWriteWarning):  # who reads the folder is told
+                warnings.simplefilter("ignore", kind)
             return cls.of(discover(folder, storage_options).files)
 
     def replaced(self, now: Callable[[str], State | None], folder: str) -> list[str]:
@@ -52,15 +51,6 @@ class Sources:
                     file=os.path.join(folder, path),
                 )
         return sorted(self.states)
-
-
-def local_state(path: str) -> State | None:
-    """The state of a local file, as a listing has it."""
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _relative(file: DataFile) -> str:

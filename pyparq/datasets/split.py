@@ -33,6 +33,11 @@ class Splitter:
             if name not in schema.names:
                 near = near_matches(name, schema.names)
                 raise OptionError(f"the partition column {name!r} is not in the data{near}", column=name)
+            if schema.names.count(name) > 1:
+                raise OptionError(
+                    f"{schema.names.count(name)} columns have the name {name!r}: rename all but the partition column",
+                    column=name,
+                )
         self._names = list(names)
         self._places = [schema.names.index(name) for name in names]
         self._kept = [k for k in range(len(schema.fields)) if k not in self._places]

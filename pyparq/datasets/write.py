@@ -218,6 +218,7 @@ class _Write:
         self._count = 0
         self._paths: dict[Sink, str] = {}
         self._files: RollingFiles | None = None
+        self._has_columns = True
 
     def __enter__(self) -> _Write:
         return self
@@ -232,6 +233,7 @@ class _Write:
         piece = data if pieces is None else next(pieces, [])
         source: list[Schema] = []
         found, batches = ingest(piece, schema, source)
+        self._has_columns = bool(found.fields)
         splitter = Splitter(found, self._names)
         given = schema if schema is not None else source[0] if source else found
         kept = tuple(field for field in given.fields if field.name not in self._names)
@@ -255,10 +257,11 @@ class _Write:
 
     def finish(self, even_empty: bool) -> list[tuple[str, MadeFile]]:
         """Complete all files; their paths within the folder. ``even_empty``: without rows there is one empty file, in
-        the folder of nulls if there are partitions: so readers find the columns, and later files lie as deep."""
+        the folder of nulls if there are partitions: so readers find the columns, and later files lie as deep. Without
+        columns there is nothing to find."""
         assert self._files is not None  # take() made it
         made = self._files.close()
-        if not made and even_empty:
+        if not made and even_empty and self._has_columns:
             self._files.add_empty(tuple(f"{escaped(name)}={NULL}" for name in self._names))
         return [(self._paths[file.sink], file) for file in made]
 

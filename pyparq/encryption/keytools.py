@@ -245,11 +245,13 @@ class KmsEncryptionProperties(EncryptionProperties):
     def keys_for(self, leaves: Sequence[ColumnName], file_name: str, find: Find | None = None) -> FileKeys:
         factory, connection, config = self._parts
         external: dict[str, str] | None = None if config.internal_key_material else {}
+        generation = km.new_generation()
 
-        def new_key(master: str, reference: str) -> HeldKey:
-            key, wrapped = factory.new_key(connection, config, master, reference == km.FOOTER_REFERENCE)
+        def new_key(master: str, name: str) -> HeldKey:
+            key, wrapped = factory.new_key(connection, config, master, name == km.FOOTER_REFERENCE)
             if external is None:
                 return HeldKey(DataKey(key), wrapped.to_json(internal=True).encode())
+            reference = name + generation
             external[reference] = wrapped.to_json(internal=False)
             return HeldKey(DataKey(key), km.reference_json(reference).encode())
 
@@ -319,7 +321,9 @@ class _Retriever:
         try:
             return self._external[reference]
         except KeyError:
-            raise EncryptionError(f"{self._sibling!r} has no key {km.short(reference)}") from None
+            raise EncryptionError(
+                f"{self._sibling!r} has no key {km.short(reference)}: if the file was replaced meanwhile, open it again"
+            ) from None
 
 
 def _where(connection: KmsConnectionConfig) -> Hashable:

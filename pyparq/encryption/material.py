@@ -2,11 +2,16 @@
 
 Key metadata in a Parquet file is either the material itself (internal storage) or a reference into a file beside it,
 ``_KEY_MATERIAL_FOR_<file>.json`` (external storage).
+
+No file system replaces two files in one step. So the references of each file that is written are its own, and while it
+takes the place of an older one, the material beside them serves both. Afterwards the older one's stays for readers that
+have that one open still.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +30,17 @@ _LONG = 100
 
 def column_reference(number: int) -> str:
     return f"columnKey{number}"
+
+
+def new_generation() -> str:
+    """What ends the references of one file, so that no other file has the same."""
+    return f"-{secrets.token_hex(8)}"
+
+
+def _generation_of(reference: str) -> str:
+    """Of one that pyparq made; empty for others."""
+    _, dash, number = reference.rpartition("-")
+    return dash + number
 
 
 def sibling_name(file_name: str) -> str:
@@ -107,6 +123,31 @@ def parse_external(data: bytes) -> dict[str, str]:
     if not all(isinstance(value, str) for value in found.values()):
         raise EncryptionError("the external key material does not map references to text")
     return found
+
+
+def while_replaced(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    """External material that serves the file that is there and the one that will replace it.
+
+    References of other programs are the same for every file: then it is the new one's."""
+    own = {k: v for k, v in new.items() if k != FOOTER_REFERENCE or not _footer_of(new)}
+    return {**old, **own}
+
+
+def when_replaced(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    """External material of the new file, and of the one that it has replaced.
+
+    The footer's key has its usual name as well: programs that rotate master keys look for it.
+    """
+    last = _generation_of(next(reversed(list(old)), ""))
+    kept = {k: v for k, v in old.items() if last and _generation_of(k) == last and k not in new}
+    footer = _footer_of(new)
+    named = {FOOTER_REFERENCE: new[footer]} if footer else {}
+    return {**kept, **named, **new}
+
+
+def _footer_of(material: Mapping[str, str]) -> str:
+    """The last reference to a footer's key that only one file has."""
+    return next((k for k in reversed(list(material)) if k.startswith(f"{FOOTER_REFERENCE}-")), "")
 
 
 def external_json(material: Mapping[str, str]) -> bytes:

@@ -12,7 +12,6 @@ from typing import Any
 from pyparq.errors import FilterError
 from pyparq.filters.calendars import in_calendar
 from pyparq.filters.dnf import parse_filters
-from pyparq.filters.durations import UnitOf, counted
 from pyparq.filters.expression import (
     AllOf,
     AnyOf,
@@ -29,10 +28,10 @@ from pyparq.filters.expression import (
     is_null_literal,
 )
 from pyparq.filters.known import simplified
-from pyparq.filters.literal import Place, describe, locate
+from pyparq.filters.literal import BYTES_KINDS, Place, describe, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction, null_test
+from pyparq.filters.shown import Shown, as_shown
 from pyparq.filters.value_array import MANY, ValueArray
-from pyparq.schemas.durations import may_be_duration
 from pyparq.schemas.shape import shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import OPTIONAL, REPEATED
@@ -43,13 +42,12 @@ _NEGATED = {
     "starts_with": "not starts_with", "not starts_with": "starts_with",
 }  # fmt: skip
 
-_PREFIX_KINDS = ("string", "enum", "json", "bson", "binary", "fixed")
 _MAX_DEPTH = 200
 
 
-def bind(filters: Any, tree: SchemaTree, unit_of: UnitOf | None = None) -> Predicate:
-    """``filters`` (an expression, or pyarrow's list-of-tuples form) on the leaves of ``tree``. ``unit_of``: those that
-    the reader shows as durations.
+def bind(filters: Any, tree: SchemaTree, shown: Shown | None = None) -> Predicate:
+    """``filters`` (an expression, or pyarrow's list-of-tuples form) on the leaves of ``tree``. ``shown``: what
+    the reader shows them as.
 
     Raises :class:`ColumnNotFoundError` (with near matches) for an unknown name and :class:`FilterError`
     when a column cannot be tested or a literal cannot be compared with it.
@@ -57,20 +55,23 @@ def bind(filters: Any, tree: SchemaTree, unit_of: UnitOf | None = None) -> Predi
     expression = parse_filters(filters)
     if expression is None:
         return TRUE
-    if unit_of is not None:
-        of_leaf = unit_of  # for mypy: what it knows of a variable does not reach into a function
-        expression = simplified(expression, lambda test: _in_units(test, tree, of_leaf))
+    if shown is not None:
+        of_leaf = shown  # for mypy: what it knows of a variable does not reach into a function
+        expression = simplified(expression, lambda test: _as_shown(test, tree, of_leaf))
     return _bind(expression, tree, False, _MAX_DEPTH)
 
 
-def _in_units(test: Expression, tree: SchemaTree, unit_of: UnitOf) -> Expression:
-    """A test with durations counted in the unit that the leaf has."""
+def _as_shown(test: Expression, tree: SchemaTree, shown: Shown) -> Expression:
     if not isinstance(test, (Compare, Contains, IsIn)):
         return test
+    leaf = tested_leaf(tree, test)
+    return as_shown(test, leaf, shown(leaf)) if leaf.is_leaf else test
+
+
+def tested_leaf(tree: SchemaTree, test: Compare | Contains | IsIn) -> Node:
+    """The leaf that the literals of a test are compared with; a group where the test asks for one by mistake."""
     node = tree.find(test.path)
-    leaf = _item(node) if isinstance(test, Contains) else node
-    unit = unit_of(leaf) if may_be_duration(leaf) else ""
-    return counted(test, leaf, unit) if unit else test
+    return _item(node) if isinstance(test, Contains) else node
 
 
 def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) -> Predicate:
@@ -289,7 +290,7 @@ def _bind_prefix(node: Node, prefix: str | bytes, negate: bool) -> Predicate:
     leaf = node.type
     if leaf.kind == "null":
         return FALSE
-    if leaf.kind not in _PREFIX_KINDS:
+    if leaf.kind not in BYTES_KINDS:
         raise FilterError(f"starts_with() needs a string or binary column, not {describe(leaf)}", column=node.dotted)
     raw = prefix if isinstance(prefix, bytes) else _encode(prefix, node)
     if not raw or (leaf.length and len(raw) > leaf.length):

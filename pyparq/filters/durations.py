@@ -6,7 +6,6 @@ another time in each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +13,6 @@ from pyparq.errors import FilterError
 from pyparq.filters.expression import Compare, Contains, Expression, IsIn, is_null_literal, with_literals
 from pyparq.filters.temporal import UNIT_NS, duration_ns
 from pyparq.schemas.tree import Node
-
-UnitOf = Callable[[Node], str]
-"""The unit in which a leaf is shown as a duration, ``""`` for one that is none."""
 
 
 def counted(test: Expression, leaf: Node, unit: str) -> Expression:

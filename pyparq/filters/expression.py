@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pyparq.errors import FilterError
+from pyparq.filters.arrow_times import exact_values
 from pyparq.filters.value_array import ValueArray, value_array
 from pyparq.printing import printable
 
@@ -23,11 +24,13 @@ Path = tuple[str, ...] | str
 
 
 def is_null_literal(value: object) -> bool:
-    """None, ``pandas.NA``, ``NaT`` of pandas or numpy (told by type name: pandas is never imported)."""
+    """None, ``pandas.NA``, ``NaT`` of pandas or numpy, a null of pyarrow (told by type name: neither is imported)."""
     name = type(value).__name__
     if name in _NULL_TYPES:
         return True
-    return name in ("datetime64", "timedelta64") and bool(value != value)
+    if name in ("datetime64", "timedelta64"):
+        return bool(value != value)
+    return name.endswith("Scalar") and not getattr(value, "is_valid", True)
 
 
 class Expression:
@@ -228,6 +231,9 @@ def _as_tuple(values: Any) -> tuple[Any, ...]:
     if narrow is not None:  # their own digits are kept, which Python's floats do not have
         known = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist() if _counts(values) else values
         return tuple(None if value is None or is_null_literal(value) else narrow(value) for value in known)
+    exact = exact_values(values)
+    if exact is not None:
+        return exact
     if hasattr(values, "to_pylist"):
         return tuple(values.to_pylist())
     if _counts(values) and getattr(values.dtype, "itemsize", 8) <= 8:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq.errors import FilterError
+from pyparq.filters.arrow_times import exact_scalar
 from pyparq.filters.expression import NARROW_FLOATS
 from pyparq.filters.temporal import UNIT_NS, date_ns, duration_ns, time_ns, timestamp_ns
 from pyparq.printing import printable
@@ -47,6 +48,23 @@ class Place(NamedTuple):
         return self.below is not None and self.below is self.above
 
 
+class Settled:
+    """A literal of which the types of a dataset have said what it means: a number, bytes, or nanoseconds since 1970.
+    The type of a file's own leaf does not read it in another way."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Settled, (self.value,)
+
+    @printable
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
 def locate(leaf: LeafType, value: Any, column: str) -> Place:
     """The place of ``value`` in the comparable domain of ``leaf``.
 
@@ -56,7 +74,9 @@ def locate(leaf: LeafType, value: Any, column: str) -> Place:
         return _in_range(value, value, leaf)
     locator = _LOCATORS.get(leaf.kind, _locate_unordered)
     try:
-        return locator(leaf, _plain(value))
+        if isinstance(value, Settled):
+            return _SETTLED.get(leaf.kind, locator)(leaf, value.value)
+        return locator(leaf, plain(value))
     except _Mismatch as mismatch:
         hint = str(mismatch) or _HINTS[leaf.kind]
     except (ValueError, ArithmeticError) as error:
@@ -90,7 +110,7 @@ class _Mismatch(Exception):
     """The literal is of a kind that the leaf cannot be compared with."""
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Python's number for a numpy one, the inside of a 0-d array or pyarrow scalar; anything else as is."""
     if isinstance(value, np.generic):
         if isinstance(value, (np.datetime64, np.timedelta64)):
@@ -101,8 +121,11 @@ def _plain(value: Any) -> Any:
             return value if exceeds else _float(value)
         return value.item()
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        return _plain(value[()])
+        return plain(value[()])
     if hasattr(value, "as_py"):
+        exact = exact_scalar(value)
+        if exact is not None:
+            return exact
         inside = value.as_py()
         narrow = NARROW_FLOATS.get(str(value.type))
         return inside if narrow is None or inside is None else _float(narrow(inside))
@@ -153,6 +176,10 @@ def _rational(numerator: int, denominator: int, leaf: LeafType) -> Place:
     quotient, rest = divmod(numerator, denominator)
     return _in_range(quotient, quotient + (rest != 0), leaf)
 
+
+_DAY_NS = 86_400_000_000_000
+BYTES_KINDS = ("string", "enum", "json", "bson", "binary", "fixed")
+"""Kinds of leaves whose literals are bytes; text is its UTF-8."""
 
 _HUGE = 10**400
 """Beyond every finite value of every leaf; literals with more digits than that need not be spelled out."""
@@ -217,7 +244,7 @@ def _locate_bool(leaf: LeafType, value: Any) -> Place:
     return _in_range(int(value), int(value), leaf)
 
 
-_FLOAT_TYPES: dict[str, Any] = {"float16": np.float16, "float": np.float32, "double": np.float64}
+FLOAT_TYPES: dict[str, Any] = {"float16": np.float16, "float": np.float32, "double": np.float64}
 
 
 def _locate_float(leaf: LeafType, value: Any) -> Place:
@@ -232,7 +259,7 @@ def _locate_float(leaf: LeafType, value: Any) -> Place:
         nan = math.nan
         return Place(nan, nan)
     numerator, denominator = ratio
-    narrow = _FLOAT_TYPES[leaf.kind]
+    narrow = FLOAT_TYPES[leaf.kind]
     try:
         wide = numerator / denominator  # correctly rounded for integers of any size
     except OverflowError:
@@ -295,7 +322,7 @@ def _locate_date(leaf: LeafType, value: Any) -> Place:
     ns = date_ns(value)
     if ns is None:
         raise _Mismatch
-    return _rational(ns.numerator, ns.denominator * 86_400_000_000_000, leaf)
+    return _rational(ns.numerator, ns.denominator * _DAY_NS, leaf)
 
 
 def _locate_timestamp(leaf: LeafType, value: Any) -> Place:
@@ -324,6 +351,39 @@ def _locate_unordered(leaf: LeafType, value: Any) -> Place:
 def _locate_null(leaf: LeafType, value: Any) -> Place:
     return Place(None, None)  # every value is null: no comparison is ever true
 
+
+# ---- literals that a dataset has settled ---------------------------------------------------------------------------
+
+
+def settled(leaf: LeafType, value: Any, column: str) -> Settled:
+    """What ``value`` means to a dataset's leaf. Raises :class:`FilterError` as :func:`locate` does."""
+    place = locate(leaf, value, column)
+    kind, value = leaf.kind, plain(value)
+    if kind in BYTES_KINDS:
+        return Settled(_bytes(value))
+    if kind == "uuid":
+        return Settled(place.below if place.exact else _bytes(value))
+    if kind in ("timestamp", "int96", "date"):
+        found = timestamp_ns(value)
+        assert found is not None  # it has been located
+        return Settled(found[0])
+    if kind == "decimal" and isinstance(value, float) and math.isfinite(value):
+        return Settled(Decimal(repr(value)))
+    return Settled(value)
+
+
+def _settled_bool(leaf: LeafType, value: Any) -> Place:
+    """A number beside truth values that the dataset shows as 0 and 1."""
+    ratio = _ratio(value)
+    return _above_all(leaf) if ratio is None else _rational(*ratio, leaf)
+
+
+def _settled_time(leaf: LeafType, ns: Any) -> Place:
+    unit = _DAY_NS if leaf.kind == "date" else UNIT_NS[leaf.unit or "ns"]
+    return _rational(ns.numerator, ns.denominator * unit, leaf)
+
+
+_SETTLED = {"bool": _settled_bool, **dict.fromkeys(("date", "timestamp", "int96"), _settled_time)}
 
 _LOCATORS = {
     "bool": _locate_bool, "int": _locate_int, "uint": _locate_int, "float16": _locate_float,

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.printing import printable
+
 _EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
 _DAY_NS = 86_400_000_000_000
 
@@ -38,12 +40,32 @@ def _match(text: str) -> re.Match[str] | None:
     return re.fullmatch(_ISO, text.strip(), re.IGNORECASE | re.ASCII)
 
 
+class Instant:
+    """A point in time: nanoseconds since 1970, and whether it said its zone."""
+
+    __slots__ = ("aware", "ns")
+
+    def __init__(self, ns: int, aware: bool) -> None:
+        self.ns, self.aware = ns, aware
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Instant, (self.ns, self.aware)
+
+    @printable
+    def __repr__(self) -> str:
+        fits = abs(self.ns) < 1 << 63
+        shown = str(np.datetime64(self.ns, "ns")) if fits else str(np.datetime64(self.ns // 1000, "us"))
+        return f"{shown}Z" if self.aware else shown
+
+
 def timestamp_ns(value: Any) -> tuple[int | Fraction, bool] | None:
     """(nanoseconds since 1970, whether the value says its zone); ``None`` if it is not a point in time.
 
     Without a zone the nanoseconds count as if the clock showed UTC. Strings that are not ISO 8601 raise
     ValueError.
     """
+    if isinstance(value, Instant):
+        return value.ns, value.aware
     if isinstance(value, dt.datetime):
         own = getattr(value, "asm8", None)
         if own is not None:  # pandas', which goes on where Python's years end

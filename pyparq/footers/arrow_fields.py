@@ -10,10 +10,10 @@ from pyparq.errors import OptionError
 from pyparq.footers.leaf_set import LeafSet
 from pyparq.options import ReadOptions
 from pyparq.schemas.arrow import field_of
-from pyparq.schemas.durations import duration_unit
 from pyparq.schemas.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
 from pyparq.schemas.hybrid_calendar import without_hybrid
 from pyparq.schemas.shape import Shape, shape_of
+from pyparq.schemas.shown import shown_field, top_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import Field, Physical, Schema
 from pyparq.tables.column_operations import VIEWS
@@ -150,14 +150,12 @@ class FileFields:
         """Does the leaf, a column of its own, come out as strings or binary with offsets of 64 bits?"""
         return self._hinted_format(leaf) in ("U", "Z")
 
-    def duration_unit(self, leaf: Node) -> str:
-        """The unit in which the leaf is shown as a duration, ``""`` where it is none."""
+    def shown(self, leaf: Node) -> Field | None:
+        """The field that the leaf is shown as; ``None`` where nothing is hinted about it."""
         if not self._hints:
-            return ""
-        top = leaf
-        while top.parent is not None and top.parent is not self._tree.root:
-            top = top.parent
-        return duration_unit(leaf, [top], [self.whole(top).field])
+            return None
+        top = top_of(leaf)
+        return shown_field(leaf, [top], [self.whole(top).field])
 
     def _hinted_format(self, leaf: Node) -> str:
         return self.whole(leaf).field.type.format if self._hints and leaf.parent is self._tree.root else ""

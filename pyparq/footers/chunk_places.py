@@ -84,6 +84,24 @@ class Neighbours:
         return sorted({place for place in found if place is not None and len(MAGIC) <= place < self._end})
 
 
+class ModulePlaces:
+    """Which column chunk has the index or Bloom filter at a place: the first that was asked for. All of them together
+    are no longer than the file, so whoever reads them reads no byte again and again."""
+
+    def __init__(self, file_size: int) -> None:
+        self._owners: dict[int, Key] = {}
+        self._left = file_size
+
+    def belongs(self, place: int, length: int | None, row_group: int, column: int) -> bool:
+        """Whether the ``length`` bytes at ``place`` are that chunk's. From now on they are, if they were nobody's."""
+        key, size = (row_group, column), max(length or 0, 0)
+        owner = self._owners.get(place)
+        if owner is None and size <= self._left:
+            owner = self._owners.setdefault(place, key)
+            self._left -= size
+        return owner == key
+
+
 class ChunkPlaces:
     """Where all column chunks of a file begin."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyparq.encryption.reading import CLEAR, ChunkDecryption, FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
-from pyparq.footers.chunk_places import ChunkPlaces, Neighbours, places_of
+from pyparq.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
 from pyparq.footers.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
 from pyparq.footers.footer import MAGIC, read_footer
 from pyparq.footers.known_schemas import FileSchema, schema_of
@@ -175,6 +175,7 @@ class OpenFile:
         self._rows: dict[int, int] = {}
         self._all_have_rows: bool | None = None
         self._neighbours = Neighbours(footer, fetcher.source.size)
+        self.modules = ModulePlaces(fetcher.source.size)
         self._placed: ChunkPlaces | None = None
         """Where all column chunks begin, once somebody works on the whole file."""
         counts = fetcher.counts

@@ -198,7 +198,6 @@ def _conformed(
         check_supported(field)
     if schema is None:
         schema, order = plain, list(range(len(found)))
-        _check_names(found.names)
     else:
         order = _order(found.names, schema)
     return schema, (_conform(batch, schema, order) for batch in batches)
@@ -217,11 +216,18 @@ def _conform(batch: Batch, schema: Schema, order: list[int]) -> Batch:
 def _check_names(names: Sequence[str]) -> None:
     if len(set(names)) != len(names):
         twice = next(n for i, n in enumerate(names) if n in names[:i])
-        raise DataError(f"two columns have the name {twice!r}. Rename one", column=twice)
+        raise DataError(
+            f"two columns have the name {twice!r}, so they cannot be matched with the schema. Rename one, or give the "
+            "schema in the order of the data",
+            column=twice,
+        )
 
 
 def _order(names: Sequence[str], schema: Schema) -> list[int]:
-    """Where each of the schema's columns stands among ``names``; neither may have more."""
+    """Where each of the schema's columns stands among ``names``; neither may have more. Columns of one name have no
+    other place than their own."""
+    if schema.names == list(names):
+        return list(range(len(names)))
     _check_names(names)
     places = {name: i for i, name in enumerate(names)}
     for field in schema:

@@ -9,7 +9,7 @@ Others that run requests concurrently are asked for both at the same time. That 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,8 @@ class End:
     """Entity tag of what the bytes come from, where later requests can be bound to it."""
     version: Version | None = None
     """What a server behind HTTP said of it."""
+    info: Mapping[str, Any] | None = None
+    """What the file system said of the file."""
 
 
 def read_end(fs: Any, path: str, length: int) -> End | None:
@@ -91,7 +93,7 @@ async def _from_any(fs: Any, path: str, length: int) -> End | None:
     info, data = list[Any](await asyncio.gather(*asked, return_exceptions=True))
     if isinstance(info, BaseException):
         raise info
-    return _both(info.get("size"), data, length)
+    return _both(info, data, length)
 
 
 def _has_own_reads(fs: Any) -> bool:
@@ -102,23 +104,23 @@ def _has_own_reads(fs: Any) -> bool:
 
 
 def _on_threads(fs: Any, path: str, length: int) -> End | None:
-    def last_bytes() -> Any:
+    def end() -> Any:
         try:
             return fs.cat_file(path, start=-length)
         except Exception as error:  # of a file that is not there, say: its size is asked for too
             return error
 
-    size, data = map_requests(lambda ask: ask(), [lambda: fs.size(path), last_bytes])
-    return _both(size, data, length)
+    info, data = map_requests(lambda ask: ask(), [lambda: fs.info(path), end])
+    return _both(info, data, length)
 
 
-def _both(size: int | None, data: Any, length: int) -> End | None:
-    if size is None:
+def _both(info: Mapping[str, Any], data: Any, length: int) -> End | None:
+    if info.get("size") is None:
         return None
-    size = int(size)
+    size = int(info["size"])
     if isinstance(data, BaseException) or len(data) not in (min(length, size), size):
-        return End(None, size)
-    return End(data[-length:], size)
+        return End(None, size, info=info)
+    return End(data[-length:], size, info=info)
 
 
 def _end(data: bytes, content_range: str | None) -> End | None:

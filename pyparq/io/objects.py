@@ -109,6 +109,10 @@ class ObjectFile:
 
         try:
             return self.retry.at_most(1).once(plainly)
+        except _Answered as error:
+            plain = OSError(error.errno, error.strerror, error.filename)
+            say_tries(plain, error)
+            raise plain from None
         except OSError as error:
             say_tries(error, error)
             raise
@@ -121,11 +125,13 @@ class ObjectFile:
         answer = self.store.get(self.path, options=options)
         self._check_same(answer.meta)
         data = memoryview(answer.bytes())
-        if len(data) != length:
+        if len(data) == length:
+            return data
+        if offset + length > self.size:
             raise CorruptFileError(
                 f"the file ends within the range of {length} bytes at offset {offset}", file=self.name
             )
-        return data
+        raise ConnectionError(errno.EIO, f"the server sends {len(data)} bytes instead of {length}", self.name)
 
     def _check_same(self, meta: Any) -> None:
         """Stores that take no notice of ``if_match``, or have no tag for it, say what object they answer from."""

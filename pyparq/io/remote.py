@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import copy
@@ -13,7 +14,8 @@ from pyparq.io.end import read_end, tells_size
 from pyparq.io.http import Version, is_http, ranges_of
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import head, is_s3, unchanged_ranges
-from pyparq.io.systems import alone, is_concurrent, loops, shares_one_reader
+from pyparq.io.systems import alone, is_concurrent, loops, shares_one_reader, takes_generations
+from pyparq.io.unchanged import Stated, Unchanged
 from pyparq.io.url import plain_errors
 from pyparq.threads import map_requests
 
@@ -33,16 +35,22 @@ class FsspecFile:
     retry = Retry()
     """How requests that fail for the moment are made again."""
 
-    def __init__(self, fs: Any, path: str, name: str, listed_size: int | None = None) -> None:
-        """``listed_size``: bytes, as a listing of the folder had it."""
+    def __init__(self, fs: Any, path: str, name: str, listed: Stated | None = None) -> None:
+        """``listed``: what a listing of the folder says of the file."""
         self.fs = fs
-        self._listed_size = listed_size
+        self._listed_size = None if listed is None else listed.size
         self.path = path
         self.name = name
         self._size: int | None = None
         self._etag: str | None = None
         self._version: Version | None = None
         """Of a file behind HTTP."""
+        self._unchanged: Unchanged | None = None
+        """Of one on a file system whose requests cannot be bound to a version."""
+        self._bound: dict[str, Any] = {}
+        """What binds a request of another file system to a version."""
+        if listed is not None:
+            self._state(listed)
         self._closed = False
         self._whole: memoryview | None = None
         self._inherited = False
@@ -79,8 +87,21 @@ class FsspecFile:
             self._version.check(int(told["size"]), told.get("ETag"), told.get("Last-Modified"))
             return self._version.size
         with alone(self.fs):
-            found = self.fs.size(self.path)
-        return None if found is None else int(found)
+            found = self.fs.info(self.path)
+        self._state(Stated.of(found))
+        return None if found.get("size") is None else int(found["size"])
+
+    def _state(self, stated: Stated) -> None:
+        """What is said of the file first is what it has to stay."""
+        if self._unchanged is None and not (is_s3(self.fs) or is_http(self.fs)):
+            self._unchanged = Unchanged(self.fs, self.path, stated)
+            if stated.generation is not None and takes_generations(self.fs):
+                self._bound = {"generation": stated.generation}
+
+    def begin(self) -> None:
+        """A new question to an open file: it may have been replaced since the one before."""
+        if self._unchanged is not None:
+            self._unchanged.begin()
 
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter file; and the size with them, where that is one request."""
@@ -92,6 +113,8 @@ class FsspecFile:
                 end = self._retry().once(lambda: read_end(self.fs, self.path, length))
             if end is not None:
                 self._size, self._etag, self._version = end.size, end.etag, end.version
+                if end.info is not None:
+                    self._state(Stated.of(end.info))
                 self._check_listed()
                 if end.whole:
                     self._keep(end.data)
@@ -113,15 +136,30 @@ class FsspecFile:
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
         if self._whole is None:
-            with located(file=self.name), self._plain_errors():
-                parts = self._retry().each(self._requested, ranges, self._is_short)
+            parts = self._answers(ranges)
             sizes = [n for _, n in ranges]
             whole = next((p for p, n in zip(parts, sizes, strict=True) if len(p) > n and len(p) == self.size), None)
             if whole is None:
-                return [_exactly(p, o, n, self.name) for p, (o, n) in zip(parts, ranges, strict=True)]
+                return [self._exactly(p, o, n) for p, (o, n) in zip(parts, ranges, strict=True)]
             self._keep(whole)
         assert self._whole is not None
-        return [_exactly(self._whole[o : o + n], o, n, self.name) for o, n in ranges]
+        return [self._exactly(self._whole[o : o + n], o, n) for o, n in ranges]
+
+    def _answers(self, ranges: Sequence[Range]) -> list[Any]:
+        """The bytes of each range, of the file that was opened; all of the file where the server sends that."""
+        with located(file=self.name):
+            try:
+                with self._plain_errors():
+                    parts = self._retry().each(self._requested, ranges, self._is_wrong)
+            except FileNotFoundError:
+                if self._unchanged is not None and self._bound:  # the version is not there any more
+                    self._unchanged.check_now(self.fs, self.name, self.retry)
+                raise
+            if self._unchanged is not None:
+                if any(map(self._is_wrong, ranges, parts)):  # the file may be shorter by now
+                    self._unchanged.check_now(self.fs, self.name, self.retry)
+                self._unchanged.check(self.fs, self.name, self.retry)
+        return parts
 
     def _keep(self, whole: Any) -> None:
         self._whole = memoryview(whole)
@@ -131,8 +169,20 @@ class FsspecFile:
         """s3fs makes most of its requests again by itself."""
         return self.retry.at_most(1) if is_s3(self.fs) else self.retry
 
-    def _is_short(self, wanted: Range, found: Any) -> bool:
-        return len(found) < wanted[1]
+    def _is_wrong(self, wanted: Range, found: Any) -> bool:
+        """Is it neither what was asked for nor all of the file?"""
+        return len(found) not in (wanted[1], self._size)
+
+    def _exactly(self, data: Any, offset: int, length: int) -> memoryview:
+        """Raises :class:`CorruptFileError` for a range outside of the file, and ``ConnectionError`` where the server
+        sends other than it was asked for: nothing is wrong with the file then."""
+        if len(data) == length:
+            return memoryview(data)
+        if offset + length > self.size:
+            raise CorruptFileError(
+                f"the file ends within the range of {length} bytes at offset {offset}", file=self.name
+            )
+        raise ConnectionError(errno.EIO, f"the server sends {len(data)} bytes instead of {length}", self.name)
 
     def _requested(self, ranges: Sequence[Range]) -> list[Any]:
         """The bytes of each range, or the exception that it ended in."""
@@ -153,7 +203,7 @@ class FsspecFile:
         starts = [offset for offset, _ in ranges]
         ends = [offset + length for offset, length in ranges]
         try:
-            return list(self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="return"))
+            return list(self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="return", **self._bound))
         except Exception as error:  # of a file system that raises all the same
             return [error] * len(ranges)
 
@@ -166,7 +216,7 @@ class FsspecFile:
     def _cat(self, part: Range) -> Any:
         offset, length = part
         with alone(self.fs):
-            return self.fs.cat_file(self.path, start=offset, end=offset + length)
+            return self.fs.cat_file(self.path, start=offset, end=offset + length, **self._bound)
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -180,9 +230,3 @@ class FsspecFile:
     def close(self) -> None:
         self._closed = True
         self._whole = None
-
-
-def _exactly(data: Any, offset: int, length: int, name: str) -> memoryview:
-    if len(data) != length:
-        raise CorruptFileError(f"the file ends within the range of {length} bytes at offset {offset}", file=name)
-    return memoryview(data)

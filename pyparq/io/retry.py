@@ -50,10 +50,10 @@ class Retry:
         self,
         ask: Callable[[Sequence[Any]], Sequence[Any]],
         wanted: Sequence[Any],
-        is_short: Callable[[Any, Any], bool] = lambda wanted, answer: False,
+        is_wrong: Callable[[Any, Any], bool] = lambda wanted, answer: False,
     ) -> list[Any]:
         """The answers to ``wanted``, of which ``ask`` is given those that are still missing. It returns an exception
-        for a request that failed. An answer that ``is_short`` is asked for again too, and stays as it is at last.
+        for a request that failed. An answer that ``is_wrong`` is asked for again too, and stays as it is at last.
 
         Raises the first error that is not expected to pass, or the first of the last try.
         """
@@ -66,7 +66,7 @@ class Retry:
             for error in errors:
                 if not may_pass(error):
                     raise error
-            missing = [k for k in missing if isinstance(found[k], BaseException) or is_short(wanted[k], found[k])]
+            missing = [k for k in missing if isinstance(found[k], BaseException) or is_wrong(wanted[k], found[k])]
             pause = self._pause(tries, errors)
             if not missing or tries > self.times or time.monotonic() - begun + pause > _LONGEST:
                 break

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from pyparq.encryption.material import external_json, parse_external, when_replaced, while_replaced
 from pyparq.errors import EncryptionError, LimitError, ParquetError
 from pyparq.io.changes import Changes
+from pyparq.io.file_lock import locked_folder
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, Sink, open_sink
 from pyparq.io.source import Source, open_source
@@ -71,25 +73,66 @@ def _beside(path: str, sibling: str) -> str:
 
 
 @contextmanager
-def sibling_stored(file: Sink, sibling: str, data: bytes, fsync: bool = False) -> Iterator[None]:
-    """Store ``data`` as ``sibling``; when what is done within fails, what was there before comes back."""
+def material_stored(file: Sink, sibling: str, material: Mapping[str, str], fsync: bool = False) -> Iterator[None]:
+    """Store the key material of ``file`` as ``sibling``, while what is done within puts the file into its place.
+
+    Until then it serves the older file as well. When what is done within fails, what was there before comes back. Two
+    writers of one local file do this one after the other.
+    """
     place = sibling_of(file, sibling)
-    before: bytes | None = data  # where nobody may read what is there, the new stays: nothing else is known
-    with suppress(OSError, ParquetError):
+    with _lock_of(place):
+        known, before = _before(file, sibling)
+        old = _parsed(before)
+        final = when_replaced(old, material)
+        stored = external_json(while_replaced(old, material) if old else final)
+        if stored != before:
+            _store(place, stored, fsync)
         try:
-            before = read_sibling(file, sibling)
-        except FileNotFoundError:
-            before = None
-    _store(place, data, fsync)
+            yield
+        except BaseException:
+            if known and stored != before:
+                with suppress(Exception):  # what failed first is what the caller has to know
+                    place.remove() if before is None else _store(place, before, fsync)
+            raise
+        with suppress(Exception):  # the file has its name, and what is stored serves it
+            _store_rest(file, place, sibling, stored, old, final, fsync)
+
+
+def _lock_of(place: Sibling) -> AbstractContextManager[Any]:
+    """Of the folder; nothing where there are no locks."""
+    if place.fs is not None or "://" in place.path:
+        return nullcontext()
+    return locked_folder(os.path.dirname(os.path.abspath(place.path)), patient=False)
+
+
+def _before(file: Sink, sibling: str) -> tuple[bool, bytes | None]:
+    """Whether it is known what is stored there, and what, ``None`` for nothing."""
     try:
-        yield
-    except BaseException:
-        with suppress(Exception):  # what failed first is what the caller has to know
-            if before is None:
-                place.remove()
-            else:
-                _store(place, before, fsync)
-        raise
+        return True, read_sibling(file, sibling)
+    except FileNotFoundError:
+        return True, None
+    except (OSError, ParquetError):  # nobody may read it, or it is too large: the new one stays
+        return False, None
+
+
+def _parsed(stored: bytes | None) -> dict[str, str]:
+    try:
+        return {} if stored is None else parse_external(stored)
+    except EncryptionError:
+        return {}
+
+
+def _store_rest(
+    file: Sink, place: Sibling, sibling: str, stored: bytes, old: Mapping[str, str], final: dict[str, str], fsync: bool
+) -> None:
+    """Store what serves the new file, once it has its name. Where there are no locks, another writer may have stored
+    its own meanwhile, which stays."""
+    if place.fs is not None or "://" in place.path:
+        now = _parsed(_before(file, sibling)[1])
+        final = {**{k: v for k, v in now.items() if k not in old}, **final}
+    wanted = external_json(final)
+    if wanted != stored:
+        _store(place, wanted, fsync)
 
 
 def _store(place: Sibling, data: bytes, fsync: bool) -> None:

@@ -25,6 +25,8 @@ from pyparq.io.objects import ObjectFile
 from pyparq.io.opened import check_opened
 from pyparq.io.remote import FsspecFile
 from pyparq.io.retry import Retry
+from pyparq.io.s3 import is_s3
+from pyparq.io.unchanged import Stated, Unchanged
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -212,6 +214,7 @@ class FileObject:
                 self.size = int(file.tell())
             except (OSError, ValueError) as error:  # a pipe, or a closed file
                 raise OptionError(f"the file object cannot seek: {error}", file=self.name) from error
+        self._unchanged = _watched(file)
 
     def _after_fork(self) -> None:
         """An open file has one position for parent and child, who would each read where the other has gone: the child
@@ -220,10 +223,19 @@ class FileObject:
         self._shares_position = _is_plain(self._file)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        with self._lock, self._plain_errors():
-            if self._closed:
-                raise _closed(self.name)
-            return [self._read(offset, length) for offset, length in ranges]
+        with self._lock:
+            with self._plain_errors():
+                if self._closed:
+                    raise _closed(self.name)
+                found = [self._read(offset, length) for offset, length in ranges]
+            if self._unchanged is not None:
+                self._unchanged.check(self._file.fs, self.name, Retry())
+            return found
+
+    def begin(self) -> None:
+        """A new question: the file behind the object may have been replaced since the one before."""
+        if self._unchanged is not None:
+            self._unchanged.begin()
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -264,6 +276,15 @@ class FileObject:
 
     def close(self) -> None:
         self._closed = True
+
+
+def _watched(file: Any) -> Unchanged | None:
+    """What watches over an open file of fsspec's. Those of s3fs state the version with each request by themselves."""
+    fs, path = getattr(file, "fs", None), getattr(file, "path", None)
+    if fs is None or not isinstance(path, str) or is_local_system(fs) or is_s3(fs):
+        return None
+    details = getattr(file, "details", None)
+    return Unchanged(fs, path, Stated.of(details)) if isinstance(details, Mapping) else None
 
 
 def _is_plain(file: Any) -> bool:
@@ -322,6 +343,12 @@ def set_retry(source: Source, times: int, wait: float) -> None:
     """How often a source makes a request again that failed for the moment, and the seconds before the first time."""
     if isinstance(source, (FsspecFile, ObjectFile)):
         source.retry = Retry(times, wait)
+
+
+def begin(source: Source) -> None:
+    """A new question to a file that has been opened before: a remote one may have been replaced since."""
+    if isinstance(source, (FsspecFile, FileObject)):
+        source.begin()
 
 
 def _open_url(url: str, storage_options: Mapping[str, Any] | None) -> Source:

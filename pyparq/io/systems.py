@@ -47,6 +47,13 @@ def shares_one_reader(fs: Any) -> bool:
     return not protocols(within(fs)).isdisjoint(_SHARES_ONE_READER)
 
 
+def takes_generations(fs: Any) -> bool:
+    """Can reads be bound to a generation of an object, as those of gcsfs can?"""
+    import inspect
+
+    return hasattr(fs, "url") and "generation" in inspect.signature(fs.url).parameters
+
+
 def alone(fs: Any) -> AbstractContextManager[Any]:
     """With no other thread, where the file system needs that."""
     return _one_at_a_time if shares_one_reader(fs) else nullcontext()

@@ -218,10 +218,14 @@ def _is_constant(node: Any) -> bool:
 
 
 def _evaluated(node: Any) -> polars.Series:
-    """A literal as polars sees it."""
+    """A literal as polars sees it. Raises :class:`ValueError` for one that polars does not read again (NaN is none in
+    JSON)."""
     import polars as pl
 
-    expression = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
+    try:
+        expression = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(str(error)) from None
     return pl.select(expression).to_series()
 
 

@@ -14,6 +14,7 @@ from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
 from pyparq.io.source import Range
+from pyparq.schemas.tree import Node
 
 Key = tuple[int, int]
 """(row group, leaf column)."""
@@ -53,7 +54,44 @@ def _inside(ranges: list[Range], chunk: Chunk, file: OpenFile) -> bool:
         if not _fits([place], file):
             warn_index(chunk, CorruptFileError(f"{place[1]} bytes at offset {place[0]} are outside the file"))
             return False
+        if not _is_own(place, chunk, file):
+            text = f"its bytes at offset {place[0]} are also those of another column chunk's"
+            warn_index(chunk, CorruptFileError(text))
+            return False
     return True
+
+
+def _is_own(place: Range, chunk: Chunk, file: OpenFile) -> bool:
+    return file.modules.belongs(*place, chunk.row_group, chunk.node.column)
+
+
+def claim_modules(file: OpenFile, row_group: int, node: Node) -> Chunk | None:
+    """Note that the page index and the Bloom filter of a chunk are its own, unless they are another's already; for
+    those who go on with many chunks in any order. The chunk, if it can be read."""
+    try:
+        chunk = file.chunk(row_group, node)
+    except ParquetError:
+        return None
+    filter_range = chunk.numbers.bloom_filter_offset, chunk.numbers.bloom_filter_length
+    for place in (_offset_range(chunk), _column_range(chunk), filter_range):
+        if place[0] and (place[1] == 0 or _fits([place], file)):
+            _is_own(place, chunk, file)
+    return chunk
+
+
+def check_own_index(file: OpenFile, chunk: Chunk) -> None:
+    """Raise :class:`CorruptFileError` where the page index of a chunk is also that of a chunk before: many chunks could
+    otherwise make anybody read one large index again and again."""
+    for what, offset, length in (
+        ("OffsetIndex", *_offset_range(chunk)),
+        ("ColumnIndex", *_column_range(chunk)),
+    ):
+        if offset and length and not _is_own((offset, length), chunk, file):
+            raise CorruptFileError(
+                f"the bytes of its {what} at offset {offset} are also those of another column chunk's: "
+                "pyparq.add_indexes makes new ones",
+                file=file.name, row_group=chunk.row_group, column=chunk.name,
+            )  # fmt: skip
 
 
 def _fits(ranges: list[Range], file: OpenFile) -> bool:
@@ -86,7 +124,8 @@ def sound_locations(file: OpenFile, chunk: Chunk) -> PageLocations | None:
     """The page locations of a chunk whose OffsetIndex, and ColumnIndex if there is one, are undamaged; ``None``
     otherwise, without a warning. Raises :class:`EncryptionError` where one fails its authentication."""
     ranges = [_offset_range(chunk), *([_column_range(chunk)] if has_column_index(chunk) else [])]
-    if not _fits(ranges, file):
+    own = all(_is_own(place, chunk, file) for place in ranges)
+    if not own or not _fits(ranges, file):
         return None
     parts = file.fetcher.fetch(ranges)
     placed = chunk.crypto.open(Module.OFFSET_INDEX, parts[0])

@@ -17,6 +17,7 @@ from pyparq.footers.open_file import OpenFile, open_file
 from pyparq.index.bloom import BloomFilter
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
+from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
 from pyparq.options import ColumnName, ReadOptions
 from pyparq.printing import printable
@@ -121,12 +122,12 @@ class ParquetFile:
 
     def page_locations(self, row_group: int, column: Column) -> PageLocations | None:
         """Offsets, sizes and first rows of a column chunk's data pages; ``None`` if it has no OffsetIndex."""
-        chunk = self._file.chunk(row_group, find_leaf(self._file, column))
+        chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
         return read_locations(self._file, [chunk]).get((row_group, chunk.node.column))
 
     def column_index(self, row_group: int, column: Column) -> Bounds | None:
         """Bounds and null counts of a column chunk's data pages; ``None`` if it has no ColumnIndex."""
-        chunk = self._file.chunk(row_group, find_leaf(self._file, column))
+        chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
         found = read_page_indexes(self._file, [chunk]).get((row_group, chunk.node.column))
         return None if found is None else gregorian(found[0])
 
@@ -136,18 +137,23 @@ class ParquetFile:
         Raises :class:`CorruptFileError`, :class:`UnsupportedError` or :class:`EncryptionError` if it cannot be
         read.
         """
-        chunk = self._file.chunk(row_group, find_leaf(self._file, column))
+        chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
         with located(file=self._file.name, row_group=row_group, column=chunk.name):
             return read_filter(chunk, self._file.fetcher, self._file.options.limits)
 
     def pages(self, row_group: int, column: Column) -> list[PageInfo]:
         """All pages of a column chunk, from their headers, including the dictionary page. Reads the whole chunk."""
-        chunk = self._file.chunk(row_group, find_leaf(self._file, column))
+        chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
         with located(file=self._file.name, row_group=row_group, column=chunk.name):
             (data,) = self._file.fetcher.fetch([(chunk.start, chunk.size)])
             return [_page_info(page) for page in walk_pages(data, chunk, self._file.options)]
 
     # ---- reading
+
+    def _asked(self) -> OpenFile:
+        """The file, of which something new is asked."""
+        begin(self._file.fetcher.source)
+        return self._file
 
     def scan(
         self,
@@ -168,6 +174,13 @@ class ParquetFile:
         Raises :class:`ColumnNotFoundError` for unknown columns, :class:`FilterError` for literals that do not fit the
         column and :class:`OptionError` for rows that do not exist.
         """
+        begin(self._file.fetcher.source)
+        return self._scan(columns, filters, row_groups, rows, limit)
+
+    def _scan(
+        self, columns: Names | None, filters: Filters | None, row_groups: Sequence[int] | None, rows: Any, limit: Any
+    ) -> Scan:
+        """The first scan of a file that has just been opened."""
         with located(file=self._file.name):
             return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
 
@@ -232,7 +245,7 @@ class ParquetFile:
         the plan was altered and does not read what its scan needs.
         """
         with located(file=self._file.name):
-            return Scan.of_plan(self._file, plan)
+            return Scan.of_plan(self._asked(), plan)
 
 
 ParquetFile.__doc__ = with_options(ParquetFile.__doc__, READ)

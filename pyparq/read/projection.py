@@ -13,6 +13,10 @@ from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 
 
+class LeafNumber(int):
+    """A leaf by its place in the file: for columns that no name tells apart."""
+
+
 def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields) -> Projection:
     """The result's columns: all, or those named, in the order of the names (a repeated name counts once).
 
@@ -52,9 +56,9 @@ def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | Non
         raise OptionError(f"columns must be a list of names; {columns!r} is a filter: give it as filters=...")
     wanted: dict[Node, set[int] | None] = {}
     for name in columns:
-        if not isinstance(name, (str, tuple)):
+        if not isinstance(name, (str, tuple, LeafNumber)):
             raise OptionError(f"columns must be a list of names, but {name!r} is not a name")
-        node = tree.find(name)
+        node = tree.leaves[name] if isinstance(name, LeafNumber) else tree.find(name)
         top = node
         while top.parent is not tree.root and top.parent is not None:
             top = top.parent

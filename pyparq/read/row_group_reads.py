@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 
 from pyparq.decoding.calendars import gregorian_column
 from pyparq.decoding.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.decoding.nesting import assemble
 from pyparq.decoding.spelling import spelled_out
-from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, LimitError, located
+from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, located, reading
 from pyparq.filters.predicate import Constant, Predicate
 from pyparq.filters.rows import EntryLevels, matching_rows
 from pyparq.footers.arrow_fields import Output, Projection
@@ -58,7 +57,7 @@ class RowGroupReader:
 
     def context(self) -> located:
         """Of a read: errors name the file."""
-        return _Reading(file=self._file.name)
+        return reading(file=self._file.name)
 
     def filter_columns(self, selection: Selection) -> list[Wanted]:
         """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
@@ -238,20 +237,6 @@ class RowGroupReader:
         with located(row_group=selection.row_group, column=output.field.name):
             self._columns.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
             return assemble(output.shape, output.stored, leaves, rows.count)
-
-
-class _Reading(located):
-    """Context of a read: errors name the file; memory that a file's claims use up is the file's fault, not the
-    program's."""
-
-    __slots__ = ()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, MemoryError):
-            raise LimitError(f"there is not enough memory for this read: {error}", file=self._file) from error
-        super().__exit__(kind, error, trace)
 
 
 def _knows_pages(selection: Selection) -> bool:

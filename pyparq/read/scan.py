@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.errors import (
+    LimitError,
     OptionError,
 )
 from pyparq.filters.bind import bind
@@ -74,7 +75,7 @@ class Scan:
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
         self.filters = filters
-        self.predicate = bind(filters, file.tree, file.fields.duration_unit)
+        self.predicate = bind(filters, file.tree, file.fields.shown)
         self.limit = limit
         self._ask_filters = True
         self._set_up(file, row_groups, rows)
@@ -223,6 +224,8 @@ class Scan:
         left, alive, seen = self.limit, 0, 0
         selections = self._prune()
         total = max(sum(selection.maybe.count for selection in selections), 1)
+        if not all_stay and not self.projection.leaves and isinstance(self.predicate, Constant):
+            self._check_rows_alone(total)
         try:
             self.begin()
             for selection in selections:
@@ -242,6 +245,17 @@ class Scan:
                 del batches
         finally:
             self.give_up()
+
+    def _check_rows_alone(self, rows: int) -> None:
+        """Raise :class:`LimitError` for batches without columns of more rows than any page of such a file could have:
+        no page shows that they are there, and there could be batches without end."""
+        size, most = self.file.fetcher.source.size, self.file.options.limits.max_values_per_byte
+        if rows > size * most:
+            raise LimitError(
+                f"the file declares {rows} rows in {size} bytes, and no column is read: more than "
+                f"limits.max_values_per_byte ({most}) allows",
+                file=self.file.name,
+            )
 
     def _reads_to_come(self, selections: list[Selection]) -> Iterator[list[Range]]:
         """What is read first of one row group after the other, as far as that is known."""

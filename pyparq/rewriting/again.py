@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pyparq.buffers import release_unused
+from pyparq.datasets.commit import complete_writes
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.open_files import ListedFile, status_of
 from pyparq.datasets.report import WriteReport, WrittenFile
@@ -93,6 +94,8 @@ def rewrite(
     check_options(checked)
     keys = sort_keys(checked.sort_by)
     own = identity_of(target)
+    if mode == "overwrite" and _is_folder(target):
+        complete_writes(target)  # else the rows of before a crashed write would be read
     dataset = _dataset(source, storage_options, decryption, limits)
     rows = _Rows(dataset, columns, filters, max_memory, progress)
     if _is_folder(target):

@@ -16,6 +16,8 @@ from pyparq.schemas.hybrid_calendar import LEGACY_DATES, LEGACY_INT96, TIME_ZONE
 from pyparq.write.file_layout import CREATED_BY
 from pyparq.write.keyvalues import text_key, text_value
 
+MOST_ROWS = (1 << 63) - 1
+"""``FileMetaData.num_rows`` has 64 bits."""
 _OF_THE_FIRST = ("pandas",)
 """Keys whose values may differ without harm: pandas notes the range of the index there, and does not insist on it."""
 
@@ -37,6 +39,8 @@ class JointFooter:
         self._one_writer = len({file.created_by for file in files}) == 1
         self._ordered = next((part for part in parts if part.file.footer.meta.column_orders), None)
         self.num_rows = sum(file.num_rows_of(k) for file in files for k in range(file.num_row_groups))
+        if self.num_rows > MOST_ROWS:
+            raise UnsupportedError(f"the files have {self.num_rows} rows together: more than a Parquet file can count")
         self.num_row_groups = sum(file.num_row_groups for file in files)
         notes = [note for part in parts for note in self._checked(part)]
         self._keys, self.dropped_keys = _joint_keys(files)

@@ -13,7 +13,7 @@ from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.format.codec import serialize
 from pyparq.index.page_index import OffsetIndexBuilder
 from pyparq.io.sink import Sink
-from pyparq.pruning.page_indexes import has_column_index, has_offset_index
+from pyparq.pruning.page_indexes import claim_modules, has_column_index, has_offset_index
 from pyparq.rewriting.build import ChunkChange, change_chunk
 from pyparq.rewriting.footer import (
     COLUMN_INDEX_LENGTH,
@@ -59,6 +59,9 @@ def find_changes(file: OpenFile, request: Request) -> Changes:
     orders_missing = file.footer.meta.column_orders is None
     account = Account(file.options.limits)
     places = [(k, leaf) for k in range(file.num_row_groups) for leaf in file.tree.leaves]
+
+    for row_group, leaf in places:  # in turn: the first that names an index has it
+        claim_modules(file, row_group, leaf)
 
     def work(place: Any) -> ChunkChange:
         return change_chunk(file, request, place[0], place[1], orders_missing, account)

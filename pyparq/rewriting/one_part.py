@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyparq.errors import SchemaError, UnsupportedError
 from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.io.sink import Sink
-from pyparq.pruning.page_indexes import has_column_index, has_offset_index
+from pyparq.pruning.page_indexes import check_own_index, has_column_index, has_offset_index
 from pyparq.rewriting.footer import (
     COLUMN_INDEX_LENGTH,
     COLUMN_INDEX_OFFSET,
@@ -40,6 +40,8 @@ class Part:
         file.check_chunk_counts()
         file.check_places()
         self._chunks = [file.chunk(k, leaf) for k in range(file.num_row_groups) for leaf in file.tree.leaves]
+        for chunk in self._chunks:
+            check_own_index(file, chunk)
         self._layout = Layout(self.footer.start)
         self._layout.cuts = free_ranges(self._indexes(), self._others(), self.footer.start)
         self._layout.settle()

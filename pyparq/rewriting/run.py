@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from pyparq.encryption.material import parse_fields, reference_of, sibling_name
+from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.footers.open_file import OpenFile, open_file
 from pyparq.io.remote import FsspecFile
-from pyparq.io.sibling import base_name, read_sibling, sibling_stored
+from pyparq.io.sibling import base_name, material_stored, read_sibling
 from pyparq.io.sink import LocalSink, Sink, open_sink
 from pyparq.io.source import open_source
 from pyparq.io.url import is_url
@@ -152,8 +152,8 @@ def _key_material(file: OpenFile, sink: Sink, fsync: bool) -> AbstractContextMan
     except EncryptionError:  # key metadata of another kind
         return nullcontext()
     source = file.fetcher.source
-    material = read_sibling(source, sibling_name(base_name(source.name)))
-    return sibling_stored(sink, sibling_name(base_name(sink.name)), material, fsync)
+    material = parse_external(read_sibling(source, sibling_name(base_name(source.name))))
+    return material_stored(sink, sibling_name(base_name(sink.name)), material, fsync)
 
 
 def _write(writer: Writer, sink: Sink) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.discovery import DataFile, discover, names_many
+from pyparq.datasets.settled import found_to_change
 from pyparq.errors import OptionError
 from pyparq.io.retry import Retry
 from pyparq.io.url import is_url, local_path
@@ -36,7 +37,8 @@ def jobs_of(
         if options.decryption is None:
             options = replace(options, decryption=source._options.decryption)
     else:
-        files = discover(source, storage_options, Retry(options.retries, options.retry_wait)).files
+        retry = Retry(options.retries, options.retry_wait)
+        files = (found_to_change if target is None else discover)(source, storage_options, retry).files
     targets = [None] * len(files) if target is None else _targets(files, target, isinstance(source, (list, tuple)))
     return [
         Job(file.where, place, options, storage_options, force, fsync)

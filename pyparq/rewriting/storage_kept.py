@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from pyparq.datasets.evolution import DECIMAL_STORAGE, IS_INT96
-from pyparq.schemas.arrow import elements_from_schema
+from pyparq.datasets.evolution import DECIMAL_STORAGE
+from pyparq.datasets.schema_tree import tree_of
+from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import build_tree
 from pyparq.schemas.types import Field, Schema
 
 
 def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
     """``options``, with those that keep how the columns of a dataset's ``schema`` are stored, unless they are given.
-    ``without``: columns that become names of folders."""
+    ``without``: columns that become names of folders. Options go by name: columns of one name get what new files have.
+    """
     kept = Schema(tuple(field for field in schema.fields if field.name not in without))
-    marked = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
+    leaves = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
+    times = Counter(path for path, _ in leaves)
+    marked = [(path, metadata) for path, metadata in leaves if times[path] == 1]
     found: dict[str, Any] = {}
     int96 = {path: True for path, metadata in marked if IS_INT96 in metadata}
     if int96 and "use_deprecated_int96_timestamps" not in options:
@@ -34,7 +38,7 @@ def _has_mark(field: Field) -> bool:
 
 def _marks(schema: Schema) -> Iterator[tuple[tuple[str, ...], Mapping[bytes, bytes]]]:
     """The path of each leaf as it will be written, and the metadata of its field."""
-    tree = build_tree(elements_from_schema(schema))
+    tree = tree_of(schema)
     for node, field in zip(tree.root.children, schema.fields, strict=True):
         yield from _below(shape_of(node), field)
 

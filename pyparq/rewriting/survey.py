@@ -27,7 +27,7 @@ from pyparq.decoding.pages import (
     room_of,
 )
 from pyparq.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS, delta_byte_array, dictionary, encoding_name
-from pyparq.errors import CorruptFileError, located
+from pyparq.errors import CorruptFileError, located, reading
 from pyparq.footers.open_file import Chunk, OpenFile
 from pyparq.format.page_header import DataPageHeaderV2
 from pyparq.index.bloom import hash_values
@@ -91,6 +91,8 @@ class Survey:
     """Stored bytes of the pages that were opened."""
 
 
+FEW_LEVELS = 8
+"""So many are counted one by one: :func:`numpy.bincount` makes integers of eight bytes of all levels first."""
 MID_ROW = "pages start in the middle of a row"
 EMPTY_PAGE = "a page holds no rows"
 """Pages without values behind others are not listed: nobody misses them. Before the first that has values, readers
@@ -103,7 +105,7 @@ def survey_chunk(file: OpenFile, chunk: Chunk, order: Order, wanted: Wanted, acc
     Raises :class:`CorruptFileError` for damaged pages and pages that do not hold the rows of the row group, and
     :class:`UnsupportedError` for codecs and encodings that cannot be read.
     """
-    with located(file=file.name, row_group=chunk.row_group, column=chunk.name):
+    with reading(file=file.name, row_group=chunk.row_group, column=chunk.name):
         if chunk.size == 0:
             return Survey()
         (data,) = file.fetcher.fetch([(chunk.start, chunk.size)])
@@ -289,4 +291,7 @@ def _histogram(levels: npt.NDArray[np.uint8] | None, maximum: int, slots: int) -
         return None
     if levels is None:  # all are the maximum
         return [*[0] * maximum, slots]
-    return list(np.bincount(levels, minlength=maximum + 1).tolist())
+    if maximum > FEW_LEVELS:
+        return list(np.bincount(levels, minlength=maximum + 1).tolist())
+    counts = [int(np.count_nonzero(levels == level)) for level in range(1, maximum + 1)]
+    return [len(levels) - sum(counts), *counts]

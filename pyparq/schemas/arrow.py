@@ -153,28 +153,18 @@ def is_list(type_: DataType) -> bool:
 # ---- writing: Arrow to SchemaElements ------------------------------------------------------------------------------
 
 
-def elements_from_schema(schema: Schema, name: str = "schema", *, repeated: bool = False) -> list[Any]:
+def elements_from_schema(schema: Schema, name: str = "schema") -> list[Any]:
     """The SchemaElements of a file, the root (called ``name``) first, in depth-first order.
 
     Lists and maps get the standard three-level structures (``list.element``, ``key_value.key/value``); a field's
-    ``PARQUET:field_id`` metadata becomes its ``field_id``. Raises what :func:`leaf_of` raises, and
-    :class:`SchemaError` when two fields share a name or a null column is required. ``repeated``: columns may share a
-    name, as in files that others have written.
+    ``PARQUET:field_id`` metadata becomes its ``field_id``. Columns, and fields of a struct, may share a name. Raises
+    what :func:`leaf_of` raises, and :class:`SchemaError` when a null column is required.
     """
     elements: list[Any] = [tt.SchemaElement(name=name, num_children=len(schema))]
-    if not repeated:
-        _check_names(schema.fields)
     for field in schema:
         with located(column=field.name):
             _add(field, elements)
     return elements
-
-
-def _check_names(fields: tuple[Field, ...]) -> None:
-    names = [field.name for field in fields]
-    if len(set(names)) != len(names):
-        twice = next(n for i, n in enumerate(names) if n in names[:i])
-        raise SchemaError(f"two fields have the name {twice!r}; rename one", column=twice)
 
 
 def _add(field: Field, elements: list[Any], name: str | None = None) -> None:
@@ -202,7 +192,6 @@ def _add(field: Field, elements: list[Any], name: str | None = None) -> None:
     elif type_.format == "+s":
         if not type_.children:
             raise UnsupportedError("Parquet cannot store a struct without fields: leave the column out or add a field")
-        _check_names(type_.children)
         if is_variant_field(field):
             element.logicalType = tt.LogicalType(VARIANT=tt.VariantType(specification_version=1))
         element.num_children = len(type_.children)

@@ -25,6 +25,7 @@ of the indices) and ``run_end:i`` (that of the run ends) on a field that has the
 of date32. Several are separated by spaces, what is within behind what it is in."""
 
 UUID, JSON, WKB, VARIANT = b"arrow.uuid", b"arrow.json", b"geoarrow.wkb", b"arrow.parquet.variant"
+BOOL8 = b"arrow.bool8"
 IN_ANNOTATIONS = (UUID, JSON, WKB, VARIANT)
 """Extension types that Parquet has annotations for, which say all there is to say."""
 

@@ -17,9 +17,19 @@ from functools import lru_cache
 
 from pyparq.schemas.arrow_ipc import HintError, HintField, HintSchema, PlainHint
 from pyparq.schemas.categories import is_polars_note
-from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, JSON, LAYOUT, LOGICAL_TYPE, UUID
+from pyparq.schemas.extensions import (
+    BOOL8,
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    FIELD_ID,
+    JSON,
+    LAYOUT,
+    LOGICAL_TYPE,
+    UUID,
+)
 from pyparq.schemas.loss import USUAL_NAMES
 from pyparq.schemas.shape import Shape
+from pyparq.schemas.shown import values_of
 from pyparq.schemas.types import DataType, Field
 
 ARROW_SCHEMA = b"ARROW:schema"
@@ -213,16 +223,11 @@ def _metadata(
     added = {k: v for k, v in found.items() if k not in _RESERVED and not k.startswith((b"_PL_", b"PARQUET:"))}
     added |= {k: v for k, v in found.items() if k.startswith(b"_PL_") and is_polars_note(k, v, type_)}
     name = found.get(EXTENSION_NAME)
-    if name is not None and EXTENSION_NAME not in field.metadata and _values_of(type_).format == hint.format:
+    if name is not None and EXTENSION_NAME not in field.metadata and values_of(type_).format == hint.format:
         checked = _extension(name, found.get(EXTENSION_METADATA, b""), type_)
         if checked is not None:
             added |= {EXTENSION_NAME: name, EXTENSION_METADATA: checked}
     return {**added, **field.metadata} if added else field.metadata
-
-
-def _values_of(type_: DataType) -> DataType:
-    """What a dictionary or runs are of; any other type itself."""
-    return type_.dictionary or (type_.children[1].type if type_.format == "+r" else type_)
 
 
 def _extension(name: bytes, described: bytes, type_: DataType) -> bytes | None:
@@ -236,7 +241,7 @@ def _extension(name: bytes, described: bytes, type_: DataType) -> bytes | None:
     if (
         (name == UUID and type_.format == "w:16")
         or (name == JSON and type_.kind == "string")
-        or (name == b"arrow.bool8" and type_.format == "c")
+        or (name == BOOL8 and type_.format == "c")
     ):
         return b""
     if name == b"arrow.opaque" and _is_opaque(described):

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 JULIAN_EPOCH = 2_440_588
 """Julian day number of 1970-01-01."""
+IS_INT96 = b"pyparq:int96"
+"""Metadata of a field that is INT96 in the file: instants in UTC by convention, though the type has no time zone."""
 NS_PER_DAY = 86_400_000_000_000
 UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 

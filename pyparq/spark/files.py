@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyparq.datasets.discovery import DataFile, discover
+from pyparq.datasets.settled import found_to_change
 from pyparq.errors import OptionError, ParquetError
 from pyparq.read.file import ParquetFile
 from pyparq.rewriting.request import check_columns
@@ -68,7 +69,7 @@ def report_of(spark: Any, source: Any, job: FileJob, progress: Progress | None, 
 
     ``target``: a folder for the new files. A file that fails is a row of the report; the others go on.
     """
-    files = _files(spark, source, job)
+    files = _files(spark, source, job, job.work == "add_indexes" and target is None)
     named = list(zip(files, _places(files, target), strict=True))
     payloads = [pickle.dumps((job, part)) for part in balanced(named, PER_SLOT * parallelism(spark))]
     rows = _collected(spark, payloads, len(files), progress)
@@ -77,18 +78,18 @@ def report_of(spark: Any, source: Any, job: FileJob, progress: Progress | None, 
     return spark.createDataFrame([tuple(row) for row in rows], REPORT)
 
 
-def _files(spark: Any, source: Any, job: FileJob) -> list[DataFile]:
+def _files(spark: Any, source: Any, job: FileJob, in_place: bool) -> list[DataFile]:
     """The files of a source, listed where they are, and a look at whether they have the columns that are named."""
     if not is_connect(spark):
-        return listed(source, job)
-    found: list[DataFile] = ask(spark, "list", source, job)
+        return listed(source, job, in_place)
+    found: list[DataFile] = ask(spark, "list", source, job, in_place)
     return found
 
 
-def listed(source: Any, job: FileJob) -> list[DataFile]:
-    """The files of a source. Raises ``FileNotFoundError`` where there is nothing, and what :func:`check_columns`
-    does."""
-    found = discover(source, job.storage_options)
+def listed(source: Any, job: FileJob, in_place: bool = False) -> list[DataFile]:
+    """The files of a source; ``in_place``: they are about to be changed. Raises ``FileNotFoundError`` where there is
+    nothing, and what :func:`_check_columns` does."""
+    found = (found_to_change if in_place else discover)(source, job.storage_options)
     for file in found.files:
         if found.is_one_file and "://" not in file.where and not os.path.exists(file.where):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.where)

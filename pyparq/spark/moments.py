@@ -1,7 +1,8 @@
 """Points in time in filters, as Spark means them: literals without a zone are read in one.
 
-Text, dates and numpy's ``datetime64`` are clocks in the session's zone (``spark.sql.session.timeZone``). A ``datetime``
-without a zone is one in the zone of this Python process, as everywhere in PySpark.
+Text, dates, numpy's ``datetime64`` and Arrow's values are clocks in the session's zone
+(``spark.sql.session.timeZone``). A ``datetime`` without a zone is one in the zone of this Python process, as everywhere
+in PySpark.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import numpy as np
 
 from pyparq.errors import FilterError
 from pyparq.filters.expression import Compare, Contains, Expression, IsIn
-from pyparq.filters.temporal import timestamp_ns
+from pyparq.filters.literal import plain
+from pyparq.filters.temporal import Instant, timestamp_ns
 from pyparq.schemas.types import LeafType
 from pyparq.spark.zones import as_datetime64, instant_us, wall_us, zone_of
 
-_MOMENTS = (str, dt.date, np.datetime64)
+_MOMENTS = (str, dt.date, np.datetime64, Instant)
 
 
 def in_zone(expression: Expression, leaf: LeafType, zone: str) -> Expression:
@@ -48,7 +50,7 @@ def _values(values: Any) -> Iterable[Any]:
 
 def _changed(value: Any, change: Callable[[Any, str], Any], zone: str) -> Any:
     if hasattr(value, "as_py") and hasattr(value, "type"):  # pyarrow's scalars
-        value = value.as_py()
+        value = plain(value)
     return change(value, zone) if isinstance(value, _MOMENTS) and value == value else value
 
 
@@ -75,10 +77,11 @@ def _local_us(value: dt.datetime) -> int:
 
 def _to_wall(value: Any, zone: str) -> Any:
     """An instant as the session's clocks show it; what has no zone stays as it is."""
-    if isinstance(value, str) or not isinstance(value, dt.datetime) or value.tzinfo is None:
+    if not isinstance(value, (dt.datetime, Instant)):
         return value
     found = timestamp_ns(value)
-    assert found is not None  # it is a datetime
+    if found is None or not found[1]:
+        return value
     return as_datetime64(wall_us(int(found[0] // 1000), zone_of(_known(zone, value))))
 
 

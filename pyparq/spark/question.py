@@ -41,6 +41,16 @@ ANSWER_ROWS = 100_000
 data source too has no more."""
 
 
+PART_BYTES = 128 << 20
+"""Bytes of pages that one task reads, about, at most: what ``spark.sql.files.maxPartitionBytes`` is by default. A row
+group is never cut."""
+
+
+def parts_of(num_bytes: int, at_least: int) -> int:
+    """How many parts so many bytes of pages make."""
+    return max(-(-num_bytes // PART_BYTES), at_least)
+
+
 @dataclass(frozen=True)
 class Question:
     """What :func:`pyparq.spark.read` or :func:`pyparq.spark.count` was asked. It is pickled for tasks."""
@@ -50,7 +60,7 @@ class Question:
     filters: Any
     schema: Any
     parts: int | None
-    """At most; ``None``: as many as the session runs at a time."""
+    """At most; ``None``: as many as the session runs at a time, or more where they would be large."""
     small: int
     decryption: str | None
     on_error: str
@@ -159,8 +169,8 @@ def reply_to(
         answer = _number(plan, question)
     else:
         answer = _answer(plan, SparkTypes(plan.schema, truncate=question.truncate), question)
-    parts = () if answer is not None else tuple(pickled(plan.split(question.parts or slots())))
-    return Reply(None if question.counts else plan.schema, answer, parts, tuple(said()))
+    parts = () if answer is not None else pickled(plan.split(question.parts or parts_of(plan.num_bytes, slots())))
+    return Reply(None if question.counts else plan.schema, answer, tuple(parts), tuple(said()))
 
 
 def planned(question: Question, also: Expression | None = None) -> DatasetPlan:

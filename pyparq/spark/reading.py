@@ -12,6 +12,7 @@ from pyparq.spark.columns import is_column, taken
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import reply
+from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.question import SMALL, Question
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.skipped import LeftOut, note, warn
@@ -37,6 +38,7 @@ def read(
     truncate: bool = False,
     residual: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Any:
     """Parquet files as a Spark DataFrame. Only the pages that can hold matching rows are read.
@@ -52,6 +54,8 @@ def read(
     ``on_error``: ``"skip"`` leaves out files that cannot be read. It warns of those that are found now. ``skipped_to``:
     a folder, the same for all workers, that gets a note (JSON with ``path`` and ``error``) of each file that is left
     out, now or when the DataFrame is used. ``truncate``: cut nanoseconds to the microseconds that Spark has.
+    ``progress``: called while Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself shows how the
+    DataFrame is read later.
     ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`.
 
     The DataFrame is a snapshot of the files that are there now. A file that changes before it is read is an error
@@ -64,7 +68,8 @@ def read(
         decryption=decryption, on_error=on_error, skipped_to=skipped_to, truncate=truncate,
         residual=residual, storage_options=storage_options, **options,
     )  # fmt: skip
-    frame = _frame(spark, question)
+    with Watch(spark, progress):
+        frame = _frame(spark, question)
     return _filtered(frame, filters, columns) if residual else frame
 
 
@@ -89,7 +94,9 @@ def _filtered(frame: Any, condition: Any, columns: Any) -> Any:
     return kept.select(*("`" + name.replace("`", "``") + "`" for name in frame.columns[:count]))
 
 
-def count(spark: Any, source: Any, filters: Filters | None = None, **options: Any) -> int:
+def count(
+    spark: Any, source: Any, filters: Filters | None = None, *, progress: Progress | None = None, **options: Any
+) -> int:
     """The number of rows that match. Without a filter only footers are read.
 
     ``options``: the parameters of :func:`read`, but for ``columns`` and ``truncate``.
@@ -97,11 +104,13 @@ def count(spark: Any, source: Any, filters: Filters | None = None, **options: An
     if not {"columns", "truncate"}.isdisjoint(options):
         raise OptionError("a count takes neither columns nor truncate")
     if options.get("residual"):
-        frame = _frame(spark, _question(spark, source, columns=[], filters=filters, **options))
-        return int(frame.where(filters).count())
+        with Watch(spark, progress):
+            frame = _frame(spark, _question(spark, source, columns=[], filters=filters, **options))
+            return int(frame.where(filters).count())
     question = _question(spark, source, columns=[], filters=filters, counts=True, **options)
-    found = reply(spark, question)
-    counted = [] if isinstance(found.answer, int) else replies(spark, "count", found.parts, question.settings())
+    with Watch(spark, progress):
+        found = reply(spark, question)
+        counted = [] if isinstance(found.answer, int) else replies(spark, "count", found.parts, question.settings())
     skipped = [*found.skipped, *(file for _, said in counted for file in said)]
     warn(skipped)
     _note(spark, question, skipped)
@@ -161,7 +170,7 @@ def _question(
 
 _PARAMETERS = (
     "columns", "filters", "schema", "partitions", "small", "decryption", "on_error", "skipped_to", "truncate",
-    "residual", "storage_options",
+    "residual", "storage_options", "progress",
 )  # fmt: skip
 
 

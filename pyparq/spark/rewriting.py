@@ -20,7 +20,8 @@ from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
-from pyparq.spark.question import Question, pickled
+from pyparq.spark.progress import Progress, Watch
+from pyparq.spark.question import Question, parts_of, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import replies
@@ -28,9 +29,6 @@ from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, commi
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
-
-PART_BYTES = 128 << 20
-"""Bytes of pages that a task rewrites, about: what it writes is one file for each partition folder."""
 
 
 def rewrite(
@@ -47,6 +45,7 @@ def rewrite(
     encryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Any:
     """Rewrite a dataset: join small files, sort, compress otherwise, encrypt, leave rows or columns out.
@@ -58,8 +57,8 @@ def rewrite(
     ``partitions``: number of tasks, at most; by default one for each 128 MiB of
     pages. Each task writes one file for each folder that it has rows for. ``decryption``, ``encryption``: names of
     functions that make the properties on each worker. ``force``: write even where Delta Lake, Iceberg or Hudi manages
-    the folder. ``storage_options``: for URLs, of the source and of the target.
-    ``options``: those of :func:`pyparq.spark.write` for each file: ``sort_by`` is within each file.
+    the folder. ``storage_options``: for URLs, of the source and of the target. ``progress`` and
+    ``options``: those of :func:`pyparq.spark.write`; ``sort_by`` is within each file.
 
     The job runs now. Returns a DataFrame with one row per new file, with the columns of the report of
     :func:`pyparq.spark.add_indexes`.
@@ -67,7 +66,7 @@ def rewrite(
     check_session(spark)
     check_factory(decryption)
     check_factory(encryption, "encryption")
-    far = is_connect(spark)
+    far, watch = is_connect(spark), Watch(spark, progress)
     where, place, mode = _places(source, target, mode, far)
     storage_options = stores.storage_options(spark, storage_options, where, place)
     check_target(place, storage_options if is_url(place) else None)
@@ -80,7 +79,8 @@ def rewrite(
     commits = committer_of(spark)
     in_place = mode == "overwrite" and _is_same(where, place)
     sources = commits.sources(where, for_source) if in_place else None  # with the names that the plan has
-    plan = _only(planned(spark, question), sources)
+    with watch:
+        plan = _only(planned(spark, question), sources)
     payloads, own = _parts(plan, question), tuple(field.name for field in plan.header.partitions)
     names = own if partition_cols is None else partition_cols
     names = (names,) if isinstance(names, str) else tuple(names)
@@ -94,7 +94,8 @@ def rewrite(
     try:
         work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]
         settings = {"job": job, "decryption": decryption}
-        found = replies(spark, "rewrite", work, settings) if work else []
+        with watch:
+            found = replies(spark, "rewrite", work, settings) if work else []
         report = commits.commit(job, found)
     except BaseException:
         commits.abort(staging, storage_options)
@@ -134,7 +135,7 @@ def _places(source: Any, target: Any, mode: str | None, far: bool) -> tuple[Any,
 
 def _parts(plan: DatasetPlan, question: Question) -> list[bytes]:
     """What each task rewrites."""
-    count = question.parts or max(1, -(-plan.num_bytes // PART_BYTES))
+    count = question.parts or parts_of(plan.num_bytes, 1)
     return pickled(plan.split(count)) if plan.files else []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 import warnings
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,7 +15,10 @@ from pyparq.errors import OptionError, UnsupportedError
 OLDEST = (4, 3)
 """The first pyspark whose public API has what is used here."""
 
-_parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+KNOWN_FOR = 60.0
+"""Seconds."""
+
+_parallelism: WeakKeyDictionary[Any, tuple[int, float]] = WeakKeyDictionary()
 
 
 def check_pyspark() -> None:
@@ -78,17 +82,20 @@ def is_connect(spark: Any) -> bool:
 
 
 def parallelism(spark: Any) -> int:
-    """How many tasks the session runs at a time, as far as its public API tells: the partitions of a plain range.
+    """How many tasks the session runs at a time, now: executors come and go.
 
-    Asked once per session.
+    A client of Spark Connect learns it by a small job, the partitions of a plain range, once in :data:`KNOWN_FOR`
+    seconds.
     """
-    found = _parallelism.get(spark)
-    if found is None:
+    if not is_connect(spark):
+        return max(int(spark.sparkContext.defaultParallelism), 1)
+    found, when = _parallelism.get(spark, (0, 0.0))
+    if not found or time.monotonic() - when > KNOWN_FOR:
         from pyspark.sql import functions
 
         numbers = spark.range(1 << 12).select(functions.spark_partition_id().alias("k"))
-        last = numbers.agg(functions.max("k")).first()[0]
-        found = _parallelism[spark] = int(last) + 1
+        found = int(numbers.agg(functions.max("k")).first()[0]) + 1
+        _parallelism[spark] = found, time.monotonic()
     return found
 
 

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -46,17 +47,15 @@ from pyparq.spark.option_text import (
     source_of,
 )
 from pyparq.spark.paths import local
-from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, pickled, planned, schema_of
+from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, parts_of, pickled, planned, schema_of
 from pyparq.spark.session import check_session
 from pyparq.spark.skipped import left_out, note, warn
 from pyparq.spark.tables import OF_TABLES, options_of, with_options
 from pyparq.spark.types import SparkTypes
 
-PARTITION_BYTES = 128 << 20
-"""Bytes of pages in a partition, at most: what ``spark.sql.files.maxPartitionBytes`` is by default."""
-
 _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
-          "storage_options", "case_sensitive", "skipped_to", "time_zone")  # fmt: skip
+          "storage_options", "case_sensitive", "skipped_to", "time_zone", "late_seconds",
+          "maxfilespertrigger")  # fmt: skip
 
 
 def register(spark: Any) -> None:
@@ -87,6 +86,15 @@ class PyparqDataSource(DataSource):  # type: ignore[misc]
 
         return Writer(dict(self.options), schema, overwrite)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from pyparq.spark.arrivals import LATE
+        from pyparq.spark.stream_reader import StreamReader
+
+        given = {name.lower(): text for name, text in self.options.items()}
+        late = as_whole(given, "late_seconds")
+        asked = _question(self.options, schema)
+        return StreamReader(asked, schema, LATE if late is None else late, as_whole(given, "maxfilespertrigger"))
+
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         from pyparq.spark.stream_writer import StreamWriter
 
@@ -116,9 +124,8 @@ class Reader(DataSourceReader):  # type: ignore[misc]
             note(asked.skipped_to, said(), asked.storage_options)
         if not plan.files:
             return [Part(None)]
-        by_bytes = -(-plan.num_bytes // PARTITION_BYTES)
         is_one = plan.num_bytes <= asked.small and plan.num_rows <= ANSWER_ROWS  # a task costs more than to read these
-        count = asked.parts or (1 if is_one else max(os.cpu_count() or 1, by_bytes))
+        count = asked.parts or (1 if is_one else parts_of(plan.num_bytes, os.cpu_count() or 1))
         return [Part(payload) for payload in pickled(plan.split(count))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from pyparq.schemas.arrow import elements_from_schema
+from pyparq.datasets.schema_tree import tree_of
 from pyparq.schemas.extensions import FIELD_ID
 from pyparq.schemas.parse import schema as parse_schema
-from pyparq.schemas.tree import build_tree
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +21,7 @@ def instants(schema: pa.Schema, without: Collection[str]) -> list[tuple[str, ...
     import pyarrow as pa
 
     kept = pa.schema([field for field in schema if field.name not in without])
-    tree = build_tree(elements_from_schema(parse_schema(kept)))
+    tree = tree_of(parse_schema(kept))
     return [leaf.path for leaf in tree.leaves if leaf.type.kind == "timestamp" and leaf.type.utc]
 
 

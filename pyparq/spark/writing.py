@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.commit import Committer
+from pyparq.datasets.commit import Committer, complete_writes
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import Staging
@@ -18,6 +18,7 @@ from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.spark import stores
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
+from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.session import check_session, is_connect
 from pyparq.spark.settings import obeyed, of_session, stored_as_set
 from pyparq.spark.stored import floored
@@ -74,6 +75,7 @@ def write(
     encryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> WriteReport:
     """Write a DataFrame to a folder of Parquet files; all of them become visible together.
@@ -83,8 +85,9 @@ def write(
     ``"ignore"`` as in Spark, and ``"overwrite_partitions"``, which replaces only the partitions that the data has.
     ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of
     a function that makes the properties on each worker (``"module:function"``). ``force``: write even where Delta Lake,
-    Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``options``: those of
-    :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
+    Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``progress``:
+    called with the number of Spark's tasks that are done and of those that are known, from another thread; first
+    with zeros. ``options``: those of :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
     (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
     :func:`pyparq.write_dataset`; ``partitionOverwriteMode`` and ``maxRecordsPerFile`` too, as Spark spells them. Where
     the call does not say, the session's settings do: docs/spark.md has the list. Each partition of the DataFrame makes
@@ -101,7 +104,7 @@ def write(
         raise OptionError(f"mode must be {', '.join(map(repr, MODES))}, not {mode!r}")
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
-    target = absolute(path, is_connect(spark))
+    target, watch = absolute(path, is_connect(spark)), Watch(spark, progress)
     storage_options = stores.storage_options(spark, storage_options, target)
     check_target(target, storage_options)
     names, session = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols), of_session(spark)
@@ -115,7 +118,9 @@ def write(
         return WriteReport(target, ())
     job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options)
     try:
-        return commits.commit(job, replies_of(over_batches(df, "write", job, "reply binary")))
+        with watch:
+            found = replies_of(over_batches(df, "write", job, "reply binary"))
+        return commits.commit(job, found)
     except BaseException:
         commits.abort(staging, storage_options)
         raise
@@ -182,7 +187,7 @@ class _Here:
         return None if self._committer is None else self._committer.staging
 
     def sources(self, folder: str, storage_options: Any) -> Sources:
-        return Sources.listed(folder, storage_options)
+        return sources_of(folder, storage_options)
 
     def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
         assert self._committer is not None  # start() gave its staging
@@ -213,6 +218,12 @@ class _Far:
 
     def abort(self, staging: AnyStaging, storage_options: Any) -> None:
         ask(self._spark, "commit_step", "abort", staging, storage_options)
+
+
+def sources_of(folder: str, storage_options: Any) -> Sources:
+    """The files of a folder that a job is about to replace. Crashed writes there are completed first."""
+    complete_writes(folder)
+    return Sources.listed(folder, storage_options)
 
 
 def started(
@@ -318,4 +329,4 @@ def _as(schema: Any, batch: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-STEPS: Mapping[str, Any] = {"sources": Sources.listed, "start": start, "commit": commit, "abort": abort}
+STEPS: Mapping[str, Any] = {"sources": sources_of, "start": start, "commit": commit, "abort": abort}

@@ -35,7 +35,7 @@ def decimal_column(
 
 
 def in_width(column: Column, type_: DataType) -> Column | None:
-    """A decimal column in as many bits as ``type_`` has; ``None`` where a value does not fit them."""
+    """A decimal column as ``type_``, which has its scale; ``None`` where a value has too many digits or bits for it."""
     values, width = column.values(), type_.byte_width
     count, have = values.shape
     out = np.empty((count, width), np.uint8)
@@ -45,6 +45,9 @@ def in_width(column: Column, type_: DataType) -> Column | None:
     out[:, kept:] = sign[:, None]
     mask = column.valid_mask()
     wrong = (values[:, kept:] != sign[:, None]).any(axis=1)
+    beyond = beyond_digits(values, type_.decimal[0]) if type_.decimal[0] < column.type.decimal[0] else None
+    if beyond is not None:
+        wrong |= beyond
     if (wrong if mask is None else wrong & mask).any():
         return None
     return fixed_column(type_, out, mask)

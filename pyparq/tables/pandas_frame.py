@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 
     from pyparq.tables.table import Column, Table
 
+_EXACT = 1 << 53
 _AS_OBJECTS = (
     "date", "time", "list", "list_view", "struct", "map", "string", "binary", "fixed", "decimal", "null", "interval",
 )  # fmt: skip
 
 
 def frame_of(table: Table) -> pandas.DataFrame:
-    """What pyarrow's ``to_pandas()`` makes of the table, but for items of lists, which are lists here.
+    """What pyarrow's ``to_pandas()`` makes of the table, but for items of lists, which are lists here, and for integers
+    that float64 would round.
 
-    Integers with nulls become float64, booleans with nulls objects; dictionaries become categories; times keep their
+    Integers with nulls become float64 where that is exact, otherwise ``Int64`` or ``UInt64``; booleans with nulls
+    objects; dictionaries become categories; times keep their
     unit and zone. ``pandas`` metadata, where the table has it, brings the index, the column labels and pandas' own
     types (``Int64``, ``boolean``, ``string``) back, extension types periods and intervals.
     """
@@ -37,6 +40,30 @@ def frame_of(table: Table) -> pandas.DataFrame:
     frame = pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
     frame.columns = pd.Index(table.column_names)
     return known.labelled(known.indexed(frame))
+
+
+def would_round(table: Table) -> bool:
+    """Has the table integers that float64 rounds, in columns where pyarrow takes float64 because there are nulls?"""
+    suspects = [k for k, field in enumerate(table.schema.fields) if _has_wide_integers(field.type)]
+    return any(_rounds(batch.columns[k]) for batch in table.batches for k in suspects)
+
+
+def _has_wide_integers(type_: DataType) -> bool:
+    if type_.dictionary is not None:
+        return False  # pyarrow keeps the entries as they are
+    return type_.format in ("l", "L") or any(_has_wide_integers(field.type) for field in type_.children)
+
+
+def _rounds(column: Column) -> bool:
+    if column.type.dictionary is not None or column.type.format not in ("l", "L"):
+        return any(_rounds(child) for child in column.children)
+    present = column.valid_mask()
+    return present is not None and _is_wide(column.values()[present])
+
+
+def _is_wide(values: Any) -> bool:
+    """Are there integers beyond those that float64 holds one by one?"""
+    return len(values) > 0 and bool(values.max() > _EXACT or (values.dtype.kind == "i" and values.min() < -_EXACT))
 
 
 def _series(field: Field, chunks: list[Column], dtype: str) -> Any:
@@ -62,6 +89,9 @@ def _series(field: Field, chunks: list[Column], dtype: str) -> Any:
     found = of_extension(field, array)
     if found is None:
         found = nullable(array, dtype)
+    has_nulls = type_.format in ("l", "L") and isinstance(array, np.ma.MaskedArray)
+    if found is None and has_nulls and _is_wide(np.ma.getdata(array)[~np.ma.getmaskarray(array)]):
+        found = nullable(array, "Int64" if type_.format == "l" else "UInt64")
     return _flat(type_, array) if found is None else found
 
 

@@ -252,12 +252,16 @@ class Table(Tabular):
         string views; dates and times outside the range of Python's), pyparq converts it by the same rules.
         If the table has ``pandas`` metadata, the index is restored from it. Invalid metadata is ignored.
         ``options`` are those of ``pyarrow.Table.to_pandas`` and need pyarrow.
+
+        Integers with nulls are float64, as pandas has them. Where that would round one (beyond 2^53), they are pandas'
+        nullable ``Int64`` or ``UInt64``, and pyparq converts the table. The smallest number of a timestamp or duration
+        is NaT, as in numpy.
         """
         if find_spec("pandas") is None:
             raise UnsupportedError("to_pandas() needs pandas: pip install 'pyparq[pandas]'")
-        from pyparq.tables.pandas_frame import frame_of
+        from pyparq.tables.pandas_frame import frame_of, would_round
 
-        if not options and find_spec("pyarrow") is None:
+        if not options and (find_spec("pyarrow") is None or would_round(self)):
             return frame_of(self)
         try:
             return self._to_pandas_by_pyarrow(options)
@@ -277,14 +281,18 @@ class Table(Tabular):
             return table.replace_schema_metadata(rest).to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
-        """A polars DataFrame over the same buffers. List views are copied, as polars does not support them. Raises
-        :class:`UnsupportedError` without polars."""
+        """A polars DataFrame over the same buffers. List views are copied, as polars does not support them.
+
+        polars counts seconds in milliseconds, and its times end before 24:00. Raises :class:`DataError` for values that
+        do not fit, where ``polars.DataFrame(table)`` wraps them around or makes them null, and
+        :class:`UnsupportedError` without polars.
+        """
         try:
             import polars as pl
         except ImportError:
             raise UnsupportedError("to_polars() needs polars: pip install 'pyparq[polars]'") from None
 
-        from pyparq.tables.to_python import for_polars
+        from pyparq.tables.for_polars import for_polars
 
         return pl.DataFrame(for_polars(self))
 

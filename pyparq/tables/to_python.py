@@ -18,7 +18,7 @@ from pyparq.errors import DataError, UnsupportedError
 from pyparq.schemas.types import DataType, Schema
 from pyparq.tables.column_operations import list_items, slice_column, struct_child
 from pyparq.tables.decimals import decimal_type, in_width, unscaled
-from pyparq.tables.table import Batch, Column, Table, widen_columns
+from pyparq.tables.table import Column
 
 _EXACT = Context(prec=100)  # the default context would round decimals beyond 28 digits
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -30,8 +30,9 @@ def column_to_pylist(column: Column) -> list[Any]:
 
     bool, int, float, str, bytes (also for UUIDs), Decimal, date, time, datetime (with the column's zone if it has
     one); lists for lists, dicts for structs, lists of ``(key, value)`` for maps. What Python's own classes cannot hold
-    comes as numpy's: nanoseconds that are no whole microseconds and years outside 1 to 9999 as ``datetime64`` (UTC), a
-    time of day or a duration of that kind as ``timedelta64``.
+    comes as numpy's: nanoseconds that are no whole microseconds and years outside 1 to 9999 (in the column's zone) as
+    ``datetime64`` (UTC), a time of day or a duration of that kind as ``timedelta64``. The smallest number of 64 bits,
+    which numpy has no other value for, is NaT.
 
     Raises :class:`DataError` for a string that is not UTF-8, and for structs whose fields share a name.
     """
@@ -127,10 +128,13 @@ def _dates(column: Column) -> list[Any]:
 
 
 def _python_times(values: npt.NDArray[Any], unit: str) -> list[Any]:
-    """date or datetime objects, ``datetime64`` where the year is outside of Python's."""
-    out = values.tolist()  # numpy gives a bare int for what Python has no object for
-    number: Any = np.datetime64
-    return [number(v, unit) if isinstance(v, int) else v for v in out]
+    """date or datetime objects, ``datetime64`` where the year is outside of Python's, or what numpy calls NaT."""
+    return _known_or(values.tolist(), np.datetime64, unit)
+
+
+def _known_or(objects: list[Any], number: Any, unit: str) -> list[Any]:
+    """numpy gives a bare int for what Python has no object for, and ``None`` for the smallest number, which is NaT."""
+    return [number("NaT" if v is None else v, unit) if v is None or isinstance(v, int) else v for v in objects]
 
 
 def _timestamps(column: Column) -> list[Any]:
@@ -141,7 +145,7 @@ def _timestamps(column: Column) -> list[Any]:
         out = _python_times(np.ascontiguousarray(values).view(f"M8[{unit}]"), unit)
     if column.type.timezone:
         zone = _zone(column.type.timezone)
-        out = [v if isinstance(v, np.datetime64) else _in_zone(v, zone) for v in out]
+        out = [v if isinstance(v, np.datetime64) else _in_zone(v, zone, unit) for v in out]
     return _with_nulls(out, mask)
 
 
@@ -153,11 +157,12 @@ def _nanoseconds(values: npt.NDArray[Any]) -> list[Any]:
     return out  # type: ignore[no-any-return]
 
 
-def _in_zone(value: dt.datetime | None, zone: dt.tzinfo) -> dt.datetime | None:
-    if value is None:  # NaT, under a null
-        return None
+def _in_zone(value: dt.datetime, zone: dt.tzinfo, unit: Any) -> dt.datetime | np.datetime64:
     utc = value.replace(tzinfo=dt.UTC)
-    return utc if zone is dt.UTC else utc.astimezone(zone)
+    try:
+        return utc if zone is dt.UTC else utc.astimezone(zone)
+    except OverflowError:  # within a day of the ends of Python's years
+        return np.datetime64(value, unit)
 
 
 def _zone(name: str) -> dt.tzinfo:
@@ -191,9 +196,8 @@ def _times(column: Column) -> list[Any]:
 def _durations(column: Column) -> list[Any]:
     unit, values = column.type.unit, np.ascontiguousarray(column.values())
     if unit != "ns":
-        number: Any = np.timedelta64
-        out = values.view(f"m8[{unit}]").tolist()
-        return _with_nulls([number(v, unit) if isinstance(v, int) else v for v in out], column.valid_mask())
+        out = _known_or(values.view(f"m8[{unit}]").tolist(), np.timedelta64, unit)
+        return _with_nulls(out, column.valid_mask())
     micros, rest = np.divmod(values, 1000)
     out = np.ascontiguousarray(micros).view("m8[us]").tolist()
     for i in np.flatnonzero(rest).tolist():
@@ -324,33 +328,6 @@ def _in_usual_width(column: Column, type_: DataType) -> Column:
     return Column(
         type_, column.length, column.validity, column.buffers, column.null_count, children, entries, column.offset
     )
-
-
-def for_polars(table: Table) -> Table:
-    """The table with what polars (2.1) refuses in forms that it takes, at any depth: list views as lists, run ends
-    spelled out, intervals as the bytes of Parquet's INTERVAL."""
-    fields = [replace(f, type=_for_polars(f.type)) for f in table.schema.fields]
-    others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
-    if not others:
-        return table
-    from pyparq.ingest import cast, normal_type, normalize
-
-    batches = [Batch(list(batch.columns), batch.num_rows) for batch in table.batches]
-    for k in others:
-        fields[k] = replace(fields[k], type=normal_type(fields[k].type))
-        for batch in batches:
-            batch.columns[k] = cast(normalize(batch.columns[k], fields[k].name), fields[k].type, fields[k].name)
-    return Table(*widen_columns(replace(table.schema, fields=tuple(fields)), batches))
-
-
-def _for_polars(type_: DataType) -> DataType:
-    if type_.kind in ("run_end", "interval"):
-        from pyparq.tables.plain_layouts import normal_type
-
-        return normal_type(type_)
-    form = type_.format.replace("v", "") if type_.kind == "list_view" else type_.format
-    children = tuple(replace(field, type=_for_polars(field.type)) for field in type_.children)
-    return replace(type_, format=form, children=children)
 
 
 # ---- numpy ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 from pyparq.decoding.chunk_ends import beyond_its_size
 from pyparq.decoding.memory_account import Account, Share
 from pyparq.encryption.aad import Module
-from pyparq.errors import MissingKeyError, ParquetError
+from pyparq.errors import MissingKeyError, ParquetError, reading
 from pyparq.footers.chunk_places import TRAILER
 from pyparq.footers.open_file import Chunk, OpenFile, omits_dictionary_header
 from pyparq.index.statistics import writer_is_trusted
@@ -38,6 +38,8 @@ from pyparq.verification.value_rules import check_range, check_text
 from pyparq.write.shred import LeafData
 
 PAGES = "pages"
+ROW_KEY = 64
+"""Bytes per row that comparing neighbouring rows takes about."""
 Place = tuple[int, int, str]
 """Where a part of the file starts and ends, and what it is."""
 
@@ -80,9 +82,10 @@ class ChunkCheck:
         findings = Findings(self._file.name, row_group, node.path)
         share = Share(self._account)
         try:
-            chunk = self._file.chunk(row_group, node)
-            result.meta = self._stated(chunk)
-            self._check_chunk(chunk, result, findings, share, keep_rows)
+            with reading():
+                chunk = self._file.chunk(row_group, node)
+                result.meta = self._stated(chunk)
+                self._check_chunk(chunk, result, findings, share, keep_rows)
         except MissingKeyError as error:
             result.not_checked.append(error.message)
         except ParquetError as error:
@@ -114,7 +117,8 @@ class ChunkCheck:
         self._check_offset_index(chunk, modules.get(OFFSET), stored, values, result, findings)
         if values is not None:
             self._check_values(data, modules.get(COLUMN), values, stored, result, findings)
-            result.leaf = spelled_out(values) if keep_rows else None
+            if keep_rows:
+                self._keep_rows(values, result, share)
 
     def _modules(self, chunk: Chunk) -> dict[str, memoryview]:
         """The stored bytes of the pages, and of the indexes that lie within the file, read in one step."""
@@ -124,7 +128,8 @@ class ChunkCheck:
             (COLUMN, raw.column_index_offset, raw.column_index_length),
             (OFFSET, raw.offset_index_offset, raw.offset_index_length),
         ):
-            if offset and length and self._is_inside(offset, length) and length <= most:
+            inside = offset and length and self._is_inside(offset, length)
+            if inside and length <= most and self._is_own(chunk, offset, length):
                 ranges[what] = offset, length
         return dict(zip(ranges, self._file.fetcher.fetch(list(ranges.values())), strict=True))
 
@@ -168,14 +173,29 @@ class ChunkCheck:
             (raw.offset_index_offset, raw.offset_index_length, OFFSET),
             (meta.bloom_filter_offset, meta.bloom_filter_length, FILTER),
         ):
+            if offset and self._is_inside(offset, length or 1) and not self._is_own(chunk, offset, length):
+                text = f"its bytes at offset {offset} are also those of another column chunk's"
+                findings.add("layout", what, text)
             if offset and length and self._is_inside(offset, length):
                 result.places.append((offset, offset + length, f"the {what} of {chunk.name}"))
             elif offset and (length or what == FILTER) and not self._is_inside(offset, length or 1):
                 text = f"{length} bytes at offset {offset} are outside of the file"
                 findings.add("layout", what, text)
 
+    def _is_own(self, chunk: Chunk, offset: int, length: int | None) -> bool:
+        return self._file.modules.belongs(offset, length, chunk.row_group, chunk.node.column)
+
     def _is_inside(self, offset: int, length: int) -> bool:
         return offset >= 4 and length > 0 and offset + length <= self._file.fetcher.source.size - TRAILER
+
+    def _keep_rows(self, values: ChunkValues, result: ChunkResult, share: Share) -> None:
+        rows = int(values.num_rows.sum())
+        if rows * ROW_KEY > share.left:
+            most = self._account.most
+            text = f"the order of {rows} rows: it would take more memory than limits.max_memory ({most}) allows"
+            result.not_checked.append(text)
+            return
+        result.leaf = spelled_out(values)
 
     def _is_too_long(self, length: int | None, what: str, findings: Findings) -> bool:
         """Whether an index is longer than may be read, which is a finding then."""
@@ -279,7 +299,7 @@ class ChunkCheck:
 
     def _check_filter(self, values: ChunkValues, result: ChunkResult, findings: Findings) -> None:
         offset = values.chunk.meta.bloom_filter_offset
-        if not offset or not self._is_inside(offset, 1):
+        if not offset or not self._is_inside(offset, 1) or not self._is_own(values.chunk, offset, None):
             return
         try:
             result.bloom = check_filter(

@@ -28,6 +28,7 @@ from pyparq.schemas.values import BinaryValues, Values, count_of, empty_values, 
 from pyparq.verification.builder import Builder, make_builder
 from pyparq.verification.page_runs import SpelledPage, Together
 
+_NULL = np.zeros(1, np.uint8)
 WAITING = 1 << 20
 """Bytes of pages, opened, levels included, that are looked at together."""
 
@@ -121,7 +122,12 @@ class ChunkValues:
     def _take(self, page: SpelledPage) -> None:
         num_levels, rep_levels, def_levels, present, encoding, data = page
         nested = rep_levels is not None
-        self._share.take(num_levels * (nested + (def_levels is not None)))
+        if (
+            present == 0 and not nested and self.chunk.node.max_def == 1
+        ):  # a few bytes may stand for any number of nulls
+            def_levels = np.broadcast_to(_NULL, num_levels)
+        else:
+            self._share.take(num_levels * (nested + (def_levels is not None)))
         self.rep_levels.append(rep_levels)
         self.def_levels.append(def_levels if present < num_levels or nested else None)
         self._num_levels.append(num_levels)

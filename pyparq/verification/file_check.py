@@ -13,6 +13,7 @@ from pyparq.footers.footer import ENCRYPTED_MAGIC, MAGIC
 from pyparq.footers.open_file import OpenFile
 from pyparq.index.statistics import parse_created_by
 from pyparq.options import SortKey
+from pyparq.pruning.page_indexes import claim_modules
 from pyparq.schemas.tree import Node
 from pyparq.threads import map_tasks
 from pyparq.verification.chunk_check import ChunkCheck, ChunkResult, Place
@@ -113,10 +114,8 @@ def _check_window(file: OpenFile, window: list[_Group], leaves: Sequence[Node], 
 
 
 def _stored_size(file: OpenFile, row_group: int, node: Node) -> int:
-    try:
-        return file.chunk(row_group, node).size
-    except ParquetError:
-        return 0
+    chunk = claim_modules(file, row_group, node)
+    return 0 if chunk is None else chunk.size
 
 
 def _check_row_group_facts(

@@ -119,6 +119,12 @@ class _Run:
             findings = Findings(file.name)
             findings.add_error("file", "FileMetaData", error)
             report = FileReport(file.name, findings=findings.found)
+        except OSError as error:
+            if self._alone:
+                raise
+            findings = Findings(file.name)
+            findings.add("file", "FileMetaData", f"{type(error).__name__}: {error}")
+            report = FileReport(file.name, findings=findings.found)
         finally:
             file.close()
         self._step(before + size - self._done)

@@ -13,14 +13,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pyparq import forks
-from pyparq.encryption.material import external_json, sibling_name
+from pyparq.encryption.material import sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.codec import deserialize
 from pyparq.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.io.owned import not_its_own
-from pyparq.io.sibling import base_name, sibling_of, sibling_stored
+from pyparq.io.sibling import base_name, material_stored, sibling_of
 from pyparq.io.sink import Sink, open_sink
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
@@ -402,7 +402,7 @@ class ParquetWriter:
             sink.commit()
             return
         name = sibling_name(base_name(sink.name))
-        with sibling_stored(sink, name, external_json(material), self.options.fsync):
+        with material_stored(sink, name, material, self.options.fsync):
             try:
                 sink.commit()
             except BaseException:

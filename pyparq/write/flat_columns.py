@@ -19,7 +19,7 @@ from pyparq.schemas.types import DataType, LeafType, Physical
 from pyparq.tables.arrow_import import ImportedColumn
 from pyparq.tables.column import Column
 from pyparq.write.known_dictionary import DictionaryPage
-from pyparq.write.physical_values import fits
+from pyparq.write.physical_values import fits, within_a_day
 from pyparq.write.shred import Known
 
 _SAME, _BITS, _INT8, _UINT8, _INT16, _UINT16, _OFFSETS32, _OFFSETS64, _DECIMAL32, _DECIMAL64, _DECIMAL128, _CODES = (
@@ -57,7 +57,7 @@ def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:
     parts: list[Part] = []
     for column in columns:
         form = _form(column.type, leaf)
-        if form is None:
+        if form is None or (leaf.kind == "time" and not within_a_day(column.values(), column.type.unit).all()):
             return None
         if isinstance(column, ImportedColumn):
             parts.append((form, column.imported))

@@ -25,6 +25,7 @@ Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
 
 _MS_PER_DAY = 86_400_000
+_TICKS_PER_DAY = {"s": 86_400, "ms": _MS_PER_DAY, "us": _MS_PER_DAY * 1000, "ns": _MS_PER_DAY * 1_000_000}
 
 _SAME_BYTES = frozenset({"json", "enum", "uuid", "bson", "interval", "variant", "geometry", "geography"})
 """Annotations over bytes that Arrow holds as strings, binary or fixed-size binary."""
@@ -117,6 +118,10 @@ def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> np
         return values.view(np.uint8).reshape(-1, 2)
     if kind == "date" and type_.format == "tdm":
         return _days(values)
+    if kind == "time":
+        _check(
+            within_a_day(values, type_.unit), values, f"({type_}) is no time of day: it must lie within 0:00 and 24:00"
+        )
     if kind in ("time", "timestamp") and type_.unit == "s":
         return _milliseconds(values, values.dtype)
     if kind == "int96":
@@ -124,6 +129,11 @@ def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> np
         _check(fit, values, f"{type_.unit} do not fit a 32-bit Julian day")
         return stored
     return values
+
+
+def within_a_day(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.bool_]:
+    """Which times of day are some. The end of the day is: DuckDB has it."""
+    return np.asarray((values >= 0) & (values <= _TICKS_PER_DAY[unit]))
 
 
 def _days(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

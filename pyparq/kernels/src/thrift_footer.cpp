@@ -2,6 +2,9 @@
 // code decode single chunks.
 #include "thrift_wire.hpp"
 
+#include <algorithm>
+#include <limits>
+
 namespace pyparq {
 namespace {
 
@@ -11,6 +14,7 @@ struct FooterIndex {
     std::vector<int64_t> groups;       // per row group: start, end, start and end of its column list, its rows
     std::vector<int64_t> first;        // per row group: where its chunks begin in `chunks`; then the total
     std::vector<int64_t> chunks;       // per row group: start of each column chunk, then the end of the last
+    int64_t rows = 0;                  // of all row groups; negative numbers are refused elsewhere
 };
 
 constexpr int32_t kSchemaId = 2, kRowGroupsId = 4, kColumnsId = 1, kNumRowsId = 3;
@@ -51,6 +55,8 @@ void index_row_group(Cursor& c, FooterIndex& out) {
     }
     if (columns[0] < 0) c.fail("RowGroup lacks its required field columns");
     if (!counted) c.fail("RowGroup lacks its required field num_rows");
+    if (rows > std::numeric_limits<int64_t>::max() - out.rows) c.fail("the row groups have more than 2**63 - 1 rows");
+    out.rows += std::max<int64_t>(rows, 0);
     out.groups.insert(out.groups.end(), {start, c.at(), columns[0], columns[1], rows});
 }
 

@@ -1,0 +1,116 @@
+"""Offsets of a stream of files, without Spark: each file is given out once, whatever the order in which files come."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from pyparq.datasets.discovery import DataFile
+from pyparq.errors import ChangedFileError, LimitError, PlanError, UnsupportedError
+from pyparq.spark import arrivals
+from pyparq.spark.arrivals import Arrival, Arrivals, Offset, arrived
+
+SECOND = 1_000_000_000
+
+
+def arrival(name: str, seconds: float) -> Arrival:
+    return Arrival(DataFile(name, f"memory://{name}"), int(seconds * SECOND), name)
+
+
+def in_order(files: list[Arrival]) -> list[Arrival]:
+    return sorted(files, key=lambda a: (a.time, a.file.name))
+
+
+def names(files: list[Arrival]) -> list[str]:
+    return [a.file.name for a in files]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_file_is_given_out_once(seed: int) -> None:
+    """Files are seen up to ``late`` seconds after their time, in any order. Every offset goes through JSON. Every batch
+    is asked for again when more files have come, as after a restart, and is the same."""
+    chance = random.Random(seed)
+    late = chance.choice([0.5, 10, 1000])
+    rules, offset, clock = Arrivals(late), Offset(), 0.0
+    files: list[tuple[float, Arrival]] = []
+    given: list[str] = []
+
+    def seen(now: float) -> list[Arrival]:
+        return in_order([a for when, a in files if when <= now])
+
+    for step in range(200):
+        clock += chance.choice([0, 0.1, 1, 30])
+        for k in range(chance.choice([0, 0, 1, 3])):
+            files.append((clock + chance.random() * late * 0.9, arrival(f"{step}-{k}", clock)))
+        end = rules.advanced(offset, seen(clock), chance.choice([None, 1, 2]))
+        end = Offset.from_json(json.loads(json.dumps(end.to_json())))
+        batch = names(rules.between(offset, end, seen(clock)))
+        assert names(rules.between(offset, end, seen(clock + late))) == batch
+        given += batch
+        offset = end
+    end = rules.advanced(offset, seen(clock + late), None)
+    given += names(rules.between(offset, end, seen(clock + late)))
+    assert sorted(given) == sorted(a.file.name for _, a in files)
+
+
+def test_a_limit_and_equal_times() -> None:
+    files = [arrival(name, 5) for name in "abcde"]
+    rules, offset, batches = Arrivals(10), Offset(), []
+    while (end := rules.advanced(offset, files, 2)) != offset:
+        batches.append(names(rules.between(offset, end, files)))
+        offset = end
+    assert batches == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_a_file_that_comes_too_late_is_not_given_out() -> None:
+    rules = Arrivals(60)
+    end = rules.advanced(Offset(), [arrival("a", 1000)], None)
+    files = in_order([arrival("a", 1000), arrival("in time", 941), arrival("too late", 940)])
+    assert names(rules.between(end, rules.advanced(end, files, None), files)) == ["in time"]
+
+
+def test_offsets_stay_small() -> None:
+    rules = Arrivals(100)
+    files = [arrival(f"{k:06}", k) for k in range(5_000)]
+    offset = rules.advanced(Offset(), files, None)
+    assert len(offset.names) == 100
+    assert rules.advanced(offset, files, None) == offset
+
+
+def test_too_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals, "MOST_NAMES", 10)
+    with pytest.raises(LimitError, match="late_seconds"):
+        Arrivals(100).advanced(Offset(), [arrival(str(k), 1) for k in range(11)], None)
+
+
+def test_a_file_of_a_batch_that_is_gone() -> None:
+    rules, files = Arrivals(60), [arrival("a", 1), arrival("b", 2)]
+    end = rules.advanced(Offset(), files, None)
+    with pytest.raises(ChangedFileError, match="1 of the files of this batch are gone"):
+        rules.between(Offset(), end, files[:1])
+
+
+@pytest.mark.parametrize("given", [{}, {"version": 2}, {"version": 1, "time": "x", "names": []}, {"version": 1}])
+def test_a_checkpoint_of_something_else(given: dict[str, object]) -> None:
+    with pytest.raises(PlanError, match="no offset"):
+        Offset.from_json(given)
+
+
+def test_a_rename_is_when_a_local_file_comes(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_bytes(b"")
+    os.utime(old, (1, 1))
+    before = os.stat(tmp_path).st_ctime_ns
+    os.rename(old, new)
+    files = [DataFile(str(new), str(new), mtime_ns=1), DataFile("gone", str(old), mtime_ns=1)]
+    (found,) = arrived(files)
+    assert found.time >= before > SECOND
+
+
+def test_a_store_without_times() -> None:
+    with pytest.raises(UnsupportedError, match="without times"):
+        arrived([DataFile("memory://a", "memory://a")])
