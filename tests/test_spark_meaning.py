@@ -21,10 +21,10 @@ from pyparq.spark.question import Question, planned, replied
 pytest.importorskip("pyspark")
 
 SESSION = ZoneInfo("Europe/Berlin")
-STORED = (
-    "uuid",
-    "bool8",
-)  # which Spark shows as bytes and numbers; a filter may still name them by what they stand for
+STORED = ("uuid", "bool8")
+"""Shown as bytes and numbers in Spark; a filter may still name them by what they stand for."""
+ASKED = [literal for literal in LITERALS if getattr(literal, "year", 1970) > 1]
+"""Not those that are before the first year by the session's clocks: the oracle has no such time."""
 
 
 def asked(folder: Path, filters: Any = None) -> Question:
@@ -48,7 +48,7 @@ def as_spark_means(literal: Any, type_: pa.DataType) -> Any:
         return literal
     if literal.tzinfo is None:
         return literal
-    return pd.Timestamp(literal).tz_convert(SESSION).tz_localize(None)
+    return literal.astimezone(SESSION).replace(tzinfo=None)
 
 
 def _instant(literal: Any) -> Any:
@@ -77,7 +77,7 @@ def test_a_read_in_spark(tmp_path: Path, name: str) -> None:
     type_ = pyparq.dataset(tmp_path).read().to_arrow().column("x").type if name in STORED else shown.type
     ranks = [rank_shown(scalar, shown.type) for chunk in shown.chunks for scalar in chunk]
     wrong = []
-    for literal in LITERALS:
+    for literal in ASKED:
         rank = rank_literal(as_spark_means(literal, type_), type_)
         try:
             found = len(answer(tmp_path, [("x", "<=", literal)]))
