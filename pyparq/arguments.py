@@ -54,7 +54,7 @@ Encoding: TypeAlias = Literal[
 ]  # fmt: skip
 FloatOrder: TypeAlias = Literal["TYPE_ORDER", "IEEE_754_TOTAL_ORDER"]
 DecimalStorage: TypeAlias = Literal["smallest", "fixed", "binary"]
-TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
+Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes"]
 KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
 
 
@@ -119,9 +119,10 @@ class ReadArguments(TypedDict, total=False):
     OffsetIndex."""
     use_threads: bool
     """Read and decode column chunks in parallel."""
-    coerce_int96_timestamp_unit: TimeUnit
+    coerce_int96_timestamp_unit: Int96Unit
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover
-    the years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``."""
+    the years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``bytes`` gives the
+    12 bytes as they are stored; tables that have them are written as INT96 again, byte by byte."""
     int96_adjusted_to_utc: bool
     """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
     Otherwise they have no time zone, as in pyarrow."""

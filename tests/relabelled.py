@@ -14,17 +14,27 @@ SIZES = {8: tt.ConvertedType.INT_8, 16: tt.ConvertedType.INT_16}
 UNSIGNED = {8: tt.ConvertedType.UINT_8, 16: tt.ConvertedType.UINT_16}
 
 
-def relabel(path: Path, types: Mapping[str, pa.DataType]) -> None:
-    """Give the leaves of these names another type: a decimal, or an integer of 8 or 16 bits."""
+INT96 = "INT96"
+
+
+def relabel(path: Path, types: Mapping[str, pa.DataType | str]) -> None:
+    """Give the leaves of these names another type: a decimal, an integer of 8 or 16 bits, or INT96 (which binary values
+    of 12 bytes are as they stand)."""
     data = path.read_bytes()
     size = int.from_bytes(data[-8:-4], "little")
     meta, _ = deserialize(tt.FileMetaData, data[-8 - size : -8])
     meta.key_value_metadata = None
     found = [element for element in meta.schema if element.name in types and element.type is not None]
-    assert len(found) == len(types)
+    assert {element.name for element in found} == set(types)
     for element in found:
         type_ = types[element.name]
-        if pa.types.is_decimal(type_):
+        if isinstance(type_, str):
+            element.type, element.type_length = tt.Type.INT96, None
+            for group in meta.row_groups:
+                for chunk in group.columns:
+                    if chunk.meta_data.path_in_schema[-1] == element.name:
+                        chunk.meta_data.type = tt.Type.INT96
+        elif pa.types.is_decimal(type_):
             element.converted_type = tt.ConvertedType.DECIMAL
             element.precision, element.scale = type_.precision, type_.scale
             element.logicalType = tt.LogicalType(DECIMAL=tt.DecimalType(scale=type_.scale, precision=type_.precision))

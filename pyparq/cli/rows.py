@@ -46,6 +46,7 @@ _WHERE_HELP = """
   LIKE 'prefix%', starts_with(column, 'prefix'), isnan(column)
   numbers, 'text', TRUE, FALSE, DATE '2013-01-31',
   TIMESTAMP '2013-01-31 12:00:00', TIME '12:00:00', X'00ff' (bytes)
+  INTERVAL '1 day 02:30:00' (beside a duration)
   names, "quoted names", nested.names
 
 As in SQL, a comparison with a null is unknown, and only rows for which the whole condition is true are kept. NaN equals

@@ -23,6 +23,10 @@ DECIMAL_STORAGE = b"pyparq:decimal_storage"
 """Metadata of a field whose decimals are not in the smallest storage in the file: ``fixed`` or ``binary``, as the
 option ``decimal_storage`` calls them."""
 
+COMPACTION = b"pyparq.compaction"
+"""Key-value metadata of a file that :func:`pyparq.spark.compact` has made: the run, and the Z-order of the rows. It
+says nothing of what is made from the file."""
+
 _UNITS = "smun"
 _EXTENSION = (EXTENSION_NAME, EXTENSION_METADATA)
 
@@ -116,7 +120,7 @@ def united(schemas: Iterable[tuple[str, Schema]], rule: Rule) -> Schema:
             merged[key] = both
     kept = ((key, field) for key, field in merged.items() if key not in left_out)
     fields = (field if seen[key] >= count else replace(field, nullable=True) for key, field in kept)
-    return Schema(tuple(fields), metadata or {})
+    return Schema(tuple(fields), {key: value for key, value in (metadata or {}).items() if key != COMPACTION})
 
 
 def _merged_field(have: Field, other: Field, rule: Rule) -> Field:

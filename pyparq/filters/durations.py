@@ -39,7 +39,7 @@ def _ticks(value: Any, leaf: Node, unit: str) -> Any:
     if found is None:
         raise FilterError(
             f"cannot compare a column of type duration[{unit}] with {problem[:100]}: "
-            "give a datetime.timedelta or a numpy.timedelta64",
+            "give a datetime.timedelta or a numpy.timedelta64 (in SQL: INTERVAL '6 seconds')",
             column=leaf.dotted,
         )
     ticks = Fraction(found) / UNIT_NS[unit]

@@ -98,7 +98,8 @@ def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: Rea
 def _read_int96_as(tree: SchemaTree, unit: str, utc: bool) -> None:
     for leaf in tree.leaves:
         if leaf.element.type == Physical.INT96:
-            leaf.type = replace(leaf.type, unit=unit, utc=utc)
+            in_unit = replace(leaf.type, unit=unit, utc=utc)
+            leaf.type = in_unit if unit != "bytes" else LeafType(Physical.INT96, "int96_bytes", 12)
 
 
 def _null_beyond(tree: SchemaTree) -> None:

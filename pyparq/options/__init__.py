@@ -25,11 +25,11 @@ if TYPE_CHECKING:
         DecimalStorage,
         Encoding,
         FloatOrder,
+        Int96Unit,
         KeyValues,
         Names,
         PerColumn,
         SortOrder,
-        TimeUnit,
     )
     from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
@@ -235,9 +235,10 @@ class ReadOptions:
     """Skip pages in which the ColumnIndex rules out a match with the filter, and find the others by the OffsetIndex."""
     use_threads: bool = True
     """Read and decode column chunks in parallel."""
-    coerce_int96_timestamp_unit: TimeUnit = "ns"
+    coerce_int96_timestamp_unit: Int96Unit = "ns"
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover the
-    years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``."""
+    years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``bytes`` gives the 12 bytes
+    as they are stored; tables that have them are written as INT96 again, byte by byte."""
     int96_adjusted_to_utc: bool = False
     """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
     Otherwise they have no time zone, as in pyarrow."""
@@ -272,10 +273,7 @@ class ReadOptions:
         check_int("retries", self.retries, 0)
         if isinstance(self.retry_wait, bool) or not isinstance(self.retry_wait, (int, float)) or self.retry_wait < 0:
             raise OptionError(f"retry_wait must be a number of seconds, not {self.retry_wait!r}")
-        if self.coerce_int96_timestamp_unit not in ("s", "ms", "us", "ns"):
-            raise OptionError(
-                f"coerce_int96_timestamp_unit must be s, ms, us or ns, not {self.coerce_int96_timestamp_unit!r}"
-            )
+        check_choice("coerce_int96_timestamp_unit", self.coerce_int96_timestamp_unit, ("s", "ms", "us", "ns", "bytes"))
         check_choice("out_of_range", self.out_of_range, ("raise", "null"))
         for name in ("read_dictionary", "binary_columns"):
             check_names(name, getattr(self, name))

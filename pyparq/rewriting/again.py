@@ -25,7 +25,7 @@ from pyparq.option_help import WRITE, with_options
 from pyparq.options import SortKey, WriteOptions, sort_keys
 from pyparq.rewriting.in_place import check_not_managed, identity_of, is_same_file, replaced_source
 from pyparq.rewriting.stale import remove_stale
-from pyparq.rewriting.storage_kept import storage_kept
+from pyparq.rewriting.storage_kept import int96_as_bytes, storage_kept, without_marks
 from pyparq.schemas.types import Schema
 from pyparq.tables.table import Batch
 from pyparq.write.column_plans import check_options, make_plan
@@ -80,9 +80,9 @@ def rewrite(
     source may demand. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below. ``sort_by`` sorts all rows
     together.
 
-    Timestamps that are INT96 in all files stay INT96, and decimals in byte arrays stay that (``int96_timestamps`` and
-    ``decimal_storage`` change it). Otherwise only rows and key-value metadata are taken over: name the Bloom filters
-    and the encryption that the new files should have.
+    Timestamps that are INT96 in all files stay INT96, byte by byte unless a filter tests one, and decimals in byte
+    arrays stay that (``int96_timestamps`` and ``decimal_storage`` change it). Otherwise only rows and key-value
+    metadata are taken over: name the Bloom filters and the encryption that the new files should have.
 
     Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
     :class:`pyparq.ChangedFileError` where the target is the source, and another program changed it meanwhile. The
@@ -97,6 +97,8 @@ def rewrite(
     if mode == "overwrite" and _is_folder(target):
         complete_writes(target)  # else the rows of before a crashed write would be read
     dataset = _dataset(source, storage_options, decryption, limits)
+    named = (partition_cols,) if isinstance(partition_cols, str) else partition_cols or ()
+    dataset = int96_as_bytes(dataset, filters, options, named)
     rows = _Rows(dataset, columns, filters, max_memory, progress)
     if _is_folder(target):
         names = _partition_names(partition_cols, dataset, rows.schema)
@@ -105,6 +107,7 @@ def rewrite(
         names, folder = [], {}
         _check_single(target, partition_cols, max_rows_per_file, max_bytes_per_file, mode, force)
     kept = storage_kept(rows.source, options, names)
+    rows.source, rows.schema = without_marks(rows.source), without_marks(rows.schema)
     given: dict[str, Any] = {**kept, "row_group_bytes": min(checked.row_group_bytes, max(max_memory // 16, 1))}
     # Two row groups are on their way at a time: as rows, as leaves and as pages.
     given |= folder

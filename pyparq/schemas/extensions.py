@@ -1,7 +1,8 @@
 """What Arrow has no type of its own for: annotations that travel in a field's metadata.
 
-UUID, JSON, VARIANT, GEOMETRY and GEOGRAPHY are Arrow extension types, known by name. ENUM, BSON, INTERVAL and times
-adjusted to UTC have none: ``PARQUET:logical_type`` says so (and makes a file that is read and written again keep them).
+UUID, JSON, VARIANT, GEOMETRY and GEOGRAPHY are Arrow extension types, known by name. ENUM, BSON, INTERVAL, times
+adjusted to UTC and the bytes of INT96 have none: ``PARQUET:logical_type`` says so (and makes a file that is read and
+written again keep them).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ IN_ANNOTATIONS = (UUID, JSON, WKB, VARIANT)
 ALGORITHMS = {number: name.lower() for number, name in tt.EdgeInterpolationAlgorithm._VALUES_TO_NAMES.items()}
 """Names of ``EdgeInterpolationAlgorithm``, lower case as GeoArrow writes them."""
 
-_LOGICAL_BY_KIND = {"enum": b"ENUM", "bson": b"BSON", "interval": b"INTERVAL"}
+_LOGICAL_BY_KIND = {"enum": b"ENUM", "bson": b"BSON", "interval": b"INTERVAL", "int96_bytes": b"INT96"}
 _LONGITUDE_LATITUDE = ("OGC:CRS84", "EPSG:4326")
 _AUTHORITY_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:[A-Za-z0-9_.-]+")
 _MOST_CRS = 1 << 20
@@ -114,6 +115,8 @@ def annotated(field: Field, leaf: LeafType) -> LeafType:
     if kind == "fixed":
         if extension == UUID and leaf.length == 16:
             return replace(leaf, kind="uuid")
+        if logical == b"INT96" and leaf.length == 12:
+            return LeafType(Physical.INT96, "int96", unit="ns")
         return replace(leaf, kind="interval") if logical == b"INTERVAL" and leaf.length == 12 else leaf
     if kind == "string":
         named = "json" if extension == JSON else "enum" if logical == b"ENUM" else kind

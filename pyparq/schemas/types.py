@@ -224,12 +224,12 @@ class LeafType:
     """What a leaf of a file holds.
 
     ``kind`` is one of ``bool int uint float16 float double string enum json bson binary fixed decimal date time
-    timestamp int96 uuid interval null variant geometry geography``; the other members are set where the kind
-    has them. ``length`` is the byte width of FIXED_LEN_BYTE_ARRAY, ``bits`` the logical width of integers, ``unit``
-    also the one in which int96 timestamps are read, ``crs`` (as stored; ``""``: OGC:CRS84) and ``algorithm`` those of
-    geometry and geography. ``nulls_beyond``: values that do not fit the type are read as nulls. ``hybrid``: the time
-    zone in whose hybrid calendar dates or timestamps are stored (:mod:`pyparq.schemas.hybrid_calendar`), ``""`` where
-    they are as the format has them.
+    timestamp int96 int96_bytes uuid interval null variant geometry geography``; the other members are set where the
+    kind has them. ``length`` is the byte width of FIXED_LEN_BYTE_ARRAY, ``bits`` the logical width of integers,
+    ``unit`` also the one in which int96 timestamps are read, ``crs`` (as stored; ``""``: OGC:CRS84) and ``algorithm``
+    those of geometry and geography. ``nulls_beyond``: values that do not fit the type are read as nulls. ``hybrid``:
+    the time zone in whose hybrid calendar dates or timestamps are stored (:mod:`pyparq.schemas.hybrid_calendar`),
+    ``""`` where they are as the format has them.
     """
 
     physical: Physical
@@ -292,6 +292,6 @@ def arrow_type(leaf: LeafType) -> DataType:
         return DataType(f"tt{_UNIT_LETTERS[leaf.unit]}")
     if kind == "decimal":
         return DataType(f"d:{leaf.precision},{leaf.scale}" + (",256" if leaf.precision > 38 else ""))
-    if kind in ("fixed", "uuid", "interval"):
+    if kind in ("fixed", "uuid", "interval", "int96_bytes"):
         return DataType(f"w:{leaf.length}")
     return DataType(_PLAIN_FORMATS[kind])

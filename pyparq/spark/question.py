@@ -17,6 +17,7 @@ from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.scan import DatasetScan
+from pyparq.errors import FilterError
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.options import ReadOptions
 from pyparq.schemas.parse import schema as parse_schema
@@ -168,7 +169,7 @@ def reply_to(
 
 
 def planned(question: Question, also: Expression | None = None) -> DatasetPlan:
-    """The plan of the read, made here; ``also``: a filter besides the question's."""
+    """The plan of the read, made here; ``also``: a filter besides the question's, which Spark applies itself too."""
     return scan_of(question, _dataset(question), also).plan()
 
 
@@ -198,9 +199,13 @@ def scan_of(question: Question, ds: Dataset, also: Expression | None = None) -> 
         from pyparq.sql.where import parse_where
 
         given = parse_where(given, names.tree)
-    asked = [part for part in (names.filters(given), also) if part is not None]
-    filters = AllOf(tuple(asked)) if len(asked) > 1 else asked[0] if asked else None
-    return ds.scan(names.columns(question.columns), filters)
+    filters, columns = names.filters(given), names.columns(question.columns)
+    if also is not None:
+        try:
+            return ds.scan(columns, also if filters is None else AllOf((filters, also)))
+        except FilterError:
+            pass  # a comparison that Spark makes and we do not: Spark makes it again
+    return ds.scan(columns, filters)
 
 
 def _run(plan: DatasetPlan, question: Question) -> Any:

@@ -13,7 +13,7 @@ from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.sources import Sources
 from pyparq.errors import OptionError
 from pyparq.io.url import is_url, local_path
-from pyparq.rewriting.storage_kept import storage_kept
+from pyparq.rewriting.storage_kept import storage_kept, without_marks
 from pyparq.spark import stores
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
@@ -84,11 +84,11 @@ def rewrite(
     names = own if partition_cols is None else partition_cols
     names = (names,) if isinstance(names, str) else tuple(names)
     mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
-    options = storage_kept(plan.schema, options, names)
-    staging = commits.start(place, mode, plan.schema, names, options, storage_options, force)
+    options, schema = storage_kept(plan.schema, options, names), without_marks(plan.schema)
+    staging = commits.start(place, mode, schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
-    job = WriteJob(staging, plan.schema, names, encryption, options, storage_options, sources)
+    job = WriteJob(staging, schema, names, encryption, options, storage_options, sources)
     began = time.perf_counter()
     try:
         work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]

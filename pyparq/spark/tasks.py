@@ -139,6 +139,23 @@ def _rewrite(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
         yield _reply(reply)
 
 
+def _compact(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """A step of a compaction."""
+    from pyspark import TaskContext
+
+    from pyparq.spark.compaction_tasks import do
+
+    step, work = pickle.loads(payload)
+    yield _told(lambda: do(step, work, settings, f"task-{TaskContext.get().taskAttemptId()}"))
+
+
+def _choose(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """Which files a compaction makes anew."""
+    from pyparq.spark.choosing import choose
+
+    yield _told(lambda: choose(*pickle.loads(settings["arguments"])))
+
+
 def _told(make: Callable[[], Any]) -> Any:
     """The reply that ``make`` gives, or the error of a file or an option that it raises: the driver raises it then.
     From a failed task Spark would make an error of its own."""
@@ -160,4 +177,5 @@ _BATCH_TASKS = {"write": _write}
 _TASKS = {
     "read": _read, "count": _count, "question": _question, "whole_plan": _whole_plan, "answer": _answer,
     "share": _share, "note": _note, "commit_step": _commit_step, "list": _list, "files": _files, "rewrite": _rewrite,
+    "compact": _compact, "choose": _choose,
 }  # fmt: skip

@@ -83,7 +83,7 @@ def _target(type_: pa.DataType, name: str) -> pa.DataType:
     is_ = pa.types
     if isinstance(type_, pa.BaseExtensionType):
         return _target(type_.storage_type, name)
-    if is_.is_dictionary(type_):
+    if is_.is_dictionary(type_) or is_.is_run_end_encoded(type_):
         return _target(type_.value_type, name)
     if is_.is_struct(type_):
         return pa.struct([pa.field(f.name, _target(f.type, f"{name}.{f.name}")) for f in type_])
@@ -138,7 +138,7 @@ def _check_castable(have: pa.Field, want: pa.Field) -> None:
     import pyarrow as pa
 
     try:
-        pa.array([], have.type).cast(want.type)
+        _spelled_out(pa.nulls(0, have.type)).cast(want.type)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise _no_type(have.name, str(have.type)) from error
 
@@ -156,9 +156,23 @@ def in_microseconds(type_: pa.DataType) -> pa.DataType:
     return pa.time64("us") if type_ == pa.time64("ns") else type_
 
 
+def _spelled_out(column: pa.Array) -> pa.Array:
+    """The values of a dictionary that pyarrow casts to no other type, or of runs."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type) and column.type.value_type not in (pa.string(), pa.binary()):
+        return column.dictionary_decode()
+    if pa.types.is_run_end_encoded(column.type):
+        import pyarrow.compute as pc
+
+        return pc.run_end_decode(column)
+    return column
+
+
 def _cast(column: pa.Array, field: pa.Field, truncate: bool) -> pa.Array:
     import pyarrow as pa
 
+    column = _spelled_out(column)
     try:
         if str(column.type).find("time64[ns]") >= 0:  # Spark's times have microseconds, in an Arrow type with more
             column = column.cast(in_microseconds(column.type), safe=not truncate)

@@ -9,6 +9,7 @@ from sqlglot import expressions as sql
 
 from pyparq.errors import FilterError
 from pyparq.schemas.tree import Node
+from pyparq.sql.intervals import duration, is_interval
 from pyparq.sql.literals import number, temporal
 
 DIALECT = "postgres"
@@ -81,6 +82,8 @@ def value_of(node: Any, column: Node) -> Any:
         return float(special)
     if isinstance(node, sql.Literal):
         return str(node.this) if node.is_string else number(str(node.this), kind)
+    if is_interval(node):
+        return _interval(node)
     if isinstance(node, sql.HexString):
         return _hex(node, kind)
     if isinstance(node, sql.Cast):
@@ -89,16 +92,27 @@ def value_of(node: Any, column: Node) -> Any:
         raise unsupported(
             node, f"a value is needed here, not another column. Write text as '{parts_of(node)[-1].this}'"
         )
-    raise unsupported(node, "a value is needed here: a number, 'text', TRUE, DATE '…', TIMESTAMP '…', X'00ff'")
+    raise unsupported(
+        node, "a value is needed here: a number, 'text', TRUE, DATE '…', TIMESTAMP '…', INTERVAL '…', X'00ff'"
+    )
 
 
 def _negative(node: Any, column: Node) -> Any:
     only(node, "this")
     inner = bare(node.this)
-    value = value_of(inner, column) if isinstance(inner, (sql.Literal, sql.Neg, sql.Column)) else None
+    signed = isinstance(inner, (sql.Literal, sql.Neg, sql.Column)) or is_interval(inner)
+    value = value_of(inner, column) if signed else None
     if isinstance(value, bool) or value is None or isinstance(value, (str, bytes)):
-        raise unsupported(node, "only numbers can have a sign")
+        raise unsupported(node, "only numbers and intervals can have a sign")
     return -value
+
+
+def _interval(node: Any) -> Any:
+    only(node, "this", "unit", "to", "fraction_in_string")
+    try:
+        return duration(node)
+    except ValueError as error:
+        raise unsupported(node, str(error)) from None
 
 
 def _hex(node: Any, kind: str) -> Any:

@@ -19,6 +19,7 @@ from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters.bind import items_leaf
 from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not, StartsWith
 from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.sql.intervals import kept_whole
 from pyparq.sql.parts import (
     DIALECT,
     bare,
@@ -54,6 +55,7 @@ def parse_where(text: str, tree: SchemaTree) -> Expression:
 
 def _parsed(text: str, tree: SchemaTree) -> Any:
     """The parsed condition. Columns that are called like words of SQL need no quotes where that makes sense."""
+    text = kept_whole(text, DIALECT)
     try:
         return sqlglot.parse_one(text, read=DIALECT)
     except sqlglot.errors.ParseError:

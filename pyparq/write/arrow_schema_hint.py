@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from pyparq.schemas.arrow import schema_from_tree
-from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME
+from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, LOGICAL_TYPE
 from pyparq.schemas.loss import loses
 from pyparq.schemas.shape import Shape, shapes
 from pyparq.schemas.tree import SchemaTree
@@ -17,9 +17,19 @@ _Change = Callable[[Field, Shape], Field]
 
 def hint_for(data: Schema, tree: SchemaTree, option: bool | str) -> Schema | None:
     """The schema to store: that of the data, or ``None`` where the file has none. ``option``: ``store_schema``."""
-    if option == "auto":
-        option = not _flat_and_kept(data, tree) and loses(data, schema_from_tree(tree))
-    return data if option else None
+    if not option or (option == "auto" and _flat_and_kept(data, tree)):
+        return None
+    if any(leaf.type.kind == "int96" for leaf in tree.leaves):
+        data = changed(data, tree, _as_read)
+    return data if option is True or loses(data, schema_from_tree(tree)) else None
+
+
+def _as_read(field: Field, shape: Shape) -> Field:
+    """The field; INT96 as its bytes (``coerce_int96_timestamp_unit="bytes"``) as the timestamp that readers see."""
+    if shape.kind != "leaf" or shape.node.type.kind != "int96" or field.type.kind != "fixed":
+        return field
+    kept = {key: value for key, value in field.metadata.items() if key != LOGICAL_TYPE}
+    return replace(field, type=arrow_type(shape.node.type), metadata=kept)
 
 
 def _flat_and_kept(data: Schema, tree: SchemaTree) -> bool:

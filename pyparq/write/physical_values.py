@@ -49,7 +49,7 @@ def fits(type_: DataType, leaf: LeafType) -> bool:
         same = made.physical == leaf.physical and made.length == leaf.length
         return same and made.kind in ("string", "binary", "fixed")
     if leaf.kind == "int96":
-        return made.kind == "timestamp"
+        return made.kind == "timestamp" or type_.format == "w:12"  # INT96 as it was stored
     if leaf.kind == "decimal":  # its storage is a matter of options
         return (made.kind, made.precision, made.scale) == ("decimal", leaf.precision, leaf.scale)
     return made == replace(leaf, utc=made.utc) if leaf.kind == "time" else made == leaf
@@ -124,6 +124,8 @@ def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> np
         )
     if kind in ("time", "timestamp") and type_.unit == "s":
         return _milliseconds(values, values.dtype)
+    if kind == "int96" and type_.kind == "fixed":
+        return values.reshape(-1, 12)
     if kind == "int96":
         stored, fit = int96.from_ticks(values, type_.unit)
         _check(fit, values, f"{type_.unit} do not fit a 32-bit Julian day")

@@ -1,0 +1,177 @@
+"""Which files of a folder a compaction makes anew: small ones, and those that are not in the wanted order."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyparq.datasets.dataset import Dataset, dataset
+from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.evolution import COMPACTION
+from pyparq.datasets.sources import Sources
+from pyparq.footers.metadata import FileMetaData
+from pyparq.footers.open_file import OpenFile
+from pyparq.io.url import is_url
+from pyparq.options import SortKey
+from pyparq.spark.keys import keys_of
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the files are to be like."""
+
+    size: int
+    """Bytes of a file."""
+    keys: tuple[SortKey, ...] = ()
+    interleaved: bool = False
+    """The keys are those of a Z-order."""
+
+    def mark(self, run: str) -> str:
+        return json.dumps({"run": run, "zorder_by": self._zorder()})
+
+    def _zorder(self) -> list[str]:
+        return [str(key.name) for key in self.keys] if self.interleaved else []
+
+    def is_met(self, facts: Facts) -> bool:
+        """Whether the rows of the file are in order."""
+        if self.interleaved:
+            return facts.mark.get("zorder_by") == self._zorder()
+        wanted = [_dotted(key) for key in self.keys]
+        return all(order[: len(wanted)] == wanted for order in facts.orders)
+
+
+def _dotted(key: SortKey) -> tuple[str, bool, bool]:
+    name = key.name if isinstance(key.name, str) else ".".join(key.name) if isinstance(key.name, tuple) else ""
+    return name, key.descending, key.nulls_first
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file's footer says."""
+
+    rows: int
+    orders: list[list[tuple[str, bool, bool]]]
+    """Of each row group."""
+    mark: Mapping[str, Any]
+    codec: str | None
+    blooms: frozenset[str]
+    """Columns with Bloom filters."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The files of one partition that are made anew."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    """Absolute paths or URLs."""
+    num_bytes: int
+    num_rows: int
+    count: int
+    """Files that they become, about."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a compaction does. It can be pickled."""
+
+    groups: tuple[Group, ...] = ()
+    sources: Sources | None = None
+    """The files of all groups, as they are now."""
+    codec: str | None = None
+    """What most of them are compressed with."""
+    blooms: tuple[str, ...] = field(default=())
+    """Columns for which some of them have Bloom filters."""
+
+
+_CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli",
+           "LZ4_RAW": "lz4_raw"}  # fmt: skip
+
+
+def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options: Any) -> Choice:
+    """What there is to do in a folder. Reads the footers of small files, and of all files where an order is wanted."""
+    ds = dataset(folder, decryption=keys_of(decryption), storage_options=storage_options)
+    by_folder: dict[tuple[str, ...], list[int]] = {}
+    for k, file in enumerate(ds._found.files):
+        by_folder.setdefault(file.folders, []).append(k)
+    asked = [
+        k
+        for numbers in by_folder.values()
+        for k in numbers
+        if wanted.keys or (len(numbers) > 1 and _is_small(ds._found.files[k], wanted))
+    ]
+    facts = {k: _facts(file) for k, file in ds.open_all(asked)}
+    groups, chosen = list[Group](), list[int]()
+    for folders, numbers in by_folder.items():
+        picked = _picked([k for k in numbers if k in facts], ds, facts, wanted)
+        if picked:
+            groups.append(_group(folders, picked, ds, facts, wanted))
+            chosen += picked
+    codecs = Counter(facts[k].codec for k in chosen)
+    return Choice(
+        tuple(groups),
+        Sources.of(ds._found.files[k] for k in chosen),
+        codecs.most_common(1)[0][0] if codecs else None,
+        tuple(sorted({name for k in chosen for name in facts[k].blooms})),
+    )
+
+
+def _picked(numbers: Sequence[int], ds: Dataset, facts: Mapping[int, Facts], wanted: Wanted) -> list[int]:
+    """Of the files of one partition, those that are made anew; none where that would change nothing."""
+    unordered = {k for k in numbers if wanted.keys and not wanted.is_met(facts[k])}
+    picked = [k for k in numbers if k in unordered or _is_small(ds._found.files[k], wanted)]
+    if sum(facts[k].rows for k in picked) == 0:
+        return []
+    if unordered:
+        return picked
+    runs = {facts[k].mark.get("run") for k in picked}
+    if len(runs) == 1 and None not in runs:
+        return []  # made together: they are as few as they can be
+    return picked if _count(picked, ds, wanted) < len(picked) else []
+
+
+def _is_small(file: DataFile, wanted: Wanted) -> bool:
+    return file.size is not None and 4 * file.size < 3 * wanted.size
+
+
+def _count(numbers: Iterable[int], ds: Dataset, wanted: Wanted) -> int:
+    return max(-(-_bytes(numbers, ds) // wanted.size), 1)
+
+
+def _bytes(numbers: Iterable[int], ds: Dataset) -> int:
+    return sum(ds._found.files[k].size or 0 for k in numbers)
+
+
+def _group(
+    folders: tuple[str, ...], numbers: Sequence[int], ds: Dataset, facts: Mapping[int, Facts], wanted: Wanted
+) -> Group:
+    places = (str(ds._found.files[k].where) for k in numbers)
+    return Group(
+        folders,
+        tuple(place if is_url(place) else os.path.abspath(place) for place in places),
+        _bytes(numbers, ds),
+        sum(facts[k].rows for k in numbers),
+        _count(numbers, ds, wanted),
+    )
+
+
+def _facts(file: OpenFile) -> Facts:
+    metadata = FileMetaData(file)
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    try:
+        mark = json.loads(file.key_values.get(COMPACTION, b"{}"))
+    except ValueError:
+        mark = {}
+    chunks = groups[0].columns if groups else []
+    codecs = Counter(str(chunk.compression) for chunk in chunks)
+    return Facts(
+        metadata.num_rows,
+        [[(name, bool(down), bool(first)) for name, down, first in group.sorting_columns] for group in groups],
+        mark if isinstance(mark, dict) else {},
+        _CODECS.get(codecs.most_common(1)[0][0]) if codecs else None,
+        frozenset(chunk.path_in_schema for chunk in chunks if chunk.bloom_filter_offset is not None),
+    )

@@ -1,0 +1,288 @@
+"""``compact``: the small files of each partition joined, and rows put in order, by many tasks.
+
+What a task makes goes to staging, and one commit replaces the chosen files and no others. Where the rows of a partition
+are put in order over several files, a first round of tasks writes them into pieces by ranges, within staging, and a
+second round makes a file of each range. Rows do not pass through the JVM, so columns keep their types exactly.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import secrets
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyparq.datasets.evolution import COMPACTION
+from pyparq.datasets.plan import DatasetPlan
+from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError
+from pyparq.io.url import is_url
+from pyparq.options import SortKey, WriteOptions, sort_keys
+from pyparq.rewriting.storage_kept import storage_kept
+from pyparq.schemas.types import Schema
+from pyparq.spark import stores
+from pyparq.spark.choosing import Choice, Group, Wanted, choose
+from pyparq.spark.compaction_tasks import Cut, Piece, Work
+from pyparq.spark.keys import check_factory
+from pyparq.spark.ordering import Order
+from pyparq.spark.paths import absolute
+from pyparq.spark.planning import planned
+from pyparq.spark.progress import Progress, Watch
+from pyparq.spark.question import Question, parts_of
+from pyparq.spark.session import check_session, is_connect, many_files
+from pyparq.spark.settings import obeyed, of_session
+from pyparq.spark.work import ask, replies
+from pyparq.spark.writing import TaskReply, WriteJob, check_target, committer_of
+from pyparq.write.column_plans import make_plan
+
+REPORT = (
+    "partition string, files_before long, files_after long, rows long, bytes_before long, bytes_after long, "
+    "seconds double"
+)
+"""Columns of the report: Spark's text of the schema."""
+
+MOST_COLUMNS = 8
+"""Of a Z-order."""
+
+
+def compact(
+    spark: Any,
+    path: Any,
+    *,
+    target_size: int | str = "256MB",
+    sort_by: Any = None,
+    zorder_by: Sequence[str] | str | None = None,
+    bloom_filters: Any = None,
+    decryption: str | None = None,
+    encryption: str | None = None,
+    force: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Any:
+    """Join the small files of each partition of a folder, and put rows in order. Other files are not touched.
+
+    ``path``: a folder. ``target_size``: of a file, in bytes, or as ``"256MB"`` (of 2**20 bytes each). Files below three
+    quarters of it count as small; they are joined where that makes fewer files. ``sort_by``: an order as in
+    :func:`pyparq.write_table`; files that do not declare it are made anew too. The files of a partition then follow one
+    another, each with a range of the order. ``zorder_by``: columns that a search may name alone or together. Rows that
+    are near in all of them go together (Z-order), so that each of them skips files, row groups and pages. Files that
+    this function has not put in the same order before are made anew. Bytes are those of compressed files, so the new
+    files are of about that size.
+
+    ``bloom_filters``: as in :func:`pyparq.write_table`. By default, and also with ``compression``, the new files have
+    what the chosen ones have. ``decryption``, ``encryption``: names of functions that make the properties on each
+    worker; files of encrypted folders are sorted one by one. ``force``: write even where Delta Lake, Iceberg or Hudi
+    manages the folder. ``storage_options``: for the file system of a URL. ``progress``: as in
+    :func:`pyparq.spark.read`. ``options``: those of :func:`pyparq.spark.write` for each file.
+
+    The job runs now, and commits once, as :func:`pyparq.spark.rewrite` in place does: files that are added meanwhile
+    stay, and a chosen file that changes is an error (:class:`pyparq.ChangedFileError`). A second run does nothing.
+    Returns a DataFrame with one row for each partition that changed: ``partition, files_before, files_after, rows,
+    bytes_before, bytes_after, seconds``.
+    """
+    check_session(spark)
+    check_factory(decryption)
+    check_factory(encryption, "encryption")
+    wanted = _wanted(target_size, sort_by, zorder_by)
+    where = absolute(path, is_connect(spark))
+    if not isinstance(where, str):
+        raise OptionError("compact takes one folder")
+    storage_options = stores.storage_options(spark, storage_options, where)
+    check_target(where, storage_options if is_url(where) else None)
+    began, watch = time.perf_counter(), Watch(spark, progress)
+    commits = committer_of(spark)
+    commits.sources(where, storage_options)  # completes crashed writes
+    choice = _chosen(spark, where, wanted, decryption, storage_options)
+    if not choice.groups:
+        return spark.createDataFrame([], REPORT)
+    question = Question(
+        [place for group in choice.groups for place in group.files], None, None, None, None, 0, decryption, "raise",
+        False, storage_options, True, many=many_files(spark), zone=None,
+    )  # fmt: skip
+    with watch:
+        plan = planned(spark, question)
+    given = _options(spark, plan, choice, wanted, options, bloom_filters)
+    staging = commits.start(where, "overwrite", plan.schema, (), given, storage_options, force)
+    assert staging is not None  # for mode "ignore" alone
+    job = WriteJob(staging, plan.schema, (), encryption, given, storage_options, choice.sources)
+    try:
+        run = _Run(spark, job, question, wanted, choice, plan)
+        with watch:
+            parts = run.files()
+        commits.commit(job, [reply for _, reply in parts])
+    except PlanError as error:
+        commits.abort(staging, storage_options)
+        raise ChangedMeanwhile(
+            "the file has changed since this job began, so nothing is replaced: run the job again", file=error.file
+        ) from error
+    except BaseException:
+        commits.abort(staging, storage_options)
+        raise
+    return spark.createDataFrame(_report(choice, parts, time.perf_counter() - began), REPORT)
+
+
+def _wanted(target_size: int | str, sort_by: Any, zorder_by: Any) -> Wanted:
+    if sort_by and zorder_by:
+        raise OptionError("give either sort_by or zorder_by, not both")
+    names = [zorder_by] if isinstance(zorder_by, str) else list(zorder_by or ())
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names) or len(names) > MOST_COLUMNS:
+        raise OptionError(
+            f"zorder_by must be names of at most {MOST_COLUMNS} columns, each once, not {zorder_by!r}. With each "
+            "column more the others skip less"
+        )
+    keys = tuple(SortKey(name) for name in names) if names else sort_keys(sort_by)
+    return Wanted(_size(target_size), keys, bool(names))
+
+
+def _size(given: int | str) -> int:
+    """A number of bytes. Raises :class:`OptionError` for what is none."""
+    units = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+    found = re.fullmatch(r"\s*(\d{1,15})\s*([kmgt]?)(?:i?b)?\s*", str(given).lower())
+    size = int(found[1]) << units[found[2]] if found and not isinstance(given, (bool, float)) else 0
+    if size < 1:
+        raise OptionError(f'target_size must be a number of bytes, or text such as "256MB", not {given!r}')
+    return size
+
+
+def _chosen(spark: Any, where: str, wanted: Wanted, decryption: str | None, storage_options: Any) -> Choice:
+    """What there is to do, looked at where the files are."""
+    arguments = where, wanted, decryption, storage_options
+    found: Choice = ask(spark, "choose", *arguments) if is_connect(spark) else choose(*arguments)
+    return found
+
+
+def _options(
+    spark: Any, plan: DatasetPlan, choice: Choice, wanted: Wanted, options: Mapping[str, Any], bloom_filters: Any
+) -> dict[str, Any]:
+    """The options of each new file. Raises :class:`OptionError` and :class:`ColumnNotFoundError` before any task."""
+    session = of_session(spark)
+    _, given = obeyed("overwrite", (), options, session)
+    if "compression" not in options and choice.codec is not None:
+        given["compression"] = choice.codec
+    if bloom_filters is None:
+        bloom_filters = [tuple(name.split(".")) for name in choice.blooms]
+    if bloom_filters:
+        given["bloom_filters"] = bloom_filters
+    if wanted.keys and not wanted.interleaved:
+        given["sort_by"] = list(wanted.keys)
+    marks = {COMPACTION: wanted.mark(secrets.token_hex(8)), **dict(given.get("key_value_metadata", {}))}
+    given = storage_kept(plan.schema, {**given, "key_value_metadata": marks})
+    checked = {name: value for name, value in given.items() if name in WriteOptions.__dataclass_fields__}
+    for key in wanted.keys if wanted.interleaved else ():
+        Schema(plan.schema.fields).field(str(key.name))
+    make_plan(plan.schema, WriteOptions.make(checked))
+    return given
+
+
+@dataclass
+class _Run:
+    """The tasks of one compaction."""
+
+    spark: Any
+    job: WriteJob
+    question: Question
+    wanted: Wanted
+    choice: Choice
+    plan: DatasetPlan
+
+    def files(self) -> list[tuple[int, TaskReply]]:
+        """Make all files: the number of the group, and what a task has written.
+
+        Raises :class:`DataError` where rows were lost or doubled.
+        """
+        plans = self._plans(self.plan)
+        ranged = {k for k, group in enumerate(self.choice.groups) if self._is_ranged(group)}
+        sampled = {k for k in range(len(plans)) if k in ranged or self.wanted.interleaved}
+        orders = self._orders(sampled)
+        pieces = self._pieces({k: plans[k] for k in ranged}, orders)
+        work: list[tuple[int, Work]] = []
+        for k, (group, plan) in enumerate(zip(self.choice.groups, plans, strict=True)):
+            sorted_by = orders[k].order if k in orders and self.wanted.interleaved else None
+            if k in ranged:
+                work += [(k, Work(len(work) + n, group.folders, None, found, sorted_by))
+                         for n, found in enumerate(pieces[k])]  # fmt: skip
+            else:
+                count = 1 if sorted_by is not None else group.count
+                work += [(k, Work(len(work) + n, group.folders, part, (), sorted_by))
+                         for n, part in enumerate(plan.split(count))]  # fmt: skip
+        replied = self._asked("files", [task for _, task in work])
+        found = [(k, reply) for (k, _), reply in zip(work, replied, strict=True)]
+        self._check_rows(found)
+        return found
+
+    def _is_ranged(self, group: Group) -> bool:
+        """Whether the rows are put in order over several files."""
+        names = set(self.plan.schema.names)
+        plain = all(isinstance(key.name, str) and key.name in names for key in self.wanted.keys)
+        secret = self.question.decryption is not None or self.job.encryption is not None
+        return bool(self.wanted.keys) and group.count > 1 and plain and not secret
+
+    def _plans(self, plan: DatasetPlan) -> list[DatasetPlan]:
+        """The plan of each group's files."""
+        by_place = {file.where: file for file in plan.files}
+        return [
+            replace(plan, files=tuple(by_place[place] for place in group.files if place in by_place)).trimmed()
+            for group in self.choice.groups
+        ]
+
+    def _orders(self, groups: Collection[int]) -> dict[int, Cut]:
+        """The order of the rows of each group, and where its files begin, from a sample of the key columns."""
+        import pyarrow as pa
+
+        if not groups:
+            return {}
+        names = [str(key.name) for key in self.wanted.keys]
+        plans = self._plans(planned(self.spark, replace(self.question, columns=[(name,) for name in names])))
+        asked = [(k, part) for k in groups for part in _parts(plans[k])]
+        samples: dict[int, list[Any]] = {k: [] for k in groups}
+        for (k, _), stream in zip(asked, self._asked("sample", [part for _, part in asked]), strict=True):
+            samples[k].append(pa.ipc.open_stream(stream).read_all())
+        found = {}
+        for k, tables in samples.items():
+            sample = pa.concat_tables(tables)
+            order = Order.of_sample(self.wanted.keys, self.wanted.interleaved, sample)
+            found[k] = Cut(order, order.cuts(sample, self.choice.groups[k].count))
+        return found
+
+    def _pieces(self, plans: Mapping[int, DatasetPlan], cuts: Mapping[int, Cut]) -> dict[int, list[tuple[Piece, ...]]]:
+        """The rows of each group, parted into ranges: the pieces of each range, in order."""
+        asked = [(k, part) for k, plan in plans.items() for part in _parts(plan)]
+        by_range: dict[int, dict[int, list[Piece]]] = {k: {} for k in plans}
+        replied = self._asked("pieces", [(part, cuts[k]) for k, part in asked])
+        for (k, _), made in zip(asked, replied, strict=True):
+            for piece in made:
+                by_range[k].setdefault(piece.range, []).append(piece)
+        return {k: [tuple(ranges[number]) for number in sorted(ranges)] for k, ranges in by_range.items()}
+
+    def _asked(self, step: str, payloads: Sequence[Any]) -> list[Any]:
+        if not payloads:
+            return []
+        settings = {"job": self.job, "decryption": self.question.decryption}
+        return replies(self.spark, "compact", [pickle.dumps((step, payload)) for payload in payloads], settings)
+
+    def _check_rows(self, found: Sequence[tuple[int, TaskReply]]) -> None:
+        for k, group in enumerate(self.choice.groups):
+            rows = sum(part.num_rows for n, reply in found if n == k for part in reply.parts)
+            if rows != group.num_rows:
+                raise DataError(
+                    f"{group.num_rows:,} rows were to be compacted, and {rows:,} were written: nothing is replaced",
+                    file="/".join(group.folders) or self.job.staging.target,
+                )
+
+
+def _parts(plan: DatasetPlan) -> list[DatasetPlan]:
+    return plan.split(parts_of(plan.num_bytes, 1)) if plan.files else []
+
+
+def _report(choice: Choice, found: Sequence[tuple[int, TaskReply]], seconds: float) -> list[tuple[Any, ...]]:
+    rows = []
+    for k, group in enumerate(choice.groups):
+        made = [part for n, reply in found if n == k for part in reply.parts]
+        rows.append(
+            ("/".join(group.folders), len(group.files), len(made), group.num_rows, group.num_bytes,
+             sum(part.num_bytes for part in made), seconds)
+        )  # fmt: skip
+    return rows
