@@ -32,8 +32,12 @@ def ask(spark: Any, task: str, *arguments: Any) -> Any:
 
 def replies(spark: Any, task: str, payloads: Sequence[bytes], settings: Mapping[str, Any] | None = None) -> list[Any]:
     """What the tasks of a job reply, in the order of their payloads: see :func:`ask`."""
-    rows = over_payloads(spark, task, payloads, "reply binary", settings).collect()
-    found = [pickle.loads(bytes(row[0])) for row in rows]
+    return replies_of(over_payloads(spark, task, payloads, "reply binary", settings))
+
+
+def replies_of(frame: Any) -> list[Any]:
+    """Run the job of a frame of replies: see :func:`ask`."""
+    found = [pickle.loads(bytes(row[0])) for row in frame.collect()]
     for reply in found:
         if isinstance(reply, Exception):
             raise reply

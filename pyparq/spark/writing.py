@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,7 @@ from pyparq.spark.settings import obeyed, of_session, stored_as_set
 from pyparq.spark.stored import floored
 from pyparq.spark.tables import unmarked
 from pyparq.spark.types import SparkTypes, in_microseconds
-from pyparq.spark.work import ask, over_batches
+from pyparq.spark.work import ask, over_batches, replies_of
 
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
          "overwrite_partitions": "overwrite_partitions"}  # fmt: skip
@@ -118,8 +117,8 @@ def write(
     job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options)
     try:
         with watch:
-            rows = over_batches(df, "write", job, "reply binary").collect()
-        return commits.commit(job, [pickle.loads(bytes(row[0])) for row in rows])
+            found = replies_of(over_batches(df, "write", job, "reply binary"))
+        return commits.commit(job, found)
     except BaseException:
         commits.abort(staging, storage_options)
         raise
