@@ -205,9 +205,9 @@ def test_obstore_that_sends_all_for_a_range_after_all(kind: str) -> None:
         where, _ = server.source(kind)
         with ParquetFile(where, tail_size=1000) as file:
             server.script = lambda asked: "whole"
-            with pytest.raises(OSError, match="other than the range|non-partial"):
+            with pytest.raises(OSError, match=r"other than the range|non-partial"):
                 file.read()
-    with serve(data(), ranges=False) as server, pytest.raises(UnsupportedError):
+    with serve(data(), ranges=False) as server, pytest.raises((OSError, UnsupportedError), match="ange"):
         pyparq.read_table(server.source(kind)[0])
 
 
