@@ -171,15 +171,20 @@ def _spelled_out(column: pa.Array) -> pa.Array:
 
 def _cast(column: pa.Array, field: pa.Field, truncate: bool) -> pa.Array:
     import pyarrow as pa
+    from pyarrow.compute import CastOptions
+
+    def to(type_: pa.DataType) -> pa.Array:
+        # Parts of a unit may be cut off, but no number may wrap around.
+        return column.cast(options=CastOptions(target_type=type_, allow_time_truncate=truncate))
 
     column = _spelled_out(column)
     try:
         if str(column.type).find("time64[ns]") >= 0:  # Spark's times have microseconds, in an Arrow type with more
-            column = column.cast(in_microseconds(column.type), safe=not truncate)
-        return column if column.type == field.type else column.cast(field.type, safe=not truncate)
+            column = to(in_microseconds(column.type))
+        return column if column.type == field.type else to(field.type)
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"a value would change in Spark's type for the column, {field.type} ({error}). To cut it off, give "
-            "truncate=True",
+            f"a value would change in Spark's type for the column, {field.type} ({error})"
+            + ("" if truncate else ". To cut off nanoseconds, give truncate=True"),
             column=field.name,
         ) from None

@@ -15,6 +15,7 @@ from pyparq.datasets.store_staging import StoreCommitter, StoreStaging
 from pyparq.datasets.write import StagedPart, check_write, write_staged
 from pyparq.errors import DataError, OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
+from pyparq.rewriting.row_metadata import ROW_METADATA
 from pyparq.spark import stores
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.partition_types import with_clocks, zoned_names
@@ -30,9 +31,6 @@ from pyparq.spark.work import ask, over_batches, replies_of
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
          "overwrite_partitions": "overwrite_partitions"}  # fmt: skip
 """Spark's modes, and what Spark calls dynamic partition overwrite."""
-
-
-ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
 
 
 AnyStaging = Staging | StoreStaging
