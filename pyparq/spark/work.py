@@ -46,8 +46,10 @@ def replies_of(frame: Any) -> list[Any]:
 
 def over_batches(df: Any, task: str, job: Any, schema: Any) -> Any:
     """A DataFrame of what the function ``task`` gives for the batches of each partition of ``df``. ``job`` is pickled
-    into the task."""
-    return df.mapInArrow(_runner("run_batches", task, pickle.dumps(job)), schema)
+    into the task. The columns of the batches are numbered: PySpark looks its columns up by their names, and fails for
+    names with dots and for names that several columns have."""
+    numbered = df.toDF(*(f"c{k}" for k in range(len(df.columns))))
+    return numbered.mapInArrow(_runner("run_batches", task, pickle.dumps(job)), schema)
 
 
 def _runner(entry: str, task: str, about: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
