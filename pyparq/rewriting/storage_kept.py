@@ -1,4 +1,4 @@
-"""How the columns of a source are stored, as options for the files that are made of them: INT96 stays INT96."""
+"""How the columns of a source are stored, as options for new files: INT96 stays INT96, Spark's own schema stays."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pyparq.errors import ColumnNotFoundError
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression
 from pyparq.filters.known import simplified
+from pyparq.rewriting.spark_schema import spark_schema_kept
 from pyparq.schemas.extensions import LOGICAL_TYPE
 from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
@@ -30,7 +31,7 @@ def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection
     """``options``, with those that keep how the columns of a dataset's ``schema`` are stored, unless they are given.
     ``without``: columns that become names of folders. Options go by name: columns of one name get what new files have.
     """
-    kept = Schema(tuple(field for field in schema.fields if field.name not in without))
+    kept = replace(schema, fields=tuple(field for field in schema.fields if field.name not in without))
     leaves = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
     times = Counter(path for path, _ in leaves)
     marked = [(path, metadata) for path, metadata in leaves if times[path] == 1]
@@ -41,6 +42,10 @@ def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection
     decimals = {path: metadata[DECIMAL_STORAGE].decode() for path, metadata in marked if DECIMAL_STORAGE in metadata}
     if decimals:
         found["decimal_storage"] = decimals
+    of_spark = spark_schema_kept(kept)
+    if of_spark:
+        found["key_value_metadata"] = {**of_spark, **dict(options.get("key_value_metadata", {}))}
+        options = {name: value for name, value in options.items() if name != "key_value_metadata"}
     return {**found, **options}
 
 
