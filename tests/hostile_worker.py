@@ -13,9 +13,11 @@ import os
 import random
 import resource
 import sys
+import tempfile
 import traceback
 import warnings
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 MEMORY = 512 << 20
 """Bytes of private memory that the whole process may have, interpreter and numpy included."""
 LISTS = ("+l", "+L", "+m")
+EVERY = 8
+"""Of the mutations of a struct, one of so many is kept to be worked over; which, depends on the first case."""
 SECONDS = 10
 """One damaged file, however it is read."""
 
@@ -190,6 +194,26 @@ def changed_struct(pyparq: Any, subject: dict[str, Any], seed: int) -> str:
     return what.split(" ")[0]
 
 
+def worked_over(pyparq: Any, subject: dict[str, Any], seed: int) -> str:
+    """Everything that takes the whole file, with one struct changed or a few bytes, or both."""
+    from hostile_work import work
+
+    rng = random.Random(seed)
+    data, what = subject["data"], "as it is"
+    if rng.random() < 0.8:
+        what, data = rng.choice(subject["mutations"])
+    if rng.random() < 0.3:
+        end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        data, kind = damage(data, {"pages and indexes": [[4, end]], "footer": [[end, len(data)]]}, rng)
+        what = f"{what}, {kind}"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return work(pyparq, data, Path(folder), Wrong)
+        except Exception as error:
+            Path(f"{os.environ.get('PYPARQ_KEEP', folder)}/case_{seed}.parquet").write_bytes(data)
+            raise Wrong(f"{what}: {error}") from error
+
+
 def as_it_is(pyparq: Any, path: str) -> str:
     """Read a file that was made to mislead; it must be refused, whatever memory it asks for."""
     (outcome,) = reads(pyparq, Path(path).read_bytes(), [], {"use_threads": True})
@@ -201,8 +225,8 @@ def as_it_is(pyparq: Any, path: str) -> str:
 # ---- a job
 
 
-def prepare(pyparq: Any, subjects: list[dict[str, Any]]) -> None:
-    for subject in subjects:
+def prepare(pyparq: Any, job: dict[str, Any]) -> None:
+    for subject in job["subjects"]:
         subject["data"] = Path(subject["path"]).read_bytes()
         subject["filters"] = [[tuple(t) for t in f] for f in subject["filters"]]
         options = {"use_page_index": False}
@@ -210,6 +234,12 @@ def prepare(pyparq: Any, subjects: list[dict[str, Any]]) -> None:
         subject["whole"], subject["expected"] = whole, dict(zip(map(str, subject["filters"]), rest))
         if any(x.startswith("error") for x in (whole, *rest)):
             raise Wrong(f"the undamaged {subject['path']} does not read: {whole}, {rest}")
+        if job.get("work"):
+            from hostile_structs import Workpiece
+
+            subject["mutations"] = list(
+                islice(Workpiece(subject["data"]).mutations(), job["first"] % EVERY, None, EVERY)
+            )
 
 
 def memory(what: str) -> int:
@@ -224,6 +254,8 @@ def case_of(job: dict[str, Any], seed: int, pyparq: Any) -> str:
     """Run one case; its kind."""
     if job.get("bombs"):
         return as_it_is(pyparq, job["bombs"][seed])
+    if job.get("work"):
+        return worked_over(pyparq, job["subjects"][seed % len(job["subjects"])], seed)
     if job.get("structs"):
         return changed_struct(pyparq, job["subjects"][0], seed)
     subject = job["subjects"][seed % len(job["subjects"])]
@@ -238,7 +270,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     import pyparq
 
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    prepare(pyparq, job["subjects"])
+    prepare(pyparq, job)
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", pyparq.errors.CorruptIndexWarning)
     progress = os.open(job["progress"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

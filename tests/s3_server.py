@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import socket
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -23,6 +25,9 @@ class S3:
     """Method, path and query, range of each request."""
     refuse: Callable[[str, str], bool] = lambda method, path: False
     """Whether a request (method, path and query) is answered by "access denied"."""
+    script: Callable[[str, str], str] = lambda method, path: ""
+    """What to do wrong with a request: ``""`` (nothing), a status, ``"lost"`` (carried out, the answer is lost) or
+    ``"short"`` (half of the body)."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -35,6 +40,20 @@ class S3:
         """An s3fs file system that knows nothing of the bucket yet."""
         s3fs: Any = require("s3fs")
         return s3fs.S3FileSystem(**self.options)
+
+
+def _wrongly(wrong: str, application: Any, environ: dict[str, Any], start_response: Any) -> Any:
+    body: Any = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))  # else the connection is of no use
+    environ["wsgi.input"] = io.BytesIO(body)
+    if wrong.isdigit():
+        start_response(f"{wrong} Not Now", [("Content-Type", "application/xml")])
+        return [b"<Error><Code>InternalError</Code><Message>Try again</Message></Error>"]
+    answer = application(environ, start_response if wrong == "short" else lambda *args: None)
+    whole = b"".join(answer)
+    if wrong == "short":
+        return [whole[: len(whole) // 2]]
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+    raise ConnectionAbortedError
 
 
 @contextmanager
@@ -54,7 +73,10 @@ def serve() -> Iterator[S3]:
         if found.refuse(environ["REQUEST_METHOD"], path):
             start_response("403 Forbidden", [("Content-Type", "application/xml")])
             return [b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"]
-        return application(environ, start_response)
+        wrong = found.script(environ["REQUEST_METHOD"], path)
+        if not wrong:
+            return application(environ, start_response)
+        return _wrongly(wrong, application, environ, start_response)
 
     class Quiet(serving.WSGIRequestHandler):  # type: ignore[misc]
         protocol_version = "HTTP/1.1"

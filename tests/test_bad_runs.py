@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from bad_operations import OPERATIONS, READING, WRITES, Place, data, truth
 from bad_server import Asked, serve
@@ -38,8 +39,8 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_typed(error: BaseException) -> bool:
-    """Errors of pyparq name a file; ``OSError`` as the system has them."""
-    return isinstance(error, (OSError, ParquetError))
+    """Errors of pyparq, of the system, and of Arrow, which has its own kinds for those of streams."""
+    return isinstance(error, (OSError, ParquetError, pa.ArrowException))
 
 
 def outcome(how: str, place: Place, versions: tuple[int, ...] = (1,)) -> BaseException | None:

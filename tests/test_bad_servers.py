@@ -186,6 +186,18 @@ def test_http_answers_that_are_no_ranges(wrong: str, told: str) -> None:
             assert str(caught.value.filename).endswith("t.parquet")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_bytes_than_those_that_were_asked_for(kind: str) -> None:
+    """As many as were asked for: only the place that the answer states tells."""
+    with serve(data()) as server:
+        where, options = server.source(kind)
+        with ParquetFile(where, tail_size=1000, **options) as file:
+            server.script = lambda asked: "elsewhere"
+            with pytest.raises(OSError, match=r"another range|Requested .*, got") as caught:
+                file.read()
+            assert str(caught.value.filename).endswith("t.parquet")
+
+
 def test_http_that_sends_all_for_a_range_after_all() -> None:
     with serve(data()) as server:
         where, options = server.source("http")

@@ -115,3 +115,48 @@ def test_sound_files_are_as_before(tmp_path: Path) -> None:
     path.write_bytes(chunks_in_turn(7))
     assert pyparq.read_table(path).to_pydict() == {"n": [k for k in range(7) for _ in range(10)]}
     assert not [f for f in pyparq.verify(path).findings if f.kind in ("location", "layout")]
+
+
+# ---- streams, which read small row groups one after the other
+
+
+STREAMS: dict[str, Any] = {
+    "scan": lambda path: list(pyparq.scan(path).batches()),
+    "iter_batches": lambda path: list(pyparq.ParquetFile(path).iter_batches()),
+    "dataset": lambda path: list(pyparq.dataset([path, path]).batches()),
+    "arrow stream": lambda path: pa.table(pyparq.scan(path)),
+    "rewrite": lambda path: pyparq.rewrite(path, path.parent / "out.parquet"),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("groups", [2, 3])
+def test_streams_refuse_shared_chunks(groups: int, stream: str, tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    path.write_bytes(groups_on_one_chunk(groups))
+    with pytest.raises((CorruptFileError, pa.ArrowInvalid), match=r"its pages .* overlap those of column chunk 0"):
+        STREAMS[stream](path)
+    assert [p.name for p in tmp_path.iterdir()] == ["f.parquet"]
+
+
+def test_streams_refuse_chunks_that_are_shared_later(tmp_path: Path) -> None:
+    """The last of four row groups is the third again."""
+    forged = Forged(written(pa.table({"n": list(range(30)), "m": list(range(30))}), row_group_size=10))
+    forged.meta.row_groups.append(deepcopy(forged.meta.row_groups[2]))
+    forged.meta.num_rows = 40
+    batches = pyparq.scan(forged.data()).batches()
+    assert [next(batches).num_rows for _ in range(3)] == [10, 10, 10]
+    with pytest.raises(CorruptFileError, match="overlap those of column chunk 0 in row group 2"):
+        next(batches)
+
+
+def test_streams_of_sizes_that_reach_into_the_next_chunk() -> None:
+    table = pa.table({"a": pa.array(range(500), pa.int64()), "b": [f"text {k}" for k in range(500)]})
+    forged = Forged(written(table, row_group_size=100, compression="zstd"))
+    for group in forged.meta.row_groups:
+        for chunk in group.columns:
+            chunk.meta_data.total_compressed_size += 40
+    scan = pyparq.scan(forged.data())
+    for _ in range(2):  # the same reader again
+        assert pa.Table.from_batches([pa.record_batch(b) for b in scan.batches()]).equals(table)
+    assert scan.to_table().to_arrow().equals(table)

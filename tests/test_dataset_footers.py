@@ -413,3 +413,24 @@ def test_listings_without_a_status(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(OptionError, match="UTF-8"):
         pyparq.dataset(tmp_path / "odd")
     assert pyparq.dataset(odd, partitioning=None).count() == 9
+
+
+def test_counting_reads_footers_together(tmp_path: Path) -> None:
+    """Also where the schema is known already: it is declared, or an earlier question has read one of each kind."""
+    if kernels.read_footers is None:
+        pytest.skip("no positioned reads here")
+    folder = months(tmp_path)
+    declared = pyparq.dataset(folder, schema={"x": "int64?"})
+    assert declared.count() == 24
+    assert declared.count(pyparq.col("m") > 20) == 3
+    assert declared._opened == {}
+    asked = pyparq.dataset(folder)
+    asked.read(["x"], pyparq.col("m") == 9)
+    opened = len(asked._opened)
+    assert asked.count() == 24
+    assert len(asked._opened) == opened
+    (folder / "m=3" / "f.parquet").write_bytes(b"PAR1 nonsense PAR1")
+    with pytest.raises(CorruptFileError, match="m=3"):
+        pyparq.dataset(folder, schema={"x": "int64?"}).count()
+    with pytest.warns(SkippedFileWarning):
+        assert pyparq.dataset(folder, schema={"x": "int64?"}, on_error="skip").count() == 23

@@ -11,8 +11,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 from forged import Forged
+from handmade import OPTIONAL, REPEATED, Column, Page, group, int32, leaf, make
 from hostile_files import nested_table
 from written import written
 
@@ -141,3 +143,101 @@ def test_pages_without_rows_come_with_the_page_before_them() -> None:
     assert RowRanges.of([(12, 14)], 30).pages(first_rows).tolist() == [4]
     assert RowRanges.of([(0, 1), (29, 30)], 30).pages(first_rows).tolist() == [1, 2, 3, 5, 6, 7]
     assert read_along(np.array([1, 4]), counts).tolist() == [1, 2, 3, 4]
+
+
+# ---- encrypted files, whose pages are counted, and pages made by hand
+
+
+KEY = b"0123456789012345"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("indexes", [True, False])
+@pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
+def test_encrypted_pages_without_values(algorithm: str, indexes: bool, version: str, tmp_path: Path) -> None:
+    """Each page is sealed with its number, so an index lists all of them, those without values too."""
+    path, made = tmp_path / "f.parquet", tmp_path / "made.parquet"
+    pq.write_table(
+        nested_table(), path, data_page_version=version, write_page_index=indexes, row_group_size=240,
+        data_page_size=1, write_batch_size=7,
+        encryption_properties=pe.create_encryption_properties(KEY, encryption_algorithm=algorithm),
+    )  # fmt: skip
+    keys = pyparq.DecryptionProperties(KEY)
+    with pyparq.ParquetFile(path, decryption=keys) as file:
+        assert 0 in {page.num_values for k in range(2) for c in range(9) for page in file.pages(k, c)}
+    report = pyparq.add_indexes(path, made, decryption=keys, replace=True)
+    what = "replaced" if indexes else "added"
+    columns = report.files[0].columns
+    assert {(*c.offset_index.items(), *c.column_index.items()) for c in columns} == {((what, 2), (what, 2))}
+    whole = nested_table()
+    theirs = pq.read_table(made, decryption_properties=pe.create_decryption_properties(KEY))
+    assert theirs.to_pylist() == whole.to_pylist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for found in (path, made):
+            assert not pyparq.verify(found, decryption=keys).findings
+            for start in range(0, whole.num_rows, 67):
+                wanted = (col("sorted") >= 3 * start) & (col("sorted") < 3 * (start + 5))
+                read = pyparq.read_table(found, filters=wanted, decryption=keys)
+                assert read.to_arrow().to_pylist() == whole.slice(start, 5).to_pylist()
+            with pyparq.ParquetFile(found, decryption=keys) as file:
+                assert (
+                    file.take([5, 239, 240, 470]).to_arrow().to_pylist() == whole.take([5, 239, 240, 470]).to_pylist()
+                )
+
+
+FLAT = [group("root", None, 1), leaf("x", OPTIONAL)]
+LISTS = [
+    group("root", None, 1),
+    group("x", OPTIONAL, 1, converted_type=3),
+    group("list", REPEATED, 1),
+    leaf("element", 1),
+]
+
+
+def flat_page(*values: int | None) -> Page:
+    present = [value for value in values if value is not None]
+    return Page(len(values), int32(*present), definition=[int(value is not None) for value in values])
+
+
+def list_page(*rows: list[int]) -> Page:
+    slots = [(int(k > 0), value) for row in rows for k, value in enumerate(row)]
+    return Page(len(slots), int32(*(v for _, v in slots)), rep=[r for r, _ in slots], definition=[3] * len(slots))
+
+
+def handmade_file(nested: bool, places: str) -> bytes:
+    """Two pages of two rows, with pages without values where ``places`` has an ``e``."""
+    full = [list_page([1, 2], [3]), list_page([4], [5, 6])] if nested else [flat_page(1, None), flat_page(3, 4)]
+    empty = list_page() if nested else flat_page()
+    pages = [full.pop(0) if what == "v" else empty for what in places]
+    path = ("x", "list", "element") if nested else ("x",)
+    column = Column(pages, max_rep=int(nested), max_def=3 if nested else 1, path=path)
+    return make(LISTS if nested else FLAT, [column], 4)
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["flat", "list"])
+@pytest.mark.parametrize("places", ["evv", "vev", "vve", "eevv", "veev", "evevee", "vveee", "vv"])
+def test_pages_without_values_anywhere(places: str, nested: bool, tmp_path: Path) -> None:
+    """Behind others they are not listed; the first page is."""
+    path = tmp_path / "f.parquet"
+    path.write_bytes(handmade_file(nested, places))
+    rows: list[Any] = [[1, 2], [3], [4], [5, 6]] if nested else [1, None, 3, 4]
+    assert pyparq.read_table(path).to_pydict() == {"x": rows}
+    pyparq.add_indexes(path, bloom_filters=True)
+    assert not pyparq.verify(path).findings
+    with warnings.catch_warnings(), pyparq.ParquetFile(path) as file:
+        warnings.simplefilter("error")
+        leaf_path = ("x", "list", "element") if nested else "x"
+        locations = file.page_locations(0, leaf_path)
+        assert locations is not None
+        assert locations.first_rows.tolist() == ([0, 0, 2] if places[0] == "e" else [0, 2])
+        for value, row in ((1, 0), (3, 1 if nested else 2), (4, 2 if nested else 3)):
+            wanted = col("x").contains(value) if nested else col("x") == value
+            assert pyparq.read_table(path, filters=wanted).to_pydict() == {"x": [rows[row]]}
+        assert pyparq.read_table(path, filters=col("x").is_null()).num_rows == (0 if nested else 1)
+        for k in range(4):
+            assert file.take([k]).to_pydict() == {"x": [rows[k]]}
+    if "e" not in places.rstrip("e"):  # (pyarrow takes a page without values for the end of the chunk)
+        assert pq.read_table(path).to_pydict() == {"x": rows}
+    where = "list_contains(x, 4)" if nested else "x = 4"
+    assert duckdb.sql(f"select x from '{path}' where {where}").fetchall() == [(rows[2 if nested else 3],)]

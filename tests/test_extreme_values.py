@@ -47,6 +47,7 @@ def test_instants_that_leave_pythons_years_in_their_zone(zone: str, tmp_path: Pa
         assert isinstance(values[2], dt.datetime)
         assert values[3] is None
     assert "?" not in str(table)
+    assert any(line.endswith("Z") for line in str(table).splitlines())
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -115,3 +116,21 @@ def test_integers_with_nulls_stay_exact_in_pandas(type_: pa.DataType, monkeypatc
     monkeypatch.undo()
     found = items.to_pandas()["x"]
     assert [None if v is None else list(v) for v in found] == [numbers, None, [1]]
+
+
+def test_text_of_cells() -> None:
+    """What the command line shows of them."""
+    from pyparq.cli.values import cell_json
+
+    def texts(type_: pa.DataType, *numbers: int) -> list[str]:
+        table = pyparq.Table.from_arrow(pa.table({"x": of_numbers(type_, *numbers)}))
+        render = cell_json(table.schema.fields[0].type)
+        return [render(value) for value in table["x"].to_pylist()]
+
+    found = texts(pa.timestamp("us", "America/New_York"), PYTHONS_FIRST, MOST, -MOST - 1, 0)
+    assert found[:3] == ["0001-01-01T00:00:00.000000Z", "294247-01-10T04:00:54.775807Z", "NaT"]  # in UTC
+    assert found[3] == "1969-12-31T19:00:00-05:00"
+    assert texts(pa.timestamp("us"), PYTHONS_FIRST - 1) == ["0000-12-31T23:59:59.999999"]
+    assert texts(pa.time64("us"), -1, DAY * 10**6, 2**62) == [
+        "-00:00:00.000001000", "24:00:00.000000000", "1281023894:00:27.387904000",
+    ]  # fmt: skip

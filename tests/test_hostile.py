@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hostile_files import FILTERS, other_files, own_files, pyarrow_files, regions, sample_table
+from hostile_files import FILTERS, nested_table, other_files, own_files, pyarrow_files, regions, sample_table
 from hostile_structs import Workpiece
 
 import pyparq
@@ -117,6 +117,35 @@ def test_all_changed_structs(tmp_path: Path, options: dict[str, Any]) -> None:
     subject = struct_subject(tmp_path, **options)
     total = sum(1 for _ in Workpiece(Path(subject["path"]).read_bytes()).mutations())
     must_hold(run_job(tmp_path, subjects=[subject], structs=True, first=0, count=total), total)
+
+
+WORK = [{}, {"compression": "none", "data_page_version": "2.0"}, {"compression": "zstd", "use_dictionary": False}]
+
+
+def work_subjects(folder: Path) -> list[dict[str, Any]]:
+    subjects = []
+    for k, options in enumerate(WORK):
+        part = folder / str(k)
+        part.mkdir()
+        subjects.append(struct_subject(part, row_group_size=60, **options))
+        path = part / "nested.parquet"
+        pq.write_table(nested_table(60), path, row_group_size=30, data_page_size=200, write_batch_size=10,
+                       write_page_index=True, write_page_checksum=True, **options)  # fmt: skip
+        subjects.append({"path": str(path), "regions": {}, "filters": []})
+    return subjects
+
+
+@pytest.mark.fuzz
+def test_work_over_changed_structs(tmp_path: Path) -> None:
+    """verify, add_indexes, merge, edit_metadata, rewrite and batches of damaged files."""
+    must_hold(run_job(tmp_path, subjects=work_subjects(tmp_path), work=True, first=0, count=150), 150)
+
+
+@pytest.mark.fuzz
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_work_over_changed_structs_at_length(tmp_path: Path) -> None:
+    must_hold(run_job(tmp_path, subjects=work_subjects(tmp_path), work=True, first=1_000_000, count=5000), 5000)
 
 
 def test_pages_that_are_said_to_hold_nothing(tmp_path: Path) -> None:

@@ -231,8 +231,10 @@ def test_what_an_offset_index_cannot_express() -> None:
     with pytest.raises(DataError):
         builder.add_page(0, 1 << 31, 0)
     builder.add_page(0, 10, 0)
+    builder.add_page(10, 10, 4)
+    builder.add_page(20, 10, 4)  # a page of no rows before it
     with pytest.raises(DataError):
-        builder.add_page(10, 10, 0)  # a page of no rows before it
+        builder.add_page(30, 10, 3)
     with pytest.raises(DataError):
         builder.add_page(0, 10, 5)
 

@@ -358,6 +358,69 @@ def pull(reader: Any) -> None:
             pass
 
 
+CTRL_C = """
+import os, signal, sys
+import pyparq
+from pyparq.read.row_group_reads import RowGroupReader
+
+how, path = sys.argv[1:]
+run_one, calls = RowGroupReader.run, []
+
+def interrupted(self, *rest, **options):
+    calls.append(1)
+    if len(calls) == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+    return run_one(self, *rest, **options)
+
+def run():
+    source = pyparq.scan([path], filters=pyparq.col("id") > 1)
+    if how == "pyarrow":
+        import pyarrow as pa
+        return pa.RecordBatchReader.from_stream(source).read_all()
+    if how == "duckdb":
+        import duckdb
+        duckdb.sql("set threads=1")
+        return duckdb.sql("select sum(id), max(long) from source").fetchall()
+    if how == "polars":
+        import polars as pl
+        return pl.DataFrame(source)
+    import polars as pl
+    rows = pyparq.polars.scan(path).filter(pl.col("id") > 1)
+    return rows.select(pl.col("long").max()).collect()
+
+import duckdb, polars, pyarrow, pyparq.polars
+RowGroupReader.run = interrupted
+try:
+    try:
+        run()
+    except Exception as error:
+        for _ in range(1000):
+            pass
+        raise error
+    print("not interrupted")
+except KeyboardInterrupt:
+    try:
+        for _ in range(1000):  # polars may let it come twice
+            pass
+    except KeyboardInterrupt:
+        pass
+    print("interrupted", len(calls) < 5)
+print(pyparq.dataset(path).count())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize("how", ["pyarrow", "duckdb", "polars", "polars scan"])
+def test_ctrl_c_through_another_library(how: str, tmp_path: Path) -> None:
+    """KeyboardInterrupt comes, at once or right behind the library's own error, and nothing is printed."""
+    path = tmp_path / "t.parquet"
+    path.write_bytes(data())
+    command = [sys.executable, "-c", CTRL_C, how, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["interrupted", "True", str(ROWS)], done.stderr
+    assert done.stderr == ""
+
+
 # ---- threads
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import random
+import signal
+from collections import deque
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +45,19 @@ def test_a_file_that_became_shorter(path: Path) -> None:
     with pytest.raises(CorruptFileError, match="200 bytes at offset 900"):
         source.read_ranges([(0, 10), (900, 200), (20, 5)])
     source.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_ctrl_c_while_a_file_is_let_go(path: Path) -> None:
+    """The file is closed, and KeyboardInterrupt comes: in a ``__del__`` Python would print it and go on."""
+    source = LocalFile(str(path))
+    number, held = source.fileno(), [source._open]
+    source.close()
+    with pytest.raises(KeyboardInterrupt):
+        # In C, so that Python has no time in between: the signal comes, then the last reference goes.
+        deque(chain(map(_thread.interrupt_main, [signal.SIGINT]), map(held.pop, [0])), maxlen=0)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
 
 
 def test_what_the_kernel_refuses(path: Path) -> None:

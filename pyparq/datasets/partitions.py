@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,8 @@ import numpy.typing as npt
 
 from pyparq.datasets.discovery import DataFile
 from pyparq.datasets.escape import NULL, unescaped
-from pyparq.errors import DataError, OptionError, ParquetError, located
+from pyparq.datasets.partition_values import declared_column
+from pyparq.errors import OptionError
 from pyparq.ingest.cast import cast
 from pyparq.ingest.lists import column_from_list
 from pyparq.schemas.parse import schema as parse_schema
@@ -23,7 +23,6 @@ from pyparq.tables.column_operations import take
 from pyparq.text import visible
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_FLAGS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +200,7 @@ def _listed(names: Any) -> str:
 
 
 def _column(name: str, texts: Sequence[str | None], type_: DataType | None) -> Column:
-    if type_ is None:
-        return _inferred(name, texts)
-    with located(column=name):
-        try:
-            values = [None if text is None else _parsed(text, type_) for text in texts]
-            return cast(column_from_list(values, name), type_, name)
-        except (ParquetError, ValueError, ArithmeticError) as error:
-            raise DataError(f"a partition value is not a {type_}: {error}", column=name) from None
+    return _inferred(name, texts) if type_ is None else declared_column(name, texts, type_)
 
 
 def _inferred(name: str, texts: Sequence[str | None]) -> Column:
@@ -221,34 +213,3 @@ def _inferred(name: str, texts: Sequence[str | None]) -> Column:
         if min(extremes) >= -(1 << 63) and max(extremes) < 1 << 63:
             return cast(column_from_list(numbers, name), DataType("l"), name)
     return cast(column_from_list(list(texts), name), DataType("u"), name)
-
-
-def _parsed(text: str, type_: DataType) -> Any:
-    """A value of a declared type from its text in a folder's name."""
-    kind = type_.kind
-    if kind in ("int", "uint"):
-        return int(text)
-    if kind == "float":
-        return float(text)
-    if kind == "bool":
-        if text.lower() not in _FLAGS:
-            raise ValueError(f"{text!r} is neither true nor false")
-        return _FLAGS[text.lower()]
-    if kind == "decimal":
-        from decimal import Decimal
-
-        return Decimal(text)
-    if kind == "date":
-        return dt.date.fromisoformat(text)
-    if kind == "timestamp":
-        return _timestamp(text, bool(type_.timezone))
-    if kind == "binary":
-        return text.encode("utf-8", "surrogateescape")
-    return text
-
-
-def _timestamp(text: str, zoned: bool) -> dt.datetime:
-    value = dt.datetime.fromisoformat(text)
-    if zoned and value.tzinfo is None:
-        value = value.replace(tzinfo=dt.UTC)
-    return value

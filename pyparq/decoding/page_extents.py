@@ -35,6 +35,11 @@ class Extents:
         insort(self._sorted, (start, end, key))
         self._of[key] = start, end
 
+    def add_if_new(self, key: Key, start: int, end: int) -> None:
+        """:meth:`add`, of a column chunk of which nothing is known."""
+        if key not in self._of:
+            self.add(key, start, end)
+
     def _check(self, start: int, end: int, key: Key) -> None:
         at = bisect_left(self._sorted, (start, end, key))
         for other in self._sorted[max(at - 1, 0) : at + 1]:

@@ -358,6 +358,8 @@ def _locate_null(leaf: LeafType, value: Any) -> Place:
 def settled(leaf: LeafType, value: Any, column: str) -> Settled:
     """What ``value`` means to a dataset's leaf. Raises :class:`FilterError` as :func:`locate` does."""
     place = locate(leaf, value, column)
+    if isinstance(value, Settled):
+        return value
     kind, value = leaf.kind, plain(value)
     if kind in BYTES_KINDS:
         return Settled(_bytes(value))

@@ -117,8 +117,10 @@ class OffsetIndexBuilder:
         """
         if not 0 < size <= _INT32_MAX:
             raise DataError(f"a data page of {size} bytes cannot be indexed", page=len(self._pages))
-        if self._pages and (first_row <= self._pages[-1][2] or offset <= self._pages[-1][0]):
-            raise DataError("the offsets and first rows of pages must increase", page=len(self._pages))
+        if self._pages and (first_row < self._pages[-1][2] or offset <= self._pages[-1][0]):
+            raise DataError(
+                "the offsets of pages must increase, and their first rows may not fall", page=len(self._pages)
+            )
         self._pages.append((offset, size, first_row))
         if unencoded is not None:
             self._unencoded.append(unencoded)

@@ -6,6 +6,7 @@ came with the first (``If-Match``, RFC 9110 section 13.1.1), and S3 refuses to s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]]
 
 
 class _Asking:
-    """The file system, but that it asks for an object with one entity tag."""
+    """The file system, but that it asks for an object with one entity tag, and looks at which bytes come."""
 
     def __init__(self, fs: Any, etag: str) -> None:
         self._fs = fs
@@ -84,6 +85,11 @@ class _Asking:
         if self._etag.startswith('"'):  # a weak tag matches nothing
             options["IfMatch"] = self._etag
         answer = await self._fs._call_s3(method, *args, **options)
+        wanted = re.fullmatch(r"bytes=(\d+)-\d+", options.get("Range", ""))
+        found = re.match(r"bytes (\d+)-", answer.get("ContentRange") or "")
+        if wanted and found and found[1] != wanted[1]:
+            answer["Body"].close()
+            raise OSError("the server answers with another range than the one that was asked for")
         if answer.get("ETag") not in (None, self._etag):
             answer["Body"].close()
             raise ChangedFileError("the file has changed since it was opened: open it again")

@@ -76,20 +76,6 @@ SHARED = 4 << 20
 """Bytes of one range from which on threads share it: what the system has in memory is copied as fast as they can."""
 
 
-class _Descriptor:
-    """An open file, closed when nobody refers to it any more: whoever reads holds it as long as that takes. A closed
-    descriptor's number may be given to another file at once."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, path: str) -> None:
-        self.number = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
-
-    def __del__(self) -> None:
-        if hasattr(self, "number"):
-            os.close(self.number)
-
-
 class LocalFile:
     """A file on a local file system, by positioned reads."""
 
@@ -99,7 +85,8 @@ class LocalFile:
 
     def __init__(self, path: str) -> None:
         self.name = path
-        self._open: _Descriptor | None = _Descriptor(path)
+        # Whoever reads holds it as long as that takes: a closed descriptor's number may be another file's at once.
+        self._open: kernels.HeldFile | None = kernels.HeldFile(os.open(path, os.O_RDONLY | _OPEN_FLAGS))
         try:
             status = os.fstat(self._open.number)
             if stat.S_ISDIR(status.st_mode):

@@ -255,6 +255,13 @@ def open_run(
     """
 
 # --- files ---
+class HeldFile:
+    """The descriptor of an open file, closed with the last reference to this."""
+
+    def __init__(self, number: int) -> None: ...
+    @property
+    def number(self) -> int: ...
+
 begin_writeback: Callable[[int, int, int], None] | None
 """`(fd, offset, size)`: have the kernel begin to store these bytes of an open file, and do not wait for it. Errors are
 those of later calls. None where the system cannot do that."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,8 @@ class ColumnReader:
         self.account = Account(file.options.limits)
         """What this read has decoded and alive."""
         self._extents = Extents()
+        self.joins = True
+        """Whether small row groups may be read whole, without a look at where each page lies."""
         self.options = file.options
         self.counts = ScanCounts()
         self.prefetch: Prefetch | None = None
@@ -112,6 +114,13 @@ class ColumnReader:
             read, needed = plan_column(chunk, w.rows, locations, has_dictionary=known, last=needed)
             reads.append(read)
         return reads
+
+    def note_whole(self, row_group: int, nodes: Iterable[Node]) -> None:
+        """A row group has been read whole: its pages lie where the footer says."""
+        for node in nodes:
+            chunk = self.file.chunk(row_group, node)
+            with located(file=self.file.name, row_group=row_group, column=chunk.name):
+                self._extents.add_if_new((row_group, node.column), chunk.start, chunk.end)
 
     def locate(self, wanted: Sequence[Wanted]) -> None:
         """Fetch the OffsetIndexes of these columns, of those that are not known, in one step."""

@@ -23,7 +23,7 @@ from pyparq.pruning.page_indexes import offset_index_range
 from pyparq.pruning.prune import MOST_CHUNKS, chunks_to_locate
 from pyparq.pruning.row_groups import Selection
 from pyparq.read.column_reads import ColumnReader, Wanted
-from pyparq.read.small_row_groups import Part, whole_parts
+from pyparq.read.small_row_groups import Part, look_apart, whole_parts
 from pyparq.tables.column import bytes_held
 from pyparq.tables.table import Batch, Column
 from pyparq.threads import map_tasks
@@ -117,6 +117,10 @@ class RowGroupReader:
         plain = Selection(selection.row_group, rows, sure)
         plain.locations = {leaf.column: None for leaf in self._file.tree.leaves}
         return plain
+
+    def look_apart(self, selections: Sequence[Selection]) -> None:
+        """Before the second of row groups that are read one by one."""
+        look_apart(self._columns, selections, self._projection)
 
     def _rows_asked(self, selection: Selection) -> RowRanges:
         asked = self._within.get(selection.row_group)

@@ -228,9 +228,11 @@ class Scan:
             self._check_rows_alone(total)
         try:
             self.begin()
-            for selection in selections:
+            for k, selection in enumerate(selections):
                 if left == 0:
                     return
+                if k == 1:
+                    self._groups.look_apart(selections)
                 self.reader.account.restart(alive)
                 # What pruning read is used again; what decoding this row group adds goes with it.
                 dictionaries, locations = dict(selection.dictionaries), dict(selection.locations)

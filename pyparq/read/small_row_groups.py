@@ -16,7 +16,7 @@ import numpy as np
 from pyparq.decoding.decoded_leaf import DecodedLeaf
 from pyparq.decoding.decoder import Refused
 from pyparq.decoding.whole_chunks import WholeChunks, columns_of, decode_chunks
-from pyparq.errors import ChecksumError, CorruptFileError, DataError
+from pyparq.errors import ChecksumError, CorruptFileError, DataError, ParquetError
 from pyparq.footers.arrow_fields import Projection
 from pyparq.footers.chunk_table import ChunkTable
 from pyparq.footers.leaf_set import LeafSet
@@ -64,8 +64,27 @@ def whole_parts(reader: ColumnReader, selections: Sequence[Selection], projectio
         return None
 
 
+def look_apart(reader: ColumnReader, selections: Sequence[Selection], projection: Projection) -> None:
+    """Where row groups are read one after the other, and the first of them has been: look at all of them at once. If
+    any column chunks seem to overlap, none is read whole from now on, so that its pages are compared with those before.
+    """
+    small = any(s.num_rows <= SMALL for s in selections)
+    if not small or not projection.leaves or reader.prefetch is not None or not projection.is_plain:
+        return
+    try:
+        table = reader.file.chunk_table([s.row_group for s in selections], projection.leaves)
+        apart = not _overlaps(table)
+    except ParquetError:  # raised again when that row group comes
+        apart = False
+    if not apart:
+        reader.joins = False
+        reader.note_whole(selections[0].row_group, projection.leaves.nodes)
+
+
 def _joins(reader: ColumnReader, selections: Sequence[Selection], projection: Projection) -> bool:
     if not selections or not projection.leaves or reader.prefetch is not None or not projection.is_plain:
+        return False
+    if not reader.joins:
         return False
     whole = all(s.planned is None and s.sure.is_all and not s.dictionaries for s in selections)
     rising = all(a.row_group < b.row_group for a, b in pairwise(selections))

@@ -1,4 +1,7 @@
-"""How the columns of a source are stored, as options for new files: INT96 stays INT96, Spark's own schema stays."""
+"""How the columns of a source are stored, as options for the files that are made of them.
+
+INT96 stays INT96, and Spark's own schema stays beside the columns.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from pyparq.errors import ColumnNotFoundError
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression
 from pyparq.filters.known import simplified
-from pyparq.rewriting.spark_schema import spark_schema_kept
+from pyparq.rewriting.row_metadata import ROW_METADATA, row_metadata_kept
 from pyparq.schemas.extensions import LOGICAL_TYPE
 from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
@@ -42,10 +45,12 @@ def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection
     decimals = {path: metadata[DECIMAL_STORAGE].decode() for path, metadata in marked if DECIMAL_STORAGE in metadata}
     if decimals:
         found["decimal_storage"] = decimals
-    of_spark = spark_schema_kept(kept)
-    if of_spark:
-        found["key_value_metadata"] = {**of_spark, **dict(options.get("key_value_metadata", {}))}
-        options = {name: value for name, value in options.items() if name != "key_value_metadata"}
+    own = row_metadata_kept(schema, without)
+    if own is not None:
+        options = {
+            **options,
+            "key_value_metadata": {ROW_METADATA: own, **dict(options.get("key_value_metadata") or {})},
+        }
     return {**found, **options}
 
 

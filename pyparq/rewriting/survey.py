@@ -94,9 +94,6 @@ class Survey:
 FEW_LEVELS = 8
 """So many are counted one by one: :func:`numpy.bincount` makes integers of eight bytes of all levels first."""
 MID_ROW = "pages start in the middle of a row"
-EMPTY_PAGE = "a page holds no rows"
-"""Pages without values behind others are not listed: nobody misses them. Before the first that has values, readers
-would take one for the dictionary; and encrypted pages are counted."""
 
 
 def survey_chunk(file: OpenFile, chunk: Chunk, order: Order, wanted: Wanted, account: Account) -> Survey:
@@ -186,7 +183,7 @@ class _Surveyor:
     def _take_page(self, page: StoredPage, offset: int, size: int) -> None:
         slots = num_levels_of(page)
         if slots == 0 and self._found.pages and not self._chunk.crypto.encrypted:
-            return  # (pyarrow writes such pages where it gives up a dictionary)
+            return  # (pyarrow writes such pages where it gives up a dictionary; which are listed: see page_index.py)
         facts = PageFacts(offset, size, self._row, slots)
         self._found.pages.append(facts)
         if not self._opens:
@@ -203,8 +200,6 @@ class _Surveyor:
             if self._wanted.bounds:
                 facts.definition = _histogram(parts.def_levels, self._node.max_def, slots)
                 facts.repetition = _histogram(parts.rep_levels, self._node.max_rep, slots)
-        if rows == 0:
-            self._found.no_rows = self._found.no_rows or EMPTY_PAGE
         self._row += rows
 
     def _rows_of(self, page: StoredPage, parts: PageParts) -> int:

@@ -9,8 +9,22 @@ from pyparq.datasets.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError
 from pyparq.filters.bind import items_leaf
 from pyparq.filters.dnf import parse_filters
-from pyparq.filters.expression import AllOf, AnyOf, Compare, Contains, Expression, IsIn, IsNan, IsNull, Not
+from pyparq.filters.expression import (
+    AllOf,
+    AnyOf,
+    Compare,
+    Contains,
+    Expression,
+    IsIn,
+    IsNan,
+    IsNull,
+    Not,
+    with_literals,
+)
+from pyparq.filters.literal import settled
+from pyparq.filters.shown import meaning
 from pyparq.options import ColumnName
+from pyparq.schemas.shown import shown_field
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.spark.moments import in_zone
 
@@ -54,7 +68,7 @@ class Names:
             changed.child = self._changed(expression.child)  # type: ignore[attr-defined]
         elif hasattr(expression, "path"):
             changed.path = self._spelled(expression.path)  # type: ignore[attr-defined]
-            changed = self._in_zone(changed, changed.path)  # type: ignore[attr-defined]
+            changed = self._as_text(self._in_zone(changed, changed.path))  # type: ignore[attr-defined]
         if isinstance(changed, IsNan):
             return AllOf((changed, Not(IsNull(changed.path))))  # isnan(null) is false in Spark, elsewhere unknown
         return changed
@@ -66,6 +80,16 @@ class Names:
         tree = self.tree
         node = items_leaf(tree, path) if isinstance(test, Contains) else tree.find(path)
         return in_zone(test, node.type, self._zone) if node.is_leaf else test
+
+    def _as_text(self, test: Expression) -> Expression:
+        """The test, for categories with an order: Spark has none and shows their text, so that is compared."""
+        if not isinstance(test, Compare):
+            return test
+        tree = self.tree
+        leaf = tree.find(test.path)
+        if meaning(shown_field(leaf, tree.root.children, self._dataset.schema.fields)) != "ordered":
+            return test
+        return with_literals(test, settled(leaf.type, test.value, leaf.dotted))
 
     def _spelled(self, name: Any) -> Any:
         """The column called ``name``; where none is, the only one whose name differs by case alone."""

@@ -86,7 +86,7 @@ def _target(field: pa.Field, name: str) -> pa.DataType:
         return spark_variant()
     if isinstance(type_, pa.BaseExtensionType):
         return _target(pa.field(name, type_.storage_type), name)
-    if is_.is_dictionary(type_):
+    if is_.is_dictionary(type_) or is_.is_run_end_encoded(type_):
         return _target(pa.field(name, type_.value_type), name)
     if is_.is_struct(type_):
         return pa.struct([pa.field(f.name, _target(f, f"{name}.{f.name}")) for f in type_])
@@ -143,7 +143,7 @@ def _check_castable(have: pa.Field, want: pa.Field) -> None:
     if has_variant(want):
         return
     try:
-        pa.array([], have.type).cast(want.type)
+        _spelled_out(pa.nulls(0, have.type)).cast(want.type)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         raise _no_type(have.name, str(have.type)) from error
 
@@ -161,18 +161,37 @@ def in_microseconds(type_: pa.DataType) -> pa.DataType:
     return pa.time64("us") if type_ == pa.time64("ns") else type_
 
 
-def _cast(column: pa.Array, field: pa.Field, truncate: bool) -> pa.Array:
+def _spelled_out(column: pa.Array) -> pa.Array:
+    """The values of a dictionary that pyarrow casts to no other type, or of runs."""
     import pyarrow as pa
 
+    if pa.types.is_dictionary(column.type) and column.type.value_type not in (pa.string(), pa.binary()):
+        return column.dictionary_decode()
+    if pa.types.is_run_end_encoded(column.type):
+        import pyarrow.compute as pc
+
+        return pc.run_end_decode(column)
+    return column
+
+
+def _cast(column: pa.Array, field: pa.Field, truncate: bool) -> pa.Array:
+    import pyarrow as pa
+    from pyarrow.compute import CastOptions
+
+    def to(values: pa.Array, type_: pa.DataType) -> pa.Array:
+        # Parts of a unit may be cut off, but no number may wrap around.
+        return values.cast(options=CastOptions(target_type=type_, allow_time_truncate=truncate))
+
+    column = _spelled_out(column)
     try:
         if str(column.type).find("time64[ns]") >= 0:  # Spark's times have microseconds, in an Arrow type with more
-            column = column.cast(in_microseconds(column.type), safe=not truncate)
+            column = to(column, in_microseconds(column.type))
         if has_variant(field):
-            return conformed(column, field.type, lambda values, type_: values.cast(type_, safe=not truncate))
-        return column if column.type == field.type else column.cast(field.type, safe=not truncate)
+            return conformed(column, field.type, to)
+        return column if column.type == field.type else to(column, field.type)
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"a value would change in Spark's type for the column, {field.type} ({error}). To cut it off, give "
-            "truncate=True",
+            f"a value would change in Spark's type for the column, {field.type} ({error})"
+            + ("" if truncate else ". To cut off nanoseconds, give truncate=True"),
             column=field.name,
         ) from None

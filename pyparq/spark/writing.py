@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from pyparq.datasets.store_staging import StoreCommitter, StoreStaging
 from pyparq.datasets.write import StagedPart, check_write, write_staged
 from pyparq.errors import DataError, OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
+from pyparq.rewriting.row_metadata import ROW_METADATA
 from pyparq.spark import stores
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.paths import absolute
@@ -26,14 +26,11 @@ from pyparq.spark.stored import floored
 from pyparq.spark.tables import unmarked
 from pyparq.spark.types import SparkTypes, in_microseconds
 from pyparq.spark.variants import as_stored
-from pyparq.spark.work import ask, over_batches
+from pyparq.spark.work import ask, over_batches, replies_of
 
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
          "overwrite_partitions": "overwrite_partitions"}  # fmt: skip
 """Spark's modes, and what Spark calls dynamic partition overwrite."""
-
-
-ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
 
 
 AnyStaging = Staging | StoreStaging
@@ -121,8 +118,8 @@ def write(
     job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options)
     try:
         with watch:
-            rows = over_batches(df, "write", job, "reply binary").collect()
-        return commits.commit(job, [pickle.loads(bytes(row[0])) for row in rows])
+            found = replies_of(over_batches(df, "write", job, "reply binary"))
+        return commits.commit(job, found)
     except BaseException:
         commits.abort(staging, storage_options)
         raise

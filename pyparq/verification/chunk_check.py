@@ -154,7 +154,7 @@ class ChunkCheck:
             meta = _with_num_values(chunk.meta, stored.num_values)
             chunk = chunk.with_meta(meta)
         try:
-            return ChunkValues(data, chunk, self._file.options, share)
+            return ChunkValues(data, chunk, self._file.options, share, len(stored.pages))
         except ParquetError as error:
             findings.add_error("page", "data", error)
             return None

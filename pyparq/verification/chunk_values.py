@@ -88,8 +88,10 @@ def opened_pages(
 class ChunkValues:
     """The decoded pages of one column chunk. Arrays of counts have one entry per data page."""
 
-    def __init__(self, data: memoryview, chunk: Chunk, options: ReadOptions, share: Share) -> None:
-        """Raises :class:`ParquetError`, with the page, where one does not decode."""
+    def __init__(self, data: memoryview, chunk: Chunk, options: ReadOptions, share: Share, num_pages: int = 0) -> None:
+        """``num_pages``: of data, as far as that is known. What lies behind the last value are pages without any.
+
+        Raises :class:`ParquetError`, with the page, where one does not decode."""
         self.chunk = chunk
         self.leaf = chunk.node.type
         self.entries: Values | None = None
@@ -117,6 +119,8 @@ class ChunkValues:
                 except ParquetError as error:
                     error.locate(page=ordinal)
                     raise
+        for _ in range(len(self._num_levels), num_pages):
+            self._take_none()
         self._settle()
 
     def _take(self, page: SpelledPage) -> None:
@@ -146,6 +150,14 @@ class ChunkValues:
                 self._make_builder().append_encoded(encoding, (data, present, None))
         except KernelError as error:
             raise CorruptFileError(f"bad {encoding_name(encoding)} data: {error}") from error
+
+    def _take_none(self) -> None:
+        """A page that holds no value."""
+        for found in (self.rep_levels, self.def_levels):
+            found.append(np.empty(0, np.uint8) if found and found[-1] is not None else None)
+        for counts in (self._num_levels, self._num_present, self._num_rows):
+            counts.append(0)
+        self._is_coded.append(False)
 
     def _room_for_codes(self, count: int) -> Int32Array:
         """The next ``count`` codes, to be filled."""

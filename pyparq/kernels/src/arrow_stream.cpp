@@ -137,6 +137,18 @@ extern "C" const char* stream_get_last_error(ArrowArrayStream* stream) {
     return run->failed == 0 ? nullptr : run->error.c_str();
 }
 
+// False where an interrupt kept the producer from closing; any other error is printed.
+bool close(PyObject* producer) {
+    PyObject* done = PyObject_CallMethod(producer, "close", nullptr);
+    const bool interrupted = done == nullptr && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+    if (interrupted)
+        PyErr_Clear();
+    else if (done == nullptr)
+        PyErr_WriteUnraisable(producer);
+    Py_XDECREF(done);
+    return !interrupted;
+}
+
 extern "C" void stream_release(ArrowArrayStream* stream) {
     std::unique_ptr<Run> run(static_cast<Run*>(stream->private_data));
     stream->release = nullptr;
@@ -145,10 +157,12 @@ extern "C" void stream_release(ArrowArrayStream* stream) {
     if (!visit) return;  // what the producer holds goes with the process
     nb::gil_scoped_acquire gil;
     nb::error_scope outer;
-    PyObject* done = PyObject_CallMethod(run->producer, "close", nullptr);
-    if (done == nullptr) PyErr_WriteUnraisable(run->producer);
-    Py_XDECREF(done);
+    // An interrupt may come here, such as the one that error_of() lets come again: the producer is closed all the same,
+    // and the interrupt goes on to the consumer.
+    const bool interrupted = !close(run->producer);
+    if (interrupted) close(run->producer);
     Py_DECREF(run->producer);
+    if (interrupted) PyErr_SetInterrupt();
 }
 
 nb::object arrow_stream(nb::object producer) {

@@ -1,6 +1,7 @@
 // Many ranges of an open file in one call: between two reads nothing waits for the interpreter. What the system has in
 // memory is copied, about as fast as a thread can: so two are quicker than one.
 #include "common.hpp"
+#include "held_file.hpp"
 #include "workers.hpp"
 
 #include <algorithm>
@@ -78,6 +79,9 @@ size_t pread_ranges(int fd, const In<int64_t>& offsets, const In<int64_t>& lengt
 }  // namespace pyparq
 
 void bind_pread(nb::module_& m) {
+    nb::class_<pyparq::HeldFile>(m, "HeldFile")
+        .def(nb::init<int>(), nb::arg("number"))
+        .def_ro("number", &pyparq::HeldFile::number);
 #ifdef PYPARQ_PREAD
     using namespace nb::literals;
     m.def("pread_ranges", &pyparq::pread_ranges, "fd"_a, "offsets"_a, "lengths"_a, "out"_a, "threads"_a = 1);

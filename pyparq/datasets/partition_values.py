@@ -1,0 +1,101 @@
+"""Values of partition columns of a declared type, from the texts in names of folders. Nothing is rounded or cut off."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pyparq.errors import DataError, ParquetError
+from pyparq.ingest import cast
+from pyparq.ingest.lists import column_from_list
+from pyparq.schemas.types import DataType
+from pyparq.tables.column import Column
+from pyparq.tables.column_operations import fixed_column
+
+_FLAGS = {"true": True, "false": False}
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DATE = re.compile(r"[+-]?\d{4,9}-\d\d-\d\d")
+_MOMENT = re.compile(rf"({_DATE.pattern})[ T](\d\d:\d\d:\d\d)(?:\.(\d{{1,18}}))?")
+"""As :mod:`pyparq.datasets.partition_texts` writes them: of any year, with any number of digits."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def declared_column(name: str, texts: Sequence[str | None], type_: DataType) -> Column:
+    """The column of these texts; ``None`` is null. Raises :class:`DataError` for one that is no value of the type."""
+    try:
+        values = [None if text is None else _parsed(text, type_) for text in texts]
+        if type_.kind == "timestamp":
+            return _of_ticks(values, type_)
+        return cast(column_from_list(values, name), type_, name)
+    except (ParquetError, ValueError, ArithmeticError) as error:
+        raise DataError(f"a partition value is not a {type_}: {error}", column=name) from None
+
+
+def _of_ticks(ticks: Sequence[int | None], type_: DataType) -> Column:
+    mask = np.array([tick is not None for tick in ticks], np.bool_)
+    return fixed_column(type_, np.array([tick or 0 for tick in ticks], np.int64), None if mask.all() else mask)
+
+
+def _parsed(text: str, type_: DataType) -> Any:
+    """A value from its text; of a timestamp its number, in the type's unit."""
+    kind = type_.kind
+    if kind in ("int", "uint"):
+        return int(text)
+    if kind == "float":
+        return _float(text)
+    if kind == "bool":
+        if text.lower() not in _FLAGS:
+            raise ValueError(f"{text!r} is neither true nor false")
+        return _FLAGS[text.lower()]
+    if kind == "decimal":
+        return Decimal(text)
+    if kind == "date":
+        return _date(text)
+    if kind == "timestamp":
+        return _ticks(text, type_.unit, bool(type_.timezone))
+    if kind == "binary":
+        return text.encode("utf-8", "surrogateescape")
+    return text
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value) and "inf" not in text.lower():
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+def _date(text: str) -> Any:
+    # numpy knows years beyond Python's.
+    return np.datetime64(text, "D") if _DATE.fullmatch(text) else dt.date.fromisoformat(text)
+
+
+def _ticks(text: str, unit: str, zoned: bool) -> int:
+    """Since 1970, in ``unit``: of an instant in UTC, which a text without a zone is too, or (not ``zoned``) of a local
+    time."""
+    match = _MOMENT.fullmatch(text)
+    if match is not None:
+        seconds = Fraction(int(np.datetime64(f"{match[1]}T{match[2]}", "s").astype(np.int64)))
+        if match[3]:
+            seconds += Fraction(int(match[3]), 10 ** len(match[3]))
+    elif _DATE.fullmatch(text):
+        seconds = Fraction(int(np.datetime64(text, "D").astype(np.int64)) * 86_400)
+    else:
+        value = dt.datetime.fromisoformat(text)
+        if value.tzinfo is not None and not zoned:
+            raise ValueError(f"{text} has a time zone")
+        since = (value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)) - _EPOCH
+        seconds = Fraction(since // dt.timedelta(microseconds=1), 10**6)
+    ticks = seconds * _TICKS[unit]
+    if ticks.denominator != 1:
+        raise ValueError(f"{text} has a finer unit")
+    if not -(1 << 63) < ticks < 1 << 63:
+        raise ValueError(f"{text} does not fit 64 bits in {unit}")
+    return int(ticks)
