@@ -134,3 +134,20 @@ def test_text_of_cells() -> None:
     assert texts(pa.time64("us"), -1, DAY * 10**6, 2**62) == [
         "-00:00:00.000001000", "24:00:00.000000000", "1281023894:00:27.387904000",
     ]  # fmt: skip
+
+
+def test_text_of_bounds(tmp_path: Path) -> None:
+    """Bounds and literals, as ``explain`` and the command line show them."""
+    from pyparq.filters.predicate import format_literal
+
+    def leaf(type_: pa.DataType) -> Any:
+        with pyparq.ParquetFile(stored(tmp_path, of_numbers(type_, 1))) as file:
+            return file._file.tree.leaves[0].type
+
+    us, utc, time = leaf(pa.timestamp("us")), leaf(pa.timestamp("us", "UTC")), leaf(pa.time64("us"))
+    assert format_literal(us, -MOST - 1) == "-9223372036854775808 us"  # numpy has NaT for it
+    assert format_literal(utc, -MOST - 1) == "-9223372036854775808 us"
+    assert format_literal(us, -MOST) == "-290308-12-21T19:59:05.224193"
+    assert format_literal(utc, PYTHONS_LAST + 1) == "10000-01-01T00:00:00.000000Z"
+    assert format_literal(time, -1) == "-00:00:00.000001"
+    assert format_literal(time, DAY * 10**6) == "24:00:00"
