@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -287,3 +288,92 @@ def test_errors_are_ours(tmp_path: Path) -> None:
         pyparq.read_table(tmp_path, case_sensitive=False)
     assert "column a" in str(error.value)
     assert pyparq.dataset(tmp_path).schema.names == ["a", "A"]
+
+
+# ---- against the same files with names in lower case
+
+
+def turned(rng: random.Random, name: str) -> str:
+    return "".join(rng.choice([letter.lower(), letter.upper()]) for letter in name)
+
+
+def lowered(array: pa.Array) -> pa.Array:
+    """The same values with all names in lower case."""
+    if pa.types.is_struct(array.type):
+        names = [field.name.lower() for field in array.type]
+        return pa.StructArray.from_arrays(
+            [lowered(array.field(k)) for k in range(len(names))], names, mask=array.is_null()
+        )
+    if pa.types.is_list(array.type):
+        return pa.ListArray.from_arrays(array.offsets, lowered(array.values), mask=array.is_null())
+    return array
+
+
+def in_lower_case(table: pa.Table) -> pa.Table:
+    arrays = [
+        pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type) for column in table.columns
+    ]
+    return pa.table([*map(lowered, arrays)], names=[name.lower() for name in table.column_names])
+
+
+def random_columns(rng: random.Random, rows: int) -> dict[str, Any]:
+    def whole() -> pa.Array:
+        return pa.array([rng.choice([None, 0, 1, 2, 3]) for _ in range(rows)], rng.choice([pa.int16(), pa.int64()]))
+
+    made: dict[str, Any] = {"id": whole()}
+    for name in rng.sample(["ab", "cd", "ef"], rng.randint(0, 3)):
+        made[name] = whole()
+    if rng.random() < 0.8:
+        inner = rng.sample(["uv", "wx", "yz"], rng.randint(1, 3))
+        made["st"] = pa.StructArray.from_arrays([whole() for _ in inner], [turned(rng, name) for name in inner])
+    if rng.random() < 0.6:
+        items = pa.StructArray.from_arrays([whole(), whole()], [turned(rng, "uv"), turned(rng, "wx")])
+        made["ls"] = pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), items)
+    names = rng.sample(sorted(made), len(made))
+    return {turned(rng, name): made[name] for name in names}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_folders_read_as_in_lower_case(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    for k in range(rng.randint(2, 6)):
+        data = pa.table(random_columns(rng, rng.randint(1, 8)))
+        put(data, tmp_path / "mixed" / f"{turned(rng, 'part')}={k % 3}" / f"{k}.parquet")
+        put(in_lower_case(data), tmp_path / "lower" / f"part={k % 3}" / f"{k}.parquet")
+    mixed = pyparq.dataset(tmp_path / "mixed", case_sensitive=False)
+    lower = pyparq.dataset(tmp_path / "lower")
+    expected = sorted(lower.read().to_arrow().to_pylist(), key=str)
+    names = [name.lower() for name in mixed.schema.names]
+    assert sorted(names) == sorted(lower.schema.names)
+
+    def rows(dataset: Any, filters: Any = None) -> list[Any]:
+        columns = None if dataset is lower else [turned(rng, name) for name in lower.schema.names]
+        table = in_lower_case(pickle.loads(pickle.dumps(dataset.plan(columns, filters))).scan().to_table().to_arrow())
+        assert table.equals(in_lower_case(dataset.read(columns, filters).to_arrow()))
+        return sorted((dict(sorted(row.items())) for row in table.to_pylist()), key=str)
+
+    def sorted_fields(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: sorted_fields(value[name]) for name in sorted(value)}
+        return [sorted_fields(item) for item in value] if isinstance(value, list) else value
+
+    assert sorted(map(str, map(sorted_fields, rows(mixed)))) == sorted(map(str, map(sorted_fields, expected)))
+    paths = [name for name in ("id", "ab", "cd", "part", "st.uv", "st.wx") if _has(lower, name)]
+    for path in paths:
+        value = rng.randint(0, 3)
+        for test in (
+            lambda p, value=value: col(p) == value,
+            lambda p, value=value: ~(col(p) > value),
+            lambda p: col(p).is_null(),
+            lambda p, value=value: col(p).isin([value, 1]) | (col(p.split(".")[0]).is_null()),
+        ):
+            found = sorted(str(sorted_fields(row)) for row in rows(mixed, test(turned(rng, path))))
+            assert found == sorted(str(sorted_fields(row)) for row in rows(lower, test(path)))
+
+
+def _has(dataset: Any, path: str) -> bool:
+    try:
+        dataset.tree.find(path)
+    except ColumnNotFoundError:
+        return False
+    return True

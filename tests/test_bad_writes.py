@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar
 
 import fsspec
 import pytest
 from conftest import require
+from encryption_tools import kms_file, local_kms
 from fsspec.implementations.memory import MemoryFileSystem
 
 import pyparq
 from pyparq.datasets.commit import StagedFile
 from pyparq.datasets.store_staging import StagedObjects, StoreCommitter
-from pyparq.errors import ParquetError
+from pyparq.encryption import CryptoFactory, EncryptionConfiguration
+from pyparq.errors import EncryptionError, ParquetError
 
 require("fsspec")
 
@@ -77,6 +81,9 @@ class BadFileSystem(MemoryFileSystem):
 
     def open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
         return self._do("open", lambda: super(BadFileSystem, self).open(path, mode, **kwargs))
+
+    def cat_file(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        return self._do("bytes", lambda: super(BadFileSystem, self).cat_file(path, *args, **kwargs))
 
     def _known(self, path: str) -> str:
         if (found := self._strip_protocol(path)) not in self.store:
@@ -228,3 +235,62 @@ def test_a_tenth_of_all_requests_fails(fs: Any) -> None:
             done = True
         fs.quiet()
         assert rows(root) == expected if done else rows(root) in ([0], expected, [0, 1, 2])
+
+
+# ---- key material in files of its own
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[Any, Any]:
+    factory = CryptoFactory(lambda config: local_kms(kms_file(tmp_path / "kms.json")))
+    external = EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False)
+    return factory.file_encryption_properties(None, external), factory.file_decryption_properties()
+
+
+def test_a_file_and_its_keys_survive_any_request_that_fails(fs: Any, keys: tuple[Any, Any]) -> None:
+    """For the moment or for good: the file that is there can be read, the old one or the new one."""
+    url, (encryption, decryption) = f"{fs.protocol}://lake/t.parquet", keys
+
+    def write(k: int) -> None:
+        pyparq.write_table({"id": [k]}, url, encryption=encryption)
+
+    def read() -> Any:
+        return pyparq.read_table(url, decryption=decryption).to_pydict()["id"]
+
+    write(0)
+    fs.quiet()
+    write(1)
+    for kind, times in dict(fs.asked).items():
+        for number in range(1, times + 1):
+            for when, lasts in itertools.product(["before", "after"], [False, True]):
+                fs.clear()
+                write(0)
+                fs.quiet()
+                fs.script = staticmethod(
+                    lambda k, n, kind=kind, number=number, when=when, lasts=lasts: (
+                        when if k == kind and (n >= number if lasts else n == number) else ""
+                    )
+                )
+                done = False
+                with suppress(OSError, ParquetError):
+                    write(1)
+                    done = True
+                fs.quiet()
+                assert read() in ([[1]] if done else [[0], [1]]), (kind, number, when, lasts)
+                assert done or lasts, (kind, number, when)
+
+
+def test_a_remote_dataset_with_keys_beside_its_files(fs: Any, keys: tuple[Any, Any]) -> None:
+    root, (encryption, decryption) = f"{fs.protocol}://lake", keys
+    for k, mode in enumerate(["error", "append", "overwrite"]):
+        pyparq.write_dataset({"id": [k]}, root, mode=mode, encryption=encryption)
+        found = pyparq.dataset(root, decryption=decryption).read().to_pydict()["id"]
+        assert sorted(found) == ([2] if mode == "overwrite" else list(range(k + 1)))
+
+
+def test_files_in_staging_have_no_place_for_keys(fs: Any, keys: tuple[Any, Any]) -> None:
+    """The keys would go with the staging folder, and nobody could read the files."""
+    committer = StoreCommitter.start(f"{fs.protocol}://lake", "append", None)
+    sink = StagedObjects(committer.staging, "task", None).sink("part.parquet", False)
+    with pytest.raises(EncryptionError, match="internal_key_material=True"):
+        pyparq.write_table({"id": [1]}, sink, encryption=keys[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -321,6 +322,27 @@ def test_the_kernel_finds_the_first_of_each_kind(tmp_path: Path) -> None:
         kinds(paths, tail=7)
 
 
+def test_kinds_of_damaged_footers(tmp_path: Path) -> None:
+    """They are those that the frames of the same footers tell."""
+    (good,) = many(tmp_path, 1)
+    data, rng, paths = good.read_bytes(), random.Random(3), [good]
+    for k in range(300):
+        bad = bytearray(data)
+        for _ in range(rng.randint(1, 3)):
+            bad[rng.randrange(len(data) - len(footer_of(good)) - 8, len(data))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+        path = tmp_path / f"bad{k}.parquet"
+        path.write_bytes(bad)
+        paths.append(path)
+    stored = read_footers(*paths)
+    clear = [found[4] if found is not None and not found[3] else b"" for found in stored]
+    frames = kernels.footer_frames(clear)[0].tolist()
+    firsts, footers, odd = kinds(paths)
+    assert odd == [k for k, frame in enumerate(frames) if frame < 0]
+    assert firsts == sorted({frame for frame in frames if frame >= 0})
+    assert [found[4] for found in footers] == [clear[k] for k in firsts]
+    assert len(firsts) > 20 < len(odd)
+
+
 def months(folder: Path, count: int = 24) -> Path:
     """Files whose schemas come and go, one in each folder."""
     for k in range(count):
@@ -413,3 +435,24 @@ def test_listings_without_a_status(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(OptionError, match="UTF-8"):
         pyparq.dataset(tmp_path / "odd")
     assert pyparq.dataset(odd, partitioning=None).count() == 9
+
+
+def test_counting_reads_footers_together(tmp_path: Path) -> None:
+    """Also where the schema is known already: it is declared, or an earlier question has read one of each kind."""
+    if kernels.read_footers is None:
+        pytest.skip("no positioned reads here")
+    folder = months(tmp_path)
+    declared = pyparq.dataset(folder, schema={"x": "int64?"})
+    assert declared.count() == 24
+    assert declared.count(pyparq.col("m") > 20) == 3
+    assert declared._opened == {}
+    asked = pyparq.dataset(folder)
+    asked.read(["x"], pyparq.col("m") == 9)
+    opened = len(asked._opened)
+    assert asked.count() == 24
+    assert len(asked._opened) == opened
+    (folder / "m=3" / "f.parquet").write_bytes(b"PAR1 nonsense PAR1")
+    with pytest.raises(CorruptFileError, match="m=3"):
+        pyparq.dataset(folder, schema={"x": "int64?"}).count()
+    with pytest.warns(SkippedFileWarning):
+        assert pyparq.dataset(folder, schema={"x": "int64?"}, on_error="skip").count() == 23

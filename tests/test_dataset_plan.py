@@ -233,3 +233,11 @@ def test_a_plan_prints_what_it_reads(folder: Path) -> None:
     assert "files" in text
     assert "year=2022" in text
     assert str(folder) in text
+
+
+def test_a_filter_may_name_columns_that_decide_nothing(tmp_path: Path) -> None:
+    pyparq.write_table({"id": list(range(50)), "s": ["a", "b"] * 25}, tmp_path / "x.parquet")
+    never = (col("id") >= 7) & (col("id") <= 1)
+    for columns in ([], ["s"]):
+        plan = pyparq.dataset(tmp_path).scan(columns, never | (col("s") == "b")).plan()
+        assert pickle.loads(pickle.dumps(plan)).scan().count() == 25

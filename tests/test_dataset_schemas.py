@@ -250,12 +250,16 @@ def test_repeated_names_are_written_as_pyarrow_does(tmp_path: Path) -> None:
 
 
 def test_int96_of_repeated_names_is_rewritten(tmp_path: Path) -> None:
-    """No option by name can keep the storage; the values stay."""
+    """The bytes are kept, which needs no option by name; where a filter needs the times, only the values stay."""
     table = pa.table([pa.array([NOON], pa.timestamp("ns"))] * 3, names=["t", "t", "other"])
     pq.write_table(table, tmp_path / "0.parquet", use_deprecated_int96_timestamps=True)
     pyparq.rewrite(tmp_path / "0.parquet", tmp_path / "1.parquet")
     assert pq.ParquetFile(tmp_path / "1.parquet").read().equals(table)
     leaves = pyparq.ParquetFile(tmp_path / "1.parquet").schema.leaves
+    assert [leaf.type.kind for leaf in leaves] == ["int96"] * 3
+    pyparq.rewrite(tmp_path / "0.parquet", tmp_path / "2.parquet", filters=col("other") == NOON)
+    assert pq.ParquetFile(tmp_path / "2.parquet").read().equals(table)
+    leaves = pyparq.ParquetFile(tmp_path / "2.parquet").schema.leaves
     assert [leaf.type.kind for leaf in leaves] == ["timestamp", "timestamp", "int96"]
 
 

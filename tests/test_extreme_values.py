@@ -47,6 +47,7 @@ def test_instants_that_leave_pythons_years_in_their_zone(zone: str, tmp_path: Pa
         assert isinstance(values[2], dt.datetime)
         assert values[3] is None
     assert "?" not in str(table)
+    assert any(line.endswith("Z") for line in str(table).splitlines())
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -115,3 +116,38 @@ def test_integers_with_nulls_stay_exact_in_pandas(type_: pa.DataType, monkeypatc
     monkeypatch.undo()
     found = items.to_pandas()["x"]
     assert [None if v is None else list(v) for v in found] == [numbers, None, [1]]
+
+
+def test_text_of_cells() -> None:
+    """What the command line shows of them."""
+    from pyparq.cli.values import cell_json
+
+    def texts(type_: pa.DataType, *numbers: int) -> list[str]:
+        table = pyparq.Table.from_arrow(pa.table({"x": of_numbers(type_, *numbers)}))
+        render = cell_json(table.schema.fields[0].type)
+        return [render(value) for value in table["x"].to_pylist()]
+
+    found = texts(pa.timestamp("us", "America/New_York"), PYTHONS_FIRST, MOST, -MOST - 1, 0)
+    assert found[:3] == ["0001-01-01T00:00:00.000000Z", "294247-01-10T04:00:54.775807Z", "NaT"]  # in UTC
+    assert found[3] == "1969-12-31T19:00:00-05:00"
+    assert texts(pa.timestamp("us"), PYTHONS_FIRST - 1) == ["0000-12-31T23:59:59.999999"]
+    assert texts(pa.time64("us"), -1, DAY * 10**6, 2**62) == [
+        "-00:00:00.000001000", "24:00:00.000000000", "1281023894:00:27.387904000",
+    ]  # fmt: skip
+
+
+def test_text_of_bounds(tmp_path: Path) -> None:
+    """Bounds and literals, as ``explain`` and the command line show them."""
+    from pyparq.filters.predicate import format_literal
+
+    def leaf(type_: pa.DataType) -> Any:
+        with pyparq.ParquetFile(stored(tmp_path, of_numbers(type_, 1))) as file:
+            return file._file.tree.leaves[0].type
+
+    us, utc, time = leaf(pa.timestamp("us")), leaf(pa.timestamp("us", "UTC")), leaf(pa.time64("us"))
+    assert format_literal(us, -MOST - 1) == "-9223372036854775808 us"  # numpy has NaT for it
+    assert format_literal(utc, -MOST - 1) == "-9223372036854775808 us"
+    assert format_literal(us, -MOST) == "-290308-12-21T19:59:05.224193"
+    assert format_literal(utc, PYTHONS_LAST + 1) == "10000-01-01T00:00:00.000000Z"
+    assert format_literal(time, -1) == "-00:00:00.000001"
+    assert format_literal(time, DAY * 10**6) == "24:00:00"

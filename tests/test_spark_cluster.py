@@ -32,6 +32,10 @@ def everything(spark, source):
     assert ps.read(spark, source, filters=col("id") < 0).count() == 0
     assert ps.count(spark, source) == 1_000
     assert ps.count(spark, source, col("id") >= 600, small=0) == 400
+    from pyspark.sql import functions as F
+    for some in (F.col("id") < 7, F.expr("id < 7"), ~(F.col("`id`") >= F.lit(7)), F.col("id").isin(*range(7))):
+        assert ps.count(spark, source, some) == 7, some
+    assert ps.count(spark, source, F.col("id") + 1 < 8, residual=True) == 7
     rows = ps.add_indexes(spark, source, bloom_filters=["id"], progress=lambda done, total: None).collect()
     assert len(rows) == 4 and all(row.ok and "bloom_filter: id" in row.added for row in rows), rows
     assert all(row.ok for row in ps.verify(spark, source).collect())

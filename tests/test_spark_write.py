@@ -328,3 +328,10 @@ def test_a_full_disk_in_a_task(spark: Any, ps: Any, tmp_path: Path) -> None:
         assert pyparq.read_table(small / "t", filters=col("id") < 3).num_rows == 3
     finally:
         subprocess.run(["umount", str(small)], check=False)
+
+
+def test_names_that_pyspark_cannot_look_up(spark: Any, ps: Any, tmp_path: Path) -> None:
+    """``DataFrame.mapInArrow`` takes ``x.y`` for a field of ``x``, and two columns ``Id`` and ``id`` for one."""
+    frame = spark.createDataFrame([(1, 2, 3, 4)], "`x.y` long, `a``b` long, `Id` long, ` ` long")
+    ps.write(frame, tmp_path / "t", partition_cols=["Id"])
+    assert pyparq.read_table(tmp_path / "t").to_pylist() == [{"x.y": 1, "a`b": 2, " ": 4, "Id": 3}]

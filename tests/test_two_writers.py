@@ -404,6 +404,29 @@ def test_a_placed_file_that_somebody_deleted(path: Path, monkeypatch: pytest.Mon
     assert generations(path.parent) == {1, 3}
 
 
+@pytest.mark.parametrize("read", [True, False], ids=["read", "append"])
+def test_a_partition_that_goes_while_a_folder_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: bool
+) -> None:
+    """An overwrite removes the folders that it empties."""
+    data = {"p": [0, 1], "id": [0, 1]}
+    pyparq.write_dataset(data, tmp_path, partition_cols=["p"])
+    scandir = os.scandir
+
+    def gone(folder: Any) -> Any:
+        if str(folder).endswith("p=1"):
+            shutil.rmtree(folder, ignore_errors=True)
+        return scandir(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", gone)
+        if read:
+            assert pyparq.read_table(tmp_path).to_pydict() == {"id": [0], "p": [0]}
+        else:
+            pyparq.write_dataset(data, tmp_path, partition_cols=["p"], mode="append")
+    assert pyparq.dataset(tmp_path).count() == (1 if read else 3)
+
+
 # ---- many processes ------------------------------------------------------------------------------------------------
 
 WORKER = """

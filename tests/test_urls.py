@@ -22,7 +22,7 @@ from encryption_tools import kms_file, local_kms
 import pyparq
 from pyparq import ParquetFile, col
 from pyparq.encryption.keytools import CryptoFactory, EncryptionConfiguration
-from pyparq.errors import CorruptFileError, OptionError, ParquetError, UnsupportedError
+from pyparq.errors import OptionError, ParquetError, UnsupportedError
 from pyparq.io import url as urls
 
 fsspec: Any = require("fsspec")
@@ -166,8 +166,8 @@ def test_a_server_that_answers_with_something_else(server: str, monkeypatch: pyt
     fs = fsspec.filesystem("memory")
     fs.pipe_file("/other.parquet", Handler.data)
     monkeypatch.setattr(type(fs), "cat_file", lambda *args, **kw: b"x" * 77)
-    with pytest.raises(CorruptFileError, match="the range of"):
-        pyparq.read_table("memory://other.parquet")
+    with pytest.raises(ConnectionError, match="77 bytes instead of"):
+        pyparq.read_table("memory://other.parquet", retry_wait=0.001)
 
 
 # ---- what goes wrong
@@ -187,7 +187,7 @@ def test_a_server_that_answers_with_something_else(server: str, monkeypatch: pyt
 def test_answers_that_are_errors(server: str, status: int, kind: type[OSError], told: str) -> None:
     for read in (pyparq.read_table, pyparq.read_metadata, pyparq.read_schema):
         with pytest.raises(OSError, match=told) as caught:
-            read(f"{server}/{status}/t.parquet")
+            read(f"{server}/{status}/t.parquet", retry_wait=0.001)
         assert type(caught.value) is kind
         assert caught.value.filename == f"{server}/{status}/t.parquet"
 
@@ -212,19 +212,19 @@ def test_no_server() -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/t.parquet"
         with pytest.raises(ConnectionError) as caught:
-            pyparq.read_table(url)
+            pyparq.read_table(url, retry_wait=0.001)
     assert caught.value.filename == url
 
 
 def test_no_such_host() -> None:
     with pytest.raises(OSError, match=r"nowhere\.invalid") as caught:
-        pyparq.read_table("http://nowhere.invalid/t.parquet")
+        pyparq.read_table("http://nowhere.invalid/t.parquet", retry_wait=0.001)
     assert not isinstance(caught.value, FileNotFoundError)
 
 
 def test_a_connection_that_ends_in_the_middle(server: str) -> None:
     with pytest.raises(ConnectionError) as caught:
-        pyparq.read_table(f"{server}/drop/t.parquet")
+        pyparq.read_table(f"{server}/drop/t.parquet", retry_wait=0.001)
     assert caught.value.filename == f"{server}/drop/t.parquet"
 
 
@@ -234,8 +234,9 @@ def test_a_server_that_does_not_answer(server: str) -> None:
         silent.listen()
         aiohttp: Any = require("aiohttp")
         options = {"client_kwargs": {"timeout": aiohttp.ClientTimeout(total=0.2)}}
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/t.parquet"
         with pytest.raises(TimeoutError):
-            pyparq.read_table(f"http://127.0.0.1:{silent.getsockname()[1]}/t.parquet", storage_options=options)
+            pyparq.read_table(url, storage_options=options, retry_wait=0.001)
 
 
 def test_a_place_that_cannot_be_written_to(server: str) -> None:
@@ -272,7 +273,7 @@ def test_no_error_shows_a_secret(server: str, how: str, capsys: pytest.CaptureFi
     host = server.removeprefix("http://") if how != "closed" else "127.0.0.1:1"
     url = f"http://user:{SECRET}@{host}/{how}/t.parquet?sig={SECRET}"
     with pytest.raises((OSError, ParquetError)) as caught:
-        pyparq.read_table(url)
+        pyparq.read_table(url, retry_wait=0.001)
     assert_hidden(caught)
     with pytest.raises((OSError, ParquetError)) as caught:
         pyparq.write_table(TABLE, url)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from writers_worker import PARTITIONS, ROWS
+from writers_worker import DECRYPTION, PARTITIONS, ROWS
 
 import pyparq
 
@@ -29,6 +29,7 @@ MIXES = {
     "folder": f"overwrite,append,job append,job overwrite,write,remove,recover,{CHANGES}",
     "overwrites": f"overwrite,job overwrite,recover,{CHANGES}",
     "partitions": f"overwrite_partitions,overwrite,append,job append,write,remove,recover,{CHANGES}",
+    "secrets": "write secret,write secret,edit secret,read,remove",
     "compaction": f"compact,append,job append,overwrite,write,recover,{CHANGES}",
 }
 FOREVER = 1 << 62
@@ -47,7 +48,7 @@ class Done:
 
     @property
     def mode(self) -> str:
-        return self.kind.removeprefix("job ")
+        return self.kind.removeprefix("job ").removesuffix(" secret")
 
     @property
     def happened(self) -> bool:
@@ -99,15 +100,15 @@ def replaces(later: Done, earlier: Done, compacts: bool) -> bool:
     if later.mode in ("overwrite", "overwrite_partitions"):
         return True
     # A compaction moves the rows of a file to another name.
-    return later.kind in ("write", "remove") and later.path == earlier.path and not compacts
+    return later.mode in ("write", "remove") and later.path == earlier.path and not compacts
 
 
 def check(folder: Path, done: list[Done], kills: bool) -> None:
-    table = (
-        pyparq.read_table(folder, columns=["generation", "id"]).to_pydict() if has_files(folder) else {"generation": []}
-    )
+    table: dict[str, list[int]] = {"generation": [], "id": []}
+    if any(folder.rglob("*.parquet")):
+        table = pyparq.read_table(folder, columns=["generation", "id"], decryption=DECRYPTION).to_pydict()
     found = Counter(table["generation"])
-    ids = Counter(zip(table["generation"], table.get("id", []), strict=True))
+    ids = Counter(zip(table["generation"], table["id"], strict=True))
     twice = [row for row, count in ids.items() if count > 1]
     assert not twice, f"rows are there twice: {twice[:5]}"
     compacts = any(one.kind == "compact" for one in done)
@@ -130,10 +131,6 @@ def check(folder: Path, done: list[Done], kills: bool) -> None:
         left = [name for name in left if not name.endswith(".tmp")]
         assert len(left) <= sum(one.kind.startswith("job") and one.what == "killed" for one in done), left
     assert kills or not left, left
-
-
-def has_files(folder: Path) -> bool:
-    return any(folder.rglob("*.parquet"))
 
 
 def round_of(folder: Path, mix: str, processes: int, seconds: float, seed: int, kills: bool) -> None:

@@ -22,12 +22,26 @@ from typing import Any
 
 import pyparq
 from pyparq.datasets.commit import Committer, StagedFile
+from pyparq.encryption import CryptoFactory, EncryptionConfiguration, KmsConnectionConfig
 
 ROWS = 20
 NAMES = 3
 PARTITIONS = 2
 REFUSALS = (FileNotFoundError, pyparq.ChangedFileError, pyparq.WriteConflictError, pyparq.TargetExistsError)
 """What an operation may raise because of another program's work."""
+
+
+class Kms:
+    def wrap_key(self, key: bytes, master: str) -> str:
+        return key.hex()
+
+    def unwrap_key(self, wrapped: str, master: str) -> bytes:
+        return bytes.fromhex(wrapped)
+
+
+FACTORY = CryptoFactory(lambda config: Kms())
+EXTERNAL = EncryptionConfiguration("main", uniform_encryption=True, internal_key_material=False)
+DECRYPTION = FACTORY.file_decryption_properties(KmsConnectionConfig(), allow_plaintext_files=True)
 
 
 def rows(generation: int) -> dict[str, list[int]]:
@@ -70,7 +84,9 @@ class Worker:
         self.say(kind, path, "begun")
         try:
             work(self, path)
-        except REFUSALS as error:
+        except (*REFUSALS, pyparq.EncryptionError) as error:
+            if isinstance(error, pyparq.EncryptionError) and "open it again" not in str(error):
+                raise
             committed = any("is committed" in note for note in getattr(error, "__notes__", ()))
             self.say(kind, path, "ended" if committed else "refused", type(error).__name__)
             return
@@ -108,6 +124,15 @@ def write(worker: Worker, path: Path) -> None:
     pyparq.write_table(data, path, fsync=worker.draw.random() < 0.05)
 
 
+def write_secret(worker: Worker, path: Path) -> None:
+    keys = FACTORY.file_encryption_properties(KmsConnectionConfig(), EXTERNAL)
+    pyparq.write_table(rows(worker.generation), path, encryption=keys)
+
+
+def edit_secret(worker: Worker, path: Path) -> None:
+    pyparq.edit_metadata(path, update={"k": str(worker.generation)}, decryption=DECRYPTION)
+
+
 def edit(worker: Worker, path: Path) -> None:
     pyparq.edit_metadata(path, update={"k": str(worker.generation)})
 
@@ -130,7 +155,7 @@ def remove(worker: Worker, path: Path) -> None:
 
 def read(worker: Worker, path: Path) -> None:
     """One file is never torn, whatever happens to it."""
-    found = pyparq.read_table(path, columns=["generation"]).to_pydict()["generation"]
+    found = pyparq.read_table(path, columns=["generation"], decryption=DECRYPTION).to_pydict()["generation"]
     if path.name.startswith("f"):  # others hold parts of writes, or rows of several
         whole = ROWS // PARTITIONS if path.parent.name.startswith("p=") else ROWS
         assert (len(set(found)), len(found)) == (1, whole), (path, found)
@@ -186,7 +211,9 @@ def recover(worker: Worker, path: Path) -> None:
 
 KINDS: dict[str, tuple[bool, Callable[[Worker, Path], None]]] = {
     "write": (True, write),
+    "write secret": (True, write_secret),
     "edit": (True, edit),
+    "edit secret": (True, edit_secret),
     "index": (True, index),
     "rewrite": (True, rewrite),
     "merge": (True, merge),
@@ -201,7 +228,7 @@ KINDS: dict[str, tuple[bool, Callable[[Worker, Path], None]]] = {
     "recover": (False, recover),
 }
 """Whether it works on one file, and what it does."""
-CHANGES = ("edit", "index", "rewrite", "merge", "read")
+CHANGES = ("edit", "edit secret", "index", "rewrite", "merge", "read")
 
 KILLED_AT = ("os.rename", "os.link", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree")
 """Audit events before which a process may be killed."""

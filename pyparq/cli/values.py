@@ -24,6 +24,7 @@ from pyparq.schemas.types import DataType, LeafType
 
 Format = Callable[[Any], str]
 
+_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _ZERO_FRACTION = re.compile(r"\.0+(?=Z?$)")
 _NARROW: dict[str, Any] = {"float16": np.float16, "float": np.float32, "e": np.float16, "f": np.float32}
 
@@ -136,7 +137,8 @@ def _json_of(type_: DataType) -> Callable[[Any], Any]:
         return lambda value: format(value, "f") if isinstance(value, Decimal) else str(value)
     if kind == "timestamp":
         zone = "Z" if type_.timezone == "UTC" else ""
-        return lambda value: _timestamp(value, zone)
+        of_numpy = "Z" if type_.timezone else ""
+        return lambda value: _timestamp(value, of_numpy if isinstance(value, np.datetime64) else zone)
     if kind in ("int", "uint", "bool", "string"):
         return lambda value: value
     if kind == "time":
@@ -145,15 +147,18 @@ def _json_of(type_: DataType) -> Callable[[Any], Any]:
 
 
 def _timestamp(value: Any, zone: str) -> str:
-    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    return text.removesuffix("+00:00") + zone
+    if isinstance(value, np.datetime64):  # an instant in UTC, or a local time
+        return str(value) + ("" if np.isnat(value) else zone)
+    return str(value.isoformat()).removesuffix("+00:00") + zone
 
 
 def _time(value: Any) -> str:
     if not isinstance(value, np.timedelta64):
         return str(value)
-    seconds, ns = divmod(int(value.astype("m8[ns]").astype(np.int64)), 10**9)
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{ns:09d}"
+    unit = np.datetime_data(value)[0]
+    seconds, ns = divmod(abs(int(value.astype(np.int64))) * _NS[unit], 10**9)
+    sign = "-" if int(value.astype(np.int64)) < 0 else ""
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{ns:09d}"
 
 
 def metadata_json(value: bytes) -> str:

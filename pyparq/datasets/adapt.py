@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.datasets.matching import BY_NAME, Matching, of_fields, of_nodes
-from pyparq.errors import DataError, SchemaError, located
+from pyparq.errors import DataError, ParquetError, SchemaError, located
 from pyparq.ingest.cast import cast
 from pyparq.read.hinted_types import HintMismatch, restore
 from pyparq.read.projection import LeafNumber
@@ -208,12 +208,15 @@ def _struct(column: Column, source: Field, wanted: Field, by: Matching) -> Colum
     sources = by.places(fields, of_fields(source.type.children))
     children = []
     for k, of_source, field in zip(there, sources, wanted.type.children, strict=True):
-        with located(column=field.name):
-            if k is None:
-                children.append(null_column(field.type, column.length))
-                continue
-            read = column.type.children[k] if of_source is None else source.type.children[of_source]
+        if k is None:
+            children.append(null_column(field.type, column.length))
+            continue
+        read = column.type.children[k] if of_source is None else source.type.children[of_source]
+        try:
             children.append(conform(struct_child(column, k), read, field, by))
+        except ParquetError as error:  # it has the path below this struct
+            error.column = f"{wanted.name}.{error.column or field.name}"
+            raise
     return struct_column(holding(wanted.type, children), children, column.length, column.valid_mask())
 
 

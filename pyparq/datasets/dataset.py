@@ -326,6 +326,11 @@ class Dataset:
                 return None
         return self._opened.get(k)
 
+    def know_rows(self, numbers: Iterable[int]) -> None:
+        """Read the footers of these files, in parallel, as far as they are needed to tell how many rows each has."""
+        if self._trusted() is None:
+            self.read_footers(k for k in numbers if k not in self._opened and self._footers.num_rows(k) is None)
+
     def _num_rows(self, k: int) -> int:
         """Rows of file ``k``; 0 for one that is left out."""
         if k not in self._skipped:

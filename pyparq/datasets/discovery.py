@@ -252,8 +252,8 @@ def _walk(root: str, folders: tuple[str, ...], seen: list[Place]) -> Iterator[Da
                 f"links lead to the folder {folder} by more than {MOST_WAYS} paths. Give a folder without such links",
                 file=root,
             )
-        on_the_way.add(place)
         above.append(_Level(folder, folders, place))
+        on_the_way.add(place)
         seen.extend(above[-1].writes)
 
     enter(root, folders)
@@ -264,7 +264,11 @@ def _walk(root: str, folders: tuple[str, ...], seen: list[Place]) -> Iterator[Da
             on_the_way.remove(level.place)
             above.pop()
         elif entry.is_dir():
-            enter(entry.path, (*level.folders, entry.name))
+            try:
+                enter(entry.path, (*level.folders, entry.name))
+            except FileNotFoundError:  # a partition that has just gone
+                if entry.is_symlink():
+                    raise
         else:
             file = _data_file(entry, level.folders)
             if file is not None:

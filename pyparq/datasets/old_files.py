@@ -42,8 +42,13 @@ def _walk(target: str, folders: tuple[str, ...], wanted: set[Values] | None) -> 
     inside = wanted is None or any(here[: len(values)] == values for values in wanted)
     if not inside and not any(values[: len(here)] == here for values in wanted or ()):
         return
-    with os.scandir(os.path.join(target, *folders)) as entries:
-        kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
+    try:
+        with os.scandir(os.path.join(target, *folders)) as entries:
+            kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
+    except FileNotFoundError:
+        if not folders:
+            raise
+        return  # a partition that has just gone
     for entry in kept:
         if entry.is_dir():
             if entry.is_symlink():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyparq.datasets.schema_tree import tree_of
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
+from pyparq.filters.known import simplified
 from pyparq.read.projection import named
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.shown import shown_field, top_of
@@ -36,7 +37,7 @@ class Projection:
         self.tree = tree_of(schema, case_sensitive=case_sensitive)
         """The dataset's schema as a tree, partition columns included."""
         self._fields = schema.fields
-        bound = bind(expression, self.tree, self.shown)
+        bind(expression, self.tree, self.shown)  # says what is wrong with it
         order = {field.name: k for k, field in enumerate(partitions)}
         tops = {node: k for k, node in enumerate(self.tree.root.children)}
         wanted = dict.fromkeys(self.tree.root.children) if columns is None else named(self.tree, columns)
@@ -54,9 +55,22 @@ class Projection:
             fields.append(field)
         self.schema = Schema(tuple(fields), schema.metadata)
         """Of the result."""
-        asked = {tops[node] for node in wanted} | {tops[top_of(self.tree.leaves[k])] for k in bound.columns()}
+        asked = {tops[node] for node in wanted} | {tops[top_of(node)] for node in self._tested(expression)}
         self.base = Schema(tuple(schema.fields[k] for k in sorted(asked)), schema.metadata)
         """The dataset's schema, but for columns that nothing asks for."""
+
+    def _tested(self, expression: Expression | None) -> set[Node]:
+        """All columns that the filter names, also where binding it finds that they decide nothing: it is bound again
+        for each file, and where a plan runs."""
+        found = set[Node]()
+
+        def look(test: Any) -> Expression:
+            found.add(self.tree.find(test.path))
+            return test  # type: ignore[no-any-return]
+
+        if expression is not None:
+            simplified(expression, look)
+        return found
 
     def shown(self, leaf: Node) -> Field | None:
         """The field that the dataset shows a leaf as."""

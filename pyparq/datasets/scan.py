@@ -128,6 +128,7 @@ class DatasetScan:
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
         whole, undecided = self._decided()
+        self._dataset.know_rows(whole)
         total = sum(map(self._rows_of, whole))
         if undecided:
             scans = self._all_scans(undecided)

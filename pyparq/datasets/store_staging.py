@@ -48,6 +48,12 @@ class StoreStaging:
             )
 
 
+class _StagedObject(FsspecSink):
+    """An object in the staging folder, under the name that it will have."""
+
+    in_staging = True
+
+
 class StagedObjects:
     """What one task writes for a store: objects in staging, one for each file. Another process places them."""
 
@@ -63,7 +69,7 @@ class StagedObjects:
         self._staging.check(self._fs, self._folder)
         staged = posixpath.join(self._folder, f"{self._attempt}-{len(self._staged):05d}{SUFFIX}")
         self._staged[path] = staged
-        return FsspecSink(self._fs, staged, posixpath.join(self.name, path))
+        return _StagedObject(self._fs, staged, posixpath.join(self.name, path))
 
     def staged(self, path: str) -> StagedFile:
         """The complete file, as the committer wants it."""

@@ -27,7 +27,7 @@ from pyparq.options import WriteOptions
 from pyparq.schemas.parse import schema as parse_schema
 from pyparq.schemas.types import Schema
 from pyparq.tables.table import Batch
-from pyparq.write.column_plans import check_options
+from pyparq.write.column_plans import check_options, make_plan
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -187,7 +187,7 @@ def check_write(schema: Any, partition_cols: Sequence[str], mode: str, options: 
     limits, others = _split_options(options)
     _check(partition_cols, mode, _TEMPLATE, False, others)
     _check_limits(limits)
-    Splitter(parse_schema(schema), partition_cols)
+    make_plan(Splitter(parse_schema(schema), partition_cols).schema, WriteOptions.make(dict(others)))
 
 
 def _split_options(options: Mapping[str, Any]) -> tuple[FileLimits, WriteArguments]:

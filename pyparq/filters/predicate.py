@@ -317,6 +317,8 @@ def format_literal(leaf: LeafType, value: Any) -> str:
     if kind == "date":
         return str(np.datetime64(value, "D"))
     if kind in ("timestamp", "int96"):
+        if value == np.iinfo(np.int64).min:  # numpy calls it NaT
+            return f"{value} {leaf.unit or 'ns'}"
         return str(np.array(value, f"M8[{leaf.unit or 'ns'}]")) + ("Z" if leaf.utc else "")
     if kind == "time":
         return _format_time(value * _UNIT_NS[leaf.unit])
@@ -331,6 +333,6 @@ def format_literal(leaf: LeafType, value: Any) -> str:
 
 
 def _format_time(ns: int) -> str:
-    seconds, fraction = divmod(ns, 1_000_000_000)
-    shown = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    seconds, fraction = divmod(abs(ns), 1_000_000_000)
+    shown = f"{'-' if ns < 0 else ''}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{shown}.{fraction:09d}".rstrip("0") if fraction else shown

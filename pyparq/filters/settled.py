@@ -19,6 +19,7 @@ from pyparq.filters.expression import (
     Contains,
     Expression,
     IsIn,
+    IsNan,
     Not,
     Path,
     is_null_literal,
@@ -39,7 +40,11 @@ def for_leaf(test: Expression, wanted: Node, shown: Field | None, leaf: Node, ow
 
     Raises :class:`FilterError` where the two cannot be compared so.
     """
-    if not isinstance(test, (Compare, Contains, IsIn)) or not (wanted.is_leaf and leaf.is_leaf):
+    if not (wanted.is_leaf and leaf.is_leaf):
+        return test
+    if isinstance(test, IsNan) and wanted.type.kind in FLOAT_TYPES and leaf.type.kind in ("int", "uint"):
+        return Compare(test.path, "<", -(1 << 64))  # of whole numbers, none is
+    if not isinstance(test, (Compare, Contains, IsIn)):
         return test
     means, has = meaning(shown), meaning(own)
     if means != has and means:

@@ -12,6 +12,7 @@ from pyparq.encryption.material import external_json, parse_external, when_repla
 from pyparq.errors import EncryptionError, LimitError, ParquetError
 from pyparq.io.changes import Changes
 from pyparq.io.file_lock import locked_folder
+from pyparq.io.folders import Folders
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import FsspecSink, Sink, open_sink
 from pyparq.io.source import Source, open_source
@@ -92,7 +93,8 @@ def material_stored(file: Sink, sibling: str, material: Mapping[str, str], fsync
         except BaseException:
             if known and stored != before:
                 with suppress(Exception):  # what failed first is what the caller has to know
-                    place.remove() if before is None else _store(place, before, fsync)
+                    if not _may_need(file, place):
+                        place.remove() if before is None else _store(place, before, fsync)
             raise
         with suppress(Exception):  # the file has its name, and what is stored serves it
             _store_rest(file, place, sibling, stored, old, final, fsync)
@@ -105,13 +107,23 @@ def _lock_of(place: Sibling) -> AbstractContextManager[Any]:
     return locked_folder(os.path.dirname(os.path.abspath(place.path)), patient=False)
 
 
+def _may_need(file: Sink, place: Sibling) -> bool:
+    """Whether the file that was to be placed may be there after all: an answer of a server may be lost. What is stored
+    serves the older file too."""
+    if place.fs is None:
+        return False
+    return Folders(place.fs).info(str(getattr(file, "path", ""))) is not None
+
+
 def _before(file: Sink, sibling: str) -> tuple[bool, bytes | None]:
-    """Whether it is known what is stored there, and what, ``None`` for nothing."""
+    """Whether it is known what is stored there, and what, ``None`` for nothing.
+
+    Raises ``OSError`` where that cannot be told now: the older file may need it."""
     try:
         return True, read_sibling(file, sibling)
     except FileNotFoundError:
         return True, None
-    except (OSError, ParquetError):  # nobody may read it, or it is too large: the new one stays
+    except (PermissionError, ParquetError):  # nobody may read it, or it is too large: the new one stays
         return False, None
 
 

@@ -14,6 +14,8 @@ from pyparq.write.column_plans import bloom_plan, per_leaf
 BLOOM, COLUMN_INDEX, OFFSET_INDEX = "bloom_filter", "column_index", "offset_index"
 KINDS = (BLOOM, COLUMN_INDEX, OFFSET_INDEX)
 
+_OF_WRITING = ("bloom_filters", "bloom_filter_options", "bloom_filter_layout", "column_index_truncate_length")
+
 _REMOVABLE = {
     "bloom_filters": (BLOOM,),
     "column_indexes": (COLUMN_INDEX,),
@@ -40,6 +42,13 @@ class IndexOptions:
         for kind in _removals(self.remove):
             if kind not in _REMOVABLE:
                 raise OptionError(f"remove cannot take {kind!r}{near_matches(str(kind), _REMOVABLE, 'kinds')}")
+
+
+def check_columns(given: Mapping[str, Any], tree: SchemaTree) -> None:
+    """Raise what :func:`pyparq.add_indexes` would raise of options that do not go with a file's schema."""
+    writing = {name: given[name] for name in _OF_WRITING if name in given}
+    others = {name: given[name] for name in ("page_index", "replace", "remove") if name in given}
+    resolve(IndexOptions(WriteOptions(**writing), **others), tree)
 
 
 def _removals(given: Any) -> Mapping[Any, Any]:

@@ -1,4 +1,7 @@
-"""How the columns of a source are stored, as options for the files that are made of them: INT96 stays INT96."""
+"""How the columns of a source are stored, as options for the files that are made of them.
+
+INT96 stays INT96, and Spark's own schema stays beside the columns.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from pyparq.errors import ColumnNotFoundError
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import Expression
 from pyparq.filters.known import simplified
+from pyparq.rewriting.row_metadata import ROW_METADATA, row_metadata_kept
 from pyparq.schemas.extensions import LOGICAL_TYPE
 from pyparq.schemas.int96 import IS_INT96
 from pyparq.schemas.shape import Shape, shape_of
@@ -30,7 +34,7 @@ def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection
     """``options``, with those that keep how the columns of a dataset's ``schema`` are stored, unless they are given.
     ``without``: columns that become names of folders. Options go by name: columns of one name get what new files have.
     """
-    kept = Schema(tuple(field for field in schema.fields if field.name not in without))
+    kept = replace(schema, fields=tuple(field for field in schema.fields if field.name not in without))
     leaves = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
     times = Counter(path for path, _ in leaves)
     marked = [(path, metadata) for path, metadata in leaves if times[path] == 1]
@@ -41,6 +45,12 @@ def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection
     decimals = {path: metadata[DECIMAL_STORAGE].decode() for path, metadata in marked if DECIMAL_STORAGE in metadata}
     if decimals:
         found["decimal_storage"] = decimals
+    own = row_metadata_kept(schema, without)
+    if own is not None:
+        options = {
+            **options,
+            "key_value_metadata": {ROW_METADATA: own, **dict(options.get("key_value_metadata") or {})},
+        }
     return {**found, **options}
 
 

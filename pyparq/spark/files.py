@@ -15,6 +15,9 @@ from typing import Any
 from pyparq.datasets.discovery import DataFile, discover
 from pyparq.datasets.settled import found_to_change
 from pyparq.errors import OptionError, ParquetError
+from pyparq.read.file import ParquetFile
+from pyparq.rewriting.request import check_columns
+from pyparq.spark.keys import keys_of
 from pyparq.spark.session import is_connect, parallelism
 from pyparq.spark.work import ask, over_payloads
 
@@ -26,6 +29,9 @@ REPORT = (
 
 PER_SLOT = 4
 """Tasks for each slot: one that takes long does not keep the others waiting."""
+
+LOOKED_AT = 8
+"""Files, about, whose schemas are looked at before a job."""
 
 Progress = Callable[[int, int], Any]
 """Called with the number of files that are done and the number of files."""
@@ -63,7 +69,7 @@ def report_of(spark: Any, source: Any, job: FileJob, progress: Progress | None, 
 
     ``target``: a folder for the new files. A file that fails is a row of the report; the others go on.
     """
-    files = _files(spark, source, job.storage_options, job.work == "add_indexes" and target is None)
+    files = _files(spark, source, job, job.work == "add_indexes" and target is None)
     named = list(zip(files, _places(files, target), strict=True))
     payloads = [pickle.dumps((job, part)) for part in balanced(named, PER_SLOT * parallelism(spark))]
     rows = _collected(spark, payloads, len(files), progress)
@@ -72,22 +78,44 @@ def report_of(spark: Any, source: Any, job: FileJob, progress: Progress | None, 
     return spark.createDataFrame([tuple(row) for row in rows], REPORT)
 
 
-def _files(spark: Any, source: Any, storage_options: Mapping[str, Any] | None, in_place: bool) -> list[DataFile]:
-    """The files of a source, listed where they are."""
+def _files(spark: Any, source: Any, job: FileJob, in_place: bool) -> list[DataFile]:
+    """The files of a source, listed where they are, and a look at whether they have the columns that are named."""
     if not is_connect(spark):
-        return listed(source, storage_options, in_place)
-    found: list[DataFile] = ask(spark, "list", source, storage_options, in_place)
+        return listed(source, job, in_place)
+    found: list[DataFile] = ask(spark, "list", source, job, in_place)
     return found
 
 
-def listed(source: Any, storage_options: Mapping[str, Any] | None, in_place: bool = False) -> list[DataFile]:
+def listed(source: Any, job: FileJob, in_place: bool = False) -> list[DataFile]:
     """The files of a source; ``in_place``: they are about to be changed. Raises ``FileNotFoundError`` where there is
-    nothing."""
-    found = (found_to_change if in_place else discover)(source, storage_options)
+    nothing, and what :func:`_check_columns` does."""
+    found = (found_to_change if in_place else discover)(source, job.storage_options)
     for file in found.files:
         if found.is_one_file and "://" not in file.where and not os.path.exists(file.where):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.where)
+    if job.work == "add_indexes":
+        _check_columns(found.files, job)
     return list(found.files)
+
+
+def _check_columns(files: Sequence[DataFile], job: FileJob) -> None:
+    """Raise :class:`ColumnNotFoundError` and the like for what none of some files can have: before the job, not once
+    for each file of it. What only some files lack stands in the report."""
+    said: ParquetError | None = None
+    for file in files[:: max(len(files) // LOOKED_AT, 1)]:
+        keys, remote = keys_of(job.decryption), job.storage_options if "://" in str(file.where) else None
+        try:
+            with ParquetFile(file.where, decryption=keys, storage_options=remote) as parquet:
+                tree = parquet.schema
+        except (ParquetError, OSError):
+            continue  # the report says so
+        try:
+            check_columns(job.options, tree)
+            return
+        except ParquetError as error:
+            said = error
+    if said is not None:
+        raise said
 
 
 def _places(files: Sequence[DataFile], target: str | None) -> list[str | None]:

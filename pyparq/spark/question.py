@@ -14,17 +14,20 @@ from typing import Any
 
 from pyparq.datasets.dataset import Dataset, dataset, dataset_of
 from pyparq.datasets.discovery import Found
-from pyparq.datasets.partitions import Partitions
+from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.scan import DatasetScan
-from pyparq.errors import FilterError
+from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.options import ReadOptions
 from pyparq.schemas.parse import schema as parse_schema
+from pyparq.schemas.tree import SchemaTree
 from pyparq.schemas.types import Schema
+from pyparq.spark.conditions import Condition, parsed
 from pyparq.spark.keys import keys_of
 from pyparq.spark.names import Names
 from pyparq.spark.skipped import LeftOut, left_out
+from pyparq.spark.translate import columns_needed, filter_of
 from pyparq.spark.types import SparkTypes
 
 SMALL = 8 << 20
@@ -73,6 +76,10 @@ class Question:
     """Of more files, tasks read the footers."""
     zone: str | None = ""
     """The session's time zone, for literals that have none. ``""``: it is not known. ``None``: no literal needs it."""
+    folders: HiveFolders | None = None
+    """How the values in folders called ``name=value`` get their types, where nothing else is asked for."""
+    residual: bool = False
+    """Spark applies the filter too: parts of it that have no equal here keep all rows, and its columns are read."""
 
     def settings(self) -> dict[str, Any]:
         """What the tasks that read the parts have to know."""
@@ -185,27 +192,46 @@ def pickled(parts: Sequence[DatasetPlan]) -> list[bytes]:
 
 
 def _dataset(question: Question) -> Dataset:
+    options = {**_AS_SPARK, **question.options}
+    if question.folders is not None and options.get("partitioning", "hive") == "hive":
+        options["partitioning"] = question.folders
     return dataset(
         question.source, schema=question.schema, on_error=question.on_error, decryption=keys_of(question.decryption),
-        storage_options=question.storage_options, **{**_AS_SPARK, **question.options},
+        storage_options=question.storage_options, **options,
     )  # fmt: skip
 
 
 def scan_of(question: Question, ds: Dataset, also: Expression | None = None) -> DatasetScan:
     """The scan of the dataset that answers the question, with names as the dataset spells them."""
     names = Names(ds, question.case_sensitive, question.zone)
-    given = question.filters
-    if isinstance(given, str):
-        from pyparq.sql.where import parse_where
-
-        given = parse_where(given, names.tree)
-    filters, columns = names.filters(given), names.columns(question.columns)
+    given, columns = question.filters, names.columns(question.columns)
+    if isinstance(given, (str, Condition)):
+        given, columns = _translated(given, columns, names.tree, question.residual)
+    filters = names.filters(given)
     if also is not None:
         try:
             return ds.scan(columns, also if filters is None else AllOf((filters, also)))
         except FilterError:
             pass  # a comparison that Spark makes and we do not: Spark makes it again
     return ds.scan(columns, filters)
+
+
+def _translated(given: str | Condition, columns: Any, tree: SchemaTree, residual: bool) -> tuple[Any, Any]:
+    """A condition of Spark as a filter, and the columns to read: with those that Spark looks at, where it does."""
+    if isinstance(given, str):
+        given = parsed(given, [name for leaf in tree.leaves for name in leaf.path])
+    if not residual:
+        return filter_of(given, tree), columns
+    needed = columns_needed(given, tree)
+    if columns is not None:
+        asked = [tree.find(name).path for name in columns]
+        nested = sorted({path[0] for path in asked if len(path) > 1})
+        if nested:
+            raise OptionError(f"residual=True takes whole columns: give {nested[0]!r} in columns, not a field of it")
+        tops = [path[0] for path in asked]
+        columns = [(name,) for name in dict.fromkeys([*tops, *needed])] if needed is not None else []
+        columns = columns or None  # a DataFrame has columns, also where only its rows are counted
+    return filter_of(given, tree, residual=True), columns
 
 
 def _run(plan: DatasetPlan, question: Question) -> Any:

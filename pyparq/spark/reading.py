@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pyparq.errors import OptionError
 from pyparq.options import ReadOptions
 from pyparq.spark import stores
+from pyparq.spark.columns import is_column, taken
 from pyparq.spark.keys import check_factory
+from pyparq.spark.partition_types import folders_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import reply
 from pyparq.spark.progress import Progress, Watch
@@ -35,6 +37,7 @@ def read(
     on_error: str = "raise",
     skipped_to: Any = None,
     truncate: bool = False,
+    residual: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -43,15 +46,17 @@ def read(
 
     ``spark``: the session, classic or Connect. ``source``: a file, folder, glob, URL or a list of these, as in
     :func:`pyparq.dataset`; it must mean the same on every worker. ``columns`` and ``filters``: as in
-    :func:`pyparq.read_table`; names are matched as ``spark.sql.caseSensitive`` says. Filters that are applied to the
-    DataFrame later skip nothing: give them here. ``schema``: the schema to read the files with; a Spark schema or its
-    text will do. ``partitions``: of the DataFrame, at most; by default as many as the session has cores. ``small``:
-    read at once, without a Spark job, where at most so many bytes of pages are left. ``decryption``: the name of a
-    function that makes the keys on each worker (``"module:function"``). ``on_error``: ``"skip"`` leaves out files that
-    cannot be read. It warns of those that are found now. ``skipped_to``: a folder, the same for all workers, that gets
-    a note (JSON with ``path`` and ``error``) of each file that is left out, now or when the DataFrame is used.
-    ``truncate``: cut nanoseconds to the microseconds that Spark has. ``progress``: called while
-    Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself shows how the DataFrame is read later.
+    :func:`pyparq.read_table`; names are matched as ``spark.sql.caseSensitive`` says. A filter may also be a condition
+    in Spark's SQL, or a ``Column``. ``residual``: what pyparq has no equal for in it is left to Spark, and rows are
+    skipped by the rest. Filters that are applied to the DataFrame later skip nothing: give them here. ``schema``: the
+    schema to read the files with; a Spark schema or its text will do. ``partitions``: of the DataFrame, at most; by
+    default as many as the session has cores. ``small``: read at once, without a Spark job, where at most so many bytes
+    of pages are left. ``decryption``: the name of a function that makes the keys on a worker (``"module:function"``).
+    ``on_error``: ``"skip"`` leaves out files that cannot be read. It warns of those that are found now. ``skipped_to``:
+    a folder, the same for all workers, that gets a note (JSON with ``path`` and ``error``) of each file that is left
+    out, now or when the DataFrame is used. ``truncate``: cut nanoseconds to the microseconds that Spark has.
+    ``progress``: called while Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself shows how the
+    DataFrame is read later.
     ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`.
 
     The DataFrame is a snapshot of the files that are there now. A file that changes before it is read is an error
@@ -62,17 +67,32 @@ def read(
     question = _question(
         spark, source, columns=columns, filters=filters, schema=schema, partitions=partitions, small=small,
         decryption=decryption, on_error=on_error, skipped_to=skipped_to, truncate=truncate,
-        storage_options=storage_options, **options,
+        residual=residual, storage_options=storage_options, **options,
     )  # fmt: skip
     with Watch(spark, progress):
-        found = reply(spark, question)
+        frame = _frame(spark, question)
+    return _filtered(frame, filters, columns) if residual else frame
+
+
+def _frame(spark: Any, question: Question) -> Any:
+    """The DataFrame that answers the question, but for what is left to Spark."""
+    found = reply(spark, question)
     warn(found.skipped)
     _note(spark, question, found.skipped)
     assert found.schema is not None  # it is no number of rows
-    types = SparkTypes(found.schema, truncate=truncate)
+    types = SparkTypes(found.schema, truncate=question.truncate)
     if isinstance(found.answer, bytes):
         return spark.createDataFrame(_table(found.answer), schema=types.spark)
     return over_payloads(spark, "read", found.parts, types.spark, question.settings())
+
+
+def _filtered(frame: Any, condition: Any, columns: Any) -> Any:
+    """The rows where Spark finds the condition true, without the columns that were read for it alone."""
+    kept = frame.where(condition)
+    if columns is None:
+        return kept
+    count = 1 if isinstance(columns, str) else len(list(columns))
+    return kept.select(*("`" + name.replace("`", "``") + "`" for name in frame.columns[:count]))
 
 
 def count(
@@ -84,6 +104,10 @@ def count(
     """
     if not {"columns", "truncate"}.isdisjoint(options):
         raise OptionError("a count takes neither columns nor truncate")
+    if options.get("residual"):
+        with Watch(spark, progress):
+            frame = _frame(spark, _question(spark, source, columns=[], filters=filters, **options))
+            return int(frame.where(filters).count())
     question = _question(spark, source, columns=[], filters=filters, counts=True, **options)
     with Watch(spark, progress):
         found = reply(spark, question)
@@ -117,6 +141,7 @@ def _question(
     on_error: str = "raise",
     skipped_to: Any = None,
     truncate: bool = False,
+    residual: bool = False,
     storage_options: Any = None,
     counts: bool = False,
     **options: Any,
@@ -130,21 +155,23 @@ def _question(
         raise OptionError(f"small must be a number of bytes, at least 0, not {small!r}")
     if skipped_to is not None and on_error != "skip":
         raise OptionError('skipped_to needs on_error="skip": otherwise no file is left out')
+    if residual and not (isinstance(filters, str) or is_column(filters)):
+        raise OptionError("residual=True needs a filter that Spark understands too: SQL text or a Column")
     source = absolute(source, is_connect(spark))
     storage_options = stores.storage_options(spark, storage_options, source)
     known = {"partitioning", "filename", "by"}
     ReadOptions.check_known({k: v for k, v in options.items() if k not in known}, (*_PARAMETERS, *known))
     return Question(
-        source, columns, filters, _arrow_schema(schema), partitions, small, decryption,
-        on_error, truncate, storage_options, is_case_sensitive(spark), options, counts,
+        source, columns, taken(filters, spark), _arrow_schema(schema), partitions, small, decryption, on_error,
+        truncate, storage_options, is_case_sensitive(spark), options, counts,
         None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
-        time_zone(spark),
+        time_zone(spark), folders_of(spark), residual,
     )  # fmt: skip
 
 
 _PARAMETERS = (
     "columns", "filters", "schema", "partitions", "small", "decryption", "on_error", "skipped_to", "truncate",
-    "storage_options", "progress",
+    "residual", "storage_options", "progress",
 )  # fmt: skip
 
 

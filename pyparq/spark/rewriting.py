@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,17 @@ from pyparq.errors import OptionError
 from pyparq.io.url import is_url, local_path
 from pyparq.rewriting.storage_kept import storage_kept, without_marks
 from pyparq.spark import stores
+from pyparq.spark.columns import taken
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.partition_types import folders_of, with_clocks, zoned_names
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
 from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.question import Question, parts_of, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.settings import obeyed, of_session
-from pyparq.spark.work import over_payloads
+from pyparq.spark.work import replies
 from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, committer_of
 
 if TYPE_CHECKING:
@@ -71,9 +73,9 @@ def rewrite(
     check_target(place, storage_options if is_url(place) else None)
     for_source = storage_options if "://" in str(where) else None
     question = Question(
-        where, columns, filters, None, partitions, 0, decryption, "raise", False, for_source,
+        where, columns, taken(filters, spark), None, partitions, 0, decryption, "raise", False, for_source,
         is_case_sensitive(spark),
-        many=many_files(spark), zone=time_zone(spark),
+        many=many_files(spark), zone=time_zone(spark), folders=folders_of(spark),
     )  # fmt: skip
     commits = committer_of(spark)
     in_place = mode == "overwrite" and _is_same(where, place)
@@ -88,14 +90,14 @@ def rewrite(
     staging = commits.start(place, mode, schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
-    job = WriteJob(staging, schema, names, encryption, options, storage_options, sources)
+    job = WriteJob(staging, schema, names, encryption, options, storage_options, sources, zone=time_zone(spark))
     began = time.perf_counter()
     try:
         work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]
         settings = {"job": job, "decryption": decryption}
         with watch:
-            rows = over_payloads(spark, "rewrite", work, "reply binary", settings).collect() if work else []
-        report = commits.commit(job, [pickle.loads(bytes(row[0])) for row in rows])
+            found = replies(spark, "rewrite", work, settings) if work else []
+        report = commits.commit(job, found)
     except BaseException:
         commits.abort(staging, storage_options)
         raise
@@ -138,8 +140,10 @@ def _parts(plan: DatasetPlan, question: Question) -> list[bytes]:
     return pickled(plan.split(count)) if plan.files else []
 
 
-def rewrite_task(payload: bytes, settings: Mapping[str, Any], attempt: str) -> Iterator[TaskReply]:
+def rewrite_task(payload: bytes, settings: Mapping[str, Any], attempt: str) -> TaskReply:
     """What one task does: its part of the rows, written to staging."""
+    import pyarrow as pa
+
     from pyparq.datasets.write import write_staged
 
     number, part = pickle.loads(payload)
@@ -147,8 +151,14 @@ def rewrite_task(payload: bytes, settings: Mapping[str, Any], attempt: str) -> I
     scan = pickle.loads(part).scan(
         decryption=keys_of(decryption), storage_options=job.storage_options, use_threads=False
     )
+    rows, schema = scan, job.schema
+    zoned = zoned_names(pa.schema(job.schema), job.partition_cols, job.zone)
+    if zoned:
+        reader = pa.RecordBatchReader.from_stream(scan)
+        rows = with_clocks(reader, reader.schema, zoned, job.zone)
+        schema = rows.schema
     made = write_staged(
-        scan, job.staging, attempt, partition_cols=job.partition_cols, schema=job.schema, even_empty=False,
+        rows, job.staging, attempt, partition_cols=job.partition_cols, schema=schema, even_empty=False,
         prefix=f"part-{number:05d}", options=job.write_options(), storage_options=job.storage_options,
     )  # fmt: skip
-    yield TaskReply(number, tuple(made))
+    return TaskReply(number, tuple(made))

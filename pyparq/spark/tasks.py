@@ -46,7 +46,7 @@ def _count(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     from pyparq.spark.skipped import left_out
 
     with left_out() as said:
-        yield _reply((_scan(pickle.loads(payload), settings).count(), said()))
+        yield _told(lambda: (_scan(pickle.loads(payload), settings).count(), said()))
 
 
 def _question(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
@@ -94,8 +94,7 @@ def _write(batches: Iterator[Any], job: Any) -> Iterator[Any]:
     from pyparq.spark.writing import write_task
 
     context = TaskContext.get()
-    reply = write_task(batches, job, context.partitionId(), f"task-{context.taskAttemptId()}")
-    yield _reply(reply)
+    yield _written(lambda: write_task(batches, job, context.partitionId(), f"task-{context.taskAttemptId()}"))
 
 
 def _note(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
@@ -135,8 +134,7 @@ def _rewrite(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
 
     from pyparq.spark.rewriting import rewrite_task
 
-    for reply in rewrite_task(payload, settings, f"task-{TaskContext.get().taskAttemptId()}"):
-        yield _reply(reply)
+    yield _written(lambda: rewrite_task(payload, settings, f"task-{TaskContext.get().taskAttemptId()}"))
 
 
 def _compact(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
@@ -162,6 +160,16 @@ def _told(make: Callable[[], Any]) -> Any:
     try:
         made = make()
     except (ParquetError, OSError) as error:
+        made = error
+    return _reply(made)
+
+
+def _written(make: Callable[[], Any]) -> Any:
+    """The same for a task that writes. What the system refuses is raised: Spark runs such a task again, which may
+    help."""
+    try:
+        made = make()
+    except ParquetError as error:
         made = error
     return _reply(made)
 

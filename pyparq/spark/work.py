@@ -32,8 +32,12 @@ def ask(spark: Any, task: str, *arguments: Any) -> Any:
 
 def replies(spark: Any, task: str, payloads: Sequence[bytes], settings: Mapping[str, Any] | None = None) -> list[Any]:
     """What the tasks of a job reply, in the order of their payloads: see :func:`ask`."""
-    rows = over_payloads(spark, task, payloads, "reply binary", settings).collect()
-    found = [pickle.loads(bytes(row[0])) for row in rows]
+    return replies_of(over_payloads(spark, task, payloads, "reply binary", settings))
+
+
+def replies_of(frame: Any) -> list[Any]:
+    """Run the job of a frame of replies: see :func:`ask`."""
+    found = [pickle.loads(bytes(row[0])) for row in frame.collect()]
     for reply in found:
         if isinstance(reply, Exception):
             raise reply
@@ -42,8 +46,10 @@ def replies(spark: Any, task: str, payloads: Sequence[bytes], settings: Mapping[
 
 def over_batches(df: Any, task: str, job: Any, schema: Any) -> Any:
     """A DataFrame of what the function ``task`` gives for the batches of each partition of ``df``. ``job`` is pickled
-    into the task."""
-    return df.mapInArrow(_runner("run_batches", task, pickle.dumps(job)), schema)
+    into the task. The columns of the batches are numbered: PySpark looks its columns up by their names, and fails for
+    names with dots and for names that several columns have."""
+    numbered = df.toDF(*(f"c{k}" for k in range(len(df.columns))))
+    return numbered.mapInArrow(_runner("run_batches", task, pickle.dumps(job)), schema)
 
 
 def _runner(entry: str, task: str, about: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:

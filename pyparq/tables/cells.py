@@ -125,4 +125,6 @@ def _plain(value: Any, type_: DataType) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return str(_NARROW.get(type_.format, float)(value))
+    if isinstance(value, np.datetime64) and type_.kind == "timestamp" and type_.timezone and not np.isnat(value):
+        return f"{value}Z"  # beyond Python's years, numpy's are in UTC
     return str(value)

@@ -57,6 +57,8 @@ def _has_wide_integers(type_: DataType) -> bool:
 def _rounds(column: Column) -> bool:
     if column.type.dictionary is not None or column.type.format not in ("l", "L"):
         return any(_rounds(child) for child in column.children)
+    if not column.null_count or not _is_wide(column.values()):  # under nulls there are zeros, mostly
+        return False
     present = column.valid_mask()
     return present is not None and _is_wide(column.values()[present])
 
