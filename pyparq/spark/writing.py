@@ -26,6 +26,7 @@ from pyparq.spark.settings import obeyed, of_session, stored_as_set
 from pyparq.spark.stored import floored
 from pyparq.spark.tables import unmarked
 from pyparq.spark.types import SparkTypes, in_microseconds
+from pyparq.spark.variants import as_stored
 from pyparq.spark.work import ask, over_batches, replies_of
 
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
@@ -160,7 +161,7 @@ def nullable_schema(schema: Any) -> Any:
                 column=field.name,
             ) from error
     arrow = SparkTypes(parse_schema(to_arrow_schema(schema, timezone="UTC"))).arrow
-    return pa.schema([field.with_type(in_microseconds(field.type)) for field in arrow])
+    return pa.schema([as_stored(field.with_type(in_microseconds(field.type))) for field in arrow])
 
 
 def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequence[str]) -> dict[str, Any]:
