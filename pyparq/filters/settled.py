@@ -75,7 +75,8 @@ def _settled(test: Expression, wanted: Node) -> Expression:
     leaf, name = wanted.type, wanted.dotted
     if not isinstance(test, (Compare, Contains, IsIn)):
         return test
-    if isinstance(test, IsIn) and isinstance(test.values, ValueArray) and test.values.numbers.dtype.kind != "f":
+    many = test.values if isinstance(test, IsIn) else None
+    if isinstance(many, ValueArray) and many.numbers.dtype.kind != "f" and leaf.kind == "decimal":
         return test  # whole numbers are what they are
     if not isinstance(test, IsIn):
         null = is_null_literal(test.value)
