@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 
 import pyparq
-from pyparq.datasets import commit
+from pyparq.datasets import commit, commit_record
+from pyparq.datasets.file_state import local_state
+from pyparq.io import file_lock
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -151,3 +154,64 @@ def test_a_rewrite_of_a_folder_takes_away_only_what_it_read(
         pyparq.rewrite(lake, lake, mode="overwrite")
     assert generations(lake) == {1: ROWS, 5: ROWS}
     assert not list(lake.glob("_pyparq*"))
+
+
+@pytest.mark.parametrize("crashed", [True, False])
+def test_links_to_files_elsewhere(lake: Path, crashed: bool) -> None:
+    """A relative link leads nowhere from the staging folder."""
+    (lake.parent / "data").mkdir()
+    (lake / "b.parquet").rename(lake.parent / "data" / "b.parquet")
+    (lake / "b.parquet").symlink_to("../data/b.parquet")
+    if crashed:
+        crash_at("recorded", 1, lambda: overwrite(lake, 2))
+        pyparq.recover_dataset(lake)
+        assert generations(lake) == {2: ROWS}
+    else:
+        pyparq.rewrite(lake, lake, mode="overwrite")
+        assert generations(lake) == {1: 2 * ROWS}
+    assert not (lake / "b.parquet").is_symlink()
+    assert generations(lake.parent / "data") == {1: ROWS}
+
+
+@pytest.mark.parametrize("crashed", [True, False])
+def test_file_systems_where_a_rename_changes_the_inode(
+    lake: Path, crashed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def state(path: str) -> Any:
+        found = local_state(path)
+        return found and (*found[:2], int(found[2] or 0) + ("_pyparq" in path))
+
+    monkeypatch.setattr(commit_record, "local_state", state)
+    if crashed:
+        crash_at("recorded", 1, lambda: overwrite(lake, 2))
+        pyparq.recover_dataset(lake)
+        assert generations(lake) == {2: ROWS}
+    else:
+        pyparq.rewrite(lake, lake, mode="overwrite")
+        assert generations(lake) == {1: 2 * ROWS}
+
+
+def test_who_has_no_lock_of_the_folder_completes_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program that has it may be completing the same write."""
+    crash_at("recorded", 1, lambda: overwrite(lake, 2))
+    monkeypatch.setattr(file_lock, "_PATIENCE", 0.01)
+    before = sorted(lake.rglob("*"))
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with file_lock.locked_folder(str(lake)):
+            os.write(writer, b"x")
+            signal.pause()  # until the end of the test
+        os._exit(0)
+    try:
+        os.read(reader, 1)
+        with pytest.raises(pyparq.ChangedFileError):
+            pyparq.edit_metadata(lake / "a.parquet", update={"a": "b"})
+        assert sorted(lake.rglob("*")) == before
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(reader)
+        os.close(writer)
+    pyparq.recover_dataset(lake)
+    assert generations(lake) == {2: ROWS}

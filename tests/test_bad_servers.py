@@ -22,7 +22,7 @@ from slow_store import AsyncStore, LoopingStore
 
 import pyparq
 from pyparq import ChangedFileError, ParquetFile, col
-from pyparq.errors import ParquetError
+from pyparq.errors import ParquetError, UnsupportedError
 
 require("fsspec")
 require("aiohttp")
@@ -196,6 +196,19 @@ def test_other_bytes_than_those_that_were_asked_for(kind: str) -> None:
             with pytest.raises(OSError, match=r"another range|Requested .*, got") as caught:
                 file.read()
             assert str(caught.value.filename).endswith("t.parquet")
+
+
+@pytest.mark.parametrize("kind", ["obstore", "obstore-s3"])
+def test_obstore_that_sends_all_for_a_range_after_all(kind: str) -> None:
+    """It does serve ranges: this answer is wrong."""
+    with serve(data()) as server:
+        where, _ = server.source(kind)
+        with ParquetFile(where, tail_size=1000) as file:
+            server.script = lambda asked: "whole"
+            with pytest.raises(OSError, match=r"other than the range|non-partial"):
+                file.read()
+    with serve(data(), ranges=False) as server, pytest.raises((OSError, UnsupportedError), match="ange"):
+        pyparq.read_table(server.source(kind)[0])
 
 
 def test_http_that_sends_all_for_a_range_after_all() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -319,6 +320,27 @@ def test_the_kernel_finds_the_first_of_each_kind(tmp_path: Path) -> None:
     assert kinds([sealed])[::2] == ([], [0])
     with pytest.raises(ValueError, match="tail"):
         kinds(paths, tail=7)
+
+
+def test_kinds_of_damaged_footers(tmp_path: Path) -> None:
+    """They are those that the frames of the same footers tell."""
+    (good,) = many(tmp_path, 1)
+    data, rng, paths = good.read_bytes(), random.Random(3), [good]
+    for k in range(300):
+        bad = bytearray(data)
+        for _ in range(rng.randint(1, 3)):
+            bad[rng.randrange(len(data) - len(footer_of(good)) - 8, len(data))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+        path = tmp_path / f"bad{k}.parquet"
+        path.write_bytes(bad)
+        paths.append(path)
+    stored = read_footers(*paths)
+    clear = [found[4] if found is not None and not found[3] else b"" for found in stored]
+    frames = kernels.footer_frames(clear)[0].tolist()
+    firsts, footers, odd = kinds(paths)
+    assert odd == [k for k, frame in enumerate(frames) if frame < 0]
+    assert firsts == sorted({frame for frame in frames if frame >= 0})
+    assert [found[4] for found in footers] == [clear[k] for k in firsts]
+    assert len(firsts) > 20 < len(odd)
 
 
 def months(folder: Path, count: int = 24) -> Path:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import pyparq
+from pyparq import col
 
 WORDS = ["low", None, "", "a text that is longer than twelve bytes"]
 LISTS: list[Any] = [["low", None], None, [], ["a text that is longer than twelve bytes"]]
@@ -173,3 +174,22 @@ def test_enums_of_other_values_do_not_become_nulls_in_polars(tmp_path: Path) -> 
     assert frame["x"].cast(pl.String).to_list() == ["a", "b", "b", "c"]
     same = pyparq.dataset([tmp_path / "0.parquet", tmp_path / "0.parquet"]).read().to_polars()
     assert same.schema == {"x": pl.Enum(["a", "b"])}
+
+
+def test_tests_without_a_literal_follow_the_type_that_is_shown(tmp_path: Path) -> None:
+    """Whole numbers of one file are floats of the dataset, and a uuid of one file is bytes."""
+    nans, ids = tmp_path / "nans", tmp_path / "ids"
+    for folder in (nans, ids):
+        folder.mkdir()
+    for k, x in enumerate((pa.array([1, None], pa.int32()), pa.array([float("nan"), 2.0, None]))):
+        pyparq.write_table(pa.table({"x": x}), nans / f"{k}.parquet")
+    data = pyparq.dataset(nans)
+    assert data.read(filters=col("x").is_nan()).num_rows == 1
+    assert data.read(filters=~col("x").is_nan()).num_rows == 2
+    for k, x in enumerate((MEANINGS["uuid"], pa.array(IDS, pa.binary()))):
+        pyparq.write_table(pa.table({"x": x}), ids / f"{k}.parquet")
+    data = pyparq.dataset(ids)
+    assert data.read(filters=col("x").starts_with(b"\xff")).num_rows == 2
+    assert data.read(filters=~col("x").starts_with(b"\xff")).num_rows == 2
+    with pytest.raises(pyparq.FilterError, match=r"not uuid.*column x"):
+        pyparq.read_table(ids / "0.parquet", filters=col("x").starts_with("ff"))

@@ -271,11 +271,11 @@ def _complete(target: str, folder: str, record: Record | None) -> None:
     remove_staging(folder)
 
 
-def complete_crashed(target: str, paths: Container[str]) -> None:
-    """Complete commits to the folder ``target`` that have crashed and take away one of the files ``paths``. Who calls
-    this has the lock of the folder.
+def complete_crashed(target: str, paths: Container[str], has_lock: bool) -> None:
+    """Complete commits to the folder ``target`` that have crashed and take away one of the files ``paths``.
 
-    Raises :class:`ChangedMeanwhile` where such a commit is under way, :class:`CorruptFileError` for a record that is
+    ``has_lock``: the caller has the lock of the folder. Otherwise another program may be completing them. Raises
+    :class:`ChangedMeanwhile` then, and where such a commit is under way, :class:`CorruptFileError` for a record that is
     damaged.
     """
     for folder in staging_folders(target):
@@ -283,7 +283,7 @@ def complete_crashed(target: str, paths: Container[str]) -> None:
         for old in record.old if record is not None else ():
             path = os.path.join(target, old.path)
             if path in paths and old.is_at(path):
-                if not is_abandoned(folder):
+                if not has_lock or not is_abandoned(folder):
                     raise ChangedMeanwhile("a write to its folder takes the file away just now: try again", file=path)
                 _complete(target, folder, record)
                 break
@@ -330,7 +330,7 @@ def _move_aside(expected: OldFile | None, source: str, place: str) -> bool:
             return False
         os.rename(source, place)
         # Programs without locks may have been quicker.
-        return expected is None or expected.is_at(place) or not rename_new(place, source)
+        return expected is None or expected.was_moved_to(place) or not rename_new(place, source)
 
 
 def _is_another(path: str, completing: bool) -> None:

@@ -34,6 +34,12 @@ class OldFile:
         now = local_state(path)
         return now is not None and (self.state is None or _same(now, self.state))
 
+    def was_moved_to(self, path: str) -> bool:
+        """Whether this is the file that a rename has brought to ``path``. Some file systems give it another inode
+        there. A relative link leads nowhere from there, but nobody writes to a link."""
+        now = None if os.path.islink(path) else local_state(path)
+        return now is None or self.state is None or _same(now, (*self.state[:2], None))
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

@@ -13,14 +13,17 @@ from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.project import Projection
 from pyparq.datasets.schema_tree import tree_of
 from pyparq.filters.bind import bind, tested_leaf
-from pyparq.filters.expression import Compare, Contains, Expression, IsIn, IsNull, Known, Not
+from pyparq.filters.expression import Compare, Contains, Expression, IsIn, IsNan, IsNull, Known, Not
 from pyparq.filters.known import simplified
 from pyparq.filters.rows import evaluate_rows
 from pyparq.filters.settled import for_leaf
 from pyparq.footers.open_file import OpenFile
+from pyparq.ingest.cast import cast
 from pyparq.schemas.shape import Shape, shape_of
 from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.schemas.types import Schema
+from pyparq.tables.column import Column
+from pyparq.tables.plain_layouts import normalize
 
 Mask = npt.NDArray[np.bool_]
 
@@ -94,10 +97,19 @@ class FilterParts:
     def _answered(self, test: Expression, tree: SchemaTree) -> tuple[Expression, Mask, Mask]:
         found = self._answers.get(id(test))
         if found is None:
-            columns, count = dict(enumerate(self._partitions.columns)), self._partitions.num_combinations
+            pairs = zip(tree.leaves, self._partitions.columns, strict=True)
+            columns = {leaf.column: _as_stored(leaf, column) for leaf, column in pairs}
+            count = self._partitions.num_combinations
             true, false = (evaluate_rows(bind(t, tree), columns, count) for t in (test, Not(test)))
             found = self._answers[id(test)] = test, true, false
         return found
+
+
+def _as_stored(leaf: Node, column: Column) -> Column:
+    """Partition values as the leaf of such a column holds them: a file has no seconds, no date64 and no views."""
+    column = normalize(column, leaf.name)
+    same = column.type.kind not in ("date", "timestamp", "time") or column.type == leaf.arrow_type
+    return column if same else cast(column, leaf.arrow_type, leaf.name)
 
 
 def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: _Counterparts) -> Expression:
@@ -113,7 +125,7 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
     for name in slots:
         setattr(copy, name, getattr(test, name))
     copy.path = path  # type: ignore[attr-defined]
-    if not isinstance(test, (Compare, Contains, IsIn)):
+    if not isinstance(test, (Compare, Contains, IsIn, IsNan)):
         return copy
     wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)  # type: ignore[arg-type]
     return for_leaf(copy, wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))

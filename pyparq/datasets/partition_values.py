@@ -17,7 +17,7 @@ from pyparq.ingest import cast
 from pyparq.ingest.lists import column_from_list
 from pyparq.schemas.types import DataType
 from pyparq.tables.column import Column
-from pyparq.tables.column_operations import fixed_column
+from pyparq.tables.column_operations import VIEWS, as_views, fixed_column, null_column, pack_mask
 
 _FLAGS = {"true": True, "false": False}
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -29,6 +29,10 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 def declared_column(name: str, texts: Sequence[str | None], type_: DataType) -> Column:
     """The column of these texts; ``None`` is null. Raises :class:`DataError` for one that is no value of the type."""
+    if type_.dictionary is not None:
+        return _dictionary(name, texts, type_, type_.dictionary)
+    if type_.format in VIEWS:
+        return as_views(declared_column(name, texts, DataType("u" if type_.kind == "string" else "z")), type_)
     try:
         values = [None if text is None else _parsed(text, type_) for text in texts]
         if type_.kind == "timestamp":
@@ -36,6 +40,20 @@ def declared_column(name: str, texts: Sequence[str | None], type_: DataType) -> 
         return cast(column_from_list(values, name), type_, name)
     except (ParquetError, ValueError, ArithmeticError) as error:
         raise DataError(f"a partition value is not a {type_}: {error}", column=name) from None
+
+
+def _dictionary(name: str, texts: Sequence[str | None], type_: DataType, of: DataType) -> Column:
+    """Each value once, and codes."""
+    known = {text: k for k, text in enumerate(dict.fromkeys(text for text in texts if text is not None))}
+    codes = DataType(type_.format).numpy_dtype
+    if len(known) > 1 << (8 * codes.itemsize - 1):
+        raise DataError(f"{len(known):,} partition values are too many for the indices of {type_}", column=name)
+    if not known:
+        return null_column(type_, len(texts))
+    mask = np.array([text is not None for text in texts], np.bool_)
+    numbers = np.array([0 if text is None else known[text] for text in texts], codes)
+    validity, nulls = pack_mask(None if mask.all() else mask)
+    return Column(type_, len(texts), validity, (numbers,), nulls, (), declared_column(name, list(known), of))
 
 
 def _of_ticks(ticks: Sequence[int | None], type_: DataType) -> Column:

@@ -66,6 +66,14 @@ class Partitions:
 NONE = Partitions((), (), np.zeros(0, np.int64))
 
 
+class HiveFolders:
+    """Folders called ``name=value``, whose values get their types by rules of their own: those of another program."""
+
+    def column(self, name: str, texts: Sequence[str | None]) -> Column:
+        """The values of a column from their texts; ``None`` is null."""
+        raise NotImplementedError
+
+
 def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: bool = True) -> Partitions:
     """The partition columns of ``files``.
 
@@ -76,8 +84,8 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
     spelled.
 
     Inferred types: int32 or int64 if every value of the column is a plain integer, otherwise string. A value that is
-    ``__HIVE_DEFAULT_PARTITION__`` is null. Raises :class:`DataError` for a value that does not have its declared type,
-    and :class:`OptionError` for files whose folders do not agree.
+    ``__HIVE_DEFAULT_PARTITION__`` is null. A :class:`HiveFolders` has rules of its own. Raises :class:`DataError` for a
+    value that does not have its declared type, and :class:`OptionError` for files whose folders do not agree.
     """
     if partitioning is None:
         return Partitions((), (), np.zeros(len(files), np.int64))
@@ -104,7 +112,9 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
     combinations = list(seen)
     fields, columns = [], []
     for k, name in enumerate(names):
-        column = _column(name, [values[k] for values in combinations], declared.get(name))
+        texts = [values[k] for values in combinations]
+        own = partitioning.column(name, texts) if isinstance(partitioning, HiveFolders) else None
+        column = _column(name, texts, declared.get(name)) if own is None else own
         fields.append(Field(name, column.type, True))
         columns.append(column)
     return Partitions(tuple(fields), tuple(columns), of_file)
@@ -112,7 +122,7 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
 
 def _declared(partitioning: Any) -> tuple[dict[str, DataType | None], list[str] | None]:
     """Types by name, and the names in the order of the folders where these have no ``name=``."""
-    if partitioning == "hive":
+    if isinstance(partitioning, HiveFolders) or partitioning == "hive":
         return {}, None
     if isinstance(partitioning, str):
         raise OptionError(

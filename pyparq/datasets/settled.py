@@ -31,10 +31,10 @@ def settled(path: str) -> Iterator[None]:
     with ExitStack() as held:
         for folder in dict.fromkeys(folder for name in sorted(paths) for folder in _folders(name)):
             try:
-                held.enter_context(locked_folder(folder, patient=False))
+                has_lock = held.enter_context(locked_folder(folder, patient=False))
             except OSError:  # not ours to read: then it is not ours to commit to either
                 continue
-            complete_crashed(folder, paths)
+            complete_crashed(folder, paths, has_lock)
         yield
 
 

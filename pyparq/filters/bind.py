@@ -68,8 +68,8 @@ def _as_shown(test: Expression, tree: SchemaTree, shown: Shown) -> Expression:
     return as_shown(test, leaf, shown(leaf)) if leaf.is_leaf else test
 
 
-def tested_leaf(tree: SchemaTree, test: Compare | Contains | IsIn) -> Node:
-    """The leaf that the literals of a test are compared with; a group where the test asks for one by mistake."""
+def tested_leaf(tree: SchemaTree, test: Compare | Contains | IsIn | IsNan) -> Node:
+    """The leaf whose values a test looks at; a group where the test names one by mistake."""
     node = tree.find(test.path)
     return _item(node) if isinstance(test, Contains) else node
 
@@ -290,7 +290,7 @@ def _bind_prefix(node: Node, prefix: str | bytes, negate: bool) -> Predicate:
     leaf = node.type
     if leaf.kind == "null":
         return FALSE
-    if leaf.kind not in BYTES_KINDS:
+    if leaf.kind not in BYTES_KINDS and not (leaf.kind == "uuid" and isinstance(prefix, bytes)):
         raise FilterError(f"starts_with() needs a string or binary column, not {describe(leaf)}", column=node.dotted)
     raw = prefix if isinstance(prefix, bytes) else _encode(prefix, node)
     if not raw or (leaf.length and len(raw) > leaf.length):

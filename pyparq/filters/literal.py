@@ -81,6 +81,7 @@ def locate(leaf: LeafType, value: Any, column: str) -> Place:
         hint = str(mismatch) or _HINTS[leaf.kind]
     except (ValueError, ArithmeticError) as error:
         hint = f"{error}; {_HINTS[leaf.kind]}"
+    value = value.value if isinstance(value, Settled) else value
     try:
         shown = repr(value)
     except Exception:  # pandas' Timestamps beyond Python's years have none

@@ -116,8 +116,8 @@ def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
     """Hold the lock of the folder ``path``. A thread that has it already goes on at once.
 
     ``patient``: wait for as long as another process takes. Otherwise go on without the lock after two seconds. Gives
-    ``False`` where the folder has been removed, or replaced, in that time. Raises ``OSError`` as the operating system
-    does.
+    ``False`` where that is so, and where the folder has been removed, or replaced, in that time. Raises ``OSError`` as
+    the operating system does.
     """
     if os.name == "nt":  # no locks, and no descriptors of folders
         yield os.path.isdir(path)
@@ -131,8 +131,9 @@ def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
             return
         if patient:
             lock(held._fd, wait=True)
-        else:
-            _wait_for_lock(held._fd, time.monotonic() + _PATIENCE)
+        elif not _wait_for_lock(held._fd, time.monotonic() + _PATIENCE):
+            yield False
+            return
         _mine.folders.add(folder)
         try:
             yield _is_named(held._fd, path)
@@ -173,15 +174,16 @@ def lock(fd: int, wait: bool) -> bool:
     return True
 
 
-def _wait_for_lock(fd: int, until: float) -> None:
+def _wait_for_lock(fd: int, until: float) -> bool:
+    """Whether no other process has the lock."""
     pause = 0.0005
     while True:
         try:
             lock(fd, wait=False)
-            return
+            return True
         except BlockingIOError:
             if time.monotonic() > until:
-                return
+                return False
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
 

@@ -64,6 +64,8 @@ class ObjectFile:
         self._etag: str | None = None
         self._modified: Any = None
         self._closed = False
+        self._has_ranges = False
+        """The store has served one."""
 
     @printable
     def __repr__(self) -> str:
@@ -88,6 +90,7 @@ class ObjectFile:
                 size = int(answer.meta["size"])
                 if len(data) == min(length, size) and tuple(answer.range) == (size - len(data), size):
                     self._learn(answer.meta)
+                    self._has_ranges = True
                     return data
         # The object is empty, the store (Azure) does not serve ranges from the end, or the answer was not whole.
         start = max(self.size - length, 0)
@@ -104,8 +107,14 @@ class ObjectFile:
         """obstore makes most of its requests again by itself, so that one more try has to do."""
 
         def plainly() -> T:
-            with self._plain_errors():
-                return ask()
+            try:
+                with self._plain_errors():
+                    return ask()
+            except UnsupportedError:
+                if not self._has_ranges:
+                    raise
+                reason = "the server answers with other than the range that was asked for"
+                raise OSError(errno.EIO, reason, self.name) from None
 
         try:
             return self.retry.at_most(1).once(plainly)
@@ -126,6 +135,7 @@ class ObjectFile:
         self._check_same(answer.meta)
         data = memoryview(answer.bytes())
         if len(data) == length:
+            self._has_ranges = True
             return data
         if offset + length > self.size:
             raise CorruptFileError(

@@ -27,7 +27,7 @@ def row_metadata_kept(schema: Schema, without: Collection[str] = ()) -> str | No
         written = [field for field in schema.fields if field.name not in without]
         if len(described) < len(written) or not all(map(_fits, written, [field["type"] for field in kept])):
             return None
-    except (KeyError, ValueError, TypeError, RecursionError):  # it is text from a file
+    except (AttributeError, KeyError, ValueError, TypeError, RecursionError):  # it is text from a file
         return None
     return json.dumps({"type": "struct", "fields": kept}, separators=(",", ":"))
 
@@ -35,6 +35,8 @@ def row_metadata_kept(schema: Schema, without: Collection[str] = ()) -> str | No
 def _fits(field: Field, theirs: Any) -> bool:
     """May Spark read the column as this type of its own?"""
     type_ = field.type if field.type.dictionary is None else field.type.dictionary
+    if theirs == "variant":
+        return type_.kind == "struct"
     if isinstance(theirs, str):
         pattern = "timestamp" if IS_INT96 in field.metadata else _LEAVES.get(type_.format) or _of_family(type_)
         return pattern is not None and re.fullmatch(pattern, theirs) is not None

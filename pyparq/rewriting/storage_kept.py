@@ -34,7 +34,7 @@ def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection
     """``options``, with those that keep how the columns of a dataset's ``schema`` are stored, unless they are given.
     ``without``: columns that become names of folders. Options go by name: columns of one name get what new files have.
     """
-    kept = Schema(tuple(field for field in schema.fields if field.name not in without))
+    kept = replace(schema, fields=tuple(field for field in schema.fields if field.name not in without))
     leaves = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
     times = Counter(path for path, _ in leaves)
     marked = [(path, metadata) for path, metadata in leaves if times[path] == 1]

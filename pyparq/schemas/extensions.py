@@ -1,8 +1,8 @@
 """What Arrow has no type of its own for: annotations that travel in a field's metadata.
 
 UUID, JSON, VARIANT, GEOMETRY and GEOGRAPHY are Arrow extension types, known by name. ENUM, BSON, INTERVAL, times
-adjusted to UTC and the bytes of INT96 have none: ``PARQUET:logical_type`` says so (and makes a file that is read and
-written again keep them).
+adjusted to UTC, shredded Variants and the bytes of INT96 have none: ``PARQUET:logical_type`` says so (and makes a file
+that is read and written again keep them).
 """
 
 from __future__ import annotations
@@ -94,11 +94,12 @@ def _json_object(text: str | bytes) -> dict[str, Any] | None:
 
 
 def variant_metadata(children: tuple[Field, ...]) -> dict[bytes, bytes]:
-    """The metadata of a group annotated with VARIANT: an extension type where it has that type's form."""
+    """The metadata of a group annotated with VARIANT: an extension type where it has that type's form. A shredded one
+    has not: it is a struct of what is stored."""
     parts = [(child.name, child.type.kind, child.nullable) for child in children]
     if sorted(parts) == [("metadata", "binary", False), ("value", "binary", False)]:
         return {EXTENSION_NAME: VARIANT, EXTENSION_METADATA: b""}
-    return {}
+    return {LOGICAL_TYPE: b"VARIANT"} if "metadata" in {child.name for child in children} else {}
 
 
 # ---- writing: metadata to annotation -------------------------------------------------------------------------------
@@ -167,6 +168,8 @@ def _parquet_crs(described: dict[str, Any], name: str) -> str:
 
 def is_variant_field(field: Field) -> bool:
     """A struct that says it is a Variant. Raises :class:`SchemaError` when it has not the form of one."""
+    if field.type.format == "+s" and field.metadata.get(LOGICAL_TYPE) == b"VARIANT":
+        return "metadata" in {child.name for child in field.type.children}  # all of a shredded one, or a part
     if field.metadata.get(EXTENSION_NAME) != VARIANT or field.type.format != "+s":
         return False
     parts = {child.name: child.type.kind for child in field.type.children}

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyparq.datasets.dataset import Dataset, dataset, dataset_of
 from pyparq.datasets.discovery import Found
-from pyparq.datasets.partitions import Partitions
+from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.plan import DatasetPlan
 from pyparq.datasets.scan import DatasetScan
 from pyparq.errors import FilterError, OptionError
@@ -76,6 +76,8 @@ class Question:
     """Of more files, tasks read the footers."""
     zone: str | None = ""
     """The session's time zone, for literals that have none. ``""``: it is not known. ``None``: no literal needs it."""
+    folders: HiveFolders | None = None
+    """How the values in folders called ``name=value`` get their types, where nothing else is asked for."""
     residual: bool = False
     """Spark applies the filter too: parts of it that have no equal here keep all rows, and its columns are read."""
 
@@ -190,9 +192,12 @@ def pickled(parts: Sequence[DatasetPlan]) -> list[bytes]:
 
 
 def _dataset(question: Question) -> Dataset:
+    options = {**_AS_SPARK, **question.options}
+    if question.folders is not None and options.get("partitioning", "hive") == "hive":
+        options["partitioning"] = question.folders
     return dataset(
         question.source, schema=question.schema, on_error=question.on_error, decryption=keys_of(question.decryption),
-        storage_options=question.storage_options, **{**_AS_SPARK, **question.options},
+        storage_options=question.storage_options, **options,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pyparq.options import ReadOptions
 from pyparq.spark import stores
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.keys import check_factory
+from pyparq.spark.partition_types import folders_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import reply
 from pyparq.spark.progress import Progress, Watch
@@ -164,7 +165,7 @@ def _question(
         source, columns, taken(filters, spark), _arrow_schema(schema), partitions, small, decryption, on_error,
         truncate, storage_options, is_case_sensitive(spark), options, counts,
         None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
-        time_zone(spark), residual,
+        time_zone(spark), folders_of(spark), residual,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from pyparq.spark import stores
 from pyparq.spark.columns import taken
 from pyparq.spark.files import REPORT
 from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.partition_types import folders_of, with_clocks, zoned_names
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
 from pyparq.spark.progress import Progress, Watch
@@ -74,7 +75,7 @@ def rewrite(
     question = Question(
         where, columns, taken(filters, spark), None, partitions, 0, decryption, "raise", False, for_source,
         is_case_sensitive(spark),
-        many=many_files(spark), zone=time_zone(spark),
+        many=many_files(spark), zone=time_zone(spark), folders=folders_of(spark),
     )  # fmt: skip
     commits = committer_of(spark)
     in_place = mode == "overwrite" and _is_same(where, place)
@@ -89,7 +90,7 @@ def rewrite(
     staging = commits.start(place, mode, schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
-    job = WriteJob(staging, schema, names, encryption, options, storage_options, sources)
+    job = WriteJob(staging, schema, names, encryption, options, storage_options, sources, zone=time_zone(spark))
     began = time.perf_counter()
     try:
         work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]
@@ -141,6 +142,8 @@ def _parts(plan: DatasetPlan, question: Question) -> list[bytes]:
 
 def rewrite_task(payload: bytes, settings: Mapping[str, Any], attempt: str) -> TaskReply:
     """What one task does: its part of the rows, written to staging."""
+    import pyarrow as pa
+
     from pyparq.datasets.write import write_staged
 
     number, part = pickle.loads(payload)
@@ -148,8 +151,14 @@ def rewrite_task(payload: bytes, settings: Mapping[str, Any], attempt: str) -> T
     scan = pickle.loads(part).scan(
         decryption=keys_of(decryption), storage_options=job.storage_options, use_threads=False
     )
+    rows, schema = scan, job.schema
+    zoned = zoned_names(pa.schema(job.schema), job.partition_cols, job.zone)
+    if zoned:
+        reader = pa.RecordBatchReader.from_stream(scan)
+        rows = with_clocks(reader, reader.schema, zoned, job.zone)
+        schema = rows.schema
     made = write_staged(
-        scan, job.staging, attempt, partition_cols=job.partition_cols, schema=job.schema, even_empty=False,
+        rows, job.staging, attempt, partition_cols=job.partition_cols, schema=schema, even_empty=False,
         prefix=f"part-{number:05d}", options=job.write_options(), storage_options=job.storage_options,
     )  # fmt: skip
     return TaskReply(number, tuple(made))

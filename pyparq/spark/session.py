@@ -109,6 +109,12 @@ def time_zone(spark: Any) -> str:
     return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
+def infers_partitions(spark: Any) -> bool:
+    """Whether partition columns have other types than text
+    (``spark.sql.sources.partitionColumnTypeInference.enabled``)."""
+    return str(spark.conf.get("spark.sql.sources.partitionColumnTypeInference.enabled", "true")).lower() == "true"
+
+
 MANY_FILES = 2_000
 """Of more files, Spark's tasks read the footers. So many local ones take the driver some tenths of a second."""
 _MANY_FILES = "spark.pyparq.planInTasksAbove"

@@ -46,6 +46,7 @@ from pyparq.spark.option_text import (
     is_of_writes,
     source_of,
 )
+from pyparq.spark.partition_types import SparkFolders
 from pyparq.spark.paths import local
 from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, parts_of, pickled, planned, schema_of
 from pyparq.spark.session import check_session
@@ -212,5 +213,5 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
         given.get("on_error", "raise"),
         as_flag(given, "truncate"), as_value(given.get("storage_options")), as_flag(given, "case_sensitive"), others,
         skipped_to=None if given.get("skipped_to") is None else local(given["skipped_to"]),
-        zone=given.get("time_zone", ""),
+        zone=given.get("time_zone", ""), folders=SparkFolders(given.get("time_zone", "")),
     )  # fmt: skip

@@ -43,6 +43,8 @@ class Wanted:
     force: bool = False
     """Write even where a table format manages the folder."""
     mode: str = "append"
+    zone: str = ""
+    """Of the folders of timestamps; ``""``: UTC."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any], schema: Any, overwrite: bool) -> Wanted:
@@ -56,21 +58,24 @@ class Wanted:
         check_factory(encryption, "encryption")
         storage = as_value(given.pop("storage_options", None))
         check_target(target, storage)
-        force = as_flag(given, "force")
+        force, zone = as_flag(given, "force"), given.pop("time_zone", "")
         given.pop("force", None)
         names = tuple(as_list(given.pop("partition_cols", None)) or ())
         values = {name: as_write_option(name, text) for name, text in given.items()}
         mode, settings = obeyed("overwrite" if overwrite else "append", names, values, {})
         rows, settings = stored_as_set(nullable_schema(schema), schema, names, settings, {})
         settings = with_row_metadata(settings, schema, names)
-        return cls(target, rows, names, encryption, settings, storage, force, mode)
+        return cls(target, rows, names, encryption, settings, storage, force, mode, zone)
 
     @property
     def about(self) -> tuple[Any, tuple[str, ...], dict[str, Any], Any, bool]:
         return self.schema, self.partition_cols, self.options, self.storage_options, self.force
 
     def job(self, staging: AnyStaging) -> WriteJob:
-        return WriteJob(staging, self.schema, self.partition_cols, self.encryption, self.options, self.storage_options)
+        return WriteJob(
+            staging, self.schema, self.partition_cols, self.encryption, self.options, self.storage_options,
+            zone=self.zone,
+        )  # fmt: skip
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, TimestampType
 
 from pyparq.datasets.dataset import dataset_of
 from pyparq.datasets.discovery import Found, discover
@@ -24,6 +24,7 @@ from pyparq.errors import OptionError
 from pyparq.spark import tasks
 from pyparq.spark.arrivals import Arrival, Arrivals, Offset, arrived
 from pyparq.spark.keys import keys_of
+from pyparq.spark.partition_types import SparkFolders
 from pyparq.spark.question import Question, by_of, parts_of, pickled, read_options, scan_of, schema_given
 
 
@@ -82,6 +83,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             names = partitions_of(all_files.files, "hive").names
             declared = StructType([field for field in self._schema if field.name in names])
             partitioning = to_arrow_schema(declared, timezone="UTC") if len(declared) else "hive"
+            instants = tuple(f.name for f in declared if isinstance(f.dataType, TimestampType))
+            if instants and question.zone:
+                partitioning = SparkFolders(question.zone, instants=instants)
         return dataset_of(
             batch, partitions_of(batch.files, partitioning), schema_given(question),
             read_options(question, keys_of(question.decryption)), by_of(question), question.on_error,

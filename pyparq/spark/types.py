@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.schemas.types import Schema
+from pyparq.spark.variants import conformed, has_variant, is_variant, spark_variant
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,7 @@ class SparkTypes:
 
         self._truncate = truncate
         ours = pa.schema(schema)
-        aimed = pa.schema([pa.field(field.name, _target(field.type, field.name)) for field in ours])
+        aimed = pa.schema([pa.field(field.name, _target(field, field.name)) for field in ours])
         self.spark: Any = from_arrow_schema(aimed)
         """Spark's schema (a ``StructType``): every field nullable, as with Spark's own reader."""
         self.arrow: pa.Schema = to_arrow_schema(self.spark, timezone="UTC")
@@ -76,22 +77,24 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
 
 
-def _target(type_: pa.DataType, name: str) -> pa.DataType:
+def _target(field: pa.Field, name: str) -> pa.DataType:
     """The type that a column is cast to; it is one that ``from_arrow_schema`` knows."""
     import pyarrow as pa
 
-    is_ = pa.types
+    is_, type_ = pa.types, field.type
+    if is_variant(field):
+        return spark_variant()
     if isinstance(type_, pa.BaseExtensionType):
-        return _target(type_.storage_type, name)
+        return _target(pa.field(name, type_.storage_type), name)
     if is_.is_dictionary(type_) or is_.is_run_end_encoded(type_):
-        return _target(type_.value_type, name)
+        return _target(pa.field(name, type_.value_type), name)
     if is_.is_struct(type_):
-        return pa.struct([pa.field(f.name, _target(f.type, f"{name}.{f.name}")) for f in type_])
+        return pa.struct([pa.field(f.name, _target(f, f"{name}.{f.name}")) for f in type_])
     if is_.is_map(type_):
-        value = pa.field("value", _target(type_.item_type, f"{name}.value"))
-        return pa.map_(_target(type_.key_type, f"{name}.key"), value)
+        value = pa.field("value", _target(type_.item_field, f"{name}.value"))
+        return pa.map_(_target(type_.key_field, f"{name}.key"), value)
     if hasattr(type_, "value_type"):  # all kinds of lists
-        return pa.list_(_target(type_.value_type, f"{name}.element"))
+        return pa.list_(_target(type_.value_field, f"{name}.element"))
     if is_.is_decimal(type_):
         if type_.precision > 38:
             raise _no_type(name, f"{type_}: Spark's decimals have at most 38 digits")
@@ -137,6 +140,8 @@ def _check_castable(have: pa.Field, want: pa.Field) -> None:
     """Say before a job starts what no value could be cast to."""
     import pyarrow as pa
 
+    if has_variant(want):
+        return
     try:
         _spelled_out(pa.nulls(0, have.type)).cast(want.type)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
@@ -173,15 +178,17 @@ def _cast(column: pa.Array, field: pa.Field, truncate: bool) -> pa.Array:
     import pyarrow as pa
     from pyarrow.compute import CastOptions
 
-    def to(type_: pa.DataType) -> pa.Array:
+    def to(values: pa.Array, type_: pa.DataType) -> pa.Array:
         # Parts of a unit may be cut off, but no number may wrap around.
-        return column.cast(options=CastOptions(target_type=type_, allow_time_truncate=truncate))
+        return values.cast(options=CastOptions(target_type=type_, allow_time_truncate=truncate))
 
     column = _spelled_out(column)
     try:
         if str(column.type).find("time64[ns]") >= 0:  # Spark's times have microseconds, in an Arrow type with more
-            column = to(in_microseconds(column.type))
-        return column if column.type == field.type else to(field.type)
+            column = to(column, in_microseconds(column.type))
+        if has_variant(field):
+            return conformed(column, field.type, to)
+        return column if column.type == field.type else to(column, field.type)
     except pa.ArrowInvalid as error:
         raise DataError(
             f"a value would change in Spark's type for the column, {field.type} ({error})"

@@ -18,13 +18,15 @@ from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.rewriting.row_metadata import ROW_METADATA
 from pyparq.spark import stores
 from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.partition_types import with_clocks, zoned_names
 from pyparq.spark.paths import absolute
 from pyparq.spark.progress import Progress, Watch
-from pyparq.spark.session import check_session, is_connect
+from pyparq.spark.session import check_session, is_connect, time_zone
 from pyparq.spark.settings import obeyed, of_session, stored_as_set
 from pyparq.spark.stored import floored
 from pyparq.spark.tables import unmarked
 from pyparq.spark.types import SparkTypes, in_microseconds
+from pyparq.spark.variants import as_stored
 from pyparq.spark.work import ask, over_batches, replies_of
 
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
@@ -49,6 +51,8 @@ class WriteJob:
     storage_options: Any = None
     sources: Sources | None = None
     """The files that the write replaces; ``None``: those that its mode says."""
+    zone: str = ""
+    """Of the clocks that folders of timestamps are named after; ``""``: UTC."""
 
     def write_options(self) -> dict[str, Any]:
         """Options of :func:`pyparq.write_table`, with the keys made here. A task has one core, as Spark counts."""
@@ -114,7 +118,7 @@ def write(
     staging = commits.start(target, mode, schema, tuple(names), options, storage_options, force)
     if staging is None:
         return WriteReport(target, ())
-    job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options)
+    job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options, zone=time_zone(spark))
     try:
         with watch:
             found = replies_of(over_batches(df, "write", job, "reply binary"))
@@ -157,7 +161,7 @@ def nullable_schema(schema: Any) -> Any:
                 column=field.name,
             ) from error
     arrow = SparkTypes(parse_schema(to_arrow_schema(schema, timezone="UTC"))).arrow
-    return pa.schema([field.with_type(in_microseconds(field.type)) for field in arrow])
+    return pa.schema([as_stored(field.with_type(in_microseconds(field.type))) for field in arrow])
 
 
 def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequence[str]) -> dict[str, Any]:
@@ -310,8 +314,11 @@ def write_task(batches: Any, job: WriteJob, partition: int, attempt: str) -> Tas
     import pyarrow as pa
 
     reader = pa.RecordBatchReader.from_batches(job.schema, (_as(job.schema, batch) for batch in batches))
+    zoned = zoned_names(job.schema, job.partition_cols, job.zone)
+    if zoned:
+        reader = with_clocks(reader, job.schema, zoned, job.zone)
     parts = write_staged(
-        reader, job.staging, attempt, partition_cols=job.partition_cols, schema=job.schema, even_empty=False,
+        reader, job.staging, attempt, partition_cols=job.partition_cols, schema=reader.schema, even_empty=False,
         prefix=f"part-{partition:05d}", options=job.write_options(), storage_options=job.storage_options,
     )  # fmt: skip
     return TaskReply(partition, tuple(parts))
