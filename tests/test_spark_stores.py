@@ -70,24 +70,28 @@ def test_a_dataset_is_written_and_read(spark: Any, ps: Any, s3: S3) -> None:
 
 def test_the_sessions_settings_of_the_store_are_used(spark: Any, ps: Any, s3: S3, tmp_path: Path) -> None:
     """Nothing but Spark's own settings: what ``spark.read.parquet`` needs for the same URL."""
-    session = spark.newSession()
-    session.conf.set("spark.hadoop.fs.s3a.access.key", s3.options["key"])
-    session.conf.set("spark.hadoop.fs.s3a.secret.key", s3.options["secret"])
-    session.conf.set("fs.s3a.endpoint", s3.url.removeprefix("http://"))
-    session.conf.set("fs.s3a.connection.ssl.enabled", "false")
-    session.conf.set("fs.s3a.path.style.access", "true")
-    url = f"s3a://{BUCKET}/settings"
-    ps.write(session.range(100), url)
-    assert ps.count(session, url, "id < 7") == 7
-    assert ps.read(session, f"{url}/*.parquet", small=0).count() == 100
-    assert ps.add_indexes(session, url, f"{url}-indexed", bloom_filters=["id"]).where("not ok").count() == 0
-    assert all(row.ok for row in ps.verify(session, [url, f"{url}-indexed"]).collect())
-    ps.rewrite(session, url, str(tmp_path / "local"), sort_by=["id"])
-    assert pyparq.dataset(tmp_path / "local").count() == 100
-    with pytest.raises(OSError):
-        ps.count(
-            session, url, storage_options={"endpoint_url": "http://127.0.0.1:9", "key": "k", "secret": "s"}, retries=0
-        )
+    settings = {
+        "spark.hadoop.fs.s3a.access.key": s3.options["key"], "spark.hadoop.fs.s3a.secret.key": s3.options["secret"],
+        "fs.s3a.endpoint": s3.url.removeprefix("http://"), "fs.s3a.connection.ssl.enabled": "false",
+        "fs.s3a.path.style.access": "true",
+    }  # fmt: skip
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        url = f"s3a://{BUCKET}/settings"
+        ps.write(spark.range(100), url)
+        assert ps.count(spark, url, "id < 7") == 7
+        assert ps.read(spark, f"{url}/*.parquet", small=0).count() == 100
+        assert ps.add_indexes(spark, url, f"{url}-indexed", bloom_filters=["id"]).where("not ok").count() == 0
+        assert all(row.ok for row in ps.verify(spark, [url, f"{url}-indexed"]).collect())
+        ps.rewrite(spark, url, str(tmp_path / "local"), sort_by=["id"])
+        assert pyparq.dataset(tmp_path / "local").count() == 100
+        nobody = {"endpoint_url": "http://127.0.0.1:9", "key": "k", "secret": "s"}
+        with pytest.raises(OSError):  # options that are given come first
+            ps.count(spark, url, storage_options=nobody, retries=0)
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
 
 
 def test_the_data_source_writes_and_reads(spark: Any, ps: Any, s3: S3, tmp_path: Path) -> None:
