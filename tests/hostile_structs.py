@@ -7,6 +7,7 @@ that a change of length disturbs nothing else.
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -154,6 +155,21 @@ class Workpiece:
         stored.total_uncompressed_size += max(grown, 0)
         chunk.offset_index_offset = chunk.column_index_offset = None
         return self.with_footer(meta, self.data + pages)
+
+
+def several_changes(data: bytes, rng: random.Random, before: str) -> Mutation:
+    """Two to four fields of the footer changed at once, where they can be. ``before``: what was changed already."""
+    try:
+        piece = Workpiece(data)
+    except ParquetError:
+        return before, data
+    changes = rng.sample(list(field_changes(piece.meta)), rng.randint(2, 4))
+    for _, change, _ in changes:
+        change()
+    try:
+        return " and ".join([before, *(what for what, _, _ in changes)]), piece.with_footer(piece.meta)
+    except ParquetError:
+        return before, data
 
 
 def _serialized(value: Any) -> Iterator[tuple[str, bytes]]:

@@ -196,12 +196,15 @@ def changed_struct(pyparq: Any, subject: dict[str, Any], seed: int) -> str:
 
 def worked_over(pyparq: Any, subject: dict[str, Any], seed: int) -> str:
     """Everything that takes the whole file, with one struct changed or a few bytes, or both."""
+    from hostile_structs import several_changes
     from hostile_work import work
 
     rng = random.Random(seed)
     data, what = subject["data"], "as it is"
     if rng.random() < 0.8:
         what, data = rng.choice(subject["mutations"])
+    if rng.random() < 0.3:
+        what, data = several_changes(data, rng, what)
     if rng.random() < 0.3:
         end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
         data, kind = damage(data, {"pages and indexes": [[4, end]], "footer": [[end, len(data)]]}, rng)

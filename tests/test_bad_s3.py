@@ -164,6 +164,34 @@ def test_each_request_of_a_write_may_fail_for_the_moment(s3: S3, how: str, wrong
 
 
 @pytest.mark.slow
+def test_a_listing_of_many_pages(s3: S3) -> None:
+    """S3 lists 1,000 objects at a time. A later page may fail as well."""
+    fs, url = s3.fs(), f"s3://{BUCKET}/many"
+    fs.pipe({f"{BUCKET}/many/{k:04d}.parquet": b"x" for k in range(1005)})
+
+    def files() -> int:
+        return len(pyparq.dataset(url, storage_options=s3.options, retry_wait=0).files)
+
+    assert files() == 1005
+
+    def later(method: str, path: str) -> bool:
+        return "continuation-token" in path
+
+    s3.script = lambda method, path: "403" if later(method, path) else ""
+    with pytest.raises(OSError, match="many"):
+        files()
+    seen = [0]
+
+    def once(method: str, path: str) -> str:
+        seen[0] += later(method, path)
+        return "lost" if later(method, path) and seen[0] == 1 else ""
+
+    s3.script = once
+    assert files() == 1005
+    assert seen[0] > 1
+
+
+@pytest.mark.slow
 def test_a_tenth_of_all_answers_is_wrong(s3: S3) -> None:
     """A write that fails leaves the old files or the new ones, or both; each of them whole."""
     rng, right = random.Random(time.time_ns()), 0

@@ -193,3 +193,20 @@ def test_tests_without_a_literal_follow_the_type_that_is_shown(tmp_path: Path) -
     assert data.read(filters=~col("x").starts_with(b"\xff")).num_rows == 2
     with pytest.raises(pyparq.FilterError, match=r"not uuid.*column x"):
         pyparq.read_table(ids / "0.parquet", filters=col("x").starts_with("ff"))
+
+
+def test_many_numbers_on_columns_that_are_declared_otherwise(tmp_path: Path) -> None:
+    """Many values stay an array, where the files' types allow it."""
+    flags, prices = tmp_path / "flags", tmp_path / "prices"
+    for folder in (flags, prices):
+        folder.mkdir()
+    pyparq.write_table(pa.table({"x": [True, False, None]}), flags / "0.parquet")
+    data = pyparq.dataset(flags, schema=pa.schema({"x": pa.int32()}))
+    assert data.read(filters=col("x").isin(list(range(1, 400)))).num_rows == 1
+    assert data.read(filters=~col("x").isin(list(range(1, 400)))).num_rows == 1
+    pyparq.write_table(pa.table({"x": pa.array([Decimal("1.5")], pa.decimal128(21, 2))}), prices / "0.parquet")
+    pyparq.write_table(pa.table({"x": pa.array([7, 300, None], pa.int64())}), prices / "1.parquet")
+    data = pyparq.dataset(prices)
+    assert data.read(filters=col("x").isin(list(range(400)))).num_rows == 2
+    assert data.read(filters=col("x").isin([k / 2 for k in range(800)])).num_rows == 3
+    assert data.read(filters=~col("x").isin([k / 2 for k in range(800)])).num_rows == 0

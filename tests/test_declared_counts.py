@@ -150,3 +150,17 @@ def test_more_rows_than_can_be_counted() -> None:
         group.num_rows = 1 << 62
     with pytest.raises(CorruptFileError, match=r"more than 2\*\*63 - 1 rows"):
         pyparq.dataset(forged.data()).count()
+
+
+def test_sorting_without_memory_is_a_typed_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A megabyte may unfold to a gigabyte of text, whose keys are copied."""
+
+    def none_left(*_: Any, **__: Any) -> Any:
+        raise MemoryError("std::bad_alloc")
+
+    path, out = tmp_path / "f.parquet", tmp_path / "out.parquet"
+    pyparq.write_table({"s": ["b", "a"]}, path)
+    monkeypatch.setattr("pyparq.write.sort.row_keys", none_left)
+    with pytest.raises(LimitError, match="there is not enough memory"):
+        pyparq.rewrite(path, out, sort_by=["s"])
+    assert [p.name for p in tmp_path.iterdir()] == ["f.parquet"]

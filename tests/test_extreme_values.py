@@ -151,3 +151,24 @@ def test_text_of_bounds(tmp_path: Path) -> None:
     assert format_literal(utc, PYTHONS_LAST + 1) == "10000-01-01T00:00:00.000000Z"
     assert format_literal(time, -1) == "-00:00:00.000001"
     assert format_literal(time, DAY * 10**6) == "24:00:00"
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_polars_literals_beyond_pythons_years(unit: str, zone: str | None, tmp_path: Path) -> None:
+    pl = pytest.importorskip("polars")
+    import pyparq.polars
+
+    numbers = [0, 5, MOST, -MOST, MOST // 1000, MOST // 1000 + 1, None]
+    path = stored(tmp_path, of_numbers(pa.timestamp(unit, zone), *numbers))
+    lazy = pyparq.polars.scan(path)
+    literals = pl.Series(numbers[:-1]).cast(pl.Datetime(unit, None if zone is None else "UTC"))
+    literals = literals if zone is None else literals.dt.convert_time_zone(zone)
+    for k, number in enumerate(numbers[:-1]):
+        literal = pl.lit(literals[k : k + 1]).first()
+        known = [v for v in numbers if v is not None]
+        for test, due in [
+            (pl.col("x") < literal, sum(v < number for v in known)), (pl.col("x") == literal, known.count(number)),
+            (pl.col("x").is_in(literals[k : k + 1].implode()), known.count(number)),
+        ]:  # fmt: skip
+            assert lazy.filter(test).collect().height == due

@@ -460,6 +460,7 @@ DECLARED: list[tuple[pa.Array, pa.DataType]] = [
     (array([2**62 + 1, None], pa.int64()), pa.decimal128(25, 2)),
     (array(PRICES, pa.decimal128(9, 2)), pa.decimal32(9, 2)),
     (array(DATES, pa.date32()), pa.date64()), (array([0, 1, None], pa.int8()), pa.bool8()),
+    (array([True, False, None], pa.bool_()), pa.bool8()),
     (extended(pa.bool8(), [0, 1, None]), pa.int8()), (array(WORDS, pa.string()), pa.binary()),
     (array([1, None], pa.int32()), pa.float64()), (array([1.0, None], pa.float64()), pa.int32()),
     (array([1, None], pa.int64()), pa.duration("s")), (with_order(WORDS), pa.string()),

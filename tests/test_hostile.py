@@ -89,8 +89,9 @@ STRUCT_COLUMNS = ["sorted", "word", "fixed", "float"]
 
 def struct_subject(folder: Path, **options: Any) -> dict[str, Any]:
     path = folder / "structs.parquet"
+    options = {"write_page_checksum": True, **options}
     pq.write_table(
-        sample_table(120).select(STRUCT_COLUMNS), path, write_page_index=True, write_page_checksum=True,
+        sample_table(120).select(STRUCT_COLUMNS), path, write_page_index=True,
         data_page_size=300, write_batch_size=30, bloom_filter_options={"sorted": {"ndv": 100, "fpp": 0.05}}, **options,
     )  # fmt: skip
     filters = [f for f in FILTERS if all(c[0] in STRUCT_COLUMNS for c in f)]
@@ -119,7 +120,10 @@ def test_all_changed_structs(tmp_path: Path, options: dict[str, Any]) -> None:
     must_hold(run_job(tmp_path, subjects=[subject], structs=True, first=0, count=total), total)
 
 
-WORK = [{}, {"compression": "none", "data_page_version": "2.0"}, {"compression": "zstd", "use_dictionary": False}]
+WORK: list[dict[str, Any]] = [
+    {}, {"compression": "none", "data_page_version": "2.0"}, {"compression": "zstd", "use_dictionary": False},
+    {"compression": "none", "write_page_checksum": False}, {"write_page_checksum": False, "use_dictionary": False},
+]  # fmt: skip
 
 
 def work_subjects(folder: Path) -> list[dict[str, Any]]:
@@ -129,9 +133,16 @@ def work_subjects(folder: Path) -> list[dict[str, Any]]:
         part.mkdir()
         subjects.append(struct_subject(part, row_group_size=60, **options))
         path = part / "nested.parquet"
-        pq.write_table(nested_table(60), path, row_group_size=30, data_page_size=200, write_batch_size=10,
-                       write_page_index=True, write_page_checksum=True, **options)  # fmt: skip
+        options = {"write_page_checksum": True, **options}
+        pq.write_table(
+            nested_table(60), path, row_group_size=30, data_page_size=200, write_batch_size=10, write_page_index=True,
+            **options,
+        )  # fmt: skip
         subjects.append({"path": str(path), "regions": {}, "filters": []})
+    path = folder / "own.parquet"
+    own = sample_table(120).select([*STRUCT_COLUMNS, "price", "flag", "raw"])
+    pyparq.write_table(own, path, row_group_size=50, max_rows_per_page=20, bloom_filters=True, sort_by=["sorted"])
+    subjects.append({"path": str(path), "regions": {}, "filters": []})
     return subjects
 
 

@@ -15,7 +15,7 @@ from s3_server import BUCKET, S3, serve
 from slow_store import AsyncStore, LoopingStore, Request
 
 import pyparq
-from pyparq.errors import OptionError, TargetExistsError
+from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
 
 require("fsspec")
 
@@ -214,6 +214,21 @@ def test_a_managed_table_that_cannot_be_seen_for_the_moment(store: Any, error: E
     with pytest.raises(OptionError, match="Delta Lake"):
         pyparq.write_dataset({"id": [1]}, "slow://lake/part/new", mode="append")
     assert asked.count("lake/_delta_log") == 2
+
+
+@pytest.mark.parametrize("store", ["looping"], indirect=True)
+def test_a_managed_table_that_cannot_be_seen_at_all(store: Any) -> None:
+    """A file system that does not say whether there is one is not written to; one that says no is."""
+    for error, told in ((OSError(5, "broken"), "broken"), (PermissionError(13, "not yours"), None)):
+        store.fail = lambda request, error=error: error if request.kind == "info" else None
+        store.files = {"lake/part/t.parquet": file_bytes(1)}
+        if told is not None:
+            with pytest.raises(OSError, match=told) as caught:
+                pyparq.write_dataset({"id": [1]}, "slow://lake/part", mode="append")
+            assert "_delta_log" in str(caught.value.filename)
+        else:
+            with pytest.raises(UnsupportedError):  # which comes later: the mock cannot be written to
+                pyparq.write_dataset({"id": [1]}, "slow://lake/part", mode="append")
 
 
 # ---- S3

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
+from relabelled import relabel
 
 import pyparq
 from pyparq import col
@@ -234,6 +235,23 @@ def test_nanoseconds_are_not_lost_silently(spark: Any, ps: Any, tmp_path: Path) 
 
     with pytest.raises(PythonException, match="truncate=True"):
         ps.read(spark, path, small=0).collect()
+
+
+def test_decimals_beyond_their_precision(spark: Any, ps: Any, tmp_path: Path) -> None:
+    """Spark 4.3 reads them as they are."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": pa.array([125, None, 10**6], pa.int32())}), path, store_schema=False)
+    relabel(path, {"x": pa.decimal128(5, 2)})
+    theirs = [row[0] for row in spark.read.parquet(str(path)).collect()]
+    assert theirs == [decimal.Decimal("1.25"), None, decimal.Decimal("10000.00")]
+    with pytest.raises(Exception, match=r"a decimal has more digits.*row group 0, column x"):  # pyarrow words it again
+        ps.read(spark, path).collect()
+    assert [row[0] for row in ps.read(spark, path, out_of_range="null").collect()] == [
+        decimal.Decimal("1.25"),
+        None,
+        None,
+    ]
+    assert ps.count(spark, path, filters=col("x").is_null(), out_of_range="null") == 2
 
 
 def test_uuids_are_bytes(spark: Any, ps: Any, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from cli_files import ok, refused
 
 import pyparq
 from pyparq.sql.where import parse_where
@@ -98,3 +99,19 @@ def test_what_cannot_be_a_duration_is_refused_by_name(spans: pyparq.Dataset, tex
 def test_an_interval_beside_other_columns_is_refused(spans: pyparq.Dataset) -> None:
     with pytest.raises(pyparq.FilterError, match=r"int64.*give a number.*column k"):
         spans.scan(filters=parse_where("k > INTERVAL '1 day'", spans.tree))
+
+
+@pytest.mark.parametrize("text", ["90 seconds", "0:01:30", "00:01:30", "1.5 min"])
+def test_probes_on_the_command_line_mean_what_is_shown(spans: pyparq.Dataset, tmp_path: Path, text: str) -> None:
+    """The file in milliseconds holds 90000; ``pyparq bloom`` looked for the number as it was given."""
+    pyparq.write_table(spans.read(), tmp_path / "b.parquet", bloom_filters=["x"])
+    assert "certainly not" not in ok("bloom", tmp_path / "b.parquet", "x", text)
+    assert ok("lookup", tmp_path / "b.parquet", "x", text, "--json").count("0:01:30") == 3
+    assert "durations" in refused(2, "bloom", tmp_path / "b.parquet", "x", "90")
+    assert "durations" in refused(2, "lookup", tmp_path / "b.parquet", "x", "1 month")
+
+
+def test_a_printed_duration_finds_itself(spans: pyparq.Dataset) -> None:
+    for value in spans.read(["x"]).to_pydict()["x"][:5]:
+        found = ok("lookup", spans.root, "x", "--json", "--", str(value))
+        assert found.count(f'"x": "{value}"') == 3

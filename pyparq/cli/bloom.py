@@ -15,6 +15,7 @@ from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 from pyparq.cli.text import count
 from pyparq.errors import FilterError, ParquetError
+from pyparq.schemas.types import Field
 from pyparq.sql.literals import probe_value
 
 SHOWN = 100
@@ -157,7 +158,8 @@ def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_
     if not node.is_leaf:
         inner = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
         raise FilterError(f"the column has nested fields: name one of {inner}", column=node.dotted)
-    hashes = [_hashes(node, text) for text in texts]
+    shown = parquet._file.fields.shown(node)
+    hashes = [_hashes(node, text, shown) for text in texts]
     answers = [_ask(parquet, node, alternatives, groups) for alternatives in hashes]
     if as_json:
         rows = [
@@ -194,10 +196,13 @@ def ranges(numbers: Sequence[str]) -> str:
     return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in found) or "-"
 
 
-def _hashes(node: Any, text: str) -> list[int]:
+def _hashes(node: Any, text: str, shown: Field | None) -> list[int]:
     """Hashes that a value may have been inserted under; none when the column cannot hold it."""
+    from pyparq.filters.durations import ticks
     from pyparq.filters.literal import locate
+    from pyparq.filters.shown import meaning
     from pyparq.index.bloom import can_prune, hash_literal
+    from pyparq.schemas.shown import values_of
 
     leaf = node.type
     if not can_prune(leaf):
@@ -205,7 +210,10 @@ def _hashes(node: Any, text: str) -> list[int]:
             f"Bloom filters of {chunks.type_name(node)} columns prove nothing, because writers fill them differently",
             column=node.dotted,
         )
-    place = locate(leaf, probe_value(text, node), node.dotted)
+    value = probe_value(text, node, shown)
+    if shown is not None and meaning(shown) == "duration":
+        value = ticks(value, node, values_of(shown.type).unit)
+    place = locate(leaf, value, node.dotted)
     if not place.exact:
         return []
     hashes = hash_literal(place.below, leaf)

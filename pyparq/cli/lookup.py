@@ -13,6 +13,7 @@ from pyparq.cli.export import csv_lines, json_lines
 from pyparq.cli.progress import Busy
 from pyparq.cli.rows import AS_CSV, AS_JSON
 from pyparq.cli.text import count
+from pyparq.schemas.shown import shown_field
 from pyparq.sql.literals import probe_value
 
 FILENAME = "filename"
@@ -53,8 +54,10 @@ def lookup_command(
     if not texts and listed is None:
         raise click.UsageError("give at least one key, or --from with a file of keys", ctx=click.get_current_context())
     with dataset_of(file) as dataset:
-        node = dataset.tree.find(column)
-        values = [probe_value(text, node) for text in texts]
+        tree = dataset.tree
+        node = tree.find(column)
+        shown = shown_field(node, tree.root.children, dataset.schema.fields)
+        values = [probe_value(text, node, shown) for text in texts]
         with Busy("looking"):
             found = dataset.lookup(column, values, columns=columns or None, path=FILENAME if path else False)
     _print(found, as_json, as_csv)

@@ -21,14 +21,18 @@ def counted(test: Expression, leaf: Node, unit: str) -> Expression:
     Raises :class:`FilterError` for a literal that is no duration.
     """
     if isinstance(test, IsIn):
-        return with_literals(test, tuple(_ticks(v, leaf, unit) for v in test.values))
+        return with_literals(test, tuple(ticks(v, leaf, unit) for v in test.values))
     if isinstance(test, (Compare, Contains)):
-        return with_literals(test, _ticks(test.value, leaf, unit))
+        return with_literals(test, ticks(test.value, leaf, unit))
     return test
 
 
-def _ticks(value: Any, leaf: Node, unit: str) -> Any:
-    """A fraction where the literal is finer than the unit: it lies between two values of the column."""
+def ticks(value: Any, leaf: Node, unit: str) -> Any:
+    """A duration counted in ``unit``; a null as it is.
+
+    A fraction where the literal is finer than the unit: it lies between two values of the column. Raises
+    :class:`FilterError` for a literal that is no duration.
+    """
     if is_null_literal(value):
         return value
     try:

@@ -25,6 +25,7 @@ from pyparq.filters.expression import (
     is_null_literal,
     with_literals,
 )
+from pyparq.filters.known import simplified
 from pyparq.filters.literal import BYTES_KINDS, FLOAT_TYPES, describe, locate, settled
 from pyparq.filters.shown import as_shown, meaning
 from pyparq.filters.value_array import ValueArray
@@ -48,7 +49,8 @@ def for_leaf(test: Expression, wanted: Node, shown: Field | None, leaf: Node, ow
         return test
     means, has = meaning(shown), meaning(own)
     if means != has and means:
-        return as_shown(test, leaf, shown)  # the dataset's schema alone says so
+        made = as_shown(test, leaf, shown)  # the dataset's schema alone says so
+        return made if _alike(wanted.type, leaf.type) else simplified(made, lambda part: _settled(part, wanted))
     if _rounds(wanted.type, leaf.type):
         return _rounded(test, wanted, leaf)
     if (means != has and has == "ordered") or not _alike(wanted.type, leaf.type):
@@ -69,9 +71,12 @@ def _family(leaf: LeafType) -> str:
     return "instant" if leaf.kind == "timestamp" and leaf.utc else leaf.kind
 
 
-def _settled(test: Compare | Contains | IsIn, wanted: Node) -> Expression:
+def _settled(test: Expression, wanted: Node) -> Expression:
     leaf, name = wanted.type, wanted.dotted
-    if isinstance(test, IsIn) and isinstance(test.values, ValueArray) and test.values.numbers.dtype.kind != "f":
+    if not isinstance(test, (Compare, Contains, IsIn)):
+        return test
+    many = test.values if isinstance(test, IsIn) else None
+    if isinstance(many, ValueArray) and many.numbers.dtype.kind != "f" and leaf.kind == "decimal":
         return test  # whole numbers are what they are
     if not isinstance(test, IsIn):
         null = is_null_literal(test.value)

@@ -443,7 +443,7 @@ class OpenFile:
     def _check_path(self, stated: Sequence[str]) -> None:
         """A path that no column has tells nothing (columns renamed in the schema alone: others read them by their
         place too); that of another column means that chunks were exchanged."""
-        if any(leaf.path == tuple(stated) for leaf in self.tree.leaves):
+        if self.tree.has_leaf(stated):
             raise CorruptFileError(f"the column chunk declares that it belongs to column {'.'.join(stated)}")
 
     @property

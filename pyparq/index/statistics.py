@@ -32,7 +32,8 @@ Int64Array = npt.NDArray[np.int64]
 
 _BYTES_PHYSICAL = (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
 
-_WRITER = re.compile(r"\s*(?P<name>.*?)\s+version\s*(?P<version>[^(]*)", re.DOTALL)
+_DIGITS = 9
+"""Of a number in a version, at most."""
 _VERSION = re.compile(r"v?(?P<numbers>\d+(?:\.\d+){0,2})(?P<rest>[^+]*)")
 
 
@@ -43,14 +44,17 @@ def parse_created_by(created_by: str) -> tuple[str, tuple[int, int, int] | None,
 
     The application is lower case; the version is ``None`` where there is none that can be read.
     """
-    found = _WRITER.match(created_by)
-    if found is None:
+    at = created_by.find("version")
+    while at == 0 or (at > 0 and not created_by[at - 1].isspace()):
+        at = created_by.find("version", at + 1)
+    if at < 0:
         return created_by.strip().lower(), None, ""
-    version = _VERSION.match(found["version"].strip())
-    if version is None:
-        return found["name"].lower(), None, ""
+    name = created_by[:at].strip().lower()
+    version = _VERSION.match(created_by[at + len("version") :].partition("(")[0].strip())
+    if version is None or max(map(len, version["numbers"].split("."))) > _DIGITS:
+        return name, None, ""
     numbers = [int(n) for n in version["numbers"].split(".")] + [0, 0]
-    return found["name"].lower(), (numbers[0], numbers[1], numbers[2]), version["rest"].strip().lstrip("-")
+    return name, (numbers[0], numbers[1], numbers[2]), version["rest"].strip().lstrip("-")
 
 
 def writer_is_trusted(leaf: LeafType, created_by: str | None) -> bool:

@@ -17,7 +17,7 @@ from pyparq.errors import OptionError
 from pyparq.io.retry import Retry, may_pass
 from pyparq.io.s3 import is_s3
 from pyparq.io.systems import alone, is_concurrent, lists_at_once, loops
-from pyparq.io.url import name_on, plain_errors
+from pyparq.io.url import cause_of, name_on, plain_errors
 from pyparq.threads import map_requests
 
 T = TypeVar("T")
@@ -86,12 +86,12 @@ class Folders:
         return self._info(path)
 
     def is_folder(self, path: str) -> bool:
-        """Is it one? What may not be looked at is none."""
+        """Is it one? What may not be looked at is none. Raises ``OSError`` where the file system does not tell."""
         ask = (lambda: self._fs.isdir(path)) if is_s3(self._fs) else (lambda: self._type_of(path) == "directory")
         try:
             return bool(self._retry.once(ask))
         except Exception as error:
-            if not may_pass(error):
+            if not may_pass(error) and _says_no(error):
                 return False
             with self._plain_errors(path):
                 raise
@@ -188,6 +188,14 @@ class Folders:
             if any(_path_of(info) == folder for info in self.entries(above)):
                 raise
             return folder, []
+
+
+def _says_no(error: BaseException) -> bool:
+    """Is it an answer, rather than the lack of one?"""
+    cause, status = cause_of(error)
+    if status is not None:
+        return status < 500
+    return isinstance(cause, (FileNotFoundError, PermissionError, NotADirectoryError)) or not isinstance(cause, OSError)
 
 
 def fits(names: Sequence[str], wanted: Sequence[str]) -> bool:

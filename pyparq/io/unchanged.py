@@ -18,7 +18,7 @@ from pyparq.io.folders import Folders
 from pyparq.io.retry import Retry
 from pyparq.io.systems import protocols, within
 
-_TAGS = ("generation", "etag", "ETag", "e_tag", "sha", "rev")
+_TAGS = ("generation", "etag", "ETag", "e_tag", "sha", "blob_id", "rev", "md5Checksum")
 """What names one version of a file, in the words of several file systems. The first that both sides have decides."""
 _DATES = (
     "mtime", "modified", "LastModified", "last_modified", "updated", "modificationTime", "modify", "modifiedTime",

@@ -274,10 +274,12 @@ def _python(value: Any, dtype: Any) -> Any:
         return (dt.datetime.min + dt.timedelta(microseconds=value // 1000)).time()
     if not kind.startswith("Datetime"):
         return value
-    instant = np.datetime64(value, dtype.time_unit)
     if dtype.time_zone is None:
-        return instant
+        return np.datetime64(value, dtype.time_unit)
     if dtype.time_unit == "ns" and value % 1000:
         return None
-    micros = int(instant.astype("datetime64[us]").astype(np.int64))
-    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)
+    micros = value // 1000 if dtype.time_unit == "ns" else value * 1000 if dtype.time_unit == "ms" else value
+    try:
+        return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        return None

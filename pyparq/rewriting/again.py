@@ -14,7 +14,7 @@ from pyparq.datasets.open_files import ListedFile, status_of
 from pyparq.datasets.report import WriteReport, WrittenFile
 from pyparq.datasets.sources import Sources
 from pyparq.datasets.write import replace_sources, write_dataset
-from pyparq.errors import ChangedMeanwhile, OptionError
+from pyparq.errors import ChangedMeanwhile, OptionError, reading
 from pyparq.ingest import ingest
 from pyparq.io.file_lock import Identity
 from pyparq.io.replace import Expected
@@ -116,7 +116,7 @@ def rewrite(
         given["sorting_columns"] = [key for key in keys if key.name not in names]
         secret = options.get("encryption") is not None or decryption is not None
         rows.sort(keys, None if temp_folder is None else os.fspath(temp_folder), secret)
-    with closing(rows):
+    with reading(), closing(rows):
         if not _is_folder(target):
             return _write_file(rows, target, _only_source(dataset, target, own), storage_options, given)
         given |= {"max_memory": max(max_memory // 8, 1), "force": force, "partition_cols": names, "schema": rows.source}

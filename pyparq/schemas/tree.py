@@ -124,6 +124,7 @@ class SchemaTree:
         self.leaves = leaves
         self.case_sensitive = case_sensitive
         """Whether :meth:`find` tells names apart by case."""
+        self._paths: frozenset[tuple[str, ...]] | None = None
         self._named: dict[Node, dict[str, list[Node]]] = {}
         self._lowered: dict[Node, dict[str, list[Node]]] = {}
 
@@ -143,6 +144,12 @@ class SchemaTree:
     def names(self) -> list[str]:
         """Top-level names."""
         return [child.name for child in self.root.children]
+
+    def has_leaf(self, path: Iterable[str]) -> bool:
+        """Whether exactly this is the path of a leaf."""
+        if self._paths is None:
+            self._paths = frozenset(leaf.path for leaf in self.leaves)
+        return tuple(path) in self._paths
 
     def find(self, name: ColumnName) -> Node:
         """The node that a user's name stands for, a leaf or a group.

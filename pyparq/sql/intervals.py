@@ -1,13 +1,9 @@
-"""INTERVAL literals of SQL as durations: days, hours, minutes, seconds and parts of seconds, to the nanosecond.
-
-Months and years have no fixed length and are refused.
-"""
+"""INTERVAL literals of SQL as durations; see :mod:`pyparq.sql.durations`."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -16,27 +12,7 @@ import sqlglot
 from sqlglot import expressions as sql
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-_SECOND = 1_000_000_000
-_UNITS = {
-    "week": 604_800 * _SECOND, "day": 86_400 * _SECOND, "hour": 3600 * _SECOND, "minute": 60 * _SECOND,
-    "second": _SECOND, "millisecond": 1_000_000, "microsecond": 1000, "nanosecond": 1,
-}  # fmt: skip
-_SHORT = {
-    "w": "week", "d": "day", "h": "hour", "hr": "hour", "min": "minute", "s": "second", "sec": "second",
-    "ms": "millisecond", "msec": "millisecond", "us": "microsecond", "usec": "microsecond", "ns": "nanosecond",
-}  # fmt: skip
-_UNFIXED = re.compile(r"(mon|month|quarter|year|yr|y|decade|century|centurie|millennium)s?")
-_NUMBER = r"[+-]?\d{1,18}(?:\.\d{0,9}\d*)?"
-_PART = re.compile(
-    rf"\s*(?:(?P<clock>[+-]?\d{{1,9}}:\d\d(?::\d\d(?:\.\d+)?)?)(?=\s|$)|(?P<count>{_NUMBER})\s*(?P<unit>[a-z]+))"
-)
-_SPANS = {
-    ("DAY", "HOUR"): r"(?P<d>\d+) (?P<h>\d+)", ("DAY", "MINUTE"): r"(?P<d>\d+) (?P<h>\d+):(?P<m>\d+)",
-    ("DAY", "SECOND"): r"(?P<d>\d+) (?P<h>\d+):(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)",
-    ("HOUR", "MINUTE"): r"(?P<h>\d+):(?P<m>\d+)", ("HOUR", "SECOND"): r"(?P<h>\d+):(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)",
-    ("MINUTE", "SECOND"): r"(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)",
-}  # fmt: skip
-_LETTERS = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
+from pyparq.sql.durations import NUMBER, duration_of, of_span, of_unit
 
 
 def kept_whole(text: str, dialect: str) -> str:
@@ -64,82 +40,19 @@ def duration(node: Any) -> dt.timedelta | np.timedelta64:
     if isinstance(node, sql.Cast):
         if isinstance(node.to.this, sql.Interval) or not _is_text(node.this):
             raise ValueError("write INTERVAL '1 day 02:00:00'")
-        return _exact(_of_text(str(node.this.this)))
+        return duration_of(str(node.this.this))
     unit, value = node.args.get("unit"), node.this
     if not isinstance(value, sql.Literal):
         raise ValueError("write INTERVAL '1 day 02:00:00'")
     text = str(value.this).strip()
     if unit is None:
-        return _exact(_of_text(text))
+        return duration_of(text)
     if isinstance(unit, sql.IntervalSpan):
-        return _exact(_of_span(text, str(unit.this.name).upper(), str(unit.expression.name).upper()))
-    if type(unit) is not sql.Var or not re.fullmatch(_NUMBER, text, re.ASCII):
+        return of_span(text, str(unit.this.name).upper(), str(unit.expression.name).upper())
+    if type(unit) is not sql.Var or not re.fullmatch(NUMBER, text, re.ASCII):
         raise ValueError("write INTERVAL '1 day 02:00:00'")
-    return _exact(Fraction(text) * _nanoseconds(str(unit.name).lower()))
+    return of_unit(text, str(unit.name))
 
 
 def _is_text(node: Any) -> bool:
     return isinstance(node, sql.Literal) and bool(node.is_string)
-
-
-def _nanoseconds(unit: str) -> int:
-    if _UNFIXED.fullmatch(unit):
-        raise ValueError("months and years have no fixed length: give days")
-    name = _SHORT.get(unit, _SHORT.get(unit.removesuffix("s"), unit.removesuffix("s")))
-    if name not in _UNITS:
-        raise ValueError(f"{unit!r} is no unit of a duration: use {', '.join(_UNITS)}")
-    return _UNITS[name]
-
-
-def _of_text(text: str) -> Fraction:
-    """``1 day 2 hours``, ``1 day -02:00:00.5``, ``02:00``: each part has its own sign."""
-    rest, total, any_part = text.strip().lower(), Fraction(0), False
-    while rest:
-        part = _PART.match(rest)
-        if part is None:
-            raise ValueError(f"{text[:40]!r} is no duration like '1 day 02:00:00' or '90 seconds'")
-        total += _clock(part["clock"]) if part["clock"] else Fraction(part["count"]) * _nanoseconds(part["unit"])
-        rest, any_part = rest[part.end() :].lstrip(), True
-    if not any_part:
-        raise ValueError("the text is empty")
-    return total
-
-
-def _clock(text: str) -> Fraction:
-    hours, minutes, *seconds = text.lstrip("+-").split(":")
-    second = Fraction(seconds[0]) if seconds else Fraction(0)
-    _check_clock(int(minutes), second)
-    found = (int(hours) * 3600 + int(minutes) * 60 + second) * _SECOND
-    return -found if text.startswith("-") else found
-
-
-def _check_clock(minutes: int, seconds: Fraction) -> None:
-    if minutes > 59 or seconds >= 60:
-        raise ValueError("minutes and seconds of a clock are below 60")
-
-
-def _of_span(text: str, first: str, last: str) -> Fraction:
-    """``INTERVAL '1 02:03:04.5' DAY TO SECOND``."""
-    if _UNFIXED.fullmatch(first.lower()):
-        _nanoseconds(first.lower())
-    if text.startswith(("+", "-")):
-        raise ValueError("put the sign before the word INTERVAL")
-    form = _SPANS.get((first, last))
-    found = None if form is None else re.fullmatch(form, text, re.ASCII)
-    if found is None:
-        raise ValueError(f"{text[:40]!r} is not of the form {first} TO {last}")
-    parts = found.groupdict()
-    if "h" in parts or "d" in parts:
-        _check_clock(int(parts.get("m") or 0), Fraction(parts.get("s") or 0))
-    return sum((Fraction(parts[key]) * _UNITS[_LETTERS[key]] for key in parts), Fraction(0))
-
-
-def _exact(ns: Fraction) -> dt.timedelta | np.timedelta64:
-    if ns.denominator != 1:
-        raise ValueError("it is finer than a nanosecond")
-    if abs(ns) < 1 << 63:
-        return np.timedelta64(ns.numerator, "ns")
-    try:
-        return dt.timedelta(microseconds=ns.numerator // 1000)
-    except OverflowError:
-        raise ValueError("it is longer than any duration") from None

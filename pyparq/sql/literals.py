@@ -11,8 +11,11 @@ import numpy as np
 
 from pyparq.errors import FilterError
 from pyparq.filters.literal import describe
+from pyparq.filters.shown import meaning
 from pyparq.filters.temporal import time_ns, timestamp_ns
 from pyparq.schemas.tree import Node
+from pyparq.schemas.types import Field
+from pyparq.sql.durations import duration_of
 
 _NARROW: dict[str, Any] = {"float16": np.float16, "float": np.float32}
 _TEMPORAL_KINDS = ("date", "time", "timestamp", "int96", "null")
@@ -50,12 +53,15 @@ def temporal(text: str, type_: str, kind: str) -> str:
     return text
 
 
-def probe_value(text: str, node: Node) -> Any:
-    """A value given on the command line, for a column. ``0x00ff`` and ``X'00ff'`` are bytes on binary columns.
+def probe_value(text: str, node: Node, shown: Field | None = None) -> Any:
+    """A value given on the command line, for a column that is shown as ``shown``: a duration as text, where it is one.
+    ``0x00ff`` and ``X'00ff'`` are bytes on binary columns.
 
     Raises :class:`FilterError` when the column cannot hold such a thing.
     """
     kind = node.type.kind
+    if meaning(shown) == "duration":
+        return _duration(text, node)
     try:
         if kind in ("int", "uint", "decimal", "float16", "float", "double"):
             return float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else number(text, kind)
@@ -67,3 +73,11 @@ def probe_value(text: str, node: Node) -> Any:
     except (ValueError, KeyError):
         raise FilterError(f"{text!r} is not a value of type {describe(node.type)}", column=node.dotted) from None
     return text
+
+
+def _duration(text: str, node: Node) -> Any:
+    """As it is printed too: ``1 day, 2:30:00``."""
+    try:
+        return duration_of(text.replace(",", " "))
+    except ValueError as error:
+        raise FilterError(f"the column is shown as durations: {error}", column=node.dotted) from None

@@ -94,11 +94,12 @@ def _windows(file: OpenFile, leaves: Sequence[Node], report: FileReport) -> Iter
 def _check_window(file: OpenFile, window: list[_Group], leaves: Sequence[Node], done: Done) -> None:
     check = ChunkCheck(file, Account(file.options.limits))
     tasks = [(group, k) for group in window for k in range(len(leaves))]
+    sorted_by = {group.number: {node.column for node, _ in group.keys} for group in window}
     tasks.sort(key=lambda task: -task[0].sizes[task[1]])
 
     def run(task: tuple[_Group, int]) -> None:
         group, k = task
-        is_key = any(node.column == leaves[k].column for node, _ in group.keys)
+        is_key = leaves[k].column in sorted_by[group.number]
         group.results[k] = check.check(group.number, leaves[k], is_key)
         done(group.sizes[k])
 

@@ -42,12 +42,16 @@ def spelled_out(values: ChunkValues) -> LeafData:
 def checkable(sorting_columns: Any, leaves: list[Node], findings: Findings) -> list[tuple[Node, SortKey]]:
     """The sorting columns up to the first that rows cannot be compared by."""
     keys: list[tuple[Node, SortKey]] = []
+    known: set[int] = set()
     for stated in sorting_columns or ():
         if not 0 <= stated.column_idx < len(leaves):
             text = f"sorting_columns names column {stated.column_idx}, but there are {len(leaves)}"
             findings.add("metadata", "RowGroup", text)
             break
         node = leaves[stated.column_idx]
+        if node.column in known:  # (rows that are equal in a column stay so)
+            continue
+        known.add(node.column)
         if not can_be_compared(node):
             break
         keys.append((node, SortKey(node.path, descending=stated.descending, nulls_first=stated.nulls_first)))
