@@ -31,7 +31,7 @@ from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
 from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.question import Question, parts_of
-from pyparq.spark.session import check_session, is_connect, many_files
+from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import ask, replies
 from pyparq.spark.writing import TaskReply, WriteJob, check_target, committer_of
@@ -100,7 +100,7 @@ def compact(
         return spark.createDataFrame([], REPORT)
     question = Question(
         [place for group in choice.groups for place in group.files], None, None, None, None, 0, decryption, "raise",
-        False, storage_options, True, many=many_files(spark), zone=None,
+        False, storage_options, is_case_sensitive(spark), many=many_files(spark), zone=None,
     )  # fmt: skip
     with watch:
         plan = planned(spark, question)

@@ -6,7 +6,7 @@ from copy import copy
 from typing import Any
 
 from pyparq.datasets.dataset import Dataset
-from pyparq.errors import ColumnNotFoundError, OptionError
+from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters.bind import items_leaf
 from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import (
@@ -26,6 +26,7 @@ from pyparq.filters.shown import meaning
 from pyparq.options import ColumnName
 from pyparq.schemas.shown import shown_field
 from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.spark.collations import collated_columns
 from pyparq.spark.moments import in_zone
 
 
@@ -40,6 +41,7 @@ class Names:
         self._exact = case_sensitive
         self._zone = zone
         self._made: SchemaTree | None = None
+        self._collated: frozenset[str] | None = None
 
     @property
     def tree(self) -> SchemaTree:
@@ -60,18 +62,37 @@ class Names:
         expression = parse_filters(given)
         return None if expression is None else self._changed(expression)
 
-    def _changed(self, expression: Expression) -> Expression:
+    def _changed(self, expression: Expression, negated: bool = False) -> Expression:
+        """``negated``: under an odd number of NOT."""
         changed = copy(expression)
         if isinstance(expression, (AllOf, AnyOf)):
-            changed.children = tuple(map(self._changed, expression.children))  # type: ignore[attr-defined]
+            changed.children = tuple(self._changed(c, negated) for c in expression.children)  # type: ignore[attr-defined]
         elif isinstance(expression, Not):
-            changed.child = self._changed(expression.child)  # type: ignore[attr-defined]
+            changed.child = self._changed(expression.child, not negated)  # type: ignore[attr-defined]
         elif hasattr(expression, "path"):
             changed.path = self._spelled(expression.path)  # type: ignore[attr-defined]
+            self._check_plain(changed)
             changed = self._as_text(self._in_zone(changed, changed.path))  # type: ignore[attr-defined]
+        if isinstance(changed, Contains) and negated and changed.value is not None:
+            # In Spark it is unknown whether a list with nulls has what is not found in it.
+            return AnyOf((changed, Contains(changed.path, None)))
         if isinstance(changed, IsNan):
             return AllOf((changed, Not(IsNull(changed.path))))  # isnan(null) is false in Spark, elsewhere unknown
         return changed
+
+    def _check_plain(self, test: Any) -> None:
+        """Raise :class:`UnsupportedError` for a comparison of text that Spark makes by a collation."""
+        if self._collated is None:
+            self._collated = collated_columns(self._dataset.schema)
+        if not self._collated or isinstance(test, IsNull):
+            return
+        name = self.tree.find(test.path).path[0]
+        if name in self._collated:
+            raise UnsupportedError(
+                "Spark compares this text by a collation, which pyparq does not know: apply the filter to the "
+                "DataFrame, df.where(…)",
+                column=name,
+            )
 
     def _in_zone(self, test: Expression, path: Any) -> Expression:
         """The test with points in time that need no zone."""

@@ -81,6 +81,10 @@ class Question:
     residual: bool = False
     """Spark applies the filter too: parts of it that have no equal here keep all rows, and its columns are read."""
 
+    def __post_init__(self) -> None:
+        # It stays with the files when the names in the question are settled.
+        object.__setattr__(self, "options", {"case_sensitive": self.case_sensitive, **self.options})
+
     def settings(self) -> dict[str, Any]:
         """What the tasks that read the parts have to know."""
         return {

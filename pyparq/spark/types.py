@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.schemas.types import Schema
+from pyparq.spark.collations import with_collations
 from pyparq.spark.variants import conformed, has_variant, is_variant, spark_variant
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class SparkTypes:
         self._truncate = truncate
         ours = pa.schema(schema)
         aimed = pa.schema([pa.field(field.name, _target(field, field.name)) for field in ours])
-        self.spark: Any = from_arrow_schema(aimed)
+        self.spark: Any = with_collations(from_arrow_schema(aimed), schema)
         """Spark's schema (a ``StructType``): every field nullable, as with Spark's own reader."""
         self.arrow: pa.Schema = to_arrow_schema(self.spark, timezone="UTC")
         """The same as Spark expects it of Arrow batches."""

@@ -272,7 +272,8 @@ def committed(committer: AnyCommitter, job: WriteJob, replies: Iterable[TaskRepl
     """Make the files of all tasks visible. Raises what :func:`all_parts` does."""
     try:
         parts = all_parts(replies)
-        if not parts and (job.staging.mode == "overwrite" or not committer.has_data()):
+        # No rows are no partition: as with Spark, nothing tells the columns then.
+        if not parts and not job.partition_cols and (job.staging.mode == "overwrite" or not committer.has_data()):
             parts = write_staged(
                 [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
                 prefix="part-00000", options=job.write_options(), storage_options=job.storage_options,
