@@ -18,8 +18,8 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Literal:
-    """A value: ``None``, a bool, an int, a ``Decimal``, a float, text, bytes or a date. ``kind`` is ``timestamp`` or
-    ``timestamp_ntz`` for text that was written as one."""
+    """A value: ``None``, a bool, an int, a ``Decimal``, a float, text, bytes, a date or a duration. ``kind`` is
+    ``timestamp`` or ``timestamp_ntz`` for text that was written as one."""
 
     value: Any
     kind: str = ""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from pyparq.schemas.tree import Node
 from pyparq.schemas.types import LeafType
 from pyparq.spark.conditions import Literal
@@ -33,6 +35,8 @@ def literal_for(literal: Literal, column: Node) -> Any:
     """
     if literal.value is None:
         return None
+    if isinstance(literal.value, (dt.timedelta, np.timedelta64)):
+        return literal.value  # whether the column shows durations is seen where the filter is bound
     maker = _MAKERS.get(column.type.kind)
     if maker is None:
         return literal.value

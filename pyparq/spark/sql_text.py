@@ -13,6 +13,7 @@ from sqlglot import expressions as sql
 
 from pyparq.errors import FilterError
 from pyparq.spark.conditions import Attribute, Call, Condition, Literal, Other
+from pyparq.sql.intervals import duration, is_interval, kept_whole
 
 DIALECT = "spark"
 
@@ -35,7 +36,7 @@ def parsed(text: str, names: Sequence[str] = ()) -> Condition:
     if not text.strip():
         raise FilterError("the condition is empty")
     try:
-        return _condition(_tree(text, names))
+        return _condition(_tree(kept_whole(text, DIALECT), names))
     except sqlglot.errors.SqlglotError as error:
         raise FilterError(f"the condition is no SQL of Spark: {_reason(error)}") from None
     except RecursionError:
@@ -84,6 +85,10 @@ def _found(node: Any) -> Condition | None:
     kind = type(node)
     if kind in (sql.And, sql.Or):
         return _chain(node)
+    if is_interval(node):
+        with suppress(ValueError):
+            return Literal(duration(node))
+        return None
     if kind in _BINARY or kind in _NEGATED:
         if not _only(node, "this", "expression"):
             return None

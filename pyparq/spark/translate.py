@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters.bind import items_leaf
 from pyparq.filters.expression import (
@@ -149,7 +151,8 @@ class _Translator:
         if not isinstance(node, Literal):
             raise NoEqual("a column is needed on one side, and a value on the other")
         value = literal_for(node, column)
-        if value is not None:
+        is_checked_later = isinstance(value, (dt.timedelta, np.timedelta64))  # an integer may be shown as a duration
+        if value is not None and not is_checked_later:
             try:
                 locate(column.type, value, column.dotted)
             except FilterError:
