@@ -22,8 +22,9 @@ from pathlib import Path
 from shutil import copy, rmtree
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ["TZ"] = "America/New_York"
+if __name__ == "__main__":  # and not in a process of tests that looks for the names of operations
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ["TZ"] = "America/New_York"
 
 import pyarrow as pa
 

@@ -60,13 +60,16 @@ ZONE = "America/New_York"
 
 
 @pytest.fixture
-def usual(spark: Any) -> Any:
+def usual(spark: Any) -> Iterator[Any]:
     """A session with Spark's own defaults (timestamps are INT96) in a zone with daylight saving; settings of a test end
     with it."""
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", ZONE)
     assert session.conf.get("spark.sql.parquet.outputTimestampType") == "INT96"
-    return session
+    # Spark looks for data sources in the active session: the one that has made a DataFrame last.
+    session.createDataFrame([(1,)], "x int")
+    yield session
+    spark.createDataFrame([(1,)], "x int")
 
 
 @pytest.fixture(scope="session")

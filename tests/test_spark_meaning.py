@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -65,7 +66,10 @@ def _instant(literal: Any) -> Any:
         moment = pd.Timestamp(literal)
         return moment if moment.tzinfo else moment.tz_localize(SESSION)
     if isinstance(literal, dt.datetime):
-        return literal if literal.tzinfo else literal.astimezone(dt.UTC)
+        if literal.tzinfo:
+            return literal
+        # Not by astimezone(), which ends at the year 9999: the process may be west of Greenwich.
+        return np.datetime64(int(time.mktime(literal.timetuple())) * 1_000_000 + literal.microsecond, "us")
     return dt.datetime.combine(literal, dt.time(), SESSION) if isinstance(literal, dt.date) else literal
 
 

@@ -18,7 +18,7 @@ from pyparq.datasets import commit, unfinished
 from pyparq.errors import UnfinishedWriteWarning
 
 STEPS = [
-    ("recorded", 1), ("moved aside", 1), ("moved aside", 2), ("moved aside", 4), ("placed", 1), ("placed", 2),
+    ("recorded", 1), ("moved aside", 1), ("moved aside", 2), ("moved aside", 4), ("placed", 1),
 ]  # fmt: skip
 
 
@@ -58,6 +58,15 @@ def test_the_files_of_before_are_read(lake: Path, step: str, nth: int, mode: str
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert generations(lake) == {2: 100}
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "overwrite_partitions", "append"])
+def test_a_commit_whose_files_are_all_placed_has_ended(lake: Path, mode: str) -> None:
+    """Only the tidying is left, which may fail for good."""
+    crash_at("placed", 2, overwrite(lake, mode))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert generations(lake) == ({1: 100, 2: 100} if mode == "append" else {2: 100})
 
 
 @pytest.mark.parametrize(("step", "nth"), [("moved aside", 3), ("placed", 1)])

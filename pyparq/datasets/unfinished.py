@@ -85,9 +85,18 @@ def unfinished(places: Iterable[Place]) -> list[Unfinished]:
         except CorruptFileError:
             found.append(Unfinished(place, None))
             continue
-        if record is not None:
+        if record is not None and not _is_done(place, record):
             found.append(Unfinished(place, record))
     return found
+
+
+def _is_done(place: Place, record: Record) -> bool:
+    """Whether every file is where the commit brings it, so that only the tidying is left. Old files are moved aside
+    before the first new one is placed."""
+    if record.new:
+        return not any(os.path.lexists(os.path.join(place.staging, "new", name)) for name, _ in record.new)
+    target = os.path.dirname(place.staging)
+    return not any(old.is_at(os.path.join(target, old.path)) for old in record.old)
 
 
 def _has_record(place: Place) -> bool:

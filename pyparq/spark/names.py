@@ -133,6 +133,8 @@ class AnyCase(SchemaTree):
         """
         try:
             super().find(name)
+            if isinstance(name, str) and any(child.name == name for child in self.root.children):
+                return (name,)  # a tuple means this column, where others differ by case
             return name
         except ColumnNotFoundError:
             return self._by_folded_case(name)

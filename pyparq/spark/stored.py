@@ -54,7 +54,8 @@ def _floored(values: pa.Array, type_: pa.DataType) -> pa.Array:
     from pyarrow import compute
 
     if pa.types.is_timestamp(type_) and type_.unit == "ms":
-        values = compute.floor_temporal(values, unit="millisecond")
+        # Without the zone, because in a zone pyarrow refuses the hours that clocks show twice.
+        values = compute.floor_temporal(values.cast(pa.timestamp("us")), unit="millisecond").cast(pa.timestamp("ms"))
     return values.cast(type_)
 
 
