@@ -109,7 +109,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, when: str, do: Any) -> None:
 
         monkeypatch.setattr(module, "committer_of", watched)
     else:
-        name = {"planning": "planned", "tasks": "over_payloads"}[when]
+        name = {"planning": "planned", "tasks": "replies"}[when]
         monkeypatch.setattr(module, name, first(getattr(module, name)))
 
 
@@ -153,7 +153,7 @@ def test_a_file_that_changes_while_a_rewrite_runs(
 
 
 def test_a_half_committed_write_is_not_read(lake: Any, ps: Any, busy: Path) -> None:
-    crash_at("placed", 1, lambda: pyparq.write_dataset({"x": list(range(200))}, busy, mode="overwrite"))
+    crash_at("moved aside", 1, lambda: pyparq.write_dataset({"x": list(range(200))}, busy, mode="overwrite"))
     ps.register(lake)
     with pytest.warns(UnfinishedWriteWarning):
         assert ps.count(lake, busy) == 100

@@ -49,7 +49,7 @@ from pyparq.spark.option_text import (
 from pyparq.spark.partition_types import SparkFolders
 from pyparq.spark.paths import local
 from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, parts_of, pickled, planned, schema_of
-from pyparq.spark.session import check_session
+from pyparq.spark.session import check_session, is_connect
 from pyparq.spark.skipped import left_out, note, warn
 from pyparq.spark.tables import OF_TABLES, options_of, with_options
 from pyparq.spark.types import SparkTypes
@@ -63,6 +63,9 @@ def register(spark: Any) -> None:
     """Make ``spark.read.format("pyparq")`` and ``CREATE TABLE … USING pyparq`` known to a session (docs/spark.md)."""
     check_session(spark)
     spark.dataSource.register(PyparqDataSource)
+    if not is_connect(spark):
+        # Spark looks for sources in the active session, whichever session asks: the one that last made a DataFrame so.
+        spark.createDataFrame([(1,)], "x int")
 
 
 class PyparqDataSource(DataSource):  # type: ignore[misc]
