@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import require
@@ -13,7 +14,10 @@ from conftest import require
 pytestmark = pytest.mark.spark
 
 ASK = """
+import pyparq
 from pyparq.errors import UnsupportedError
+
+pytest_plugins = ("spark_session",)
 try:
     {what}
 except UnsupportedError as error:
@@ -69,3 +73,12 @@ def test_parallelism_is_what_the_session_has_now(monkeypatch: pytest.MonkeyPatch
     assert parallelism(session) == 2
     Context.defaultParallelism = 64
     assert parallelism(session) == 64
+
+
+def test_the_data_source_is_registered_in_each_session(spark: Any, ps: Any, tmp_path: Path) -> None:
+    """Spark looks for it in the active session, whichever session asks."""
+    pyparq.write_table({"x": [1]}, tmp_path / "x.parquet")
+    sessions = [spark.newSession(), spark.newSession(), spark]
+    for session in (*sessions, *sessions):
+        ps.register(session)
+        assert session.read.format("pyparq").load(str(tmp_path)).count() == 1

@@ -62,10 +62,10 @@ _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error",
 def register(spark: Any) -> None:
     """Make ``spark.read.format("pyparq")`` and ``CREATE TABLE … USING pyparq`` known to a session (docs/spark.md)."""
     check_session(spark)
-    spark.dataSource.register(PyparqDataSource)
     if not is_connect(spark):
-        # Spark looks for sources in the active session, whichever session asks: the one that last made a DataFrame so.
+        # Spark looks for sources in the active session, which may be another one. Making a DataFrame changes that.
         spark.createDataFrame([(1,)], "x int")
+    spark.dataSource.register(PyparqDataSource)
 
 
 class PyparqDataSource(DataSource):  # type: ignore[misc]
