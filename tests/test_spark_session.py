@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from conftest import require
 
+import pyparq
+
+pytest_plugins = ("spark_session",)
 pytestmark = pytest.mark.spark
 
 ASK = """
