@@ -174,7 +174,8 @@ class RowRanges:
         rows come with the page before them (:func:`read_along`)."""
         if not self:
             return np.empty(0, np.int64)
-        if (counts := np.diff(first_rows, append=self.num_rows)).min() <= 0:
+        if first_rows[-1] >= self.num_rows or (first_rows[1:] <= first_rows[:-1]).any():  # a page without rows
+            counts = np.diff(first_rows, append=self.num_rows)
             there = np.flatnonzero(counts > 0)
             return read_along(there[self.pages(first_rows[there])], counts)
         first = first_rows.searchsorted(self.starts, "right") - 1

@@ -60,7 +60,10 @@ _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error",
 
 
 def register(spark: Any) -> None:
-    """Make ``spark.read.format("pyparq")`` and ``CREATE TABLE … USING pyparq`` known to a session (docs/spark.md)."""
+    """Make ``spark.read.format("pyparq")`` and ``CREATE TABLE … USING pyparq`` known to a session (docs/spark.md).
+
+    In a classic session it becomes the active one: Spark looks for data sources there, whichever session asks.
+    """
     check_session(spark)
     if not is_connect(spark):
         # Spark looks for sources in the active session, which may be another one. Making a DataFrame changes that.
