@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from floors import memory_bandwidth
 
 import pyparq
-from pyparq import encodings
-from pyparq.decoding.pages import PageBuffers, open_page, walk_pages
+from pyparq.format import encodings
+from pyparq.read.decode.pages import PageBuffers, open_page, walk_pages
 
 PAGE = 20_000  # values
 
@@ -63,7 +63,7 @@ def median(call: Callable[[], Any], runs: int) -> float:
 
 def decoder_seconds(path: Path, runs: int) -> float:
     """Median seconds that the decoder takes for all pages of the file's one chunk, opened before."""
-    from pyparq.footers.open_file import open_file
+    from pyparq.read.footers.open_file import open_file
 
     file = open_file(path, pyparq.options.ReadOptions())
     chunk = file.chunk(0, file.tree.leaves[0])

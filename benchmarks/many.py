@@ -64,7 +64,7 @@ class Pyparq(Engine):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         import pyparq
-        from pyparq.datasets import footers
+        from pyparq.datasets.read import footers
 
         self.pyparq, self.footers = pyparq, footers
         self.handle = pyparq.dataset(folder)

@@ -31,63 +31,63 @@ from pyparq.errors import (
     UnverifiedFooterWarning,
     WriteConflictError,
 )
-from pyparq.later import load
+from pyparq.runtime.lazy_import import load
 
 if TYPE_CHECKING:
     from pyparq.api import read_metadata, read_schema, read_table, schema
-    from pyparq.buffers import release_unused
-    from pyparq.datasets.commit import recover_dataset
-    from pyparq.datasets.dataset import Dataset, dataset, scan
-    from pyparq.datasets.explain import DatasetExplanation
-    from pyparq.datasets.plan import DatasetPlan
-    from pyparq.datasets.report import WriteReport, WrittenFile
-    from pyparq.datasets.scan import DatasetScan
-    from pyparq.datasets.write import write_dataset
+    from pyparq.arrow.chunked_array import ChunkedArray
+    from pyparq.arrow.table import Batch, Table
+    from pyparq.datasets.read.dataset import Dataset, dataset, scan
+    from pyparq.datasets.read.explain import DatasetExplanation
+    from pyparq.datasets.read.plan import DatasetPlan
+    from pyparq.datasets.read.scan import DatasetScan
+    from pyparq.datasets.write.commit import recover_dataset
+    from pyparq.datasets.write.report import WriteReport, WrittenFile
+    from pyparq.datasets.write.write_dataset import write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.filters.expression import Expression, col
-    from pyparq.footers.metadata import FileMetaData
-    from pyparq.io.objects import ObjectFile
+    from pyparq.format.types import DataType, Field, Schema
+    from pyparq.io.object_stores import ObjectFile
+    from pyparq.kernels.buffers import release_unused
     from pyparq.limits import Limits
+    from pyparq.maintenance.add_indexes import add_indexes
+    from pyparq.maintenance.edit_metadata import edit_metadata
+    from pyparq.maintenance.merge import MergeReport, merge
+    from pyparq.maintenance.report import IndexedColumn, IndexedFile, IndexReport
+    from pyparq.maintenance.rewrite import rewrite
+    from pyparq.maintenance.verify.findings import Finding
+    from pyparq.maintenance.verify.report import VerificationReport
+    from pyparq.maintenance.verify.verify import verify
     from pyparq.options import BloomOptions, ReadOptions, SortKey, WriteOptions
-    from pyparq.pruning.scan_plan import ScanPlan
     from pyparq.read.explain import Explanation
     from pyparq.read.file import ParquetFile
+    from pyparq.read.footers.metadata import FileMetaData
+    from pyparq.read.plan.scan_plan import ScanPlan
     from pyparq.read.scan import Scan
-    from pyparq.rewriting.again import rewrite
-    from pyparq.rewriting.editing import edit_metadata
-    from pyparq.rewriting.indexing import add_indexes
-    from pyparq.rewriting.joining import MergeReport, merge
-    from pyparq.rewriting.report import IndexedColumn, IndexedFile, IndexReport
-    from pyparq.schemas.types import DataType, Field, Schema
-    from pyparq.tables.chunked_array import ChunkedArray
-    from pyparq.tables.table import Batch, Table
-    from pyparq.verification.findings import Finding
-    from pyparq.verification.report import VerificationReport
-    from pyparq.verification.run import verify
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
     "read_metadata": "pyparq.api",
     "read_schema": "pyparq.api",
     "read_table": "pyparq.api",
-    "release_unused": "pyparq.buffers",
-    "ChunkedArray": "pyparq.tables.chunked_array",
-    "recover_dataset": "pyparq.datasets.commit",
-    "Dataset": "pyparq.datasets.dataset",
-    "dataset": "pyparq.datasets.dataset",
-    "scan": "pyparq.datasets.dataset",
-    "DatasetExplanation": "pyparq.datasets.explain",
-    "DatasetPlan": "pyparq.datasets.plan",
-    "WriteReport": "pyparq.datasets.report",
-    "WrittenFile": "pyparq.datasets.report",
-    "DatasetScan": "pyparq.datasets.scan",
-    "write_dataset": "pyparq.datasets.write",
+    "release_unused": "pyparq.kernels.buffers",
+    "ChunkedArray": "pyparq.arrow.chunked_array",
+    "recover_dataset": "pyparq.datasets.write.commit",
+    "Dataset": "pyparq.datasets.read.dataset",
+    "dataset": "pyparq.datasets.read.dataset",
+    "scan": "pyparq.datasets.read.dataset",
+    "DatasetExplanation": "pyparq.datasets.read.explain",
+    "DatasetPlan": "pyparq.datasets.read.plan",
+    "WriteReport": "pyparq.datasets.write.report",
+    "WrittenFile": "pyparq.datasets.write.report",
+    "DatasetScan": "pyparq.datasets.read.scan",
+    "write_dataset": "pyparq.datasets.write.write_dataset",
     "DecryptionProperties": "pyparq.encryption.properties",
     "EncryptionKey": "pyparq.encryption.properties",
     "EncryptionProperties": "pyparq.encryption.properties",
     "Expression": "pyparq.filters.expression",
     "col": "pyparq.filters.expression",
-    "ObjectFile": "pyparq.io.objects",
+    "ObjectFile": "pyparq.io.object_stores",
     "Limits": "pyparq.limits",
     "BloomOptions": "pyparq.options",
     "ReadOptions": "pyparq.options",
@@ -95,26 +95,26 @@ _LATER = {
     "WriteOptions": "pyparq.options",
     "Explanation": "pyparq.read.explain",
     "ParquetFile": "pyparq.read.file",
-    "FileMetaData": "pyparq.footers.metadata",
-    "ScanPlan": "pyparq.pruning.scan_plan",
+    "FileMetaData": "pyparq.read.footers.metadata",
+    "ScanPlan": "pyparq.read.plan.scan_plan",
     "Scan": "pyparq.read.scan",
-    "rewrite": "pyparq.rewriting.again",
-    "edit_metadata": "pyparq.rewriting.editing",
-    "add_indexes": "pyparq.rewriting.indexing",
-    "MergeReport": "pyparq.rewriting.joining",
-    "merge": "pyparq.rewriting.joining",
-    "IndexReport": "pyparq.rewriting.report",
-    "IndexedColumn": "pyparq.rewriting.report",
-    "IndexedFile": "pyparq.rewriting.report",
-    "schema": "pyparq.schemas.parse",
-    "DataType": "pyparq.schemas.types",
-    "Field": "pyparq.schemas.types",
-    "Schema": "pyparq.schemas.types",
-    "Batch": "pyparq.tables.table",
-    "Table": "pyparq.tables.table",
-    "Finding": "pyparq.verification.findings",
-    "VerificationReport": "pyparq.verification.report",
-    "verify": "pyparq.verification.run",
+    "rewrite": "pyparq.maintenance.rewrite",
+    "edit_metadata": "pyparq.maintenance.edit_metadata",
+    "add_indexes": "pyparq.maintenance.add_indexes",
+    "MergeReport": "pyparq.maintenance.merge",
+    "merge": "pyparq.maintenance.merge",
+    "IndexReport": "pyparq.maintenance.report",
+    "IndexedColumn": "pyparq.maintenance.report",
+    "IndexedFile": "pyparq.maintenance.report",
+    "schema": "pyparq.arrow.schema.from_text",
+    "DataType": "pyparq.format.types",
+    "Field": "pyparq.format.types",
+    "Schema": "pyparq.format.types",
+    "Batch": "pyparq.arrow.table",
+    "Table": "pyparq.arrow.table",
+    "Finding": "pyparq.maintenance.verify.findings",
+    "VerificationReport": "pyparq.maintenance.verify.report",
+    "verify": "pyparq.maintenance.verify.verify",
     "ParquetWriter": "pyparq.write.file",
     "write_table": "pyparq.write.file",
 }

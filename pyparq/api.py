@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyparq.arrow.schema.from_text import schema
+from pyparq.arrow.table import Table
 from pyparq.datasets.discovery import names_many
 from pyparq.errors import OptionError
-from pyparq.footers.metadata import FileMetaData
+from pyparq.format.types import Schema
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.read.file import ParquetFile
-from pyparq.schemas.parse import schema
-from pyparq.schemas.types import Schema
-from pyparq.tables.table import Table
+from pyparq.read.footers.metadata import FileMetaData
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -64,7 +64,7 @@ def _read_many(
     storage_options: Mapping[str, Any] | None,
     options: ReadArguments,
 ) -> Table:
-    from pyparq.datasets.dataset import Dataset
+    from pyparq.datasets.read.dataset import Dataset
 
     for name, given in (("row_groups", row_groups), ("rows", rows)):
         if given is not None:
@@ -77,7 +77,7 @@ def read_schema(
 ) -> Schema:
     """Read the Arrow schema that tables read from a file have; for a folder, a glob or a list, that of all files."""
     if names_many(source):
-        from pyparq.datasets.dataset import Dataset
+        from pyparq.datasets.read.dataset import Dataset
 
         return Dataset(source, storage_options=storage_options, **options).schema
     with ParquetFile(source, storage_options=storage_options, **options) as file:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyparq.schemas.tree import Node, SchemaTree
-from pyparq.schemas.types import OPTIONAL
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.types import OPTIONAL
 
 Entry = tuple[int, int, Any]
 """(repetition level, definition level, value or None)"""

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pyparq.arrow.table import Column, batches_from_arrow
 from pyparq.filters import expression as ex
 from pyparq.format import ttypes as tt
-from pyparq.schemas.annotation import annotate
-from pyparq.schemas.tree import SchemaTree, build_tree
-from pyparq.schemas.types import LeafType, Physical
-from pyparq.tables.table import Column, batches_from_arrow
+from pyparq.format.annotation import annotate
+from pyparq.format.schema_tree import SchemaTree, build_tree
+from pyparq.format.types import LeafType, Physical
 
 UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 INFINITE = Fraction(10) ** 6000

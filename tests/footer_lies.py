@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from thrift.protocol import fastbinary
 
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize
-from pyparq.format.footer import LazyFileMetaData
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.thrift_codec import deserialize
 
 ROWS = 120
 GROUPS = 2

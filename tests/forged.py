@@ -14,8 +14,8 @@ from footer_lies import encoded
 from written import written
 
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize
-from pyparq.format.footer import LazyFileMetaData
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.thrift_codec import deserialize
 
 ROWS = 600
 GROUPS = 2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.thrift_codec import serialize
 
 REQUIRED, OPTIONAL, REPEATED = 0, 1, 2
 PLAIN, RLE, BIT_PACKED = 0, 3, 4

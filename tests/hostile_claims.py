@@ -14,7 +14,7 @@ from test_hostile import OPTIONAL_INT, REQUIRED_INT, data_page, run_of, with_siz
 from written import written
 
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.thrift_codec import serialize
 
 MOST_INT32 = (1 << 31) - 1
 MOST_INT64 = (1 << 63) - 1

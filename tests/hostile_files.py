@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 import pyparq
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize
-from pyparq.format.footer import LazyFileMetaData
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.thrift_codec import deserialize
 
 Spans = list[list[int]]
 

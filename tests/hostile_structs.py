@@ -13,8 +13,8 @@ from typing import Any
 
 from pyparq.errors import ParquetError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
-from pyparq.format.footer import LazyFileMetaData
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.thrift_codec import deserialize, serialize
 
 Mutation = tuple[str, bytes]
 """What was changed, and the file with it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from written import Written
 
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
+from pyparq.format.thrift_codec import deserialize, serialize
 
 
 def column_number(file: Written, name: str) -> int:

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 from written import Page, Written
 
 import pyparq
-from pyparq import encodings
-from pyparq.encodings import rle
+from pyparq.format import encodings
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.encodings import rle
+from pyparq.format.leaf_values import concat_values, slice_of
+from pyparq.format.thrift_codec import serialize
 from pyparq.kernels import read_levels
-from pyparq.schemas.values import concat_values, slice_of
 
 Row = dict[str, Any]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
+from pyparq.format.thrift_codec import deserialize, serialize
 
 SIZES = {8: tt.ConvertedType.INT_8, 16: tt.ConvertedType.INT_16}
 UNSIGNED = {8: tt.ConvertedType.UINT_8, 16: tt.ConvertedType.UINT_16}

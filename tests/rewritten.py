@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize
+from pyparq.format.thrift_codec import deserialize
 
 
 @lru_cache(maxsize=4)

@@ -35,7 +35,7 @@ from test_corpus_flat import assert_identical
 
 import pyparq
 from pyparq import col
-from pyparq.index.bloom import can_prune
+from pyparq.index.bloom_filter import can_prune
 
 ROWS, GROUP = 24_000, 8_000
 RNG = np.random.default_rng(16)

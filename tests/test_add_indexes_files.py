@@ -29,8 +29,8 @@ from rewritten import footer_bytes, footer_of, key_values, page_hashes
 import pyparq
 from pyparq import col
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
-from pyparq.format.tree import BINARY, I64, ThriftStruct
+from pyparq.format.thrift_codec import deserialize, serialize
+from pyparq.format.thrift_tree import BINARY, I64, ThriftStruct
 
 ROWS = 3_000
 TABLE = pa.table({"id": np.arange(ROWS) * 2, "text": [f"v{i:06d}" for i in range(ROWS)]})

@@ -128,7 +128,7 @@ def test_the_import_alone_loads_little() -> None:
         "concurrent.futures",
         "pyparq.read.file",
         "pyparq.options",
-        "pyparq.tables.table",
+        "pyparq.arrow.table",
         "pyparq.io.fetch",
     )
     code = (
@@ -142,10 +142,10 @@ def test_the_import_alone_loads_little() -> None:
 FIRST = (
     "read.scan",
     "write.file",
-    "tables.table",
-    "schemas.types",
+    "arrow.table",
+    "format.types",
     "filters.expression",
-    "datasets.dataset",
+    "datasets.read.dataset",
     "options",
 )
 

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyparq.api import read_table
+from pyparq.arrow.column import Column, NativeColumn
+from pyparq.arrow.table import Table
+from pyparq.format.types import DataType, Field
 from pyparq.kernels import ArrowField, KernelError, arrow_array, arrow_arrays
 from pyparq.read.file import ParquetFile
-from pyparq.schemas.types import DataType, Field
-from pyparq.tables.column import Column, NativeColumn
-from pyparq.tables.table import Table
 
 ROWS = 1000
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import pyparq
+from pyparq.arrow.c_import import ImportedColumn
 from pyparq.errors import DataError
 from pyparq.kernels import ArrowImport, KernelError
-from pyparq.tables.arrow_import import ImportedColumn
 
 
 def typed(values: list[Any], type_: Any) -> Any:

@@ -17,7 +17,7 @@ import pyparq
 from pyparq import col
 from pyparq.errors import CorruptIndexWarning
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
+from pyparq.format.thrift_codec import deserialize, serialize
 
 ROWS = 4_000
 TABLE = pa.table({"n": np.arange(ROWS), "s": [f"{k:06d}" for k in range(ROWS)], "m": np.arange(ROWS) % 977})

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.decoding import decoder
+from pyparq.arrow import column_operations as columns
 from pyparq.errors import CorruptFileError, LimitError
 from pyparq.read import batch_types
-from pyparq.tables import column_operations as columns
+from pyparq.read.decode import decoder
 
 TEXT = [None if k % 7 == 3 else f"{k:05d}" * (k % 4) for k in range(240)]
 """About 300 bytes in 40 rows, 1,600 in 240."""

@@ -19,8 +19,11 @@ from written import footer
 
 from pyparq.errors import CorruptFileError, FilterError, LimitError, OptionError, ParquetError, UnsupportedError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import ThriftTruncatedError, serialize
-from pyparq.index.bloom import (
+from pyparq.format.leaf_values import BinaryValues
+from pyparq.format.schema_tree import build_tree
+from pyparq.format.thrift_codec import ThriftTruncatedError, serialize
+from pyparq.format.types import LeafType, Physical
+from pyparq.index.bloom_filter import (
     BloomFilter,
     bitset_bytes,
     block_index,
@@ -33,11 +36,8 @@ from pyparq.index.bloom import (
     parse_header,
     serialize_filter,
 )
-from pyparq.index.sizing import bytes_for
+from pyparq.index.bloom_sizing import bytes_for
 from pyparq.limits import Limits
-from pyparq.schemas.tree import build_tree
-from pyparq.schemas.types import LeafType, Physical
-from pyparq.schemas.values import BinaryValues
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)

@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq import buffers
-from pyparq.buffers import SMALLEST, empty_results
-from pyparq.kernels import idle_memory, keep_idle_memory, take_memory
+from pyparq.kernels import buffers, idle_memory, keep_idle_memory, take_memory
+from pyparq.kernels.buffers import SMALLEST, empty_results
 
 HUGE = 2 << 20
 
@@ -198,7 +197,7 @@ def test_memory_for_results(size: int) -> None:
         found[...] = 1  # all of it is there
 
 
-def everything(column: pyparq.tables.table.Column) -> list[object]:
+def everything(column: pyparq.arrow.table.Column) -> list[object]:
     """Every byte of a column's buffers, those of null slots too."""
     found: list[object] = [b.tobytes() for b in column.buffers]
     found.append(None if column.validity is None else column.validity.tobytes())

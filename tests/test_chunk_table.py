@@ -13,20 +13,20 @@ import pytest
 
 import pyparq
 from pyparq.errors import CorruptFileError, ParquetError
-from pyparq.footers.chunk_table import numbers_of
-from pyparq.footers.open_file import OpenFile, open_file
 from pyparq.format.chunk_numbers import HAS_STATISTICS, ODD, ChunkNumbers, stored_path
-from pyparq.format.codec import (
+from pyparq.format.generated import ttypes as tt
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.thrift_codec import (
     ThriftDecodeError,
     column_chunk_numbers,
     column_chunks_of_footers,
     deserialize,
     serialize,
 )
-from pyparq.format.footer import LazyFileMetaData
-from pyparq.format.generated import ttypes as tt
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.read.footers.chunk_table import numbers_of
+from pyparq.read.footers.open_file import OpenFile, open_file
 
 ROWS = 1000
 DATA = {

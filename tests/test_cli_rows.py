@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from cli_files import as_json, ok, refused, run, sample, write_sample
 
+from pyparq.arrow.to_python import column_to_pylist
 from pyparq.cli.cells import csv_cell
 from pyparq.cli.export import csv_lines, json_lines
 from pyparq.cli.values import cell_format, cell_json
 from pyparq.read.file import ParquetFile
-from pyparq.tables.to_python import column_to_pylist
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from encryption_tools import kms_file, local_kms
 
 import pyparq
 from pyparq import col
+from pyparq.arrow.ingest import ingest
 from pyparq.cli.names import list_of_names, one_name
 from pyparq.encryption import (
     CryptoFactory,
@@ -23,9 +24,8 @@ from pyparq.encryption import (
     EncryptionProperties,
 )
 from pyparq.errors import ColumnNotFoundError, FilterError, OptionError
-from pyparq.ingest import ingest
 from pyparq.options import WriteOptions
-from pyparq.write.column_plans import make_plan
+from pyparq.write.plan.column_plans import make_plan
 
 ROWS = 6
 TABLE = pa.table(
@@ -136,7 +136,7 @@ def test_columns_that_print_alike_are_told_apart_by_tuples() -> None:
 
 def test_fields_of_one_name_are_refused_not_guessed() -> None:
     from pyparq.format import ttypes as tt
-    from pyparq.schemas.tree import build_tree
+    from pyparq.format.schema_tree import build_tree
 
     def leaf(name: str) -> Any:
         return tt.SchemaElement(name=name, type=1, repetition_type=0)
@@ -311,7 +311,7 @@ def test_lists_of_names() -> None:
 def test_a_name_that_fits_nothing_in_deep_lists_ends() -> None:
     """Each list may be passed over or spelled out: all ways together would be more than could ever be tried."""
     from pyparq.format import ttypes as tt
-    from pyparq.schemas.tree import build_tree
+    from pyparq.format.schema_tree import build_tree
 
     elements = [tt.SchemaElement(name="schema", num_children=1)]
     for _ in range(30):

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
+from pyparq.arrow.column_operations import concat, null_column, slice_column, take, trimmed
+from pyparq.arrow.table import Batch, Column, Table, batches_from_arrow, schema_from_arrow
+from pyparq.arrow.to_python import column_to_pylist
 from pyparq.errors import DataError
-from pyparq.schemas.types import DataType
-from pyparq.tables.column_operations import concat, null_column, slice_column, take, trimmed
-from pyparq.tables.table import Batch, Column, Table, batches_from_arrow, schema_from_arrow
-from pyparq.tables.to_python import column_to_pylist
+from pyparq.format.types import DataType
 
 ARRAYS = [
     pa.array([1, None, 3, 4, 5], pa.int16()),

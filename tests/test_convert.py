@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyparq.arrow.table import Batch, Column, Table, batches_from_arrow
+from pyparq.arrow.to_python import chunks_to_numpy, column_to_pylist
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schemas.types import DataType
-from pyparq.tables.table import Batch, Column, Table, batches_from_arrow
-from pyparq.tables.to_python import chunks_to_numpy, column_to_pylist
+from pyparq.format.types import DataType
 
 
 def table(array: Any) -> Table:

@@ -25,9 +25,9 @@ import pyarrow.dataset
 import pytest
 
 import pyparq
-from pyparq.datasets import commit
-from pyparq.datasets.commit import Committer, StagedFile
 from pyparq.datasets.staging import PREFIX, Staging, StagingLock
+from pyparq.datasets.write.commit import Committer, StagedFile
+from pyparq.datasets.write.write_dataset import commit
 from pyparq.errors import CorruptFileError, DataError, TargetExistsError, WriteConflictError
 from pyparq.io.file_lock import locked_folder
 

@@ -18,8 +18,8 @@ from encryption_tools import FOOTER
 
 import pyparq
 from pyparq import kernels
-from pyparq.datasets import footer_kinds, footers
-from pyparq.datasets.open_files import file_status
+from pyparq.datasets.read import footer_kinds, footers
+from pyparq.datasets.read.open_files import file_status
 from pyparq.errors import (
     ChangedFileError,
     CorruptFileError,
@@ -28,7 +28,7 @@ from pyparq.errors import (
     OptionError,
     SkippedFileWarning,
 )
-from pyparq.format.footer import LazyFileMetaData
+from pyparq.format.lazy_footer import LazyFileMetaData
 
 DAY = 86_400 * 10**9
 

@@ -15,8 +15,8 @@ import pytest
 import pyparq
 from pyparq import col
 from pyparq.errors import ChangedFileError, CorruptFileError, SkippedFileWarning
-from pyparq.format.codec import deserialize, serialize
 from pyparq.format.generated.ttypes import FileMetaData
+from pyparq.format.thrift_codec import deserialize, serialize
 
 URL = "memory://summary"
 

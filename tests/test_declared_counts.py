@@ -16,10 +16,10 @@ from written import written
 import pyparq
 from pyparq.errors import CorruptFileError, LimitError, UnsupportedError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.thrift_codec import serialize
 from pyparq.limits import Limits
-from pyparq.rewriting import survey
-from pyparq.verification import chunk_check
+from pyparq.maintenance import page_statistics
+from pyparq.maintenance.verify import chunk_check
 
 MEMORY = 96 << 20
 """Less than a byte for each of 2**27 levels. A builder takes 64 MiB at once."""
@@ -84,7 +84,7 @@ def test_memory_that_is_not_there_is_a_finding(monkeypatch: pytest.MonkeyPatch, 
     (finding,) = pyparq.verify(path).findings
     assert "there is not enough memory" in finding.text
     assert finding.column == ("n",)
-    monkeypatch.setattr(survey, "open_page", none_left)
+    monkeypatch.setattr(page_statistics, "open_page", none_left)
     with pytest.raises(LimitError, match=r"there is not enough memory.*row group 0, column n"):
         pyparq.add_indexes(path, replace=True)
     assert pyparq.read_table(path).to_pydict() == {"n": [1, 2, 3]}

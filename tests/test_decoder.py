@@ -13,8 +13,8 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.decoding import decoder
 from pyparq.errors import ParquetError
+from pyparq.read.decode import decoder
 
 ROWS = 120_000
 RNG = np.random.default_rng(18)

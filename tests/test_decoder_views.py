@@ -14,8 +14,8 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.decoding import decoder
 from pyparq.errors import ParquetError
+from pyparq.read.decode import decoder
 
 ROWS = 20_000
 NUMBERS = np.random.default_rng(7).integers(0, 1 << 40, ROWS).tolist()

@@ -15,7 +15,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.sql.where import parse_where
+from pyparq.filters.sql.where import parse_where
 
 TEXT = (Path(__file__).parent.parent / "docs" / "filters.md").read_text()
 ROWS = {cells[0]: cells[1:] for cells in (row.split(" | ") for row in re.findall(r"^\| (.*) \|$", TEXT, re.MULTILINE))}

@@ -43,8 +43,8 @@ def test_examples_run(results: list[dict[str, Any]]) -> None:
 
 
 def test_said_in_numbers() -> None:
-    from pyparq.ingest import runs
-    from pyparq.tables.preview import ROWS
+    from pyparq.arrow.ingest import from_iterables
+    from pyparq.arrow.preview import ROWS
 
-    assert f"the first {runs.MOST_ROWS:,}" in TEXT
+    assert f"the first {from_iterables.MOST_ROWS:,}" in TEXT
     assert (ROWS, "first ten rows" in TEXT) == (10, True)

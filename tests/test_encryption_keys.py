@@ -428,7 +428,7 @@ def test_a_failure_at_the_very_end_keeps_the_older_keys(
 
     with monkeypatch.context() as patch:
         patch.setattr(fs_ or os, fails, full)
-        patch.setattr("pyparq.io.replace.rename_new", full)  # where there is no file of the name yet
+        patch.setattr("pyparq.io.atomic_write.rename_new", full)  # where there is no file of the name yet
         for target in (where, other):
             with pytest.raises(OSError, match="No space left"):
                 pyparq.write_table(table(7), target, encryption=properties)

@@ -21,7 +21,7 @@ import pyparq
 from pyparq import col
 from pyparq.encryption import CryptoFactory, EncryptionConfiguration, LocalFileKms
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
+from pyparq.format.thrift_codec import deserialize, serialize
 
 pytestmark = pytest.mark.spark
 pytest_plugins = ("spark_session",)

@@ -23,7 +23,7 @@ from pyparq.encryption import DecryptionProperties, EncryptionProperties, writin
 from pyparq.encryption.aad import Module
 from pyparq.errors import ChecksumError, CorruptIndexWarning, EncryptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
+from pyparq.format.thrift_codec import deserialize, serialize
 
 KEYS = DecryptionProperties(FOOTER)
 

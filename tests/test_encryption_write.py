@@ -24,7 +24,7 @@ from pyparq.encryption import DecryptionProperties, EncryptionKey, EncryptionPro
 from pyparq.errors import ColumnNotFoundError, DataError, EncryptionError, OptionError
 from pyparq.kernels import aes_is_native
 from pyparq.options import WriteOptions
-from pyparq.write.column_plans import within_ordinals
+from pyparq.write.plan.column_plans import within_ordinals
 
 ALGORITHMS = ["AES_GCM_V1", "AES_GCM_CTR_V1"]
 COLUMNS: dict[str, dict[str, bytes] | None] = {
@@ -117,7 +117,7 @@ def snappy(body: bytes) -> bytes:
 
 def in_filter(bitset: bytes, value: int) -> bool:
     hashed = xxhash.xxh64_intdigest(value.to_bytes(8, "little", signed=True))
-    return pyparq.index.bloom.BloomFilter(np.frombuffer(bitset, np.uint8)).check_hash(hashed)
+    return pyparq.index.bloom_filter.BloomFilter(np.frombuffer(bitset, np.uint8)).check_hash(hashed)
 
 
 @pytest.mark.parametrize("plaintext_footer", [False, True])

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pyparq
+from pyparq.arrow import equality
+from pyparq.arrow.table import Table
 from pyparq.errors import OptionError
-from pyparq.tables import equality
-from pyparq.tables.table import Table
 
 NAN = float("nan")
 D = Decimal

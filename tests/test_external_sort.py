@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.ingest import ingest
+from pyparq.arrow.ingest import ingest
+from pyparq.arrow.table import Table
 from pyparq.options import WriteOptions
-from pyparq.tables.table import Table
 from pyparq.write import external_sort
-from pyparq.write.column_plans import make_plan
 from pyparq.write.external_sort import ExternalSorter
+from pyparq.write.plan.column_plans import make_plan
 
 
 def table(rows: int = 6000) -> pa.Table:

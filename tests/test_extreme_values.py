@@ -107,7 +107,7 @@ def test_integers_with_nulls_stay_exact_in_pandas(type_: pa.DataType, monkeypatc
     assert pa.table(table).to_pandas()["x"].tolist()[0] == 2.0**53
     for by_pyarrow in (True, False):
         if not by_pyarrow:
-            monkeypatch.setattr("pyparq.tables.table.find_spec", lambda name: None if name == "pyarrow" else 1)
+            monkeypatch.setattr("pyparq.arrow.table.find_spec", lambda name: None if name == "pyarrow" else 1)
         frame = table.to_pandas()
         assert [None if v is pd.NA else int(v) for v in frame["x"]] == numbers
         assert frame["x"].dtype == ("Int64" if type_ == pa.int64() else "UInt64")

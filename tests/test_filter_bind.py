@@ -21,8 +21,8 @@ from filter_oracle import BY_NAME, SPECS, Spec
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters import And, Constant, Or, Test, bind, col, parse_filters
 from pyparq.format import ttypes as tt
-from pyparq.schemas.tree import SchemaTree, build_tree
-from pyparq.schemas.types import LeafType, Physical
+from pyparq.format.schema_tree import SchemaTree, build_tree
+from pyparq.format.types import LeafType, Physical
 
 TREE = oracle.tree_of(SPECS)
 REQUIRED = oracle.tree_of(SPECS, nullable=False)

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from test_filter_rows import conditions
 
 from pyparq.filters import Expression, Or, Test, bind, col
-from pyparq.filters.bloom import probe_hashes
-from pyparq.filters.bounds import evaluate_bounds, found_at_bounds
-from pyparq.filters.dictionary import dictionary_mask, evaluate_dictionary
+from pyparq.filters.bloom_hashes import probe_hashes
+from pyparq.filters.bounds_tests import evaluate_bounds, found_at_bounds
+from pyparq.filters.dictionary_tests import dictionary_mask, evaluate_dictionary
 from pyparq.filters.predicate import And, domain_array
-from pyparq.index.bloom import BloomFilter, hash_values
+from pyparq.format.leaf_values import BinaryValues, Values
+from pyparq.format.order import bound_dtype, encode_bound, has_order
+from pyparq.format.types import LeafType, Physical
+from pyparq.index.bloom_filter import BloomFilter, hash_values
 from pyparq.index.bounds import Bounds
-from pyparq.schemas.order import bound_dtype, encode_bound, has_order
-from pyparq.schemas.types import LeafType, Physical
-from pyparq.schemas.values import BinaryValues, Values
 
 ORDERED = [s for s in SPECS if has_order(s.leaf)]
 

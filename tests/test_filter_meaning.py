@@ -27,8 +27,8 @@ from filter_meaning import passes, rank_literal, rank_shown
 
 import pyparq
 from pyparq import col
+from pyparq.filters.sql.where import parse_where
 from pyparq.polars import scan as polars_scan
-from pyparq.sql.where import parse_where
 
 OPS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,

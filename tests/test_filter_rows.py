@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from pyparq.errors import FilterError
 from pyparq.filters import Constant, Expression, bind, col
 from pyparq.filters.compare import match_numbers
-from pyparq.filters.rows import evaluate_rows
-from pyparq.schemas.tree import SchemaTree
-from pyparq.schemas.types import LeafType, Physical
+from pyparq.filters.row_tests import evaluate_rows
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.types import LeafType, Physical
 
 OPS = ("==", "!=", "<", "<=", ">", ">=")
 TEXT = ("string", "binary", "fixed")

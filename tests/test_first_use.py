@@ -42,7 +42,7 @@ ARROW = """
 """
 WRITER = """
     lambda: pyparq.write_table, lambda: table.to_numpy("a"), lambda: pyparq.ParquetWriter,
-    lambda: __import__("pyparq.tables.for_polars", fromlist=["x"]).for_polars(table), lambda: repr(table),
+    lambda: __import__("pyparq.arrow.to_polars", fromlist=["x"]).for_polars(table), lambda: repr(table),
 """
 KEYS = "lambda: pyparq.EncryptionProperties(bytes(16)), lambda: pyparq.DecryptionProperties(bytes(16)),"
 
@@ -58,7 +58,7 @@ def test_many_threads_load_at_once(tmp_path: Path, before: str, jobs: str) -> No
 
 
 def test_nothing_of_nanoarrow_is_imported_by_statement() -> None:
-    """``from nanoarrow.x import y`` in a function would race: :func:`pyparq.later.load` is the way in."""
+    """``from nanoarrow.x import y`` in a function would race: :func:`pyparq.runtime.lazy_import.load` is the way in."""
     package = Path(pyparq.__file__).parent
     lines = [
         f"{path.name}: {line.strip()}"

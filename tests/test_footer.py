@@ -15,9 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import corpus_path
 
-from pyparq.format import footer as footer_module
-from pyparq.format.codec import ThriftDecodeError, ThriftTruncatedError, deserialize, serialize
-from pyparq.format.footer import LazyFileMetaData
+from pyparq.format import lazy_footer as footer_module
 from pyparq.format.generated.ttypes import (
     ColumnChunk,
     ColumnMetaData,
@@ -28,6 +26,8 @@ from pyparq.format.generated.ttypes import (
     SchemaElement,
     Type,
 )
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.thrift_codec import ThriftDecodeError, ThriftTruncatedError, deserialize, serialize
 from pyparq.kernels._native import thrift_index_footer
 
 CORPUS = corpus_path()

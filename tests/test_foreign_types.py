@@ -15,7 +15,7 @@ from test_foreign import plain
 
 import pyparq
 from pyparq import col
-from pyparq.schemas.types import LeafType
+from pyparq.format.types import LeafType
 
 TYPES = Path(__file__).parents[1] / "testdata" / "types"
 EXPECTED: dict[str, Any] = json.loads((TYPES / "expected.json").read_text("utf-8"))

@@ -25,14 +25,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq import buffers, later, threads
 from pyparq.cli.progress import Busy
 from pyparq.encryption import CryptoFactory, KmsConnectionConfig, cipher
 from pyparq.errors import DataError
-from pyparq.footers import known_schemas as schemas
-from pyparq.format import codec
-from pyparq.io import replace, systems
+from pyparq.format import thrift_codec
+from pyparq.io import atomic_write, file_systems
 from pyparq.io.sink import FsspecSink
+from pyparq.kernels import buffers
+from pyparq.read.footers import known_schemas as schemas
+from pyparq.runtime import lazy_import, threads
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
@@ -111,9 +112,9 @@ def path(tmp_path: Path) -> Path:
 MODULES = {
     "pool of threads": (lambda: threads._lock, threads.pool),
     "pool of request threads": (lambda: threads._lock, threads.request_pool),
-    "file systems with one reader": (lambda: systems._one_at_a_time, lambda: None),
+    "file systems with one reader": (lambda: file_systems._one_at_a_time, lambda: None),
     "schemas": (lambda: schemas._lock, lambda: None),
-    "garbage collector": (lambda: codec._gc_lock, lambda: None),
+    "garbage collector": (lambda: thrift_codec._gc_lock, lambda: None),
     "nonces": (lambda: cipher._nonces_lock, lambda: cipher.DataKey(bytes(16)).wrap(b"secret", b"")),
 }
 
@@ -189,7 +190,7 @@ def test_the_garbage_collector_goes_on_in_the_child() -> None:
     inside, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with codec._gc_paused():
+        with thrift_codec._gc_paused():
             inside.set()
             done.wait(120)
 
@@ -198,7 +199,7 @@ def test_the_garbage_collector_goes_on_in_the_child() -> None:
 
     def task() -> None:
         assert gc.isenabled()
-        with codec._gc_paused():
+        with thrift_codec._gc_paused():
             assert not gc.isenabled()
         assert gc.isenabled()
 
@@ -208,7 +209,7 @@ def test_the_garbage_collector_goes_on_in_the_child() -> None:
     assert not gc.isenabled()
     try:
         joined(forked(task))
-        with codec._gc_paused():
+        with thrift_codec._gc_paused():
             joined(forked(still_paused))  # it is this thread that pauses it, and will let it go on
     finally:
         done.set()
@@ -415,7 +416,7 @@ def arrived(folder: Path, name: str) -> pa.Table:
 def _temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With files that have no name until they are complete, and without."""
     if request.param == "named":
-        monkeypatch.setattr(replace, "_open_unnamed", lambda folder, mode: -1)
+        monkeypatch.setattr(atomic_write, "_open_unnamed", lambda folder, mode: -1)
 
 
 @pytest.mark.usefixtures("_temporary")
@@ -734,9 +735,9 @@ def test_a_fork_waits_for_both_kinds_of_imports_together(monkeypatch: pytest.Mon
             wait(timeout)
 
     never = SimpleNamespace(active_count=lambda: 2, Thread=Never)
-    monkeypatch.setattr(later, "threading", never)
-    monkeypatch.setattr(later, "monotonic", lambda: now[0], raising=False)
-    monkeypatch.setattr(later, "_lock", Never())
-    later._before_fork()
+    monkeypatch.setattr(lazy_import, "threading", never)
+    monkeypatch.setattr(lazy_import, "monotonic", lambda: now[0], raising=False)
+    monkeypatch.setattr(lazy_import, "_lock", Never())
+    lazy_import._before_fork()
     assert len(waited) == 2
-    assert sum(waited) == later.PATIENCE
+    assert sum(waited) == lazy_import.PATIENCE

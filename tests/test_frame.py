@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.tables.pandas_frame import frame_of
+from pyparq.arrow.to_pandas import frame_of
 
 DATE, TIME = dt.date(2020, 2, 29), dt.datetime(2020, 2, 29, 12, 30, 1)
 

@@ -20,7 +20,7 @@ from hostile_structs import Workpiece
 import pyparq
 from pyparq.errors import ChecksumError, CorruptFileError, LimitError, OptionError, ParquetError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.thrift_codec import serialize
 from pyparq.limits import Limits
 
 WORKER = Path(__file__).with_name("hostile_worker.py")

@@ -19,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyparq
+from pyparq.arrow.ingest import ingest
+from pyparq.arrow.ingest.from_pandas import columns_from_pandas
+from pyparq.arrow.table import Batch, Table
 from pyparq.errors import DataError, ParquetError, UnsupportedError
-from pyparq.ingest import ingest
-from pyparq.ingest.pandas import columns_from_pandas
-from pyparq.schemas.types import Schema
-from pyparq.tables.table import Batch, Table
+from pyparq.format.types import Schema
 
 D = Decimal
 UTC = dt.UTC
@@ -437,7 +437,7 @@ def test_pandas() -> None:
 def test_pandas_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own rules give the values that pandas' conversion gives."""
     theirs = values(pandas_frame())
-    monkeypatch.setattr("pyparq.ingest.pandas.stream_from_pandas", lambda frame: None)
+    monkeypatch.setattr("pyparq.arrow.ingest.from_pandas.stream_from_pandas", lambda frame: None)
     ours = values(pandas_frame())
     assert ours == theirs
     indexed = pd.DataFrame({"a": [1, 2]}, index=pd.MultiIndex.from_tuples([("x", 1), ("y", 2)], names=["p", None]))

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
+from pyparq.arrow.ingest import ingest
+from pyparq.arrow.table import Table
 from pyparq.errors import DataError
-from pyparq.ingest import ingest
-from pyparq.tables.table import Table
 
 
 def raw(type_: pa.DataType, *numbers: int) -> pa.Array:

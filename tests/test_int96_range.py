@@ -12,7 +12,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.schemas import int96
+from pyparq.format import int96
 
 EPOCH = dt.datetime(1970, 1, 1)
 LAST, FIRST = np.datetime64((1 << 63) - 1, "ns"), np.datetime64(-(1 << 63) + 1, "ns")

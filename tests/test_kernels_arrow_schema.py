@@ -1,6 +1,6 @@
 """Plain fields of Arrow schemas by the kernel: what pyarrow wrote comes out, and damaged bytes give nothing wrong.
 
-The oracle is the reader in Python (``schemas/arrow_ipc.py``), which checks every offset by itself.
+The oracle is the reader in Python (``arrow/schema/ipc_read.py``), which checks every offset by itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyparq import kernels
-from pyparq.schemas.arrow_ipc import HintError, HintSchema, PlainHint
+from pyparq.arrow.schema.ipc_read import HintError, HintSchema, PlainHint
 
 PLAIN: dict[str, pa.DataType] = {
     "n": pa.null(), "b": pa.bool_(), "c": pa.int8(), "C": pa.uint8(), "s": pa.int16(), "S": pa.uint16(),

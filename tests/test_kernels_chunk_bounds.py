@@ -16,12 +16,12 @@ from pyparq import kernels
 from pyparq.errors import CorruptFileError
 from pyparq.format import ttypes as tt
 from pyparq.format.chunk_numbers import ODD, BoundPlaces, ChunkNumbers
-from pyparq.format.codec import deserialize, deserialize_column_index, serialize
-from pyparq.index.bloom import BloomFilter, serialize_filter
-from pyparq.index.sizing import BLOCK_BYTES
+from pyparq.format.thrift_codec import deserialize, deserialize_column_index, serialize
+from pyparq.format.types import LeafType, Physical
+from pyparq.index.bloom_filter import BloomFilter, serialize_filter
+from pyparq.index.bloom_sizing import BLOCK_BYTES
 from pyparq.index.statistics import bounds_of_numbers, bounds_of_stored
 from pyparq.kernels import KernelError
-from pyparq.schemas.types import LeafType, Physical
 
 KINDS = len(ChunkNumbers._fields)
 PLACE = {name: k for k, name in enumerate(ChunkNumbers._fields)}

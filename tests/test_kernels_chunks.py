@@ -13,8 +13,8 @@ import pytest
 
 from pyparq import kernels
 from pyparq.api import read_table
-from pyparq.decoding import whole_chunks
 from pyparq.kernels import DecodedColumn, KernelError
+from pyparq.read.decode import whole_chunks
 
 ROWS = 500
 

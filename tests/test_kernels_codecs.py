@@ -16,8 +16,9 @@ import pytest
 import snappy
 import zstandard
 
-from pyparq import compression, kernels
-from pyparq.compression import BROTLI, CODEC_NAMES, GZIP, LZ4, LZ4_RAW, LZO, SNAPPY, UNCOMPRESSED, ZSTD
+from pyparq import kernels
+from pyparq.format import compression
+from pyparq.format.compression import BROTLI, CODEC_NAMES, GZIP, LZ4, LZ4_RAW, LZO, SNAPPY, UNCOMPRESSED, ZSTD
 
 GUARD = 100
 """Bytes behind the room that must stay as they are."""

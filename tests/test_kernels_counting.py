@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyparq import kernels
-from pyparq.encodings import rle
+from pyparq.format.encodings import rle
 
 
 def counted(data: bytes, count: int, entries: int) -> tuple[list[int], list[int]]:

@@ -12,12 +12,12 @@ import pytest
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError
-from pyparq.footers.chunk_table import numbers_of
 from pyparq.format.chunk_numbers import ODD, BoundPlaces, ChunkNumbers, stored_path
-from pyparq.format.codec import column_chunks_of_footers, serialize
-from pyparq.format.footer import LazyFileMetaData
-from pyparq.index.bloom import BloomFilter, serialize_filter
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.thrift_codec import column_chunks_of_footers, serialize
+from pyparq.index.bloom_filter import BloomFilter, serialize_filter
 from pyparq.kernels import KernelError
+from pyparq.read.footers.chunk_table import numbers_of
 from pyparq.write.file import write_table
 
 SCHEMA = {"id": "int32?", "x": "double?", "s": "string?", "st": "struct<k: int64?, v: list<string>?>?"}

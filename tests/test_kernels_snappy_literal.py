@@ -9,10 +9,10 @@ import cramjam
 import pytest
 import snappy
 
-from pyparq.buffers import new_arena
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.thrift_codec import serialize
 from pyparq.kernels import Inflater, open_run
+from pyparq.kernels.buffers import new_arena
 
 
 def opened(block: bytes, size: int) -> tuple[bytes | None, int]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyparq import kernels
-from pyparq.compression import SNAPPY
+from pyparq.format.compression import SNAPPY
 
 
 def deflated(data: bytes) -> bytes:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from pyparq import kernels
 from pyparq.encryption.aad import ChunkAad, Module
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.thrift_codec import serialize
 from pyparq.kernels import Arena, KernelError
 
 KEY = bytes(range(16))

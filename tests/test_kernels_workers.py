@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from pyparq import kernels, threads
-from pyparq.threads import Stopped, Task
+from pyparq import kernels
+from pyparq.runtime import threads
+from pyparq.runtime.threads import Stopped, Task
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 3, 8])

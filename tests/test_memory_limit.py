@@ -17,10 +17,11 @@ from handmade import OPTIONAL, REPEATED, REQUIRED, Column, Page, group, leaf, ma
 from test_hostile import bombs
 
 import pyparq
-from pyparq import buffers, col
-from pyparq.decoding import memory_account as account
+from pyparq import col
 from pyparq.errors import CorruptFileError, LimitError
+from pyparq.kernels import buffers
 from pyparq.limits import Limits
+from pyparq.read.decode import memory_account as account
 
 MIB = 1 << 20
 SLACK = 12 * MIB
@@ -205,7 +206,7 @@ def test_pages_decoded_on_several_threads() -> None:
 
 def test_the_default_is_the_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Limits().max_memory is None
-    assert account.Account(Limits()).most == pyparq.buffers.memory_size()
+    assert account.Account(Limits()).most == pyparq.kernels.buffers.memory_size()
     account._memory_there_is.cache_clear()
     monkeypatch.setattr(account, "memory_size", lambda: 32 * MIB)
     try:

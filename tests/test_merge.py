@@ -21,8 +21,8 @@ import pyparq
 from pyparq import col
 from pyparq.errors import CorruptFileError, OptionError, SchemaError, UnsupportedError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
-from pyparq.pruning.page_indexes import has_column_index, has_offset_index
+from pyparq.format.thrift_codec import deserialize, serialize
+from pyparq.read.plan.page_indexes import has_column_index, has_offset_index
 
 
 def table(start: int, rows: int = 500) -> pa.Table:

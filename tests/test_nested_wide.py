@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.decoding import decoder
-from pyparq.schemas.types import Schema
-from pyparq.tables.table import Table, batches_from_arrow, widen_columns
+from pyparq.arrow.table import Table, batches_from_arrow, widen_columns
+from pyparq.format.types import Schema
+from pyparq.read.decode import decoder
 
 SMALL: dict[str, Any] = {"l": pa.list_(pa.string()), "s": pa.struct([("x", pa.binary()), ("n", pa.int8())])}
 LARGE: dict[str, Any] = {

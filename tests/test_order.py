@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyparq.format import ttypes as tt
-from pyparq.schemas.order import (
+from pyparq.format.leaf_values import BinaryValues
+from pyparq.format.order import (
     Order,
     bound_dtype,
     decode_bounds,
@@ -23,8 +24,7 @@ from pyparq.schemas.order import (
     order_of,
     segment_minmax,
 )
-from pyparq.schemas.types import LeafType, Physical
-from pyparq.schemas.values import BinaryValues
+from pyparq.format.types import LeafType, Physical
 
 P = Physical
 FLBA = P.FIXED_LEN_BYTE_ARRAY

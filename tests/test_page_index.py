@@ -20,7 +20,11 @@ from written import footer
 
 from pyparq.errors import CorruptFileError, DataError, LimitError, ParquetError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
+from pyparq.format.leaf_values import BinaryValues
+from pyparq.format.order import Order, decode_bounds, encode_bound, order_of, segment_minmax
+from pyparq.format.schema_tree import build_tree
+from pyparq.format.thrift_codec import deserialize, serialize
+from pyparq.format.types import LeafType, Physical
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, Bounds
 from pyparq.index.page_index import (
     MAX_WHOLE_BOUND,
@@ -32,10 +36,6 @@ from pyparq.index.page_index import (
 )
 from pyparq.kernels import check_page_locations
 from pyparq.limits import Limits
-from pyparq.schemas.order import Order, decode_bounds, encode_bound, order_of, segment_minmax
-from pyparq.schemas.tree import build_tree
-from pyparq.schemas.types import LeafType, Physical
-from pyparq.schemas.values import BinaryValues
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)

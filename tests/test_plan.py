@@ -24,9 +24,9 @@ from pyparq import col
 from pyparq.errors import ChecksumError, CorruptIndexWarning, DataError, LimitError, PlanError
 from pyparq.index.row_ranges import RowRanges
 from pyparq.limits import Limits
-from pyparq.pruning import scan_plan as plans
-from pyparq.pruning.page_reads import ColumnRead, Pages
-from pyparq.pruning.scan_plan import ScanPlan
+from pyparq.read.plan import scan_plan as plans
+from pyparq.read.plan.page_reads import ColumnRead, Pages
+from pyparq.read.plan.scan_plan import ScanPlan
 
 ROWS, GROUP = 6_000, 2_000
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from written import written
 
 import pyparq
-from pyparq.polars.predicates import as_filters
+from pyparq.filters.polars_expressions import as_filters
 
 pl = pytest.importorskip("polars")
 col = pl.col

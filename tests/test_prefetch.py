@@ -16,7 +16,7 @@ from slow_store import AsyncStore, LoopingStore, Request
 
 import pyparq
 from pyparq import Limits, ParquetFile, col
-from pyparq.tables.table import Batch
+from pyparq.arrow.table import Batch
 
 require("fsspec")
 

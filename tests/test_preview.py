@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import pyparq
-from pyparq.schemas.types import DataType, Field, Schema
-from pyparq.tables import cells, preview
-from pyparq.tables.column import Column
-from pyparq.tables.table import Batch, Table
-from pyparq.text import cut, visible, width
+from pyparq.arrow import cell_text, preview
+from pyparq.arrow.column import Column
+from pyparq.arrow.table import Batch, Table
+from pyparq.format.types import DataType, Field, Schema
+from pyparq.runtime.terminal_text import cut, visible, width
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def test_wide_and_narrow_letters_stand_in_line() -> None:
 
 
 def cell(array: pa.Array, row: int = 0, room: int = 40) -> str:
-    return cells.cell_text(Table.from_arrow(pa.table({"c": array})).batches[0].columns[0], row, room)
+    return cell_text.cell_text(Table.from_arrow(pa.table({"c": array})).batches[0].columns[0], row, room)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_no_more_is_looked_at_than_is_shown(kind: str, monkeypatch: pytest.Monke
     }
     table = Table.from_arrow(pa.table({"c": made[kind]}))
     asked: list[int] = []
-    real = cells._text
-    monkeypatch.setattr(cells, "_text", lambda c, *rest: asked.append(1) or real(c, *rest))
+    real = cell_text._text
+    monkeypatch.setattr(cell_text, "_text", lambda c, *rest: asked.append(1) or real(c, *rest))
     tracemalloc.start()
     shown = repr(table), repr(table["c"]), table._repr_html_()
     peak = tracemalloc.get_traced_memory()[1]

@@ -142,7 +142,7 @@ def test_a_file_that_is_held_and_replaced(store: Any, how: str) -> None:
 @pytest.mark.parametrize("after", range(1, 6))
 def test_a_file_that_is_replaced_while_it_is_read(store: Any, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long reads ask now and then. Here each step takes longer than an answer holds."""
-    monkeypatch.setattr("pyparq.io.unchanged.FRESH", 0.0)
+    monkeypatch.setattr("pyparq.io.file_versions.FRESH", 0.0)
     store.replace(1)
     seen = [0]
 
@@ -247,7 +247,7 @@ def test_a_dataset_of_files_that_stay(store: Any, lake: str, monkeypatch: pytest
     dataset = pyparq.dataset(lake, tail_size=1000, prefetch_bytes=0)
     assert dataset.read().to_arrow() == table()
     assert store.log.of("info") == [] or isinstance(store, LoopingStore)
-    monkeypatch.setattr("pyparq.io.unchanged.FRESH", 0.0)
+    monkeypatch.setattr("pyparq.io.file_versions.FRESH", 0.0)
     assert dataset.read().to_arrow() == table()
     assert len(store.log.of("info")) > 0
 
@@ -288,7 +288,7 @@ def test_an_open_file(store: Any) -> None:
 
 
 def test_what_tells_versions_apart() -> None:
-    from pyparq.io.unchanged import Stated
+    from pyparq.io.file_versions import Stated
 
     def differs(one: dict[str, Any], other: dict[str, Any], is_listed: bool = False) -> bool:
         return Stated.of(one, is_listed=is_listed).differs(Stated.of(other))

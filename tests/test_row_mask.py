@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pyparq
+from pyparq.arrow.column import Column
+from pyparq.arrow.column_operations import keep
+from pyparq.arrow.table import batches_from_arrow
 from pyparq.index.row_mask import MOST_RANGES, NEAR, RowMask, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
-from pyparq.tables.column import Column
-from pyparq.tables.column_operations import keep
-from pyparq.tables.table import batches_from_arrow
 
 ROWS = 150
 SETS = st.sets(st.integers(0, ROWS - 1)) | st.builds(

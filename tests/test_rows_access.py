@@ -17,8 +17,8 @@ from nested_tables import FILES, ROWS, TABLE, within_rows
 
 import pyparq
 from pyparq import col
-from pyparq.decoding.pages import PageBuffers, open_page, walk_pages
 from pyparq.errors import CorruptIndexWarning, OptionError
+from pyparq.read.decode.pages import PageBuffers, open_page, walk_pages
 
 COUNT = len(ROWS)
 

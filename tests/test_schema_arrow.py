@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
+from pyparq.arrow.exchange import schema_from_arrow
+from pyparq.arrow.schema.from_text import schema as parse_schema
+from pyparq.arrow.schema.to_parquet import decimal_storage, elements_from_schema, schema_from_tree
 from pyparq.errors import SchemaError, UnsupportedError
 from pyparq.format import ttypes as tt
-from pyparq.schemas.arrow import decimal_storage, elements_from_schema, schema_from_tree
-from pyparq.schemas.parse import schema as parse_schema
-from pyparq.schemas.shape import shapes
-from pyparq.schemas.tree import build_tree
-from pyparq.schemas.types import OPTIONAL, REPEATED, REQUIRED, DataType, Field, Physical, Schema
-from pyparq.tables.arrow_exchange import schema_from_arrow
+from pyparq.format.nesting import shapes
+from pyparq.format.schema_tree import build_tree
+from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, DataType, Field, Physical, Schema
 
 
 def described(schema: Schema) -> pq.ParquetSchema:

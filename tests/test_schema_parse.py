@@ -8,7 +8,7 @@ import pytest
 
 import pyparq
 from pyparq.errors import SchemaError
-from pyparq.schemas.types import DataType, Field
+from pyparq.format.types import DataType, Field
 
 TYPES = {
     "bool": pa.bool_(), "boolean": pa.bool_(), "int8": pa.int8(), "int64": pa.int64(), "uint16": pa.uint16(),

@@ -16,8 +16,8 @@ from written import written
 import pyparq
 from pyparq import col
 from pyparq.errors import CorruptFileError, CorruptIndexWarning
-from pyparq.footers.chunk_places import ModulePlaces
-from pyparq.pruning import page_indexes
+from pyparq.read.footers.chunk_places import ModulePlaces
+from pyparq.read.plan import page_indexes
 
 
 def test_who_has_a_place() -> None:

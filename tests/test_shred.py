@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyparq
+from pyparq.arrow.ingest import ingest
+from pyparq.arrow.schema.from_text import schema as parse_schema
+from pyparq.arrow.schema.to_parquet import elements_from_schema
+from pyparq.arrow.table import Batch, Column
 from pyparq.errors import DataError
-from pyparq.ingest import ingest
-from pyparq.schemas.arrow import elements_from_schema
-from pyparq.schemas.parse import schema as parse_schema
-from pyparq.schemas.tree import SchemaTree, build_tree
-from pyparq.schemas.types import Schema
-from pyparq.schemas.values import BinaryValues
-from pyparq.tables.table import Batch, Column
-from pyparq.write.shred import LeafData, concat_leaf_data, shred_batch
+from pyparq.format.leaf_values import BinaryValues
+from pyparq.format.schema_tree import SchemaTree, build_tree
+from pyparq.format.types import Schema
+from pyparq.write.encode.shred import LeafData, concat_leaf_data, shred_batch
 
 
 def shred(data: Any, schema: Schema | None = None) -> tuple[SchemaTree, list[LeafData]]:

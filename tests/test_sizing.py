@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyparq.index.bloom import BloomFilter
-from pyparq.index.sizing import (
+from pyparq.index.bloom_filter import BloomFilter
+from pyparq.index.bloom_sizing import (
     MAX_BYTES,
     bytes_for,
     false_positive_rate,

@@ -14,7 +14,7 @@ import pytest
 
 import pyparq
 from pyparq.errors import ChangedMeanwhile
-from pyparq.rewriting import again, joining
+from pyparq.maintenance import merge, rewrite
 
 IN_PLACE: dict[str, Callable[[Path], Any]] = {
     "rewrite": lambda path: pyparq.rewrite(path, path, compression="none"),
@@ -83,7 +83,7 @@ def test_a_file_that_goes_at_any_step_stays_away(tmp_path: Path, name: str) -> N
 @pytest.mark.parametrize("name", ["rewrite", "merge"])
 def test_a_source_that_comes_after_the_first_look(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The target was not there at first, and is a source then: nobody knows which file may be replaced."""
-    module = again if name == "rewrite" else joining
+    module = rewrite if name == "rewrite" else merge
     monkeypatch.setattr(module, "identity_of", lambda target: None)
     before = path.read_bytes()
     with pytest.raises(ChangedMeanwhile):

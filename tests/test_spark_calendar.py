@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import pyparq
-from pyparq.schemas.hybrid_calendar import to_gregorian
-from pyparq.schemas.types import LeafType, Physical
+from pyparq.format.hybrid_calendar import to_gregorian
+from pyparq.format.types import LeafType, Physical
 
 pytest_plugins = ("spark_session",)
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from cli_files import ok, refused, write_sample
 
+from pyparq.filters.sql.where import parse_where
 from pyparq.read.file import ParquetFile
-from pyparq.sql.where import parse_where
 
 
 @pytest.fixture(scope="module")

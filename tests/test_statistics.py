@@ -19,6 +19,9 @@ from hypothesis import strategies as st
 from written import footer
 
 from pyparq.format import ttypes as tt
+from pyparq.format.order import Order, encode_bound, order_of
+from pyparq.format.schema_tree import build_tree
+from pyparq.format.types import LeafType, Physical
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import (
     bounds_from_statistics,
@@ -27,10 +30,7 @@ from pyparq.index.statistics import (
     parse_created_by,
     writer_is_trusted,
 )
-from pyparq.index.truncate import can_truncate, truncate_max, truncate_min
-from pyparq.schemas.order import Order, encode_bound, order_of
-from pyparq.schemas.tree import build_tree
-from pyparq.schemas.types import LeafType, Physical
+from pyparq.index.truncated_bounds import can_truncate, truncate_max, truncate_min
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)

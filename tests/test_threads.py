@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import pyparq
-from pyparq import threads
-from pyparq.threads import Task, check_stopped, map_tasks, stop_all
+from pyparq.runtime import threads
+from pyparq.runtime.threads import Task, check_stopped, map_tasks, stop_all
 
 
 @pytest.fixture(autouse=True)

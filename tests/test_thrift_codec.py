@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 from thrift.Thrift import TType
 
 from pyparq.errors import CorruptFileError
-from pyparq.format import codec
-from pyparq.format.codec import (
+from pyparq.format import thrift_codec
+from pyparq.format.generated import ttypes
+from pyparq.format.generated.rules import RULES
+from pyparq.format.page_header import read_page_header
+from pyparq.format.thrift_codec import (
     ThriftDecodeError,
     ThriftEncodeError,
     ThriftTruncatedError,
@@ -26,9 +29,6 @@ from pyparq.format.codec import (
     deserialize_lists,
     serialize,
 )
-from pyparq.format.generated import ttypes
-from pyparq.format.generated.rules import RULES
-from pyparq.format.page_header import read_page_header
 from pyparq.kernels._native import KernelError, ThriftRules, ThriftTruncated
 
 NAMES = [row[0] for row in RULES]
@@ -73,7 +73,7 @@ def one(rng: random.Random, kind: int, args: Any, optional: float) -> Any:
 
 def slow(cls: type, data: bytes) -> Any:
     value = cls()
-    codec._decode_slowly(value, BytesIO(data), cls.thrift_spec)  # type: ignore[attr-defined]
+    thrift_codec._decode_slowly(value, BytesIO(data), cls.thrift_spec)  # type: ignore[attr-defined]
     return value
 
 
@@ -108,7 +108,7 @@ def test_round_trip_through_both_decoders(name: str) -> None:
             data = serialize(value)
             assert deserialize(cls, data) == (value, len(data))
             assert slow(cls, data) == value
-            assert codec._encode_slowly(value, cls.thrift_spec) == data
+            assert thrift_codec._encode_slowly(value, cls.thrift_spec) == data
             assert stepped_over(data) == len(data)
 
 
@@ -155,8 +155,8 @@ def test_each_required_field_is_required(name: str) -> None:
     for field in REQUIRED[name]:
         kept = getattr(value, field)
         setattr(value, field, None)
-        data = codec._encode_slowly(value, spec)
-        if (name, field) in codec.NOT_NEEDED:
+        data = thrift_codec._encode_slowly(value, spec)
+        if (name, field) in thrift_codec.NOT_NEEDED:
             assert not getattr(deserialize(cls, data)[0], field)
         else:
             with pytest.raises(ThriftDecodeError, match=f"{name} lacks its required field {field}"):
@@ -331,15 +331,15 @@ def test_random_bytes_never_do_worse_than_an_error() -> None:
 
 
 def test_garbage_collector_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "_PAUSE_GC_FROM", 1)
+    monkeypatch.setattr(thrift_codec, "_PAUSE_GC_FROM", 1)
     states: list[bool] = []
-    decode = codec._decode
+    decode = thrift_codec._decode
 
     def watched(*args: Any) -> Any:
         states.append(gc.isenabled())
         return decode(*args)
 
-    monkeypatch.setattr(codec, "_decode", watched)
+    monkeypatch.setattr(thrift_codec, "_decode", watched)
     assert gc.isenabled()
     header = page_header()
     threads = [
@@ -363,7 +363,7 @@ def test_garbage_collector_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) ->
 def test_without_the_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     header = page_header()
     fast, _ = deserialize(ttypes.PageHeader, header)
-    monkeypatch.setattr(codec, "fastbinary", None)
+    monkeypatch.setattr(thrift_codec, "fastbinary", None)
     assert deserialize(ttypes.PageHeader, header + b"more") == (fast, len(header))
     assert serialize(fast) == header
     with pytest.raises(ThriftDecodeError):

@@ -14,8 +14,8 @@ from written import written
 import pyparq
 from pyparq.errors import ParquetError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize, serialize
-from pyparq.format.tree import I32, I64, LIST, STRUCT, ThriftList, ThriftStruct
+from pyparq.format.thrift_codec import deserialize, serialize
+from pyparq.format.thrift_tree import I32, I64, LIST, STRUCT, ThriftList, ThriftStruct
 
 CORPUS = corpus_path()
 

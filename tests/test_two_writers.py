@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.datasets import commit
-from pyparq.io import renames, replace
+from pyparq.datasets.write.write_dataset import commit
+from pyparq.io import atomic_write, renames
 
 ROWS = 20
 
@@ -277,7 +277,7 @@ def test_ctrl_c_after_the_exchange_keeps_the_other_file(path: Path, monkeypatch:
             raise KeyboardInterrupt
         return exchange(name, target)
 
-    monkeypatch.setattr(replace, "exchange", interrupted)
+    monkeypatch.setattr(atomic_write, "exchange", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pyparq.edit_metadata(path, update={"a": "1"})
     assert generations(path) == {2}

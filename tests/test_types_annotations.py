@@ -15,11 +15,11 @@ from written import written
 
 import pyparq
 from pyparq import col
+from pyparq.arrow.column_operations import fixed_column
+from pyparq.arrow.table import Column
 from pyparq.errors import DataError, FilterError, OptionError, SchemaError
 from pyparq.format import ttypes as tt
-from pyparq.schemas.types import DataType, Field, LeafType, Physical, Schema
-from pyparq.tables.column_operations import fixed_column
-from pyparq.tables.table import Column
+from pyparq.format.types import DataType, Field, LeafType, Physical, Schema
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -242,7 +242,7 @@ def test_unshredded_variant(tmp_path: Path) -> None:
 
 
 def test_an_unknown_annotation_reads_as_its_physical_type() -> None:
-    from pyparq.schemas.annotation import leaf_type
+    from pyparq.format.annotation import leaf_type
 
     for physical, kind in (("INT32", "int"), ("BYTE_ARRAY", "binary"), ("DOUBLE", "double"), ("INT96", "int96")):
         element = tt.SchemaElement(

@@ -14,10 +14,10 @@ from test_types_hints import hinted
 from written import written
 
 import pyparq
-from pyparq.schemas.arrow_ipc import HintSchema
-from pyparq.schemas.arrow_ipc_write import schema_message
-from pyparq.tables.arrow_exchange import schema_from_arrow
-from pyparq.tables.pandas_frame import frame_of
+from pyparq.arrow.exchange import schema_from_arrow
+from pyparq.arrow.schema.ipc_read import HintSchema
+from pyparq.arrow.schema.ipc_write import schema_message
+from pyparq.arrow.to_pandas import frame_of
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -159,7 +159,7 @@ def test_the_index_of_a_frame_comes_back(name: str, store_schema: bool) -> None:
 def test_the_index_of_a_frame_without_pyarrow_at_hand(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pyparq.ingest.pandas.stream_from_pandas", lambda frame: None)
+    monkeypatch.setattr("pyparq.arrow.ingest.from_pandas.stream_from_pandas", lambda frame: None)
     frame, file = FRAMES[name], tmp_path / "f.parquet"
     pyparq.write_table(frame, file)
     described = json.loads(pq.read_metadata(file).metadata[b"pandas"])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pyparq.tables.arrow_c_data import raw_buffer
-from pyparq.tables.table import Table, batches_from_arrow
+from pyparq.arrow.c_data import raw_buffer
+from pyparq.arrow.table import Table, batches_from_arrow
 
 pa = pytest.importorskip("pyarrow")
 

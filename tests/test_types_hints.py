@@ -13,11 +13,11 @@ import pytest
 
 import pyparq
 from pyparq import col
+from pyparq.arrow.schema.ipc_read import HintError, HintSchema
+from pyparq.arrow.schema.ipc_write import schema_message
+from pyparq.arrow.to_pandas import frame_of
 from pyparq.errors import LimitError, OptionError, ParquetError
-from pyparq.schemas.arrow_ipc import HintError, HintSchema
-from pyparq.schemas.arrow_ipc_write import schema_message
-from pyparq.schemas.types import DataType
-from pyparq.tables.pandas_frame import frame_of
+from pyparq.format.types import DataType
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -27,7 +27,7 @@ from written import written
 
 import pyparq
 from pyparq import DecryptionProperties, EncryptionProperties
-from pyparq.tables.pandas_frame import frame_of
+from pyparq.arrow.to_pandas import frame_of
 
 DOCUMENTED = documented()
 
@@ -358,7 +358,7 @@ MIXED = pd.DataFrame(
 def test_pandas_without_pyarrow_both_ways(row_group_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written by our own rules and read by them, and by pandas with pyarrow; and pandas' own files by our rules."""
     theirs = written(MIXED, row_group_size=row_group_size)
-    monkeypatch.setattr("pyparq.ingest.pandas.stream_from_pandas", lambda frame: None)
+    monkeypatch.setattr("pyparq.arrow.ingest.from_pandas.stream_from_pandas", lambda frame: None)
     ours = written(MIXED, row_group_size=row_group_size)
     for file in (theirs, ours):
         pd.testing.assert_frame_equal(frame_of(pyparq.read_table(file)), MIXED)

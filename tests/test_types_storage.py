@@ -14,7 +14,7 @@ from written import written
 import pyparq
 from pyparq import col
 from pyparq.errors import OptionError
-from pyparq.schemas.order import Order
+from pyparq.format.order import Order
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import pyparq
 from pyparq import col
-from pyparq.decoding import decoder
-from pyparq.schemas.types import Field, Schema
-from pyparq.tables import column_operations as columns
-from pyparq.tables.column_operations import concat, take
-from pyparq.tables.table import Batch, Table, batches_from_arrow
+from pyparq.arrow import column_operations as columns
+from pyparq.arrow.column_operations import concat, take
+from pyparq.arrow.table import Batch, Table, batches_from_arrow
+from pyparq.format.types import Field, Schema
+from pyparq.read.decode import decoder
 
 ROWS = 3_000
 WORDS = ["", "a", "eleven char", "twelve chars", "thirteen char", "ünïcödé", "many more than twelve characters " * 3]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import pyparq
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize
+from pyparq.format.thrift_codec import serialize
 
 
 def header_is_longer(page: Page, statistics: tt.Statistics) -> Callable[[int], tt.PageHeader]:

@@ -12,10 +12,10 @@ from written import written
 import pyparq
 from pyparq.errors import CorruptFileError
 from pyparq.format import ttypes as tt
+from pyparq.format.schema_tree import Node
 from pyparq.index.statistics import parse_created_by
-from pyparq.schemas.tree import Node
-from pyparq.verification.findings import Findings
-from pyparq.verification.sorted_rows import checkable
+from pyparq.maintenance.verify.findings import Findings
+from pyparq.maintenance.verify.sorted_rows import checkable
 
 
 def wide(columns: int) -> Forged:

@@ -15,11 +15,11 @@ from interop_peers import check_readers, compare, with_pyparq
 from written import Written, write
 
 import pyparq
-from pyparq import encodings
-from pyparq.encodings import ENCODING_NAMES
 from pyparq.errors import DataError
-from pyparq.schemas.types import Physical
-from pyparq.write.encoding_choice import CANDIDATES, KEY, MIN_VALUES, MOST
+from pyparq.format import encodings
+from pyparq.format.encodings import ENCODING_NAMES
+from pyparq.format.types import Physical
+from pyparq.write.plan.encoding_choice import CANDIDATES, KEY, MIN_VALUES, MOST
 
 pytest_plugins = ("spark_session",)
 

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
+from pyparq.arrow.column_operations import binary_column, slice_column, take, trimmed
+from pyparq.arrow.dictionary_column import SpelledColumn
+from pyparq.arrow.to_python import column_to_pylist
 from pyparq.errors import DataError
+from pyparq.format.types import DataType
 from pyparq.kernels import ColumnRules, EncodedChunks, FileRules, KernelError, LeafOrder
-from pyparq.schemas.types import DataType
-from pyparq.tables.column_operations import binary_column, slice_column, take, trimmed
-from pyparq.tables.spelled_column import SpelledColumn
-from pyparq.tables.to_python import column_to_pylist
 from pyparq.write import row_groups
 
 ROWS = 5_000

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import pyparq
+from pyparq.arrow.schema.from_text import schema
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.options import SortKey, WriteOptions, sort_keys
-from pyparq.schemas.parse import schema
-from pyparq.write.column_plans import make_plan
+from pyparq.write.plan.column_plans import make_plan
 
 SCHEMA = schema({"id": "int64", "name": "string?", "flag": "bool", "x": "double?"})
 

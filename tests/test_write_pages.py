@@ -13,20 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import Written, write
 
-import pyparq
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
-from pyparq.schemas.shape import shapes
-from pyparq.schemas.types import Schema
-from pyparq.schemas.values import BinaryValues
-from pyparq.write.column_plans import make_plan
-from pyparq.write.shred import LeafData, shred_column
+from pyparq.format.compression import codec_number
+from pyparq.format.leaf_values import BinaryValues
+from pyparq.format.nesting import shapes
+from pyparq.format.types import Schema
+from pyparq.write.encode.shred import LeafData, shred_column
+from pyparq.write.plan.column_plans import make_plan
 
 RLE_DICTIONARY, PLAIN = tt.Encoding.RLE_DICTIONARY, tt.Encoding.PLAIN
 
 
 def leaf_data(array: pa.Array) -> LeafData:
-    from pyparq.ingest import ingest
+    from pyparq.arrow.ingest import ingest
     from pyparq.options import WriteOptions
 
     schema, batches = ingest(pa.table({"x": array}))
@@ -217,7 +217,7 @@ def test_codecs_and_empty_bodies(codec: str, version: str) -> None:
     )
     file = write(table, compression=codec, data_page_version=version, max_rows_per_page=30)
     assert pq.read_table(io.BytesIO(file.data), page_checksum_verification=True).to_pydict() == table.to_pydict()
-    assert {c.meta_data.codec for c in file.meta.row_groups[0].columns} == {pyparq.compression.codec_number(codec)}
+    assert {c.meta_data.codec for c in file.meta.row_groups[0].columns} == {codec_number(codec)}
 
 
 def test_compression_per_column_and_levels() -> None:

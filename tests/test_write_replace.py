@@ -24,7 +24,7 @@ import pytest
 
 import pyparq
 from pyparq.encryption import CryptoFactory, EncryptionConfiguration, KmsConnectionConfig
-from pyparq.io import replace
+from pyparq.io import atomic_write
 from pyparq.io.sink import LocalSink
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX permissions, links and signals")
@@ -39,7 +39,7 @@ OPEN, LINK = os.open, os.link
 
 
 def has_unnamed_files(folder: Path) -> bool:
-    fd = replace._open_unnamed(str(folder), 0o600)
+    fd = atomic_write._open_unnamed(str(folder), 0o600)
     if fd >= 0:
         os.close(fd)
     return fd >= 0
@@ -65,20 +65,20 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_
         pytest.skip("no O_TMPFILE here")
     errors = {"not supported": errno.EOPNOTSUPP, "unknown flag": errno.EISDIR, "no such folder": errno.ENOENT}
     if request.param in errors and hasattr(os, "O_TMPFILE"):
-        monkeypatch.setattr(replace.os, "open", without(errors[request.param]))
+        monkeypatch.setattr(atomic_write.os, "open", without(errors[request.param]))
     if request.param == "no /proc":
-        monkeypatch.setattr(replace, "_proc_name", lambda fd: f"/nowhere/{fd}")
-        monkeypatch.setattr(replace, "_has_proc", False)
+        monkeypatch.setattr(atomic_write, "_proc_name", lambda fd: f"/nowhere/{fd}")
+        monkeypatch.setattr(atomic_write, "_has_proc", False)
     if request.param == "no /proc any more":
         pyparq.write_table(TABLE, tmp_path / "first")
         (tmp_path / "first").unlink()
-        monkeypatch.setattr(replace, "_proc_name", lambda fd: f"/nowhere/{fd}")
+        monkeypatch.setattr(atomic_write, "_proc_name", lambda fd: f"/nowhere/{fd}")
     if request.param == "no links":
 
         def refuse(*args: Any, **options: Any) -> None:
             raise PermissionError(errno.EPERM, "no links here")
 
-        monkeypatch.setattr(replace.os, "link", refuse)
+        monkeypatch.setattr(atomic_write.os, "link", refuse)
     return str(request.param)
 
 
@@ -175,7 +175,7 @@ def test_names_as_long_as_they_may_be(tmp_path: Path, system: str, name: str) ->
     for _ in range(2):
         pyparq.write_table(TABLE, tmp_path / name)
     assert names(tmp_path) == [name]
-    hidden = replace.hidden_name(name)
+    hidden = atomic_write.hidden_name(name)
     assert len(os.fsencode(hidden)) < 143
     assert name.startswith(hidden[1:20])
 
@@ -220,10 +220,10 @@ def test_an_error_at_the_end_leaves_what_was_there(
     def fail(*args: Any) -> None:
         if call == "close":
             real(*args)
-        monkeypatch.setattr(replace.os, call, real)
+        monkeypatch.setattr(atomic_write.os, call, real)
         raise OSError(errno.ENOSPC, "the disk is full")
 
-    monkeypatch.setattr(replace.os, call, fail)
+    monkeypatch.setattr(atomic_write.os, call, fail)
     with pytest.raises(OSError, match="the disk is full"):
         writer.close()
     assert names(tmp_path) == ["t.parquet"]
@@ -324,7 +324,7 @@ def test_the_owner_comes_before_the_permissions(tmp_path: Path, system: str, mon
     os.chown(path, NOBODY, NOBODY)
     for name in ("fchown", "fchmod", "replace"):
         real = getattr(os, name)
-        monkeypatch.setattr(replace.os, name, lambda *a, n=name, r=real: (calls.append(n), r(*a)))
+        monkeypatch.setattr(atomic_write.os, name, lambda *a, n=name, r=real: (calls.append(n), r(*a)))
     pyparq.write_table(TABLE, path)
     assert [name for k, name in enumerate(calls) if name not in calls[:k]] == ["fchown", "fchmod", "replace"]
 
@@ -444,7 +444,7 @@ WRITE = """
 import sys, numpy as np, pyparq
 from pyparq.io import replace
 if sys.argv[2] == "named":
-    replace._open_unnamed = lambda folder, mode: -1
+    atomic_write._open_unnamed = lambda folder, mode: -1
 for round in range(1 << 20):
     if round == 1:
         print("begin", flush=True)

@@ -19,9 +19,9 @@ from conftest import stable_id
 from written import written
 
 import pyparq
+from pyparq.arrow.ingest import from_iterables
+from pyparq.arrow.table import Batch, Table
 from pyparq.errors import DataError
-from pyparq.ingest import runs
-from pyparq.tables.table import Batch, Table
 
 
 def read(data: bytes) -> dict[str, list[Any]]:
@@ -70,7 +70,7 @@ def test_tables_of_several_kinds_go_together() -> None:
 
 
 def test_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MOST_ROWS", 3)
+    monkeypatch.setattr(from_iterables, "MOST_ROWS", 3)
     rows: list[dict[str, Any]] = [
         {"a": 1, "l": [1, 2], "d": {"x": 1}},
         {"l": None, "a": 2},
@@ -94,10 +94,10 @@ def test_a_dict_of_lists_is_a_row_among_others() -> None:
 
 
 def test_rows_gather_into_pieces_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MOST_ROWS", 100)
-    monkeypatch.setattr(runs, "MOST_BYTES", 1000)
+    monkeypatch.setattr(from_iterables, "MOST_ROWS", 100)
+    monkeypatch.setattr(from_iterables, "MOST_BYTES", 1000)
     for row, most in (({"a": 1}, 63), ({"a": "x" * 400}, 3), ({"a": [["y" * 200] * 5]}, 1), ({"a": np.zeros(50)}, 100)):
-        pieces = list(runs.pieces((row for _ in range(200)), lambda item: True))
+        pieces = list(from_iterables.pieces((row for _ in range(200)), lambda item: True))
         if isinstance(row["a"], np.ndarray):
             assert pieces == [row] * 200
             continue
@@ -115,7 +115,7 @@ def counted(items: Iterator[Any], taken: list[Any]) -> Iterator[Any]:
 def test_memory_stays_bounded(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """40 MB and more go through; a tenth of it is held at any time."""
     count, each = 100, 50_000
-    monkeypatch.setattr(runs, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(from_iterables, "MOST_BYTES", 1 << 20)
 
     def made() -> Iterator[Any]:
         for k in range(count):
@@ -175,7 +175,7 @@ def test_the_next_item_may_use_the_same_arrays(use_threads: bool) -> None:
 
 
 def test_the_first_piece_decides_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MOST_ROWS", 2)
+    monkeypatch.setattr(from_iterables, "MOST_ROWS", 2)
     assert read(written(iter([{"a": 1.5}, {"a": 2}, {"a": 3}]))) == {"a": [1.5, 2.0, 3.0]}
     narrow = ({"a": np.array([k], "i8" if k else "i2")} for k in range(3))
     assert pq.read_table(io.BytesIO(written(narrow))).schema.field("a").type == pa.int16()
@@ -196,7 +196,7 @@ def test_the_first_piece_decides_the_schema(monkeypatch: pytest.MonkeyPatch) -> 
 )
 @pytest.mark.parametrize("how", ["table", "writer", "writes"])
 def test_what_does_not_fit_the_first_piece(items: list[Any], how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MOST_ROWS", 2)
+    monkeypatch.setattr(from_iterables, "MOST_ROWS", 2)
 
     def write() -> None:
         if how == "table":
@@ -216,7 +216,7 @@ def test_what_does_not_fit_the_first_piece(items: list[Any], how: str, monkeypat
 
 
 def test_a_schema_that_was_given_is_not_advised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MOST_ROWS", 1)
+    monkeypatch.setattr(from_iterables, "MOST_ROWS", 1)
     assert read(written(iter([{"a": None}, {"a": 1}]), schema={"a": "int8?"})) == {"a": [None, 1]}
     with pytest.raises(DataError) as caught:
         written(iter([{"a": 1}, {"a": 300}]), schema={"a": "int8?"})

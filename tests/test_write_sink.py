@@ -159,7 +159,7 @@ def test_fsync_comes_before_the_rename(tmp_path: Path, monkeypatch: pytest.Monke
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(sink_module.os, "fsync", lambda fd: (calls.append("fsync"), fsync(fd)))
     monkeypatch.setattr(sink_module.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
-    monkeypatch.setattr("pyparq.io.replace.rename_new", lambda a, b: (calls.append("new"), rename_new(a, b))[1])
+    monkeypatch.setattr("pyparq.io.atomic_write.rename_new", lambda a, b: (calls.append("new"), rename_new(a, b))[1])
     pyparq.write_table(TABLE, tmp_path / "t.parquet")
     assert calls == ["new"]
     calls.clear()

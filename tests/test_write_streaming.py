@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq import kernels, threads
+from pyparq import kernels
 from pyparq.encryption import DecryptionProperties, EncryptionProperties
 from pyparq.errors import DataError
-from pyparq.threads import Task, within_task
+from pyparq.runtime import threads
+from pyparq.runtime.threads import Task, within_task
 
 CODECS = ["none", "snappy", "zstd"]
 
@@ -27,7 +28,7 @@ CODECS = ["none", "snappy", "zstd"]
 def _processors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several, whatever this machine has."""
     monkeypatch.setattr("pyparq.write.row_groups.cpu_count", lambda: 4)
-    monkeypatch.setattr("pyparq.write.column_chunks.cpu_count", lambda: 4)
+    monkeypatch.setattr("pyparq.write.encode.column_chunks.cpu_count", lambda: 4)
 
 
 def long_text(rows: int, size: int = 120) -> pa.Array:

@@ -17,7 +17,7 @@ import pytest
 from written import Written
 
 import pyparq
-from pyparq.format.codec import serialize
+from pyparq.format.thrift_codec import serialize
 
 ROWS, GROUP, PAGE = 100_000, 25_000, 1_000
 RNG = np.random.default_rng(20261120)

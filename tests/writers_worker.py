@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pyparq
-from pyparq.datasets.commit import Committer, StagedFile
+from pyparq.datasets.write.commit import Committer, StagedFile
 from pyparq.encryption import CryptoFactory, EncryptionConfiguration, KmsConnectionConfig
 
 ROWS = 20

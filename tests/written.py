@@ -13,7 +13,7 @@ from typing import Any
 
 import pyparq
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize
+from pyparq.format.thrift_codec import deserialize
 
 
 @dataclass

@@ -15,8 +15,8 @@ from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 from pyparq.cli.text import count
 from pyparq.errors import FilterError, ParquetError
-from pyparq.schemas.types import Field
-from pyparq.sql.literals import probe_value
+from pyparq.filters.sql.literals import probe_value
+from pyparq.format.types import Field
 
 SHOWN = 100
 """Filters on a terminal before the rest needs ``--all``."""
@@ -200,9 +200,9 @@ def _hashes(node: Any, text: str, shown: Field | None) -> list[int]:
     """Hashes that a value may have been inserted under; none when the column cannot hold it."""
     from pyparq.filters.durations import ticks
     from pyparq.filters.literal import locate
-    from pyparq.filters.shown import meaning
-    from pyparq.index.bloom import can_prune, hash_literal
-    from pyparq.schemas.shown import values_of
+    from pyparq.filters.shown_values import meaning
+    from pyparq.format.shown_types import values_of
+    from pyparq.index.bloom_filter import can_prune, hash_literal
 
     leaf = node.type
     if not can_prune(leaf):
@@ -226,7 +226,7 @@ def _hashes(node: Any, text: str, shown: Field | None) -> list[int]:
 
 
 def _ask(parquet: Any, node: Any, alternatives: list[int], groups: Sequence[int]) -> list[str]:
-    from pyparq.pruning.bloom_probe import Probe, Probing
+    from pyparq.read.plan.bloom_probe import Probe, Probing
 
     file = parquet._file
     probes: dict[int, Probe] = {}

@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
+from pyparq.arrow.column_operations import take
+from pyparq.arrow.to_python import column_to_pylist
 from pyparq.cli.values import cell_format, cell_json, float_text
+from pyparq.format.types import DataType
 from pyparq.kernels import dict_encode_binary, dict_encode_fixed, number_texts, take_binary, utf8_validate
-from pyparq.schemas.types import DataType
-from pyparq.tables.column import Column
-from pyparq.tables.column_operations import take
-from pyparq.tables.to_python import column_to_pylist
 
 Places = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

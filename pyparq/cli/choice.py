@@ -7,9 +7,9 @@ from typing import Any
 
 from pyparq.cli.text import count
 from pyparq.cli.walk import PageFacts
-from pyparq.encodings import encoding_name
 from pyparq.errors import ParquetError
-from pyparq.write.encoding_choice import KEY, MIN_VALUES, parse_record
+from pyparq.format.encodings import encoding_name
+from pyparq.write.plan.encoding_choice import KEY, MIN_VALUES, parse_record
 
 
 def measured(parquet: Any, chunk: Any) -> tuple[int, dict[str, float]] | None:

@@ -12,13 +12,13 @@ from pyparq.cli.common import print_json
 from pyparq.cli.progress import Busy
 from pyparq.cli.text import count, one_line
 from pyparq.cli.values import bound_json, bound_text
-from pyparq.compression import codec_name
-from pyparq.encodings import encoding_name
 from pyparq.errors import MissingKeyError, ParquetError, SchemaError
 from pyparq.filters.literal import describe as describe_type
+from pyparq.format.compression import codec_name
+from pyparq.format.encodings import encoding_name
+from pyparq.format.order import FLOAT_KINDS
 from pyparq.index.bounds import gregorian
 from pyparq.index.statistics import bounds_of_chunks
-from pyparq.schemas.order import FLOAT_KINDS
 
 BOUND = 28
 """Characters of a string bound in a table."""

@@ -163,7 +163,7 @@ def opened_any(file: str) -> Iterator[Any]:
 @contextmanager
 def dataset_of(file: str) -> Iterator[Any]:
     """The :class:`pyparq.Dataset` of a folder, a glob or a file."""
-    from pyparq.datasets.dataset import Dataset
+    from pyparq.datasets.read.dataset import Dataset
 
     with plain_errors_of(file):
         dataset = Dataset(file, **_reading())
@@ -174,7 +174,7 @@ def dataset_of(file: str) -> Iterator[Any]:
 
 def is_dataset(parquet: Any) -> bool:
     """Whether :func:`opened_any` gave a dataset."""
-    from pyparq.datasets.dataset import Dataset
+    from pyparq.datasets.read.dataset import Dataset
 
     return isinstance(parquet, Dataset)
 

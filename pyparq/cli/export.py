@@ -45,8 +45,8 @@ def json_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
 
 def csv_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
     """CSV (RFC 4180 quoting, lines end in a line feed): a null is empty, an empty string is ``""``."""
+    from pyparq.arrow.to_python import check_field_names
     from pyparq.cli.cells import CSV, cells_of, csv_cell, lines
-    from pyparq.tables.to_python import check_field_names
 
     for field in schema.fields:  # before the line of names: what cannot be shown is refused before anything is
         check_field_names(field.type)
@@ -88,7 +88,7 @@ class _Counted:
 
 
 def _save_parquet(path: str, schema: Any, batches: Iterable[Any]) -> None:
-    from pyparq.tables.table import Table
+    from pyparq.arrow.table import Table
     from pyparq.write.file import ParquetWriter
 
     with ParquetWriter(path, schema) as writer:

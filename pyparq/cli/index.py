@@ -57,7 +57,7 @@ class _Index:
     """The indexes of one chunk: bounds, locations, or neither."""
 
     def __init__(self, parquet: Any, k: int, leaf: Any) -> None:
-        from pyparq.pruning.page_indexes import read_locations, read_page_indexes
+        from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 
         file, key = parquet._file, (k, leaf.column)
         self.leaf = leaf

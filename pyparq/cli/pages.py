@@ -78,7 +78,7 @@ def _print(parquet: Any, places: Sequence[tuple[int, Any]]) -> None:
 
 
 def _print_chunk(parquet: Any, chunk: Any, pages: Sequence[PageFacts]) -> None:
-    from pyparq.compression import codec_name
+    from pyparq.format.compression import codec_name
 
     data = sum(page.ordinal is not None for page in pages)
     other = len(pages) - data

@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pyparq import forks
+from pyparq.runtime import fork_safety
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class Busy:
         self._rows = 0
         self._done = 0.0
         self._after_fork()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def _after_fork(self) -> None:
         """No bar in a child: the threads that draw it are its parent's."""

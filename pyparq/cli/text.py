@@ -1,9 +1,9 @@
-"""Text for a terminal: that of :mod:`pyparq.text`, measured by rich, and counts."""
+"""Text for a terminal: that of :mod:`pyparq.runtime.terminal_text`, measured by rich, and counts."""
 
 from __future__ import annotations
 
-from pyparq import text
-from pyparq.text import visible
+from pyparq.runtime import terminal_text
+from pyparq.runtime.terminal_text import visible
 
 __all__ = ["count", "cut", "one_line", "visible", "width"]
 
@@ -24,7 +24,7 @@ def width(line: str) -> int:
 
 def cut(line: str, limit: int) -> str:
     """``line`` in at most ``limit`` cells, an ellipsis at its end when something was left out."""
-    return text.cut(line, limit, width)
+    return terminal_text.cut(line, limit, width)
 
 
 def count(number: int, noun: str) -> str:

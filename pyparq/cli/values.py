@@ -19,8 +19,8 @@ import numpy as np
 
 from pyparq.cli.text import cut, visible
 from pyparq.filters.predicate import format_literal
-from pyparq.schemas.order import FLOAT_KINDS, Order
-from pyparq.schemas.types import DataType, LeafType
+from pyparq.format.order import FLOAT_KINDS, Order
+from pyparq.format.types import DataType, LeafType
 
 Format = Callable[[Any], str]
 

@@ -25,7 +25,7 @@ def verify_command(file: str, columns: list[Any], as_json: bool, on_spark: bool,
     folder or a glob. Everything that is wrong is listed with its column, page and row. The exit code is 1 if there is
     anything. Columns whose keys are missing are not checked, and are named.
     """
-    from pyparq.verification.run import verify
+    from pyparq.maintenance.verify.verify import verify
 
     if on_spark or master:
         return run("verify", file, None, master, as_json, columns=columns or None)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.encodings import encoding_name
 from pyparq.encryption.aad import Module
 from pyparq.encryption.cipher import LENGTH, stated_length
 from pyparq.errors import CorruptFileError, LimitError, located
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import ThriftDecodeError, ThriftTruncatedError
+from pyparq.format.encodings import encoding_name
+from pyparq.format.thrift_codec import ThriftDecodeError, ThriftTruncatedError
 from pyparq.kernels import KernelError
 
 WINDOW = 16 << 10

@@ -37,7 +37,7 @@ def show_rows(schema: Any, batches: Sequence[Any]) -> None:
 
 
 def _cells(field: Any, chunks: Sequence[Any]) -> list[Cell]:
-    from pyparq.tables.to_python import column_to_pylist
+    from pyparq.arrow.to_python import column_to_pylist
 
     form = cell_format(field.type)
     values = (v for chunk in chunks for v in column_to_pylist(chunk))

@@ -15,7 +15,7 @@ from typing import Any
 from pyparq.datasets.file_state import State, local_state
 from pyparq.datasets.staging import RECORD
 from pyparq.errors import CorruptFileError
-from pyparq.io.replace import sync_folder
+from pyparq.io.atomic_write import sync_folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyparq.datasets import unfinished as writes
-from pyparq.datasets.managed import Managed, managed_in, tables_of, warning_of
+from pyparq.datasets.read import unfinished_commits as writes
+from pyparq.datasets.read.unfinished_commits import Names, Place, Unfinished
 from pyparq.datasets.staging import PREFIX, staging_folders
-from pyparq.datasets.unfinished import Names, Place, Unfinished
+from pyparq.datasets.table_formats import Managed, managed_in, tables_of, warning_of
 from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
-from pyparq.io.braces import alternatives, has_braces
+from pyparq.io.brace_patterns import alternatives, has_braces
+from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders, fits
 from pyparq.io.retry import Retry
-from pyparq.io.unchanged import Stated
 from pyparq.io.url import (
     check_storage_options,
     file_system,

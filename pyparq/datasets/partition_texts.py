@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.datasets.escape import NULL, escaped
+from pyparq.arrow.column import Column
+from pyparq.arrow.to_python import column_to_pylist
+from pyparq.datasets.folder_names import NULL, escaped
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schemas.types import DataType
-from pyparq.tables.column import Column
-from pyparq.tables.to_python import column_to_pylist
+from pyparq.format.types import DataType
 
 _MAX_NAME = 255
 """Bytes of one name that file systems take."""

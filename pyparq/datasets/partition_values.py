@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.arrow.column import Column
+from pyparq.arrow.column_operations import VIEWS, as_views, fixed_column, null_column, pack_mask
+from pyparq.arrow.ingest import cast
+from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.errors import DataError, ParquetError
-from pyparq.ingest import cast
-from pyparq.ingest.lists import column_from_list
-from pyparq.schemas.types import DataType
-from pyparq.tables.column import Column
-from pyparq.tables.column_operations import VIEWS, as_views, fixed_column, null_column, pack_mask
+from pyparq.format.types import DataType
 
 _FLAGS = {"true": True, "false": False}
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

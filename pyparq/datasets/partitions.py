@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
+from pyparq.arrow.column_operations import take
+from pyparq.arrow.ingest.cast import cast
+from pyparq.arrow.ingest.from_python import column_from_list
+from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.discovery import DataFile
-from pyparq.datasets.escape import NULL, unescaped
+from pyparq.datasets.folder_names import NULL, unescaped
 from pyparq.datasets.partition_values import declared_column
 from pyparq.errors import OptionError
-from pyparq.ingest.cast import cast
-from pyparq.ingest.lists import column_from_list
-from pyparq.schemas.parse import schema as parse_schema
-from pyparq.schemas.types import DataType, Field
-from pyparq.tables.column import Column
-from pyparq.tables.column_operations import take
-from pyparq.text import visible
+from pyparq.format.types import DataType, Field
+from pyparq.runtime.terminal_text import visible
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 

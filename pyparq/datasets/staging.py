@@ -7,7 +7,7 @@ files end in ``.inprogress``, so that globs for ``*.parquet`` do not take them f
     lock             locked (``flock``) as long as the writing process lives
     new/             new files, complete or not
     old/             replaced files, between the commit and its end
-    commit.json      the commit record: from here on the write counts (:mod:`pyparq.datasets.commit`)
+    commit.json      the commit record: from here on the write counts (:mod:`pyparq.datasets.write.commit`)
 """
 
 from __future__ import annotations

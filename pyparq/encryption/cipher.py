@@ -18,11 +18,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from pyparq import forks
 from pyparq.errors import EncryptionError, OptionError
 from pyparq.kernels import AesKey, NativeSealer, Nonces, Sealer, aes_is_native
-from pyparq.later import load
-from pyparq.printing import printable
+from pyparq.runtime import fork_safety
+from pyparq.runtime.lazy_import import load
+from pyparq.runtime.safe_repr import printable
 
 LENGTH, NONCE, TAG = 4, 12, 16
 GCM_OVERHEAD = LENGTH + NONCE + TAG
@@ -70,7 +70,7 @@ def _nonces_of(key: bytes) -> Nonces:
         return nonces
 
 
-@forks.in_child
+@fork_safety.in_child
 def _draw_anew() -> None:
     """A child must not use the nonces that its parent will."""
     global _nonces_lock

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from pyparq.errors import ColumnNotFoundError, OptionError, near_matches
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.options import ColumnName
-from pyparq.schemas.tree import SchemaTree
 
 T = TypeVar("T")
 Path = tuple[str, ...]

@@ -15,7 +15,6 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from pyparq import forks
 from pyparq.encryption import material as km
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.columns import Find, assign, find_among
@@ -31,6 +30,7 @@ from pyparq.encryption.properties import (
 )
 from pyparq.errors import EncryptionError, OptionError, ParquetError, near_matches
 from pyparq.options import ColumnName, is_name
+from pyparq.runtime import fork_safety
 
 T = TypeVar("T")
 KmsClientFactory = Callable[[KmsConnectionConfig], KmsClient]
@@ -96,7 +96,7 @@ class _Cache:
 
     def __init__(self) -> None:
         self._after_fork()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def _after_fork(self) -> None:
         """Begin with nothing: a KMS client may have a connection, which parent and child must not share."""

@@ -14,7 +14,7 @@ from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.columns import Find, assign, find_among
 from pyparq.errors import EncryptionError, OptionError, ParquetError
 from pyparq.options import ColumnName, is_name
-from pyparq.printing import printable
+from pyparq.runtime.safe_repr import printable
 
 AES_GCM_V1, AES_GCM_CTR_V1 = "AES_GCM_V1", "AES_GCM_CTR_V1"
 ALGORITHMS = (AES_GCM_V1, AES_GCM_CTR_V1)

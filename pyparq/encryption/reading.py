@@ -11,7 +11,6 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from pyparq import forks
 from pyparq.encryption.aad import IS_PAGE, ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import GCM_OVERHEAD, LENGTH, SIGNATURE, DataKey, module_end, stated_length
 from pyparq.encryption.columns import find_in, nearest
@@ -19,10 +18,11 @@ from pyparq.encryption.material import describe, short
 from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize
 from pyparq.format.page_header import PageHeader, read_page_header
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.thrift_codec import deserialize
 from pyparq.kernels import Arena, Unsealer
-from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.runtime import fork_safety
 
 T = TypeVar("T")
 
@@ -284,7 +284,7 @@ class EncryptedFile:
         self._retrieved: dict[tuple[str, bytes | None], DataKey | None] = {}
         self._verified = False
         self._after_fork()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()

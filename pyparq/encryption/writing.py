@@ -16,8 +16,8 @@ from pyparq.encryption.columns import Find, find_in
 from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties
 from pyparq.errors import DataError, OptionError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import serialize, serialize_footer
-from pyparq.schemas.tree import SchemaTree
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.thrift_codec import serialize, serialize_footer
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 FILE_ID = 8

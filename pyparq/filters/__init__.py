@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pyparq.filters.bind import bind
-from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import ColumnRef, Expression, col
 from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
+from pyparq.filters.tuple_filters import parse_filters
 
 __all__ = [
     "And",

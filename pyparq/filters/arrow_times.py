@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.arrow.exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
 from pyparq.filters.temporal import UNIT_NS, Instant
-from pyparq.schemas.types import DataType
-from pyparq.tables.arrow_exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
+from pyparq.format.types import DataType
 
 _TYPES = ("timestamp[", "time64[", "date64[", "duration[", "Datetime(", "Duration(", "Time")
 """How the types begin that pyarrow, pandas (over pyarrow) and polars have for them."""

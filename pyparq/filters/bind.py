@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyparq.errors import FilterError
-from pyparq.filters.calendars import in_calendar
-from pyparq.filters.dnf import parse_filters
+from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import (
     AllOf,
     AnyOf,
@@ -27,14 +26,15 @@ from pyparq.filters.expression import (
     StartsWith,
     is_null_literal,
 )
-from pyparq.filters.known import simplified
+from pyparq.filters.hybrid_calendar import in_calendar
 from pyparq.filters.literal import BYTES_KINDS, Place, describe, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, conjunction, disjunction, null_test
-from pyparq.filters.shown import Shown, as_shown
+from pyparq.filters.shown_values import Shown, as_shown
+from pyparq.filters.tuple_filters import parse_filters
 from pyparq.filters.value_array import MANY, ValueArray
-from pyparq.schemas.shape import shape_of
-from pyparq.schemas.tree import Node, SchemaTree
-from pyparq.schemas.types import OPTIONAL, REPEATED
+from pyparq.format.nesting import shape_of
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.types import OPTIONAL, REPEATED
 
 _NEGATED = {
     "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",

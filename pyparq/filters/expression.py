@@ -15,7 +15,7 @@ import numpy as np
 from pyparq.errors import FilterError
 from pyparq.filters.arrow_times import exact_values
 from pyparq.filters.value_array import ValueArray, value_array
-from pyparq.printing import printable
+from pyparq.runtime.safe_repr import printable
 
 _NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
 

@@ -27,8 +27,8 @@ from pyparq.errors import FilterError
 from pyparq.filters.arrow_times import exact_scalar
 from pyparq.filters.expression import NARROW_FLOATS
 from pyparq.filters.temporal import UNIT_NS, date_ns, duration_ns, time_ns, timestamp_ns
-from pyparq.printing import printable
-from pyparq.schemas.types import LeafType
+from pyparq.format.types import LeafType
+from pyparq.runtime.safe_repr import printable
 
 
 class Place(NamedTuple):

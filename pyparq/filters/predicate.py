@@ -2,7 +2,7 @@
 
 The negation of every test is a test, so only "true" has to be computed: a row is kept where the tree of
 tests is true, taking each test that meets a null as not true. (The one exception, ``is_null``, says so
-itself.) Literals are in the leaf's comparable domain, see :mod:`pyparq.schemas.order`. Everything here can
+itself.) Literals are in the leaf's comparable domain, see :mod:`pyparq.format.order`. Everything here can
 be pickled.
 """
 
@@ -16,12 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.format.hybrid_calendar import meant
+from pyparq.format.order import bound_dtype
+from pyparq.format.schema_tree import Node
+from pyparq.format.types import LeafType
 from pyparq.kernels import NumberSet
-from pyparq.printing import printable
-from pyparq.schemas.hybrid_calendar import meant
-from pyparq.schemas.order import bound_dtype
-from pyparq.schemas.tree import Node
-from pyparq.schemas.types import LeafType
+from pyparq.runtime.safe_repr import printable
 
 VALUE_OPS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in", "starts_with", "not starts_with")
 """Operators that look at a value and carry literals."""

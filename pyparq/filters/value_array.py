@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.schemas.types import LeafType
-from pyparq.tables.arrow_exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
+from pyparq.arrow.exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
+from pyparq.format.types import LeafType
 
 MANY = 256
 """Fewer values than this may as well be Python objects."""

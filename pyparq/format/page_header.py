@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import Bytes, deserialize_numbers
+from pyparq.format.thrift_codec import Bytes, deserialize_numbers
 
 
 class DataPageHeader(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.schemas.hybrid_calendar import meant_range
-from pyparq.schemas.types import LeafType
+from pyparq.format.hybrid_calendar import meant_range
+from pyparq.format.types import LeafType
 
 BoolArray = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
@@ -22,7 +22,7 @@ UNORDERED, ASCENDING, DESCENDING = 0, 1, 2
 class Bounds:
     """``n`` parts of one leaf: the pages of a chunk, or whole chunks (then usually ``n`` is 1).
 
-    ``mins`` and ``maxs`` hold values in the leaf's comparable domain (:mod:`pyparq.schemas.order`); an entry
+    ``mins`` and ``maxs`` hold values in the leaf's comparable domain (:mod:`pyparq.format.order`); an entry
     means something only where ``has_bounds`` is set. There every value that is neither null nor NaN lies
     within ``[min, max]``; the bounds need not occur themselves.
     """

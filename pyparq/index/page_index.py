@@ -23,13 +23,7 @@ import numpy as np
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, DataError, LimitError
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize_column_index, deserialize_lists
-from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bounds, Int64Array
-from pyparq.index.statistics import writer_is_trusted
-from pyparq.index.truncate import DEFAULT_TRUNCATE
-from pyparq.kernels import check_page_locations
-from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.schemas.order import (
+from pyparq.format.order import (
     FLOAT_KINDS,
     Order,
     bound_dtype,
@@ -37,7 +31,13 @@ from pyparq.schemas.order import (
     native_order,
     number_layout,
 )
-from pyparq.schemas.types import LeafType
+from pyparq.format.thrift_codec import deserialize_column_index, deserialize_lists
+from pyparq.format.types import LeafType
+from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bounds, Int64Array
+from pyparq.index.statistics import writer_is_trusted
+from pyparq.index.truncated_bounds import DEFAULT_TRUNCATE
+from pyparq.kernels import check_page_locations
+from pyparq.limits import DEFAULT_LIMITS, Limits
 
 MAX_WHOLE_BOUND = 4096
 """A ColumnIndex is not written when a bound that cannot be truncated is longer than this (bytes)."""

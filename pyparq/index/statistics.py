@@ -13,10 +13,7 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.format import ttypes as tt
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
-from pyparq.format.codec import deserialize
-from pyparq.index.bounds import BoolArray, Bounds
-from pyparq.index.truncate import DEFAULT_TRUNCATE
-from pyparq.schemas.order import (
+from pyparq.format.order import (
     FLOAT_KINDS,
     Order,
     bound_dtype,
@@ -26,7 +23,10 @@ from pyparq.schemas.order import (
     native_order,
     number_layout,
 )
-from pyparq.schemas.types import LeafType, Physical
+from pyparq.format.thrift_codec import deserialize
+from pyparq.format.types import LeafType, Physical
+from pyparq.index.bounds import BoolArray, Bounds
+from pyparq.index.truncated_bounds import DEFAULT_TRUNCATE
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -100,7 +100,7 @@ def bounds_from_statistics(
 ) -> Bounds:
     """The :class:`Bounds` (``n`` = 1) of one column chunk, as far as its statistics can be believed.
 
-    ``column_order`` is what :func:`pyparq.schemas.order.order_of` said (``True`` and ``False`` will do for
+    ``column_order`` is what :func:`pyparq.format.order.order_of` said (``True`` and ``False`` will do for
     TYPE_ORDER and none).
     """
     return bounds_of_chunks(leaf, [meta], column_order, created_by)
@@ -234,7 +234,7 @@ def build_statistics(
 ) -> tt.Statistics:
     """Statistics of a chunk from the whole (not truncated) bounds of its pages.
 
-    ``mins`` and ``maxs`` are as :func:`pyparq.schemas.order.segment_minmax` gives them (``None`` for pages
+    ``mins`` and ``maxs`` are as :func:`pyparq.format.order.segment_minmax` gives them (``None`` for pages
     without). ``nan_count`` is required for the float kinds. ``truncate``: bytes that a bound is cut to where
     that is valid (``None``: never). ``deprecated``: also set ``min`` and ``max``, where signed comparison was
     right, for readers from before 2017.

@@ -15,10 +15,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pyparq import forks
 from pyparq.errors import CorruptFileError
-from pyparq.io.ahead import Ahead
+from pyparq.io.early_requests import Ahead
 from pyparq.io.source import Range, Source
+from pyparq.runtime import fork_safety
 
 LOCAL_GAP = 4 << 10
 """One page of a page cache: reading it costs less than one more call."""
@@ -58,7 +58,7 @@ class Fetcher:
         self._tail = memoryview(b"")
         self._tail_start = NOWHERE
         self._after_fork()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()

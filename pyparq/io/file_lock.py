@@ -1,8 +1,8 @@
 """The locks that every replacement and removal of a local file takes.
 
 It is an exclusive ``flock`` on the file that has the name just then. Whoever gives the name to another file, or takes
-it away, holds the lock for that one step: :mod:`pyparq.io.replace`, changes in place, and commits of datasets. So what
-is replaced is always the file that was looked at. Reading takes no lock.
+it away, holds the lock for that one step: :mod:`pyparq.io.atomic_write`, changes in place, and commits of datasets. So
+what is replaced is always the file that was looked at. Reading takes no lock.
 
 What takes several steps holds the lock of the folder as well, which comes first: commits of datasets, files with key
 material beside them, and the last step of changes in place.
@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyparq import forks
 from pyparq.errors import ChangedMeanwhile
+from pyparq.runtime import fork_safety
 
 try:
     import fcntl
@@ -70,7 +70,7 @@ class Held:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def release(self) -> None:
         fd, self._fd = self._fd, -1
@@ -154,7 +154,7 @@ class _Mine(threading.local):
 _mine = _Mine()
 
 
-@forks.in_child
+@fork_safety.in_child
 def _holds_nothing() -> None:
     _mine.folders.clear()
 

@@ -2,7 +2,7 @@
 
 fsspec's own ``find`` and ``glob`` take a folder that cannot be listed for an empty one, and its ``exists`` and
 ``isdir`` take a request that fails for a "no". Files would be lost without a word. So folders are listed here, one
-level after the other, unless the file system lists all levels at once (:func:`pyparq.io.systems.lists_at_once`).
+level after the other, unless the file system lists all levels at once (:func:`pyparq.io.file_systems.lists_at_once`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from pyparq.errors import OptionError
+from pyparq.io.file_systems import alone, is_concurrent, lists_at_once, loops
 from pyparq.io.retry import Retry, may_pass
 from pyparq.io.s3 import is_s3
-from pyparq.io.systems import alone, is_concurrent, lists_at_once, loops
 from pyparq.io.url import cause_of, name_on, plain_errors
-from pyparq.threads import map_requests
+from pyparq.runtime.threads import map_requests
 
 T = TypeVar("T")
 

@@ -8,16 +8,16 @@ from contextlib import AbstractContextManager
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from pyparq import forks
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, located
-from pyparq.io.end import read_end, tells_size
+from pyparq.io.file_systems import alone, is_concurrent, loops, shares_one_reader, takes_generations
+from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.http import Version, is_http, ranges_of
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import head, is_s3, unchanged_ranges
-from pyparq.io.systems import alone, is_concurrent, loops, shares_one_reader, takes_generations
-from pyparq.io.unchanged import Stated, Unchanged
+from pyparq.io.tail_read import read_end, tells_size
 from pyparq.io.url import plain_errors
-from pyparq.threads import map_requests
+from pyparq.runtime import fork_safety
+from pyparq.runtime.threads import map_requests
 
 if TYPE_CHECKING:
     from pyparq.io.source import Range
@@ -54,7 +54,7 @@ class FsspecFile:
         self._closed = False
         self._whole: memoryview | None = None
         self._inherited = False
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def _after_fork(self) -> None:
         self._inherited = True

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pyparq.errors import ParquetError
 from pyparq.io.url import cause_of
-from pyparq.threads import check_stopped
+from pyparq.runtime.threads import check_stopped
 
 T = TypeVar("T")
 

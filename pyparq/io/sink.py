@@ -1,6 +1,6 @@
 """Where bytes go: local paths, writable file objects, fsspec URLs; one interface, append only.
 
-A sink belongs to the process that opened it (:mod:`pyparq.io.owned`).
+A sink belongs to the process that opened it (:mod:`pyparq.io.process_ownership`).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
-from pyparq import forks, kernels
+from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.changes import Changes
-from pyparq.io.clone import copy_range
-from pyparq.io.opened import check_opened
-from pyparq.io.owned import Owned
-from pyparq.io.replace import Expected, hidden_name, open_target
-from pyparq.io.taken import Appender
+from pyparq.io.atomic_write import Expected, hidden_name, open_target
+from pyparq.io.file_clone import copy_range
+from pyparq.io.file_objects import check_opened
+from pyparq.io.process_ownership import Owned
+from pyparq.io.remote_changes import Changes
+from pyparq.io.short_writes import Appender
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -30,6 +30,7 @@ from pyparq.io.url import (
     plain_errors,
     shown,
 )
+from pyparq.runtime import fork_safety
 
 _MAX_PARTS = 512
 """Buffers per ``writev``; the system's own limit is 1024 nearly everywhere."""
@@ -162,7 +163,7 @@ class FileObjectSink(Owned):
         check_opened(file, self.name, to_read=False)
         self._file = file
         self._appender = Appender(file, self.name)
-        forks.prepare(self)
+        fork_safety.prepare(self)
 
     @property
     def position(self) -> int:

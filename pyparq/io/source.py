@@ -18,15 +18,14 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from pyparq import forks, kernels
-from pyparq.buffers import SMALLEST
+from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.objects import ObjectFile
-from pyparq.io.opened import check_opened
+from pyparq.io.file_objects import check_opened
+from pyparq.io.file_versions import Stated, Unchanged
+from pyparq.io.object_stores import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import is_s3
-from pyparq.io.unchanged import Stated, Unchanged
 from pyparq.io.url import (
     check_storage_options,
     file_system,
@@ -37,7 +36,9 @@ from pyparq.io.url import (
     plain_errors,
     shown,
 )
-from pyparq.threads import check_stopped
+from pyparq.kernels.buffers import SMALLEST
+from pyparq.runtime import fork_safety
+from pyparq.runtime.threads import check_stopped
 
 Range = tuple[int, int]
 """(offset, length) in bytes."""
@@ -191,7 +192,7 @@ class FileObject:
         self._closed = False
         self._shares_position = False
         self._lock = threading.Lock()
-        forks.watch(self)
+        fork_safety.watch(self)
         name = getattr(file, "name", None)
         self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
         check_opened(file, self.name, to_read=True)

@@ -382,7 +382,7 @@ class DecodedColumn:
 def decode_columns(
     jobs: list[tuple[Any, ...]], limits: tuple[int, ...], threads: int, room: int
 ) -> tuple[list[Any], list[tuple[int, int, int]], tuple[Any, ...] | None]:
-    """Decode columns, each of pieces of one leaf (pyparq/decoding/decoder.py has the terms), in at most `room` bytes.
+    """Decode columns, each of pieces of one leaf (see pyparq/read/decode/decoder.py), in at most `room` bytes.
 
     (results, what each piece has read, None), or (None, None, what is refused)."""
 
@@ -695,7 +695,7 @@ def expand_lists(
 def settle_slots(slots: int, defs: Buffer | None, present: Buffer | None, absent: int, there: int) -> NDArray[np.uint8]:
     """`defs` with the k-th live slot (None = all are) at level `there` if present[k] (None = all), else `absent`."""
 
-# --- Arrow's IPC metadata (used by pyparq.schemas.arrow_ipc alone) ---
+# --- Arrow's IPC metadata (used by pyparq.arrow.schema.ipc_read alone) ---
 def arrow_schema_field(data: Buffer, offset: int, index: int) -> tuple[str, str] | None:
     """Name and C data interface format of the field at `index` of the FlatBuffers vector of an Arrow schema's fields
     that starts at `offset`. None where it has more than these (children, metadata, a dictionary), or is damaged."""
@@ -723,7 +723,7 @@ def thrift_split_list(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]
     end of the last."""
 
 class LeafOrder:
-    """How the values of a leaf compare (`pyparq.schemas.order.native_order`)."""
+    """How the values of a leaf compare (`pyparq.format.order.native_order`)."""
 
     def __init__(self, domain: int, width: int, total: bool, cut: bool, text: bool) -> None: ...
 
@@ -837,9 +837,9 @@ class EncodedChunks:
         """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
         None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
         (ColumnRules, arrays, rows, codes, choice, seal). An array is (form, length, offset, validity bits or None,
-        values or offsets, bytes or None), or (form, ImportedArray); pyparq.write.flat_columns has the forms. With
-        `codes` the arrays are int32 codes of a dictionary: (entries in PLAIN, how many, where the entry of each code is
-        among them, or None where the codes say that).
+        values or offsets, bytes or None), or (form, ImportedArray); pyparq.write.encode.flat_columns has the forms.
+        With `codes` the arrays are int32 codes of a dictionary: (entries in PLAIN, how many, where the entry of each
+        code is among them, or None where the codes say that).
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
@@ -918,7 +918,7 @@ def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> 
 
 # --- Arrow's C interfaces ---
 class ArrowField:
-    """A field (`pyparq.schemas.types.Field`) and all below it, as a schema that can be given away many times."""
+    """A field (`pyparq.format.types.Field`) and all below it, as a schema that can be given away many times."""
 
     def __init__(self, field: Any) -> None: ...
     def capsule(self) -> Any:
@@ -939,7 +939,7 @@ def arrow_stream(producer: Any) -> Any:
     where Python runs next. Once the interpreter shuts down the producer is called no more.
     """
 
-# --- Arrow arrays of other libraries (used by pyparq.tables.arrow_import) ---
+# --- Arrow arrays of other libraries (used by pyparq.arrow.c_import) ---
 class ImportedArray:
     """An array of fixed width, or of byte arrays, as another library made it. Its buffers have the buffer protocol."""
 

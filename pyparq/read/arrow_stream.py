@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Protocol
 
+from pyparq.arrow.c_export import batch_capsule, schema_capsule
+from pyparq.arrow.table import Batch
 from pyparq.errors import CorruptFileError
+from pyparq.format.types import Schema
 from pyparq.read.hinted_types import depends_on_data
-from pyparq.schemas.types import Schema
-from pyparq.tables.arrow_export import batch_capsule, schema_capsule
-from pyparq.tables.table import Batch
 
 
 class Streamed(Protocol):

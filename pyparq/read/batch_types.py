@@ -15,13 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.decoding.memory_account import Account
-from pyparq.errors import CorruptFileError, LimitError
-from pyparq.footers.arrow_fields import Output
-from pyparq.read.category_notes import with_true_notes
-from pyparq.read.hinted_types import HintMismatch, added_bytes, restore_all, too_many, with_int32_indices
-from pyparq.schemas.types import DataType, Schema
-from pyparq.tables.column_operations import (
+from pyparq.arrow.column_operations import (
     binary_column,
     fixed_column,
     holding,
@@ -32,7 +26,13 @@ from pyparq.tables.column_operations import (
     struct_column,
     take,
 )
-from pyparq.tables.table import Batch, Column, widen_columns
+from pyparq.arrow.table import Batch, Column, widen_columns
+from pyparq.errors import CorruptFileError, LimitError
+from pyparq.format.types import DataType, Schema
+from pyparq.read.category_notes import with_true_notes
+from pyparq.read.decode.memory_account import Account
+from pyparq.read.footers.arrow_fields import Output
+from pyparq.read.hinted_types import HintMismatch, added_bytes, restore_all, too_many, with_int32_indices
 
 _SMALL = {"U": "u", "Z": "z", "+L": "+l"}
 _LARGE_VIEWS = {"+L": "+vL"}

@@ -1,4 +1,4 @@
-"""polars' notes on categories, checked against the data; see :mod:`pyparq.schemas.categories`."""
+"""polars' notes on categories, checked against the data; see :mod:`pyparq.arrow.schema.polars_categories`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pyparq.schemas.categories import CATEGORIES, ENUM_VALUES, enum_values, most_categories
-from pyparq.schemas.types import Field
-from pyparq.tables.column_operations import list_items
-from pyparq.tables.table import Column
+from pyparq.arrow.column_operations import list_items
+from pyparq.arrow.schema.polars_categories import CATEGORIES, ENUM_VALUES, enum_values, most_categories
+from pyparq.arrow.table import Column
+from pyparq.format.types import Field
 
 
 def with_true_notes(field: Field, columns: Sequence[Column]) -> Field:

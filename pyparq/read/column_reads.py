@@ -7,25 +7,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq import forks
-from pyparq.decoding.chunk_ends import beyond_its_size, check_end
-from pyparq.decoding.decoded_leaf import DecodedLeaf
-from pyparq.decoding.decoder import Column, Facts, Piece, Refused, decode
-from pyparq.decoding.memory_account import Account
-from pyparq.decoding.output import Kind
-from pyparq.decoding.page_extents import Extents
 from pyparq.errors import ChecksumError, CorruptFileError, ParquetError, located
-from pyparq.footers.open_file import OpenFile
+from pyparq.format.schema_tree import Node
+from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
-from pyparq.pruning.page_indexes import read_locations
-from pyparq.pruning.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
-from pyparq.pruning.row_groups import Selection
+from pyparq.read.decode.arrow_columns import Kind
+from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
+from pyparq.read.decode.decoded_leaf import DecodedLeaf
+from pyparq.read.decode.decoder import Column, Facts, Piece, Refused, decode
+from pyparq.read.decode.memory_account import Account
+from pyparq.read.decode.page_extents import Extents
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.page_indexes import read_locations
+from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
+from pyparq.read.plan.row_groups import Selection
 from pyparq.read.prefetch import Prefetch
-from pyparq.schemas.tree import Node
-from pyparq.schemas.types import Physical
-from pyparq.threads import map_tasks
+from pyparq.runtime import fork_safety
+from pyparq.runtime.threads import map_tasks
 
 TOGETHER = 1 << 20
 """Column reads below this many bytes are fetched in one step with their neighbours."""
@@ -93,7 +93,7 @@ class ColumnReader:
         if most > 0 and self.options.use_threads and not file.fetcher.source.is_local:
             self.prefetch = Prefetch(file.fetcher, most)
         self._after_fork()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()

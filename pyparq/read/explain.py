@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyparq.decoding.pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.errors import ParquetError
-from pyparq.footers.open_file import OpenFile
-from pyparq.pruning.prune import StageReport
+from pyparq.read.decode.pages import DATA_PAGE, DATA_PAGE_V2
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.prune import StageReport
 
 if TYPE_CHECKING:
     from pyparq.read.scan import Scan

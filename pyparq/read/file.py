@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from pyparq.decoding.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
-from pyparq.encodings import encoding_name
+from pyparq.arrow.table import Batch, Table
 from pyparq.errors import UnsupportedError, located
-from pyparq.footers.metadata import FileMetaData, find_leaf
-from pyparq.footers.open_file import OpenFile, open_file
-from pyparq.index.bloom import BloomFilter
+from pyparq.format.encodings import encoding_name
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.types import Schema
+from pyparq.index.bloom_filter import BloomFilter
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
 from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
 from pyparq.options import ColumnName, ReadOptions
-from pyparq.printing import printable
-from pyparq.pruning.bloom_probe import read_filter
-from pyparq.pruning.page_indexes import read_locations, read_page_indexes
-from pyparq.pruning.scan_plan import ScanPlan
+from pyparq.read.decode.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
+from pyparq.read.footers.metadata import FileMetaData, find_leaf
+from pyparq.read.footers.open_file import OpenFile, open_file
+from pyparq.read.plan.bloom_probe import read_filter
+from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
+from pyparq.read.plan.scan_plan import ScanPlan
 from pyparq.read.row_numbers import row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
-from pyparq.schemas.tree import SchemaTree
-from pyparq.schemas.types import Schema
-from pyparq.tables.table import Batch, Table
+from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
     from typing import Unpack

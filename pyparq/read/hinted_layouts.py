@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.encodings import dictionary
-from pyparq.schemas.types import DataType, LeafType, Physical
-from pyparq.schemas.values import BinaryValues
-from pyparq.tables.column_operations import fixed_column, take
-from pyparq.tables.table import Column
+from pyparq.arrow.column_operations import fixed_column, take
+from pyparq.arrow.table import Column
+from pyparq.format.encodings import dictionary
+from pyparq.format.leaf_values import BinaryValues
+from pyparq.format.types import DataType, LeafType, Physical
 
 _NO_LIMIT = (1 << 63) - 1
 _MS_PER_DAY = 86_400_000

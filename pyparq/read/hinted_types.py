@@ -1,4 +1,7 @@
-"""From the types that a file's schema gives to those that are hinted or asked for (see :mod:`pyparq.schemas.hints`)."""
+"""From the types that a file's schema gives to those that are hinted or asked for.
+
+See :mod:`pyparq.arrow.schema.hints`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column_operations import as_views, list_items, null_column, pack_mask, take
+from pyparq.arrow.decimals import in_width
+from pyparq.arrow.table import Column
+from pyparq.format.types import DataType
 from pyparq.read import hinted_layouts
-from pyparq.schemas.types import DataType
-from pyparq.tables.column_operations import as_views, list_items, null_column, pack_mask, take
-from pyparq.tables.decimals import in_width
-from pyparq.tables.table import Column
 
 _FREE = 64 << 20
 """Bytes that null lists of a hinted size may take without any list to justify them."""

@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from pyparq import forks
 from pyparq.errors import ParquetError
-from pyparq.io.ahead import Ahead
+from pyparq.io.early_requests import Ahead
 from pyparq.io.fetch import Fetcher
 from pyparq.io.source import Range
+from pyparq.runtime import fork_safety
 
 Ranges = Sequence[Range]
 
@@ -33,7 +33,7 @@ class Prefetch:
         self._begun: dict[Range, Ahead] = {}
         self._size = 0
         self._after_fork()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from pyparq.errors import OptionError, UnsupportedError
-from pyparq.filters.dnf import OPERATORS
 from pyparq.filters.expression import Expression
-from pyparq.footers.arrow_fields import FileFields, Output, Projection
-from pyparq.schemas.shape import Shape, shape_of
-from pyparq.schemas.tree import Node, SchemaTree
+from pyparq.filters.tuple_filters import OPERATORS
+from pyparq.format.nesting import Shape, shape_of
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.read.footers.arrow_fields import FileFields, Output, Projection
 
 
 class LeafNumber(int):

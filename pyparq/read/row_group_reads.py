@@ -6,27 +6,27 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyparq.decoding.calendars import gregorian_column
-from pyparq.decoding.decoded_leaf import DecodedLeaf, slot_level
-from pyparq.decoding.nesting import assemble
-from pyparq.decoding.spelling import spelled_out
+from pyparq.arrow.column import bytes_held
+from pyparq.arrow.table import Batch, Column
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, located, reading
 from pyparq.filters.predicate import Constant, Predicate
-from pyparq.filters.rows import EntryLevels, matching_rows
-from pyparq.footers.arrow_fields import Output, Projection
-from pyparq.footers.open_file import OpenFile
+from pyparq.filters.row_tests import EntryLevels, matching_rows
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.ahead import Ahead
-from pyparq.pruning.joint_requests import pays
-from pyparq.pruning.page_indexes import offset_index_range
-from pyparq.pruning.prune import MOST_CHUNKS, chunks_to_locate
-from pyparq.pruning.row_groups import Selection
+from pyparq.io.early_requests import Ahead
 from pyparq.read.column_reads import ColumnReader, Wanted
+from pyparq.read.decode.decode_dictionary import spelled_out
+from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
+from pyparq.read.decode.hybrid_calendar import gregorian_column
+from pyparq.read.decode.nesting import assemble
+from pyparq.read.footers.arrow_fields import Output, Projection
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.joint_requests import pays
+from pyparq.read.plan.page_indexes import offset_index_range
+from pyparq.read.plan.prune import MOST_CHUNKS, chunks_to_locate
+from pyparq.read.plan.row_groups import Selection
 from pyparq.read.small_row_groups import Part, look_apart, whole_parts
-from pyparq.tables.column import bytes_held
-from pyparq.tables.table import Batch, Column
-from pyparq.threads import map_tasks
+from pyparq.runtime.threads import map_tasks
 
 MASKED_FROM = 1 << 13
 """Rows that a predicate looks at, from which on those that it keeps may be a bitmap."""

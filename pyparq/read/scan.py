@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyparq.arrow.column import bytes_held
+from pyparq.arrow.column_operations import bytes_taken, concat, take
+from pyparq.arrow.table import Batch, Column, Table, widen_columns
 from pyparq.errors import (
     LimitError,
     OptionError,
@@ -17,28 +20,25 @@ from pyparq.errors import (
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
-from pyparq.footers.arrow_fields import Output
-from pyparq.footers.open_file import OpenFile
+from pyparq.format.types import Schema
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import Range
 from pyparq.kernels import arrow_stream
-from pyparq.printing import printable
-from pyparq.pruning.page_reads import with_pages
-from pyparq.pruning.plan_check import check_reads, check_row_groups, check_state
-from pyparq.pruning.prune import Pruner, StageReport
-from pyparq.pruning.row_groups import Selection, all_rows
-from pyparq.pruning.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
 from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.explain import Explanation, explain_scan
+from pyparq.read.footers.arrow_fields import Output
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.page_reads import with_pages
+from pyparq.read.plan.plan_check import check_reads, check_row_groups, check_state
+from pyparq.read.plan.prune import Pruner, StageReport
+from pyparq.read.plan.row_groups import Selection, all_rows
+from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
 from pyparq.read.projection import project
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
-from pyparq.schemas.types import Schema
-from pyparq.tables.column import bytes_held
-from pyparq.tables.column_operations import bytes_taken, concat, take
-from pyparq.tables.table import Batch, Column, Table, widen_columns
+from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters, Names
@@ -174,7 +174,7 @@ class Scan:
         return Table(*widen_columns(schema, batches))
 
     def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
-        """Matching rows in order, as :class:`pyparq.tables.table.Batch` values. Each has at most ``batch_size`` rows
+        """Matching rows in order, as :class:`pyparq.arrow.table.Batch` values. Each has at most ``batch_size`` rows
         (``None``: a whole row group) and less than 2 GiB of text per column. All have the same schema.
 
         A batch holds rows of one row group. Only the selected pages of one row group are in memory at a time, plus the
@@ -313,7 +313,7 @@ class Scan:
         return total
 
     def plan(self) -> ScanPlan:
-        """What the scan will read (:class:`pyparq.pruning.scan_plan.ScanPlan`). It prunes, and reads no data."""
+        """What the scan will read (:class:`pyparq.read.plan.scan_plan.ScanPlan`). It prunes, and reads no data."""
         with self._groups.context():
             # Dictionaries that pruning decoded do not travel: they are read again where they are needed.
             parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]

@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyparq.decoding.decoded_leaf import DecodedLeaf
-from pyparq.decoding.decoder import Refused
-from pyparq.decoding.whole_chunks import WholeChunks, columns_of, decode_chunks
+from pyparq.arrow.column import Column
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, ParquetError
-from pyparq.footers.arrow_fields import Projection
-from pyparq.footers.chunk_table import ChunkTable
-from pyparq.footers.leaf_set import LeafSet
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import DecodedColumn
-from pyparq.pruning.row_groups import Selection
 from pyparq.read.column_reads import ColumnReader
-from pyparq.tables.column import Column
+from pyparq.read.decode.decoded_leaf import DecodedLeaf
+from pyparq.read.decode.decoder import Refused
+from pyparq.read.decode.whole_chunks import WholeChunks, columns_of, decode_chunks
+from pyparq.read.footers.arrow_fields import Projection
+from pyparq.read.footers.chunk_table import ChunkTable
+from pyparq.read.footers.leaf_set import LeafSet
+from pyparq.read.plan.row_groups import Selection
 
 SMALL = 1 << 16
 """Rows of a row group up to which it is joined with its neighbours."""

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyparq.datasets.dataset import Dataset, dataset
 from pyparq.datasets.discovery import DataFile
-from pyparq.datasets.evolution import COMPACTION
-from pyparq.datasets.sources import Sources
-from pyparq.footers.metadata import FileMetaData
-from pyparq.footers.open_file import OpenFile
+from pyparq.datasets.read.dataset import Dataset, dataset
+from pyparq.datasets.read.evolution import COMPACTION
+from pyparq.datasets.write.job_sources import Sources
 from pyparq.io.url import is_url
 from pyparq.options import SortKey
+from pyparq.read.footers.metadata import FileMetaData
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.spark.keys import keys_of
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pyparq.rewriting.row_metadata import ROW_METADATA
-from pyparq.schemas.types import Schema
+from pyparq.format.types import Schema
+from pyparq.maintenance.spark_metadata import ROW_METADATA
 
 _COLLATE = b"collat"
 """In the text of each schema that has a collation."""

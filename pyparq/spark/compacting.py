@@ -15,13 +15,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyparq.datasets.evolution import COMPACTION
-from pyparq.datasets.plan import DatasetPlan
+from pyparq.datasets.read.evolution import COMPACTION
+from pyparq.datasets.read.plan import DatasetPlan
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError
+from pyparq.format.types import Schema
 from pyparq.io.url import is_url
+from pyparq.maintenance.kept_storage import storage_kept
 from pyparq.options import SortKey, WriteOptions, sort_keys
-from pyparq.rewriting.storage_kept import storage_kept
-from pyparq.schemas.types import Schema
 from pyparq.spark import stores
 from pyparq.spark.choosing import Choice, Group, Wanted, choose
 from pyparq.spark.compaction_tasks import Cut, Piece, Work
@@ -35,7 +35,7 @@ from pyparq.spark.session import check_session, is_case_sensitive, is_connect, m
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import ask, replies
 from pyparq.spark.writing import TaskReply, WriteJob, check_target, committer_of
-from pyparq.write.column_plans import make_plan
+from pyparq.write.plan.column_plans import make_plan
 
 REPORT = (
     "partition string, files_before long, files_after long, rows long, bytes_before long, bytes_after long, "

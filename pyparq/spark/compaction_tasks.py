@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.datasets.dataset import dataset
-from pyparq.datasets.plan import DatasetPlan
-from pyparq.datasets.store_staging import StoreStaging
-from pyparq.datasets.write import write_staged
-from pyparq.ingest import ingest
+from pyparq.arrow.ingest import ingest
+from pyparq.arrow.table import Batch
+from pyparq.datasets.read.dataset import dataset
+from pyparq.datasets.read.plan import DatasetPlan
+from pyparq.datasets.write.store_staging import StoreStaging
+from pyparq.datasets.write.write_dataset import write_staged
+from pyparq.format.types import Schema
 from pyparq.options import WriteOptions
-from pyparq.schemas.types import Schema
 from pyparq.spark.keys import keys_of
 from pyparq.spark.ordering import Numbers, Order
 from pyparq.spark.writing import TaskReply, WriteJob
-from pyparq.tables.table import Batch
-from pyparq.write.column_plans import make_plan
 from pyparq.write.external_sort import ExternalSorter
+from pyparq.write.plan.column_plans import make_plan
 
 if TYPE_CHECKING:
     import pyarrow as pa

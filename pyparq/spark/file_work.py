@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from pyparq.datasets.discovery import DataFile
+from pyparq.maintenance.add_indexes import add_indexes
+from pyparq.maintenance.report import CHANGES, IndexedFile
+from pyparq.maintenance.verify.verify import verify
 from pyparq.read.file import ParquetFile
-from pyparq.rewriting.indexing import add_indexes
-from pyparq.rewriting.report import CHANGES, IndexedFile
 from pyparq.spark.files import FileJob, FileRow
 from pyparq.spark.keys import keys_of
-from pyparq.verification.run import verify
 
 SHOWN = 3
 """Findings of a file that its row tells."""

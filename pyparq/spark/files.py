@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyparq.datasets.discovery import DataFile, discover
-from pyparq.datasets.settled import found_to_change
+from pyparq.datasets.write.crashed_commits import found_to_change
 from pyparq.errors import OptionError, ParquetError
+from pyparq.maintenance.index_request import check_columns
 from pyparq.read.file import ParquetFile
-from pyparq.rewriting.request import check_columns
 from pyparq.spark.keys import keys_of
 from pyparq.spark.session import is_connect, parallelism
 from pyparq.spark.work import ask, over_payloads

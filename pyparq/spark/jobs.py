@@ -72,8 +72,8 @@ def _check_options(work: str, options: Mapping[str, Any]) -> None:
     """Raise :class:`OptionError` for an option that the work does not take: before the job, not in each task."""
     import inspect
 
-    from pyparq.rewriting.indexing import add_indexes as indexing
-    from pyparq.verification.run import verify as verifying
+    from pyparq.maintenance.add_indexes import add_indexes as indexing
+    from pyparq.maintenance.verify.verify import verify as verifying
 
     function: Any = indexing if work == "add_indexes" else verifying
     known = [name for name in inspect.signature(function).parameters if name not in _OWN]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.schemas.tree import Node
-from pyparq.schemas.types import LeafType
+from pyparq.format.schema_tree import Node
+from pyparq.format.types import LeafType
 from pyparq.spark.conditions import Literal
 
 _EXACT = 1 << 53

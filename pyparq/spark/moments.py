@@ -19,7 +19,7 @@ from pyparq.errors import FilterError
 from pyparq.filters.expression import Compare, Contains, Expression, IsIn
 from pyparq.filters.literal import plain
 from pyparq.filters.temporal import Instant, timestamp_ns
-from pyparq.schemas.types import LeafType
+from pyparq.format.types import LeafType
 from pyparq.spark.zones import as_datetime64, instant_us, wall_us, zone_of
 
 _MOMENTS = (str, dt.date, np.datetime64, Instant)

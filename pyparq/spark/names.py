@@ -5,10 +5,9 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
-from pyparq.datasets.dataset import Dataset
+from pyparq.datasets.read.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters.bind import items_leaf
-from pyparq.filters.dnf import parse_filters
 from pyparq.filters.expression import (
     AllOf,
     AnyOf,
@@ -22,10 +21,11 @@ from pyparq.filters.expression import (
     with_literals,
 )
 from pyparq.filters.literal import settled
-from pyparq.filters.shown import meaning
+from pyparq.filters.shown_values import meaning
+from pyparq.filters.tuple_filters import parse_filters
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.shown_types import shown_field
 from pyparq.options import ColumnName
-from pyparq.schemas.shown import shown_field
-from pyparq.schemas.tree import Node, SchemaTree
 from pyparq.spark.collations import collated_columns
 from pyparq.spark.moments import in_zone
 

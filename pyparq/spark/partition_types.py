@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.arrow.column import Column
+from pyparq.arrow.column_operations import fixed_column
+from pyparq.arrow.ingest.cast import cast
+from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.datasets.partitions import HiveFolders
-from pyparq.ingest.cast import cast
-from pyparq.ingest.lists import column_from_list
-from pyparq.schemas.types import DataType
+from pyparq.format.types import DataType
 from pyparq.spark.session import infers_partitions, time_zone
 from pyparq.spark.zones import instant_us, wall_us, zone_of
-from pyparq.tables.column import Column
-from pyparq.tables.column_operations import fixed_column
 
 _WHOLE = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)

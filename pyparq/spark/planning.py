@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyparq.datasets.dataset import Dataset
-from pyparq.datasets.plan import DatasetPlan, FilePlan
-from pyparq.datasets.scan import DatasetScan
-from pyparq.datasets.shares import Share, Survey, Surveyed, shares_of, survey
+from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.read.plan import DatasetPlan, FilePlan
+from pyparq.datasets.read.plan_shards import Share, Survey, Surveyed, shares_of, survey
+from pyparq.datasets.read.scan import DatasetScan
 from pyparq.errors import CorruptIndexWarning, ParquetError
-from pyparq.schemas.types import Schema
+from pyparq.format.types import Schema
 from pyparq.spark.files import PER_SLOT
 from pyparq.spark.keys import keys_of
 from pyparq.spark.question import (

@@ -12,17 +12,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyparq.datasets.dataset import Dataset, dataset, dataset_of
+from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import HiveFolders, Partitions
-from pyparq.datasets.plan import DatasetPlan
-from pyparq.datasets.scan import DatasetScan
+from pyparq.datasets.read.dataset import Dataset, dataset, dataset_of
+from pyparq.datasets.read.plan import DatasetPlan
+from pyparq.datasets.read.scan import DatasetScan
 from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.types import Schema
 from pyparq.options import ReadOptions
-from pyparq.schemas.parse import schema as parse_schema
-from pyparq.schemas.tree import SchemaTree
-from pyparq.schemas.types import Schema
 from pyparq.spark.conditions import Condition, parsed
 from pyparq.spark.keys import keys_of
 from pyparq.spark.names import Names

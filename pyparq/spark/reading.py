@@ -185,7 +185,7 @@ def _arrow_schema(schema: Any) -> Any:
         return schema
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from pyparq.schemas.parse import schema as parse_schema
+    from pyparq.arrow.schema.from_text import schema as parse_schema
 
     return parse_schema(to_arrow_schema(schema, timezone="UTC"))
 

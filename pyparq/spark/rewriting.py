@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyparq.datasets.plan import DatasetPlan
-from pyparq.datasets.sources import Sources
+from pyparq.datasets.read.plan import DatasetPlan
+from pyparq.datasets.write.job_sources import Sources
 from pyparq.errors import OptionError
 from pyparq.io.url import is_url, local_path
-from pyparq.rewriting.storage_kept import storage_kept, without_marks
+from pyparq.maintenance.kept_storage import storage_kept, without_marks
 from pyparq.spark import stores
 from pyparq.spark.columns import taken
 from pyparq.spark.files import REPORT
@@ -144,7 +144,7 @@ def rewrite_task(payload: bytes, settings: Mapping[str, Any], attempt: str) -> T
     """What one task does: its part of the rows, written to staging."""
     import pyarrow as pa
 
-    from pyparq.datasets.write import write_staged
+    from pyparq.datasets.write.write_dataset import write_staged
 
     number, part = pickle.loads(payload)
     job, decryption = settings["job"], settings["decryption"]

@@ -12,8 +12,8 @@ import sqlglot
 from sqlglot import expressions as sql
 
 from pyparq.errors import FilterError
+from pyparq.filters.sql.intervals import duration, is_interval, kept_whole
 from pyparq.spark.conditions import Attribute, Call, Condition, Literal, Other
-from pyparq.sql.intervals import duration, is_interval, kept_whole
 
 DIALECT = "spark"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from pyparq.datasets.schema_tree import tree_of
-from pyparq.schemas.extensions import FIELD_ID
-from pyparq.schemas.parse import schema as parse_schema
+from pyparq.arrow.schema.extensions import FIELD_ID
+from pyparq.arrow.schema.from_text import schema as parse_schema
+from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.spark.variants import conformed, rebuilt
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType, TimestampType
 
-from pyparq.datasets.dataset import dataset_of
 from pyparq.datasets.discovery import Found, discover
 from pyparq.datasets.partitions import partitions_of
+from pyparq.datasets.read.dataset import dataset_of
 from pyparq.errors import OptionError
 from pyparq.spark import tasks
 from pyparq.spark.arrivals import Arrival, Arrivals, Offset, arrived

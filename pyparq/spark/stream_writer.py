@@ -21,9 +21,9 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from pyparq.datasets.commit import Committer, StagedFile
 from pyparq.datasets.staging import Staging, staging_folders
-from pyparq.datasets.write import check_write
+from pyparq.datasets.write.commit import Committer, StagedFile
+from pyparq.datasets.write.write_dataset import check_write
 from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import is_url
 from pyparq.spark.source_writer import Wanted

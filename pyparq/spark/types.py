@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.schemas.types import Schema
+from pyparq.format.types import Schema
 from pyparq.spark.collations import with_collations
 from pyparq.spark.variants import conformed, has_variant, is_variant, spark_variant
 

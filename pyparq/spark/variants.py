@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pyparq.schemas.extensions import EXTENSION_METADATA, EXTENSION_NAME, VARIANT
+from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, VARIANT
 
 if TYPE_CHECKING:
     import pyarrow as pa

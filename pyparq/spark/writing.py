@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.commit import Committer, complete_writes
-from pyparq.datasets.report import WriteReport, WrittenFile
-from pyparq.datasets.sources import Sources
 from pyparq.datasets.staging import Staging
-from pyparq.datasets.store_staging import StoreCommitter, StoreStaging
-from pyparq.datasets.write import StagedPart, check_write, write_staged
+from pyparq.datasets.write.commit import Committer, complete_writes
+from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.report import WriteReport, WrittenFile
+from pyparq.datasets.write.store_staging import StoreCommitter, StoreStaging
+from pyparq.datasets.write.write_dataset import StagedPart, check_write, write_staged
 from pyparq.errors import DataError, OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
-from pyparq.rewriting.row_metadata import ROW_METADATA
+from pyparq.maintenance.spark_metadata import ROW_METADATA
 from pyparq.spark import stores
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.partition_types import with_clocks, zoned_names
@@ -150,7 +150,7 @@ def nullable_schema(schema: Any) -> Any:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    from pyparq.schemas.parse import schema as parse_schema
+    from pyparq.arrow.schema.from_text import schema as parse_schema
 
     for field in schema.fields:
         try:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pyparq.buffers import release_unused
-from pyparq.schemas.shape import shapes
-from pyparq.tables.column_operations import concat, slice_column, take
-from pyparq.tables.table import Batch
-from pyparq.write.column_plans import WritePlan
+from pyparq.arrow.column_operations import concat, slice_column, take
+from pyparq.arrow.table import Batch
+from pyparq.format.nesting import shapes
+from pyparq.kernels.buffers import release_unused
+from pyparq.write.encode.shred import LeafData, shred_column
+from pyparq.write.plan.column_plans import WritePlan
 from pyparq.write.row_buffer import batch_bytes
-from pyparq.write.shred import LeafData, shred_column
 from pyparq.write.sort import Int64Array, RowKeys, row_keys, sort_order
 from pyparq.write.spill import Block, SpillFile
 

@@ -12,29 +12,29 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from pyparq import forks
+from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
+from pyparq.arrow.plain_layouts import normal_schema
+from pyparq.arrow.schema.hints import ARROW_SCHEMA
+from pyparq.arrow.schema.ipc_write import stored_schema
+from pyparq.arrow.table import Batch
 from pyparq.encryption.material import sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
-from pyparq.format.codec import deserialize
-from pyparq.ingest import in_pieces, ingest, ingest_later, stays_the_same
-from pyparq.io.owned import not_its_own
-from pyparq.io.sibling import base_name, material_stored, sibling_of
+from pyparq.format.thrift_codec import deserialize
+from pyparq.format.types import Schema
+from pyparq.io.companion_files import base_name, material_stored, sibling_of
+from pyparq.io.process_ownership import not_its_own
 from pyparq.io.sink import Sink, open_sink
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
-from pyparq.schemas.arrow_ipc_write import stored_schema
-from pyparq.schemas.hints import ARROW_SCHEMA
-from pyparq.schemas.types import Schema
-from pyparq.tables.plain_layouts import normal_schema
-from pyparq.tables.table import Batch
+from pyparq.runtime import fork_safety
 from pyparq.write import unclosed
-from pyparq.write.arrow_schema_hint import without_notes, without_order
-from pyparq.write.column_plans import WritePlan, check_options, make_plan, within_ordinals
 from pyparq.write.external_sort import RUN_SHARE, ExternalSorter
 from pyparq.write.file_layout import FileLayout
-from pyparq.write.keyvalues import text_key, text_value
+from pyparq.write.plan.arrow_schema_hint import without_notes, without_order
+from pyparq.write.plan.column_plans import WritePlan, check_options, make_plan, within_ordinals
+from pyparq.write.plan.key_values import text_key, text_value
 from pyparq.write.row_buffer import RowBuffer
 from pyparq.write.row_groups import RowGroupEncoder
 
@@ -128,7 +128,7 @@ class ParquetWriter:
         if self._schema is not None:
             make_plan(self._schema, self.options, self._source[0])  # before anything is created
         self._sink = open_sink(where, self.options.fsync, storage_options)
-        forks.watch(self)
+        fork_safety.watch(self)
         unclosed.watch(self)
         try:
             if self._schema is not None:
@@ -440,11 +440,11 @@ def _schema_of(given: Any) -> Schema:
     if isinstance(given, Schema):
         return given
     if isinstance(given, Mapping):
-        from pyparq.schemas.parse import schema
+        from pyparq.arrow.schema.from_text import schema
 
         return schema(given)
     if hasattr(given, "__arrow_c_schema__"):
-        from pyparq.tables.arrow_exchange import schema_from_arrow
+        from pyparq.arrow.exchange import schema_from_arrow
 
         return schema_from_arrow(given)
     if isinstance(given, (str, os.PathLike)):

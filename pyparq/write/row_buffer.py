@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyparq.tables.arrow_import import ImportedColumn
-from pyparq.tables.column_operations import list_items, slice_column, trimmed
-from pyparq.tables.spelled_column import SpelledColumn
-from pyparq.tables.table import Batch, Column
+from pyparq.arrow.c_import import ImportedColumn
+from pyparq.arrow.column_operations import list_items, slice_column, trimmed
+from pyparq.arrow.dictionary_column import SpelledColumn
+from pyparq.arrow.table import Batch, Column
 
 
 def slice_batch(batch: Batch, start: int, stop: int) -> Batch:

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pyparq.arrow.table import Batch
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError, ParquetError
+from pyparq.format.nesting import shapes
 from pyparq.options import SortKey, WriteOptions
-from pyparq.schemas.shape import shapes
-from pyparq.tables.table import Batch
-from pyparq.threads import Task, cpu_count, stop_all
-from pyparq.write.column_chunks import ChunkEncoder, StoredChunks
-from pyparq.write.column_plans import SortPlan, WritePlan
-from pyparq.write.encoding_choice import Choices
+from pyparq.runtime.threads import Task, cpu_count, stop_all
+from pyparq.write.encode.column_chunks import ChunkEncoder, StoredChunks
+from pyparq.write.encode.flat_columns import FlatData, code_parts, flat_parts, is_flat
+from pyparq.write.encode.reused_dictionary import KnownDictionaries
+from pyparq.write.encode.shred import LeafData, concat_leaf_data, shred_column
 from pyparq.write.file_layout import FileLayout
-from pyparq.write.flat_columns import FlatData, code_parts, flat_parts, is_flat
-from pyparq.write.known_dictionary import KnownDictionaries
+from pyparq.write.plan.column_plans import SortPlan, WritePlan
+from pyparq.write.plan.encoding_choice import Choices
 from pyparq.write.row_buffer import column_bytes
-from pyparq.write.shred import LeafData, concat_leaf_data, shred_column
 from pyparq.write.sort import Rows, cut_groups, first_unsorted, sort_order
 
 _MIN_THREADED_BYTES = 1 << 20

@@ -1,4 +1,4 @@
-"""Sorting rows, and checking that they are sorted, in the order of :mod:`pyparq.schemas.order`.
+"""Sorting rows, and checking that they are sorted, in the order of :mod:`pyparq.format.order`.
 
 NaN stands above every number and the two zeros are equal, as in filters. Everything works on shredded leaves, so a
 row order applies to nested columns too.
@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.arrow.column_operations import ranges
+from pyparq.format.leaf_values import BinaryValues, Values
+from pyparq.format.order import domain, stored_dtype
 from pyparq.options import SortKey
-from pyparq.schemas.order import domain, stored_dtype
-from pyparq.schemas.values import BinaryValues, Values
-from pyparq.tables.column_operations import ranges
 
 if TYPE_CHECKING:
-    from pyparq.write.shred import LeafData
+    from pyparq.write.encode.shred import LeafData
 
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.tables.column import Column
-from pyparq.tables.column_operations import concat, take
-from pyparq.tables.table import Batch
+from pyparq.arrow.column import Column
+from pyparq.arrow.column_operations import concat, take
+from pyparq.arrow.table import Batch
 
 Int64Array = npt.NDArray[np.int64]
 

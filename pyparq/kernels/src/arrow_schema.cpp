@@ -1,6 +1,6 @@
 // The fields of an Arrow schema in FlatBuffers (Arrow's Schema.fbs) that are nothing but a name and a type: for
 // ARROW:schema metadata of wide files. Bytes from outside: every offset is checked, and a field that is in any way more
-// (children, metadata, a dictionary) or damaged is left to pyparq/schemas/arrow_ipc.py, which says what is wrong.
+// (children, metadata, a dictionary) or damaged is left to pyparq/arrow/schema/ipc_read.py, which says what is wrong.
 #include "common.hpp"
 
 #include <optional>

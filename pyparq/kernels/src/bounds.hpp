@@ -8,7 +8,7 @@
 
 namespace pyparq {
 
-// How the values of a leaf compare; pyparq.schemas.order says which leaf has which.
+// How the values of a leaf compare; pyparq.format.order says which leaf has which.
 struct LeafOrder {
     enum Domain : uint8_t { None, Int, UInt, Float, Bytes, Decimal, Int96 };
 

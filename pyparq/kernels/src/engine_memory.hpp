@@ -7,7 +7,7 @@
 
 namespace pyparq {
 
-// What is wrong with a file, for Python to put into words (pyparq/decoding/refusals.py): a name and its numbers.
+// What is wrong with a file, for Python to put into words (pyparq/read/decode/refusals.py): a name and its numbers.
 struct Refused {
     const char* name;
     int64_t a = 0, b = 0, c = 0;

@@ -1,4 +1,4 @@
-// Opens pages one after another, as pyparq/decoding/pages.py does, as far as they are of the usual kind: what there is to say of
+// Opens pages one after another, as pyparq/read/decode/pages.py does, as far as they are of the usual kind: what there is to say of
 // the others is said there. Small pages take little time beside that.
 #include "crc.hpp"
 #include "inflate.hpp"
@@ -164,7 +164,7 @@ class Opener {
     }
 
     // (count, repetition levels or None, definition levels or None, values present, encoding, values), the levels spelled
-    // out as by decode_levels in pyparq/decoding/pages.py.
+    // out as by decode_levels in pyparq/read/decode/pages.py.
     nb::object spelled(const Opened& page) const {
         nb::object rep = nb::none(), def = nb::none();
         auto present = static_cast<size_t>(page.count);
@@ -288,7 +288,7 @@ nb::tuple open_run(const nb::object& data, int64_t at, int64_t page, int64_t val
     const std::vector<Opened> opened = opener.open(std::move(waiting));
     try {
         for (const Opened& one : opened) found.append(opener.spelled(one));
-    } catch (const KernelError&) {  // these levels are none: pyparq/decoding/pages.py says so
+    } catch (const KernelError&) {  // these levels are none: pyparq/read/decode/pages.py says so
     }
     return nb::make_tuple(found, ends[nb::len(found)], lacking);
 }

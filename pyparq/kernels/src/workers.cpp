@@ -71,7 +71,7 @@ void look_around(Job& job) {
     const nb::gil_scoped_acquire gil;
     try {
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        nb::module_::import_("pyparq.threads").attr("check_stopped")();
+        nb::module_::import_("pyparq.runtime.threads").attr("check_stopped")();
     } catch (...) {
         keep_error(job, std::current_exception());
     }

@@ -10,7 +10,7 @@ namespace pyparq {
 // and within a task, which then makes all calls itself.
 //
 // The first exception ends the work: tasks that have not begun never do, and it is thrown here when the others have ended.
-// So does a signal that Python has a handler for which raises, Ctrl-C above all, and a Python task (`pyparq.threads`)
+// So does a signal that Python has a handler for which raises, Ctrl-C above all, and a Python task (`pyparq.runtime.threads`)
 // that nobody waits for any more: both are looked for every 50 ms.
 //
 // Waking a thread takes about 10 us: for less work than that, give `threads` as 1.

@@ -1,0 +1,201 @@
+"""ChunkedArray: one column of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.arrow.c_export import chunks_to_stream, field_capsule
+from pyparq.arrow.column import Column, bytes_held, count_nulls, shifted
+from pyparq.errors import OptionError
+from pyparq.format.types import DataType, Field, Schema
+from pyparq.runtime.safe_repr import printable
+
+Objects = list[Any]
+_AT_ONCE = 4096
+"""Values that iteration turns into Python objects at a time."""
+
+
+class ChunkedArray:
+    """The values of one column, in one or more chunks (``pyarrow.ChunkedArray`` with a name).
+
+    It supports the Arrow interface, so ``pyarrow.chunked_array(c)``, ``polars.Series(c)`` and ``numpy.asarray(c)`` take
+    it. Iterating gives Python objects. ``==`` compares type, nulls and values: see :meth:`equals`."""
+
+    __slots__ = ("chunks", "field")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, field: Field, chunks: Sequence[Column]) -> None:
+        self.field = field
+        self.chunks: list[Column] = list(chunks)
+
+    @property
+    def name(self) -> str:
+        return self.field.name
+
+    @property
+    def type(self) -> DataType:
+        return self.field.type
+
+    @property
+    def nullable(self) -> bool:
+        """Whether the schema allows nulls; :attr:`null_count` tells how many there are."""
+        return self.field.nullable
+
+    @property
+    def num_chunks(self) -> int:
+        return len(self.chunks)
+
+    @property
+    def null_count(self) -> int:
+        return sum(count_nulls(chunk) for chunk in self.chunks)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all buffers. Buffers that a slice shares count in full."""
+        return sum(bytes_held(chunk) for chunk in self.chunks)
+
+    def __len__(self) -> int:
+        return sum(chunk.length for chunk in self.chunks)
+
+    def __iter__(self) -> Iterator[Any]:
+        for chunk in self.chunks:
+            for start in range(0, chunk.length, _AT_ONCE):
+                yield from shifted(chunk, start, min(_AT_ONCE, chunk.length - start)).to_pylist()
+
+    def __getitem__(self, key: Any) -> Any:
+        """A value as a Python object (``c[0]``, ``c[-1]``), or a part as a ChunkedArray (``c[10:20]``, of step 1)."""
+        if isinstance(key, slice):
+            start, stop = whole_rows(key, len(self))
+            return self.slice(start, stop - start)
+        try:
+            row = index(key)
+        except TypeError:
+            raise OptionError(f"the index must be a row number or a slice, not {key!r}") from None
+        length = len(self)
+        if not -length <= row < length:
+            raise IndexError(f"there is no row {row}: the column has {length} rows")
+        return self.slice(row % length, 1).to_pylist()[0]
+
+    def slice(self, offset: int = 0, length: int | None = None) -> ChunkedArray:
+        """``length`` values from ``offset`` on (to the end when ``None``), sharing all buffers.
+
+        Raises :class:`OptionError` for an ``offset`` or ``length`` below 0.
+        """
+        kept = []
+        for k, first, rows in parts_of([chunk.length for chunk in self.chunks], offset, length):
+            chunk = self.chunks[k]
+            kept.append(chunk if rows == chunk.length else shifted(chunk, first, rows))
+        return ChunkedArray(self.field, kept)
+
+    def to_pylist(self) -> Objects:
+        """One Python object per value, ``None`` for nulls: see :func:`pyparq.arrow.to_python.column_to_pylist`."""
+        return [value for chunk in self.chunks for value in chunk.to_pylist()]
+
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """The values as a numpy array of shape ``(len(c),)``: see :meth:`pyparq.Table.to_numpy`."""
+        from pyparq.arrow.to_python import chunks_to_numpy
+
+        return chunks_to_numpy(self.type, self.chunks)
+
+    def equals(self, other: ChunkedArray) -> bool:
+        """Whether the other has the same type, the same values and the same nulls, in chunks of any length.
+
+        NaN equals NaN, 0.0 equals -0.0, and a dictionary-encoded value equals itself under another index. Names do
+        not matter. Raises :class:`OptionError` where ``other`` is no ChunkedArray.
+        """
+        if not isinstance(other, ChunkedArray):
+            raise OptionError(f"equals() takes another ChunkedArray, not a {type(other).__name__}")
+        from pyparq.arrow.equality import equal_chunks, same_type
+
+        return same_type(self.type, other.type) and equal_chunks(self.chunks, other.chunks)
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other) if isinstance(other, ChunkedArray) else NotImplemented
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """numpy's own call. Nulls come as NaN or NaT, in columns that have neither as ``None`` among objects."""
+        from pyparq.arrow.to_python import without_mask
+
+        own = self.to_numpy()
+        made = without_mask(own)
+        if dtype is not None:
+            made = made.astype(dtype, copy=False)
+        if copy and np.shares_memory(made, own):
+            made = made.copy()
+        return made
+
+    def __arrow_c_schema__(self) -> object:
+        return field_capsule(self._for_anybody()[0])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return chunks_to_stream(*self._for_anybody())
+
+    def _for_anybody(self) -> tuple[Field, list[Column]]:
+        """Decimals of 32 and 64 bits in 128: polars reads them wrongly (:func:`pyparq.arrow.tabular.for_anybody`)."""
+        if self.field.type.kind != "decimal" or self.field.type.dictionary is not None:
+            return self.field, self.chunks
+        from pyparq.arrow.to_python import with_usual_decimals
+
+        schema, parts = with_usual_decimals(Schema((self.field,)), [([c], len(c)) for c in self.chunks])
+        return schema.fields[0], [columns[0] for columns, _ in parts]
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """pyarrow's own call: an Array of one chunk, a ChunkedArray of several."""
+        import pyarrow
+
+        made = pyarrow.chunked_array(self)
+        made = made if type is None else made.cast(type)
+        return made.chunk(0) if made.num_chunks == 1 else made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from pyparq.arrow.column_operations import trimmed
+
+        return ChunkedArray, (self.field, [trimmed(chunk) for chunk in self.chunks])
+
+    @printable
+    def __repr__(self) -> str:
+        from pyparq.arrow.preview import column_text
+
+        return column_text(self)
+
+
+def parts_of(lengths: Sequence[int], offset: int, length: int | None) -> Iterator[tuple[int, int, int]]:
+    """The pieces that ``length`` rows from ``offset`` on come from: (piece, first row in it, number of rows).
+
+    Raises :class:`OptionError` where one of them is below 0 or no whole number.
+    """
+    try:
+        offset = index(offset)
+        length = None if length is None else index(length)
+    except TypeError:
+        raise OptionError(f"slice() takes whole numbers, not {offset!r} and {length!r}") from None
+    if offset < 0 or (length is not None and length < 0):
+        raise OptionError(f"slice() takes an offset and a length of at least 0, not {offset} and {length}")
+    return _parts(lengths, offset, length)
+
+
+def _parts(lengths: Sequence[int], offset: int, length: int | None) -> Iterator[tuple[int, int, int]]:
+    left, before = sum(lengths) if length is None else length, 0
+    for k, size in enumerate(lengths):
+        first = max(offset - before, 0)
+        rows = min(size - first, left)
+        if rows > 0:
+            yield k, first, rows
+            left -= rows
+        before += size
+
+
+def whole_rows(key: slice, length: int) -> tuple[int, int]:
+    """First row and end of a slice in Python's notation; :class:`OptionError` for steps other than 1."""
+    try:
+        start, stop, step = key.indices(length)
+    except (TypeError, ValueError):
+        raise OptionError(f"a slice of rows takes whole numbers, not {key!r}") from None
+    if step != 1:
+        raise OptionError(f"a slice of rows must have step 1, not {step}")
+    return start, max(start, stop)

@@ -1,0 +1,370 @@
+"""Data in: whatever the user has, as a schema and record batches of plain layout.
+
+See :func:`ingest` for what is taken and by which rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pyparq.arrow.column_operations import concat, null_column
+from pyparq.arrow.ingest.cast import cast
+from pyparq.arrow.ingest.from_iterables import Rows, are_rows, is_run, pieces
+from pyparq.arrow.ingest.from_numpy import column_from_numpy
+from pyparq.arrow.ingest.from_polars import refuse_objects
+from pyparq.arrow.ingest.from_python import column_from_list
+from pyparq.arrow.plain_layouts import normal_field, normal_schema, normal_type, normalize
+from pyparq.arrow.schema.to_parquet import check_supported
+from pyparq.arrow.table import Batch, Column, Table, batches_from_arrow
+from pyparq.arrow.tabular import Tabular
+from pyparq.errors import DataError, ParquetError, near_matches
+from pyparq.format.types import DataType, Field, Schema
+
+__all__ = [
+    "cast",
+    "in_pieces",
+    "ingest",
+    "ingest_later",
+    "normal_type",
+    "normalize",
+    "opened",
+    "speaks_arrow",
+    "stays_the_same",
+]
+# Those of this package's modules are for others to import from here: by the module's name, while another thread is
+# loading the package, they would get half of it (pyparq.runtime.lazy_import).
+
+_ADVICE = "; the first rows decided what the columns are: give schema= to say it yourself"
+
+
+def ingest(
+    data: Any, schema: Schema | None = None, source: list[Schema] | None = None
+) -> tuple[Schema, Iterator[Batch]]:
+    """Schema and record batches of ``data``, lazily where ``data`` is a stream.
+
+    ``data`` is one of
+
+    - a :class:`~pyparq.read.scan.Scan` or a :class:`~pyparq.ParquetFile`, row group by row group;
+    - anything with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (pyarrow, polars, duckdb, pandas >= 3, nanoarrow),
+      a :class:`Table` or a :class:`Batch`: zero-copy; dictionary-encoded columns are decoded and
+      string views laid out;
+    - a pandas DataFrame: as pandas' own conversion to Arrow has it, or by the rules below (NaN in an object or
+      float column is null then) where pyarrow is not installed. A default index is left out, any other becomes
+      columns;
+    - a dict of column names to numpy arrays, lists, or Arrow arrays; a list of dicts (rows); a structured array;
+    - an iterable (a generator, say) of any of these, or of dicts as rows, taken piece by piece, with one schema (that
+      of the first piece, unless ``schema`` is given). A dict in it is a batch if its values are arrays (some may be
+      lists), and a row otherwise; rows gather into pieces of bounded size.
+
+    Without ``schema`` every inferred field is nullable. numpy dtypes map directly (bool, ints, floats,
+    ``datetime64[D]`` to date, other units to timestamp, timedelta64 to duration, ``U`` and StringDType to string,
+    ``S`` to binary, ``V`` to fixed-size binary); masked entries and NaT are null, NaN is a value. Lists and object
+    arrays are inferred: bool < int < float, str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone:
+    ``timestamp[us, UTC]``), timedelta, time, UUID, list, dict (struct); ``None`` is null.
+
+    With ``schema`` the columns are matched by name and cast where that is exact; the batches then have exactly its
+    types, except that a string column beyond 2 GiB comes as the large type. To ``source`` is added the schema of the
+    data as they came, with their dictionaries, views and the like.
+
+    Raises :class:`DataError` (columns of unequal length, missing or unknown columns, values that do not fit) and
+    :class:`UnsupportedError` (unions and the like), which name the column, the row where there is one, and what to
+    do.
+    """
+    if schema is not None:
+        schema = normal_schema(schema)
+    if isinstance(data, Batch):
+        return _from_batch(data, schema, source)
+    if isinstance(data, Table):
+        return _conformed(data.schema, iter(data.batches), schema, source)
+    if isinstance(data, Mapping):
+        return _from_columns(data, schema, source)
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        return _from_columns({name: data[name] for name in data.dtype.names}, schema, source)
+    if hasattr(data, "__pyparq_stream__"):  # a Scan or a ParquetFile
+        found, batches = data.__pyparq_stream__()
+        return _conformed(found, batches, schema, source)
+    if _is_pandas(data):
+        return _from_pandas(data, schema, source)
+    if speaks_arrow(data):
+        return _from_arrow(data, schema, source)
+    if are_rows(data):
+        return _from_rows(data, schema, source)
+    if is_run(data):
+        return _chained(pieces(data, _is_table), schema, source)
+    raise DataError(
+        f"a {type(data).__name__} cannot be read as a table. Give an Arrow table or stream, a DataFrame, "
+        "a dict of columns or a list of dicts" + (" (collect() a LazyFrame first)" if _is_lazy(data) else "")
+    )
+
+
+def _from_pandas(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
+    """By pandas' own conversion to Arrow; by our rules where pyarrow, which that needs, is not installed."""
+    from pyparq.arrow.ingest.from_pandas import columns_from_pandas, stream_from_pandas
+    from pyparq.arrow.ingest.pandas_metadata import pandas_metadata
+
+    stream = stream_from_pandas(data)
+    if stream is not None:
+        return _from_arrow(stream, schema, source)
+    found, batches = _from_columns(columns_from_pandas(data), schema, source)
+    return replace(found, metadata={**found.metadata, **pandas_metadata(data, found)}), batches
+
+
+def _is_lazy(data: Any) -> bool:
+    return type(data).__name__ == "LazyFrame"
+
+
+def _is_pandas(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "pandas" and type(data).__name__ == "DataFrame"
+
+
+def speaks_arrow(data: Any) -> bool:
+    """Whether it can be asked for an Arrow stream or array."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def _is_table(data: Any) -> bool:
+    """Whether it is data as a whole, and no iterable of such."""
+    if isinstance(data, Tabular | Mapping) or _is_pandas(data) or speaks_arrow(data) or are_rows(data):
+        return True
+    return isinstance(data, np.ndarray) and bool(data.dtype.names)
+
+
+def in_pieces(data: Any) -> Iterator[Any] | None:
+    """What an iterable of tables, batches or rows gives, to be ingested one by one; ``None`` for anything else.
+
+    Asking it for the next raises :class:`DataError` for items that are none of these, or of both kinds.
+    """
+    return None if _is_table(data) or not is_run(data) else pieces(data, _is_table)
+
+
+def stays_the_same(data: Any) -> bool:
+    """Whether what was ingested of ``data`` cannot change any more: Arrow data, and columns that were made here."""
+    return isinstance(data, Rows) or (speaks_arrow(data) and not _is_pandas(data))
+
+
+def _from_batch(batch: Batch, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
+    if batch.has_schema:
+        return _conformed(batch.schema, iter([batch]), schema, source)
+    if schema is None:
+        raise DataError("this Batch has no column names. Give a schema, or a Table")
+    if len(batch.columns) != len(schema):
+        raise DataError(f"the batch has {len(batch.columns)} columns, but the schema has {len(schema)}")
+    fields = tuple(Field(f.name, c.type, f.nullable, f.metadata) for f, c in zip(schema, batch.columns, strict=True))
+    return _conformed(Schema(fields), iter([batch]), schema, source)
+
+
+def _from_arrow(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
+    found, batches = opened(data)
+    return _conformed(found, batches, schema, source)
+
+
+def opened(data: Any) -> tuple[Schema, Iterator[Batch]]:
+    """Schema and batches of anything that speaks Arrow, as they are; its failures are :class:`DataError`."""
+    refuse_objects(data)
+    try:
+        found, batches = batches_from_arrow(data)
+    except ParquetError:
+        raise
+    except Exception as error:  # the producer's own errors have no common type
+        raise DataError(f"the {type(data).__name__} cannot be read as Arrow data: {error}") from error
+    return found, _guarded(batches)
+
+
+def _guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        except DataError:
+            raise
+        except Exception as error:
+            raise DataError(f"the Arrow stream failed: {error}") from error
+        yield batch
+
+
+def _conformed(
+    found: Schema, batches: Iterator[Batch], schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
+    """Columns of plain layout, in the order and of the types of ``schema`` when there is one."""
+    if source is not None:
+        source.append(found)
+    plain = normal_schema(found)
+    for field in plain:
+        check_supported(field)
+    if schema is None:
+        schema, order = plain, list(range(len(found)))
+    else:
+        order = _order(found.names, schema)
+    return schema, (_conform(batch, schema, order) for batch in batches)
+
+
+def _conform(batch: Batch, schema: Schema, order: list[int]) -> Batch:
+    columns = []
+    for field, index in zip(schema.fields, order, strict=True):
+        column = batch.columns[index]
+        if column.type is not field.type or normal_type(column.type) is not column.type:
+            column = cast(normalize(column, field.name), field.type, field.name)
+        columns.append(column)
+    return Batch(columns, batch.num_rows)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if len(set(names)) != len(names):
+        twice = next(n for i, n in enumerate(names) if n in names[:i])
+        raise DataError(
+            f"two columns have the name {twice!r}, so they cannot be matched with the schema. Rename one, or give the "
+            "schema in the order of the data",
+            column=twice,
+        )
+
+
+def _order(names: Sequence[str], schema: Schema) -> list[int]:
+    """Where each of the schema's columns stands among ``names``; neither may have more. Columns of one name have no
+    other place than their own."""
+    if schema.names == list(names):
+        return list(range(len(names)))
+    _check_names(names)
+    places = {name: i for i, name in enumerate(names)}
+    for field in schema:
+        if field.name not in places:
+            near = near_matches(field.name, names)
+            raise DataError(f"the schema's column {field.name!r} is not in the data{near}", column=field.name)
+    for name in names:
+        if name not in schema.names:
+            near = near_matches(name, schema.names)
+            raise DataError(f"the data has a column {name!r} that is not in the schema{near}", column=name)
+    return [places[name] for name in schema.names]
+
+
+# ---- dicts of columns, rows, iterables -----------------------------------------------------------------------------
+
+
+def _from_columns(
+    data: Mapping[Any, Any], schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
+    names = list(data)
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(f"column names must be strings, not {name!r}")
+    if schema is not None:
+        names = [names[i] for i in _order(names, schema)]
+    targets = [None] * len(names) if schema is None else [f.type for f in schema]
+    found = [_column(data[name], name, target) for name, target in zip(names, targets, strict=True)]
+    columns, given = [column for column, _ in found], Schema(tuple(field for _, field in found))
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        told = ", ".join(f"{name!r} {len(column)}" for name, column in zip(names[:20], columns, strict=False))
+        raise DataError(f"the columns have different lengths: {told}")
+    if source is not None:
+        source.append(given)
+    if schema is None:
+        plain = normal_schema(given)
+        pairs = zip(plain, columns, strict=True)  # strings may have come out with wider offsets
+        schema = Schema(tuple(replace(field, type=column.type) for field, column in pairs))
+    return schema, iter([Batch(columns, lengths.pop() if lengths else 0)])
+
+
+def _from_rows(
+    rows: Sequence[Mapping[Any, Any]], schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if schema is not None:  # a key that no row has is a column of nulls
+        names += [n for n in schema.names if n not in names]
+    if not names:
+        if source is not None:
+            source.append(Schema(()))
+        return Schema(()), iter([Batch([], len(rows))])
+    return _from_columns({name: [row.get(name) for row in rows] for name in names}, schema, source)
+
+
+def _column(values: Any, name: str, target: DataType | None) -> tuple[Column, Field]:
+    """The column in its plain layout, and the field that it was before."""
+    if speaks_arrow(values):
+        made, given = _column_from_arrow(values, name)
+    elif isinstance(values, Column):
+        made, given = normalize(values, name), Field(name, values.type)
+    else:
+        made = _column_of_values(values, name, target)
+        return made, Field(name, made.type)
+    return made if target is None else cast(made, target, name), given
+
+
+def _column_of_values(values: Any, name: str, target: DataType | None) -> Column:
+    if isinstance(values, np.ndarray):
+        # Object arrays go to the target at once: the target says more than can be inferred.
+        made = column_from_numpy(values, name, lambda items, where: column_from_list(items, where, target))
+        if target is not None and values.dtype.kind == "M" and target.kind == "timestamp" and target.timezone:
+            # numpy's datetimes carry no zone and are UTC by convention: a schema may say so.
+            made.type = DataType(f"{made.type.format}UTC")
+        return made if target is None else cast(made, target, name)
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise DataError(f"a {type(values).__name__} is not a column. Give a list or an array", column=name)
+    if not isinstance(values, Sequence) and hasattr(values, "to_numpy"):  # pandas Series and the like
+        from pyparq.arrow.ingest.from_pandas import column_values
+
+        return _column(column_values(values, name), name, target)[0]
+    return column_from_list(values if isinstance(values, list) else list(values), name, target)
+
+
+def _column_from_arrow(values: Any, name: str) -> tuple[Column, Field]:
+    """A column of an Arrow array or a chunked one, and its field (always nullable, as all that is inferred)."""
+    from pyparq.arrow.ingest.from_arrow import chunks_from_arrow
+
+    refuse_objects(values, name)
+    field, chunks = chunks_from_arrow(values, name)
+    given = Field(name, field.type, metadata=field.metadata)
+    check_supported(normal_field(given))
+    if not chunks:
+        return null_column(normal_type(field.type), 0), given
+    return concat([normalize(chunk, name) for chunk in chunks]), given
+
+
+def _chained(
+    items: Iterator[Any], schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[Batch]]:
+    try:
+        first = next(items)
+    except StopIteration:
+        if schema is None:
+            raise DataError("there is no data and no schema, so the columns are not known. Give schema=") from None
+        return schema, iter([])
+    found, batches = ingest(first, schema, source)
+    return found, _chain(batches, items, found, told=schema is not None)
+
+
+def _chain(batches: Iterator[Batch], items: Iterator[Any], schema: Schema, told: bool) -> Iterator[Batch]:
+    yield from batches
+    for item in items:
+        yield from ingest_later(item, schema, told)
+
+
+def ingest_later(data: Any, schema: Schema, told: bool) -> Iterator[Batch]:
+    """The batches of data that come after others, under their schema. Unless the caller gave it (``told``), an error
+    says where it comes from and what to do."""
+    with _Fitting(told):
+        batches = ingest(data, schema)[1]
+    return _fitted(batches, told)
+
+
+def _fitted(batches: Iterator[Batch], told: bool) -> Iterator[Batch]:
+    with _Fitting(told):
+        yield from batches
+
+
+class _Fitting:
+    """Adds the advice to an error."""
+
+    def __init__(self, told: bool) -> None:
+        self._told = told
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, DataError) and not self._told and _ADVICE not in error.message:
+            error.message += _ADVICE

@@ -1,0 +1,409 @@
+"""Table and Batch: the one in-memory currency, :class:`Column` values of equal length under a schema.
+
+A :class:`Table` is a schema and a list of record batches. Nothing is deferred behind its back: every buffer holds
+decoded data. Exchange with other libraries is zero-copy through the Arrow C data interface; pandas, polars and pyarrow
+are imported only by the methods named after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyparq.arrow.c_export import batch_capsule, batches_to_stream, schema_capsule
+from pyparq.arrow.c_import import ArrowSource
+from pyparq.arrow.chunked_array import ChunkedArray, parts_of
+from pyparq.arrow.column import Column, shifted
+from pyparq.arrow.exchange import (
+    arrays_from_arrow,
+    column_from_nanoarrow,
+    schema_from_arrow,
+    table_schema,
+)
+from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, joined_schema
+from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
+from pyparq.format.types import DataType, Schema
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = [
+    "Batch",
+    "Column",
+    "Table",
+    "batches_from_arrow",
+    "schema_from_arrow",
+    "widen_columns",
+]
+
+
+class Batch(Tabular):
+    """Columns of equal length: one Arrow record batch, with what a :class:`Table` has.
+
+    It speaks Arrow by itself (``pyarrow.record_batch(b)``). ``columns`` are its :class:`Column` values.
+    """
+
+    __slots__ = ("_schema", "columns", "num_rows")
+
+    def __init__(self, columns: list[Column], num_rows: int, schema: Schema | None = None) -> None:
+        self.columns = columns
+        self.num_rows = num_rows  # type: ignore[misc]
+        self._schema = schema
+
+    @property
+    def schema(self) -> Schema:
+        """Names and types of the columns. Raises :class:`SchemaError` for a batch that was made without a schema."""
+        if self._schema is None:
+            raise SchemaError("this batch has no schema. Put it into a Table that has one")
+        return self._schema
+
+    @schema.setter
+    def schema(self, schema: Schema) -> None:
+        self._schema = schema
+
+    @property
+    def has_schema(self) -> bool:
+        """``False`` for a batch that was made without a schema."""
+        return self._schema is not None
+
+    def _parts(self) -> list[Part]:
+        return [(self.columns, self.num_rows)]
+
+    @classmethod
+    def _of(cls, schema: Schema, parts: list[Part]) -> Batch:
+        if len(parts) == 1:
+            columns, num_rows = parts[0]
+            check_columns(schema, columns)
+            return Batch(columns, num_rows, schema)
+        from pyparq.arrow.column_operations import concat, null_column
+
+        if not parts:
+            return Batch([null_column(field.type, 0) for field in schema], 0, schema)
+        joined = [concat([columns[k] for columns, _ in parts]) for k in range(len(schema))]
+        fields = tuple(replace(field, type=column.type) for field, column in zip(schema, joined, strict=True))
+        return Batch(joined, sum(rows for _, rows in parts), replace(schema, fields=fields))
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        schema, ((columns, num_rows),) = for_anybody(self.schema, self._parts())
+        return _array_capsules(schema, columns, num_rows)
+
+    def slice(self, offset: int = 0, length: int | None = None) -> Batch:
+        """``length`` rows from ``offset`` on (to the end when ``None``), sharing all buffers.
+
+        Raises :class:`OptionError` for an ``offset`` or ``length`` below 0.
+        """
+        whole = isinstance(offset, int) and isinstance(length, int)
+        if not whole or length is None or not 0 <= offset <= offset + length <= self.num_rows:
+            kept = list(parts_of([self.num_rows], offset, length))
+            _, offset, length = kept[0] if kept else (0, 0, 0)
+        if offset == 0 and length == self.num_rows:
+            return self
+        return Batch([shifted(c, offset, length) for c in self.columns], length, self._schema)
+
+    def to_batches(self, max_chunksize: int | None = None) -> list[Batch]:
+        """The rows in batches of at most ``max_chunksize`` rows, sharing all buffers."""
+        return self.to_table().to_batches(max_chunksize)
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[Any], schema: Any = None) -> Batch:
+        """One batch of the rows of several; see :meth:`Table.from_batches`."""
+        table = Table.from_batches(batches, schema)
+        return cls._of(table.schema, table._parts())
+
+    @classmethod
+    def concat(cls, batches: Iterable[Tabular]) -> Batch:
+        """The rows of several tables or batches as one batch, which copies them; see :meth:`Table.concat`."""
+        table = Table.concat(batches)
+        return cls._of(table.schema, table._parts())
+
+    def to_table(self) -> Table:
+        """A table of this one batch, over the same buffers."""
+        return Table(self.schema, [self])
+
+    def to_arrow(self) -> pyarrow.RecordBatch:
+        """A ``pyarrow.RecordBatch`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
+        return _pyarrow().record_batch(_BatchAsItIs(self))
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """A pandas DataFrame; see :meth:`Table.to_pandas`."""
+        return self.to_table().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars DataFrame over the same buffers; see :meth:`Table.to_polars`."""
+        return self.to_table().to_polars()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from pyparq.arrow.column_operations import trimmed
+
+        return Batch, ([trimmed(column) for column in self.columns], self.num_rows, self._schema)
+
+
+class Table(Tabular):
+    """Decoded rows: a ``schema`` and record ``batches``.
+
+    Libraries that support the Arrow PyCapsule interface take a table directly: ``pyarrow.table(t)``,
+    ``polars.DataFrame(t)``, ``duckdb.sql("from t")``. Raises :class:`SchemaError` for a batch with more or fewer
+    columns than the schema.
+    """
+
+    __slots__ = ("batches", "schema")
+    schema: Schema
+
+    def __init__(self, schema: Schema, batches: Iterable[Batch]) -> None:
+        given = list(batches)
+        for batch in given:
+            if not isinstance(batch, Batch):
+                raise OptionError(
+                    f"Table() takes pyparq batches, not a {type(batch).__name__}. Use Table.from_batches()"
+                )
+            check_columns(schema, batch.columns)
+        self.schema = schema
+        self.batches = [b if b._schema is schema else Batch(b.columns, b.num_rows, schema) for b in given]
+
+    @property
+    def num_rows(self) -> int:
+        return sum(b.num_rows for b in self.batches)
+
+    def _parts(self) -> list[Part]:
+        return [(b.columns, b.num_rows) for b in self.batches]
+
+    @classmethod
+    def _of(cls, schema: Schema, parts: list[Part]) -> Table:
+        return Table(schema, [Batch(columns, rows, schema) for columns, rows in parts])
+
+    def chunks(self, name: str) -> list[Column]:
+        """The column called ``name``, one :class:`Column` per batch."""
+        return self.column(name).chunks
+
+    @property
+    def columns(self) -> list[ChunkedArray]:
+        """All columns, in order."""
+        return list(self)
+
+    def to_batches(self, max_chunksize: int | None = None) -> list[Batch]:
+        """The rows in batches of at most ``max_chunksize`` rows, sharing all buffers. ``None`` gives
+        :attr:`batches`."""
+        if max_chunksize is None:
+            return list(self.batches)
+        if isinstance(max_chunksize, bool) or not isinstance(max_chunksize, int) or max_chunksize < 1:
+            raise OptionError(f"max_chunksize must be a whole number of at least 1, not {max_chunksize!r}")
+        return [
+            batch.slice(start, min(max_chunksize, batch.num_rows - start))
+            for batch in self.batches
+            for start in range(0, batch.num_rows, max_chunksize)
+        ]
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[Any], schema: Any = None) -> Table:
+        """A table of record batches (pyparq's, or others that support the Arrow interface), sharing their buffers.
+
+        All must have the same schema: ``schema``, or that of the first batch. Metadata comes from the first. Raises
+        :class:`SchemaError`, which names the column, if they differ, and :class:`DataError` if there are no batches and
+        no schema.
+        """
+        from pyparq.arrow.ingest.from_any import as_schema, from_arrow
+
+        given = [b if isinstance(b, Tabular) else Table._of(*from_arrow(b, None)) for b in batches]
+        return cls._joined(given, None if schema is None else as_schema(schema), "batch")
+
+    @classmethod
+    def concat(cls, tables: Iterable[Tabular]) -> Table:
+        """The rows of several tables or batches, one after another, sharing their buffers.
+
+        All must have the same columns in the same order, with the same types. If one has 64-bit offsets for its text or
+        lists, all get them. Raises :class:`SchemaError`, which names the column, if they differ, and
+        :class:`DataError` if the list is empty.
+        """
+        if isinstance(tables, Tabular) or not isinstance(tables, Iterable):
+            raise OptionError("concat() takes a list of tables or batches")
+        given = list(tables)
+        for one in given:
+            if not isinstance(one, Tabular):
+                raise OptionError(
+                    f"concat() takes tables and batches, not a {type(one).__name__}. Use from_arrow() first"
+                )
+        return cls._joined(given, None, "table")
+
+    @classmethod
+    def _joined(cls, given: list[Tabular], schema: Schema | None, what: str) -> Table:
+        if not given and schema is None:
+            raise DataError("there are no tables or batches to join and no schema, so the columns are not known")
+        joined = joined_schema(schema, [one.schema for one in given], what)
+        batches = [Batch(list(columns), rows) for one in given for columns, rows in one._parts()]
+        return Table(*widen_columns(joined, batches))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A ``pyarrow.Table`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
+        return _pyarrow().table(_AsItIs(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table, (self.schema, self.batches)
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """A pandas DataFrame. Raises :class:`UnsupportedError` without pandas.
+
+        pyarrow converts the table if it is installed. Otherwise, and for values that pyarrow cannot convert (lists of
+        string views; dates and times outside the range of Python's), pyparq converts it by the same rules.
+        If the table has ``pandas`` metadata, the index is restored from it. Invalid metadata is ignored.
+        ``options`` are those of ``pyarrow.Table.to_pandas`` and need pyarrow.
+
+        Integers with nulls are float64, as pandas has them. Where that would round one (beyond 2^53), they are pandas'
+        nullable ``Int64`` or ``UInt64``, and pyparq converts the table. The smallest number of a timestamp or duration
+        is NaT, as in numpy.
+        """
+        if find_spec("pandas") is None:
+            raise UnsupportedError("to_pandas() needs pandas: pip install 'pyparq[pandas]'")
+        from pyparq.arrow.to_pandas import frame_of, would_round
+
+        if not options and (find_spec("pyarrow") is None or would_round(self)):
+            return frame_of(self)
+        try:
+            return self._to_pandas_by_pyarrow(options)
+        except (NotImplementedError, ValueError):  # pyarrow's own errors are such; times beyond a day give the second
+            if options:
+                raise
+            return frame_of(self)
+
+    def _to_pandas_by_pyarrow(self, options: dict[str, Any]) -> pandas.DataFrame:
+        table = self.to_arrow()
+        if b"pandas" not in self.schema.metadata or options.get("ignore_metadata"):
+            return table.to_pandas(**options)
+        try:
+            return table.to_pandas(**options)
+        except Exception:  # whatever pandas and pyarrow make of outside bytes; without them it must work
+            rest = {k: v for k, v in self.schema.metadata.items() if k != b"pandas"}
+            return table.replace_schema_metadata(rest).to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars DataFrame over the same buffers. List views are copied, as polars does not support them.
+
+        polars counts seconds in milliseconds, and its times end before 24:00. Raises :class:`DataError` for values that
+        do not fit, where ``polars.DataFrame(table)`` wraps them around or makes them null, and
+        :class:`UnsupportedError` without polars.
+        """
+        try:
+            import polars as pl
+        except ImportError:
+            raise UnsupportedError("to_polars() needs polars: pip install 'pyparq[polars]'") from None
+
+        from pyparq.arrow.to_polars import for_polars
+
+        return pl.DataFrame(for_polars(self))
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise UnsupportedError("to_arrow() needs pyarrow: pip install 'pyparq[pyarrow]'") from None
+    return pyarrow
+
+
+def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
+    """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
+    source = ArrowSource(obj)
+    if source.field is not None:
+        schema = table_schema(source.field)
+        return schema, _imported_batches(source, schema)
+    found, arrays = arrays_from_arrow(source.as_given())
+    schema = schema_from_arrow(found)
+    return schema, (_batch_from_nanoarrow(array, schema) for array in arrays)
+
+
+def _imported_batches(source: ArrowSource, schema: Schema) -> Iterator[Batch]:
+    while (rows := source.next()) is not None:
+        if rows.null_count > 0:
+            raise DataError(_NULL_ROWS)
+        columns = list(rows.children)
+        if rows.offset:
+            columns = [shifted(c, rows.offset, rows.length) for c in columns]
+        yield Batch(columns, rows.length, schema)
+
+
+_NULL_ROWS = "the record batch has null rows: a row of a table cannot be null"
+
+
+def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
+    if array.null_count > 0:
+        raise DataError(_NULL_ROWS)
+    columns = [column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
+    if array.offset:
+        columns = [shifted(c, array.offset, array.length) for c in columns]
+    return Batch(columns, array.length, schema)
+
+
+class _AsItIs:
+    """A table for those that know every type of Arrow's."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return batches_to_stream(self._table.schema, self._table._parts())
+
+
+class _BatchAsItIs:
+    """The same for a batch."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return _array_capsules(self._batch.schema, self._batch.columns, self._batch.num_rows)
+
+
+def _array_capsules(schema: Schema, columns: list[Column], num_rows: int) -> tuple[object, object]:
+    return schema_capsule(schema), batch_capsule(columns, num_rows)
+
+
+_LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}
+
+
+def widen_columns(schema: Schema, batches: list[Batch]) -> tuple[Schema, list[Batch]]:
+    """Make columns of one type over all batches, at any depth: where one has int64 offsets, all get them."""
+    if all(c.type is f.type for b in batches for c, f in zip(b.columns, schema.fields, strict=True)):
+        return schema, batches  # most often, and quicker than to compare
+    fields = list(schema.fields)
+    for i, field in enumerate(fields):
+        types = [b.columns[i].type for b in batches]
+        if all(type_ == field.type for type_ in types):
+            continue
+        widest = _widest([field.type, *types])
+        fields[i] = replace(field, type=widest)
+        for batch in batches:
+            batch.columns[i] = _widened(batch.columns[i], widest)
+    return replace(schema, fields=tuple(fields)), batches
+
+
+def _widest(types: Sequence[DataType]) -> DataType:
+    """The first type, with int64 offsets wherever any of the others has them."""
+    first = types[0]
+    large = _LARGE.get(first.format)
+    form = large if large is not None and any(t.format == large for t in types) else first.format
+    same = [t for t in types if len(t.children) == len(first.children)]
+    children = tuple(replace(f, type=_widest([t.children[k].type for t in same])) for k, f in enumerate(first.children))
+    return replace(first, format=form, children=children)
+
+
+def _widened(column: Column, type_: DataType) -> Column:
+    """The column with the offsets of ``type_``; its own type where that differs in more than offsets."""
+    have = column.type
+    if have == type_ or len(have.children) != len(type_.children):
+        return column
+    buffers, form = column.buffers, have.format
+    if _LARGE.get(form) == type_.format:
+        offsets = 2 if form == "+vl" else 1  # a list view's lengths are as wide as its offsets
+        wide = (buffer.view(np.int32).astype(np.int64) for buffer in buffers[:offsets])
+        buffers, form = (*wide, *buffers[offsets:]), type_.format
+    children = tuple(_widened(c, f.type) for c, f in zip(column.children, type_.children, strict=True))
+    fields = tuple(replace(f, type=c.type) for f, c in zip(have.children, children, strict=True))
+    made = replace(have, format=form, children=fields)
+    return Column(
+        made, column.length, column.validity, buffers, column.null_count, children, column.dictionary, column.offset
+    )

@@ -1,0 +1,351 @@
+"""The common base of tables and batches: columns by name, slices, comparison, conversion, preview."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import index
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from pyparq.arrow.c_export import batches_to_stream, schema_capsule
+from pyparq.arrow.chunked_array import ChunkedArray, parts_of, whole_rows
+from pyparq.arrow.column import Column, bytes_held, shifted
+from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
+from pyparq.format.types import DataType, Schema
+from pyparq.runtime.safe_repr import printable
+
+Part = tuple[list[Column], int]
+"""The columns of some rows, and how many rows these are."""
+
+
+def for_anybody(schema: Schema, parts: list[Part]) -> tuple[Schema, list[Part]]:
+    """Rows as anybody may take them: decimals in 128 bits, or in 256 beyond 38 digits. polars (2.1) takes narrower ones
+    in an Arrow stream for wide ones, and so shows other values without a word; and wider ones not at all."""
+    if not any(
+        _has_odd_decimals(field.type)
+        for field in schema.fields
+        if field.type.format[0] in "d+" or field.type.dictionary
+    ):
+        return schema, parts
+    from pyparq.arrow.to_python import with_usual_decimals
+
+    return with_usual_decimals(schema, parts)
+
+
+def _has_odd_decimals(type_: DataType) -> bool:
+    if type_.dictionary is not None:
+        return _has_odd_decimals(type_.dictionary)
+    if type_.format[0] == "d":
+        precision, _, bits = type_.decimal
+        return bits != (128 if precision <= 38 else 256)
+    return any(_has_odd_decimals(field.type) for field in type_.children)
+
+
+class Tabular:
+    """Columns of equal length under a schema, in one or more parts. The base of :class:`pyparq.Table` and
+    :class:`pyparq.Batch`."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    # ---- what the two differ in
+
+    @property
+    def schema(self) -> Schema:
+        raise NotImplementedError
+
+    @property
+    def num_rows(self) -> int:
+        raise NotImplementedError
+
+    def _parts(self) -> list[Part]:
+        raise NotImplementedError
+
+    @classmethod
+    def _of(cls, schema: Schema, parts: list[Part]) -> Self:
+        raise NotImplementedError
+
+    # ---- size and names
+
+    @property
+    def num_columns(self) -> int:
+        return len(self.schema)
+
+    @property
+    def column_names(self) -> list[str]:
+        return self.schema.names
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return self.num_rows, self.num_columns
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all buffers. Buffers that a slice shares count in full."""
+        return sum(bytes_held(column) for columns, _ in self._parts() for column in columns)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a column has this name."""
+        return name in self.column_names
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.column_names
+
+    # ---- columns
+
+    def __getitem__(self, key: Any) -> Any:
+        """``t["x"]`` and ``t[0]``: a column (:meth:`column`); ``t[10:20]``: rows, as :meth:`slice` gives them."""
+        if isinstance(key, slice):
+            start, stop = whole_rows(key, self.num_rows)
+            return self.slice(start, stop - start)
+        return self.column(key)
+
+    def column(self, key: str | int) -> ChunkedArray:
+        """One column, by name or by number, sharing all buffers. Numbers count from 0; -1 is the last column.
+
+        Raises :class:`ColumnNotFoundError` if there is no such column, or if several have the name.
+        """
+        k = self._place(key)
+        return ChunkedArray(self.schema.fields[k], [columns[k] for columns, _ in self._parts()])
+
+    def __iter__(self) -> Iterator[ChunkedArray]:
+        """The columns, in order."""
+        return (self.column(k) for k in range(self.num_columns))
+
+    itercolumns = __iter__
+
+    def _place(self, key: Any) -> int:
+        if isinstance(key, str):
+            return self.schema.index(key)
+        if isinstance(key, bool) or not hasattr(key, "__index__"):
+            raise OptionError(f"a column is given by name or number, not by {key!r}. Use select() for several columns")
+        k, count = index(key), self.num_columns
+        if not -count <= k < count:
+            raise ColumnNotFoundError(f"there is no column {k}: the table has {count} columns, counted from 0")
+        return k % count
+
+    def select(self, columns: Iterable[str | int]) -> Self:
+        """These columns (names, or numbers from 0), in this order, sharing all buffers.
+
+        Raises :class:`ColumnNotFoundError` if there is no such column, or if several have the name.
+        """
+        if isinstance(columns, str | int) or not isinstance(columns, Iterable):
+            raise OptionError(f"select() takes a list of names; did you mean [{columns!r}]?")
+        places = [self._place(key) for key in columns]
+        schema = replace(self.schema, fields=tuple(self.schema.fields[k] for k in places))
+        return self._of(schema, [([columns[k] for k in places], rows) for columns, rows in self._parts()])
+
+    def rename(self, names: Mapping[Any, str] | Sequence[str]) -> Self:
+        """The same columns under other names. ``names`` is a dict ``{old: new}``, where an old name may be a column
+        number, or a list of all names.
+
+        Raises :class:`ColumnNotFoundError` for an old name that no column has. Raises :class:`SchemaError` for a new
+        name that another column also has, or a list of the wrong length.
+        """
+        fields = self.schema.fields
+        if isinstance(names, Mapping):
+            changed = {self._place(old): new for old, new in names.items()}
+        elif isinstance(names, str) or not isinstance(names, Sequence):
+            raise OptionError(f"rename() takes a dict of old names to new ones, or a list of all names, not {names!r}")
+        elif len(names) != len(fields):
+            raise SchemaError(f"rename() got {len(names)} names for {len(fields)} columns")
+        else:
+            changed = dict(enumerate(names))
+        for new in changed.values():
+            if not isinstance(new, str):
+                raise OptionError(f"a column name must be a string, not {new!r}")
+        made = [changed.get(k, field.name) for k, field in enumerate(fields)]
+        twice = next((new for k, new in changed.items() if new != fields[k].name and made.count(new) > 1), None)
+        if twice is not None:
+            raise SchemaError(f"two columns would have the name {twice!r}")
+        schema = replace(self.schema, fields=tuple(replace(f, name=n) for f, n in zip(fields, made, strict=True)))
+        return self._of(schema, self._parts())
+
+    def rename_columns(self, names: Mapping[Any, str] | Sequence[str]) -> Self:
+        """The same as :meth:`rename`, under pyarrow's name."""
+        return self.rename(names)
+
+    # ---- rows
+
+    def slice(self, offset: int = 0, length: int | None = None) -> Self:
+        """``length`` rows from ``offset`` on (to the end when ``None``), sharing all buffers.
+
+        Raises :class:`OptionError` for an ``offset`` or ``length`` below 0.
+        """
+        parts, kept = self._parts(), []
+        for k, first, rows in parts_of([rows for _, rows in parts], offset, length):
+            columns, have = parts[k]
+            kept.append((columns if rows == have else [shifted(c, first, rows) for c in columns], rows))
+        return self._of(self.schema, kept)
+
+    def head(self, num_rows: int = 5) -> Self:
+        """The first rows, sharing all buffers."""
+        return self.slice(0, num_rows)
+
+    # ---- comparison
+
+    def equals(self, other: Self, check_metadata: bool = False) -> bool:
+        """Whether the other has the same columns in the same order: names, types, nullability, values and nulls.
+
+        NaN equals NaN, 0.0 equals -0.0, and a dictionary-encoded value equals itself under another index. How the rows
+        are cut into batches does not matter; neither does metadata, unless ``check_metadata`` asks for it (the
+        table's and that of every field, at any depth). Raises :class:`OptionError` where ``other`` is of another class.
+        """
+        if not _alike(self, other):
+            raise OptionError(f"equals() takes another {type(self).__name__}, not a {type(other).__name__}")
+        from pyparq.arrow.equality import equal_chunks, same_schema
+
+        if self.num_rows != other.num_rows or not same_schema(self.schema, other.schema, check_metadata):
+            return False
+        return all(equal_chunks(a.chunks, b.chunks) for a, b in zip(self, other, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other) if _alike(self, other) else NotImplemented  # type: ignore[arg-type]
+
+    # ---- out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        # Without this, numpy and pandas would take the columns for rows.
+        raise UnsupportedError(
+            "a table cannot be converted to a single array. Use to_numpy(name) for one column, or to_pandas()"
+        )
+
+    def __arrow_c_schema__(self) -> object:
+        return schema_capsule(for_anybody(self.schema, [])[0])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return batches_to_stream(*for_anybody(self.schema, self._parts()))
+
+    def to_numpy(self, name: str | int) -> npt.NDArray[Any]:
+        """One column as a numpy array.
+
+        Numbers without nulls share memory when the table has one batch. Columns with nulls come as masked arrays,
+        times as datetime64/timedelta64, strings, binary and decimals as object arrays.
+        """
+        return self.column(name).to_numpy()
+
+    def to_pydict(self) -> dict[str, list[Any]]:
+        """A dict of column names to lists of Python objects. Raises :class:`ColumnNotFoundError` if a name is
+        repeated."""
+        return {name: self.column(k).to_pylist() for k, name in enumerate(self._unique_names())}
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """A list of dicts, one per row. Raises :class:`ColumnNotFoundError` if several columns have the same name."""
+        names = self._unique_names()
+        rows: list[dict[str, Any]] = []
+        for columns, num_rows in self._parts():
+            if not names:
+                rows.extend({} for _ in range(num_rows))
+                continue
+            lists = [column.to_pylist() for column in columns]
+            rows.extend(dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True))
+        return rows
+
+    def _unique_names(self) -> list[str]:
+        names = self.column_names
+        if len(set(names)) != len(names):
+            for name in names:
+                self.schema.index(name)  # raises for the first that stands twice
+        return names
+
+    # ---- in
+
+    @classmethod
+    def from_arrow(cls, data: Any, schema: Any = None) -> Self:
+        """Make one from Arrow data (pyarrow, polars, DuckDB, nanoarrow, ...), sharing its buffers.
+
+        ``schema``, as in :func:`pyparq.write_table`, matches columns by name and casts them where no value changes.
+        Types without a plain layout, such as dictionaries, are then decoded. Raises :class:`DataError` for data that
+        cannot be read.
+        """
+        from pyparq.arrow.ingest.from_any import from_arrow
+
+        return cls._of(*from_arrow(data, schema))
+
+    @classmethod
+    def from_pandas(cls, frame: Any, schema: Any = None) -> Self:
+        """Make one from a pandas DataFrame. An index other than the default one becomes columns."""
+        from pyparq.arrow.ingest.from_any import from_pandas
+
+        return cls._of(*from_pandas(frame, schema))
+
+    @classmethod
+    def from_polars(cls, frame: Any, schema: Any = None) -> Self:
+        """Make one from a polars DataFrame, sharing its buffers."""
+        return cls.from_arrow(frame, schema)
+
+    @classmethod
+    def from_pydict(cls, columns: Mapping[str, Any], schema: Any = None) -> Self:
+        """Make one from a dict of column names to lists, numpy arrays or Arrow arrays. Without ``schema``, types are
+        inferred."""
+        from pyparq.arrow.ingest.from_any import from_columns
+
+        return cls._of(*from_columns(columns, schema))
+
+    @classmethod
+    def from_pylist(cls, rows: Sequence[Mapping[str, Any]], schema: Any = None) -> Self:
+        """Make one from a list of dicts, one per row. A missing key is a null. Without ``schema``, types are
+        inferred."""
+        from pyparq.arrow.ingest.from_any import from_rows
+
+        return cls._of(*from_rows(rows, schema))
+
+    # ---- shown
+
+    @printable
+    def __repr__(self) -> str:
+        from pyparq.arrow.preview import table_text
+
+        return table_text(self)
+
+    def _repr_html_(self) -> str:
+        from pyparq.arrow.preview import table_html
+
+        return table_html(self)
+
+
+def _alike(a: object, b: object) -> bool:
+    """Two tables, or two batches."""
+    return isinstance(b, Tabular) and (isinstance(a, type(b)) or isinstance(b, type(a)))
+
+
+def check_columns(schema: Schema, columns: Sequence[Column]) -> None:
+    """Raise :class:`SchemaError` unless there is one column for every field."""
+    if len(columns) != len(schema):
+        raise SchemaError(f"the batch has {len(columns)} columns, but the schema has {len(schema)}")
+
+
+def joined_schema(due: Schema | None, schemas: Sequence[Schema], what: str) -> Schema:
+    """The schema of the rows of all these: ``due``, or the first one's, with columns nullable where any has them so.
+
+    Raises :class:`SchemaError`, which names the column, where names or types differ; types may differ in the width of
+    their offsets. ``what`` is what the schemas are of, for its message.
+    """
+    model = "the first" if due is None else "the schema"
+    due = schemas[0] if due is None else due
+    nullable = [field.nullable for field in due.fields]
+    for n, schema in enumerate(schemas):
+        _check_same_columns(due, model, schema, f"{what} {n}")
+        nullable = [may or field.nullable for may, field in zip(nullable, schema, strict=True)]
+    fields = (replace(field, nullable=may) for field, may in zip(due, nullable, strict=True))
+    return replace(due, fields=tuple(fields))
+
+
+def _check_same_columns(due: Schema, model: str, found: Schema, who: str) -> None:
+    from pyparq.arrow.equality import same_type
+
+    for want, have in zip(due, found, strict=False):
+        if want.name != have.name:
+            raise SchemaError(f"{who} has column {have.name!r} where {model} has column {want.name!r}")
+        if not same_type(want.type, have.type, offsets=False):
+            raise SchemaError(f"column {want.name!r} is {have.type} in {who} and {want.type} in {model}")
+    if len(due) > len(found):
+        raise SchemaError(f"{who} has no column {due.fields[len(found)].name!r}, which {model} has")
+    if len(due) < len(found):
+        raise SchemaError(f"{who} has a column {found.fields[len(due)].name!r}, which {model} does not have")

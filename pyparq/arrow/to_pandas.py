@@ -1,0 +1,141 @@
+"""A table as a pandas DataFrame by our own rules, for where pandas has no pyarrow to convert through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyparq.arrow.pandas_types import PandasMetadata, nullable, of_extension
+from pyparq.arrow.to_python import chunks_to_numpy, column_to_pylist, without_mask
+from pyparq.format.types import DataType, Field
+
+if TYPE_CHECKING:
+    import pandas
+
+    from pyparq.arrow.table import Column, Table
+
+_EXACT = 1 << 53
+_AS_OBJECTS = (
+    "date", "time", "list", "list_view", "struct", "map", "string", "binary", "fixed", "decimal", "null", "interval",
+)  # fmt: skip
+
+
+def frame_of(table: Table) -> pandas.DataFrame:
+    """What pyarrow's ``to_pandas()`` makes of the table, but for items of lists, which are lists here, and for integers
+    that float64 would round.
+
+    Integers with nulls become float64 where that is exact, otherwise ``Int64`` or ``UInt64``; booleans with nulls
+    objects; dictionaries become categories; times keep their
+    unit and zone. ``pandas`` metadata, where the table has it, brings the index, the column labels and pandas' own
+    types (``Int64``, ``boolean``, ``string``) back, extension types periods and intervals.
+    """
+    import pandas as pd
+
+    known = PandasMetadata(table.schema.metadata.get(b"pandas"))
+    columns: dict[int, Any] = {
+        k: _series(field, [batch.columns[k] for batch in table.batches], known.dtype_of(field.name))
+        for k, field in enumerate(table.schema.fields)
+    }
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+    frame.columns = pd.Index(table.column_names)
+    return known.labelled(known.indexed(frame))
+
+
+def would_round(table: Table) -> bool:
+    """Has the table integers that float64 rounds, in columns where pyarrow takes float64 because there are nulls?"""
+    suspects = [k for k, field in enumerate(table.schema.fields) if _has_wide_integers(field.type)]
+    return any(_rounds(batch.columns[k]) for batch in table.batches for k in suspects)
+
+
+def _has_wide_integers(type_: DataType) -> bool:
+    if type_.dictionary is not None:
+        return False  # pyarrow keeps the entries as they are
+    return type_.format in ("l", "L") or any(_has_wide_integers(field.type) for field in type_.children)
+
+
+def _rounds(column: Column) -> bool:
+    if column.type.dictionary is not None or column.type.format not in ("l", "L"):
+        return any(_rounds(child) for child in column.children)
+    if not column.null_count or not _is_wide(column.values()):  # under nulls there are zeros, mostly
+        return False
+    present = column.valid_mask()
+    return present is not None and _is_wide(column.values()[present])
+
+
+def _is_wide(values: Any) -> bool:
+    """Are there integers beyond those that float64 holds one by one?"""
+    return len(values) > 0 and bool(values.max() > _EXACT or (values.dtype.kind == "i" and values.min() < -_EXACT))
+
+
+def _series(field: Field, chunks: list[Column], dtype: str) -> Any:
+    """One column; ``dtype`` is what pandas called its type, as far as the metadata say."""
+    import pandas as pd
+
+    type_ = field.type
+    if type_.format == "+r":
+        from pyparq.arrow.plain_layouts import normal_type, normalize
+
+        type_, chunks = normal_type(type_), [normalize(chunk, field.name) for chunk in chunks]
+    if type_.dictionary is not None:
+        return _categories(type_.dictionary, type_.ordered, chunks)
+    if type_.kind in _AS_OBJECTS:
+        values = [value for chunk in chunks for value in column_to_pylist(chunk)]
+        found = of_extension(field, values) if type_.format == "+s" else None
+        if found is not None:
+            return found
+        if type_.kind == "string" and dtype == "string":
+            return pd.Series(_objects(values), dtype="string")
+        return pd.Series(_objects(values)) if type_.kind != "string" else _strings(values)
+    array = chunks_to_numpy(type_, chunks)
+    found = of_extension(field, array)
+    if found is None:
+        found = nullable(array, dtype)
+    has_nulls = type_.format in ("l", "L") and isinstance(array, np.ma.MaskedArray)
+    if found is None and has_nulls and _is_wide(np.ma.getdata(array)[~np.ma.getmaskarray(array)]):
+        found = nullable(array, "Int64" if type_.format == "l" else "UInt64")
+    return _flat(type_, array) if found is None else found
+
+
+def _categories(type_: DataType, ordered: bool, chunks: list[Column]) -> Any:
+    import pandas as pd
+
+    values = [value for chunk in chunks for value in column_to_pylist(chunk)]
+    # In the dictionaries' order, which may mean something.
+    entries = (e for chunk in chunks if chunk.dictionary for e in column_to_pylist(chunk.dictionary))
+    known = list(dict.fromkeys(e for e in entries if e is not None))
+    if type_.kind == "string":
+        categories = _strings(known)
+    elif type_.kind in _AS_OBJECTS:
+        categories = pd.Index(_objects(known))
+    else:  # with the type that the values would have
+        plain = [chunk.dictionary for chunk in chunks if chunk.dictionary is not None]
+        categories = pd.Index(_flat(type_, chunks_to_numpy(type_, plain)).drop_duplicates().dropna())
+        places = {value: k for k, value in enumerate(known)}
+        codes = np.array([-1 if value is None else places[value] for value in values], np.int64)
+        return pd.Series(pd.Categorical.from_codes(codes, categories, ordered=ordered))
+    return pd.Series(pd.Categorical(values, categories, ordered=ordered))
+
+
+def _strings(values: list[Any]) -> Any:
+    """Of the type that this pandas gives strings."""
+    import pandas as pd
+
+    return pd.Series(_objects(values), dtype=pd.Series(["x"]).dtype)
+
+
+def _objects(values: list[Any]) -> Any:
+    array = np.empty(len(values), object)
+    for k, value in enumerate(values):  # lists of one length would make two dimensions
+        array[k] = value
+    return array
+
+
+def _flat(type_: DataType, values: Any) -> Any:
+    """Numbers, booleans, timestamps and durations, with pandas' own marks for what is missing."""
+    import pandas as pd
+
+    series = pd.Series(without_mask(values))
+    if type_.kind == "timestamp" and type_.timezone:
+        return series.dt.tz_localize("UTC").dt.tz_convert(type_.timezone)
+    return series

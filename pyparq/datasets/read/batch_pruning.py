@@ -1,0 +1,116 @@
+"""Ask the statistics and Bloom filters of many files at once: which row groups of which files can match.
+
+The questions and the answers are those of :mod:`pyparq.read.plan.prune`, for all files whose footers are alike: each
+test is evaluated once over the statistics of all row groups, its hashes are computed once, and native code reads one
+block of 32 bytes of each filter. Nothing is read of a file that is ruled out by its statistics. What is unusual about a file
+is left to the scan of that file, which says what it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.datasets.read.file_chunks import chunks_of_files
+from pyparq.datasets.read.stored_footer import AT_A_TIME, StoredFooter
+from pyparq.filters.bloom_hashes import probe_hashes
+from pyparq.filters.bounds_tests import evaluate_bounds
+from pyparq.filters.predicate import And, Constant, Predicate, Test
+from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
+from pyparq.index.bounds import Bounds
+from pyparq.index.statistics import bounds_of_numbers
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.runtime.threads import map_tasks
+
+ABSENT, UNUSABLE = 0, 2
+"""Answers of :func:`pyparq.kernels.probe_filters`."""
+
+Mask = npt.NDArray[np.bool_]
+Int64Array = npt.NDArray[np.int64]
+
+
+class Together:
+    """One predicate and the files of a dataset that ``model`` stands for: their footers are alike."""
+
+    def __init__(self, model: OpenFile, predicate: Predicate, paths: Sequence[str], footers: Sequence[StoredFooter]):
+        self._model = model
+        self._options = model.options
+        self._predicate = predicate
+        self._paths = [os.fsencode(path) for path in paths]
+        self._data = [footer.data for footer in footers]
+        self._statuses = np.array([footer.status for footer in footers], np.int64)
+        self._tests = list(dict.fromkeys(predicate.tests()))
+        self._nodes = sorted({test.node for test in self._tests}, key=lambda node: node.column)
+        self._chunks = chunks_of_files(model, self._nodes, footers)
+        self._maybe: dict[Test, Mask] = {}
+
+    def row_groups(self) -> list[list[int] | None]:
+        """Of each file the row groups that can match; ``None``: that the file has to be asked by itself."""
+        if not self._tests:
+            return [None] * len(self._data)
+        first, usual = self._chunks.first, self._chunks.sound.copy()
+        for test in self._tests:
+            self._maybe[test] = np.ones(int(first[-1]), bool)
+        if self._options.use_statistics:
+            bounds = {node: self._bounds(j) for j, node in enumerate(self._nodes)}
+            for test in self._tests:
+                self._maybe[test] = evaluate_bounds(test, bounds[test.node]).some
+        if self._options.use_bloom_filters and kernels.probe_filters is not None:
+            for test in self._tests:
+                self._ask_filters(test, usual)
+        kept: list[list[int] | None] = [[] if sound else None for sound in usual.tolist()]
+        live = np.flatnonzero(self._combined(self._predicate))
+        files = self._chunks.file_of[live]
+        for file, group in zip(files.tolist(), (live - first[files]).tolist(), strict=True):
+            found = kept[file]
+            if found is not None:
+                found.append(group)
+        return kept
+
+    def _bounds(self, j: int) -> Bounds:
+        """From the statistics of the chunks of one leaf."""
+        node, model = self._nodes[j], self._model
+        places = BoundPlaces(self._data, self._chunks.file_of)
+        order = model.column_order(node)
+        return bounds_of_numbers(node.type, self._chunks.stack_of(j), places, order, model.created_by)
+
+    def _combined(self, predicate: Predicate) -> Mask:
+        if isinstance(predicate, Test):
+            return self._maybe[predicate]
+        if isinstance(predicate, Constant):
+            return np.full(len(next(iter(self._maybe.values()))), predicate.value)
+        children = [self._combined(child) for child in predicate.children]
+        join = np.logical_and if isinstance(predicate, And) else np.logical_or
+        return np.asarray(join.reduce(children), bool)
+
+    def _ask_filters(self, test: Test, usual: Mask) -> None:
+        """Take away the row groups whose Bloom filters hold none of the literals. A file with a filter that cannot be
+        used is not ``usual``."""
+        files, chunks = self._chunks.file_of, self._chunks.of_leaf(self._nodes.index(test.node))
+        wanted = self._combined(self._predicate) & self._maybe[test] & (chunks.bloom_filter_offset > 0) & usual[files]
+        asked = np.flatnonzero(wanted)
+        hashes = probe_hashes(test) if len(asked) else None
+        if hashes is None:
+            return
+        flat = np.array(sorted({h for alternatives in hashes for h in alternatives}), np.uint64)
+        parts = [asked[k : k + AT_A_TIME] for k in range(0, len(asked), AT_A_TIME)]
+        answers = map_tasks(lambda part: self._probe(chunks, files[part], part, flat), parts, self._options.use_threads)
+        self._maybe[test] = self._maybe[test].copy()
+        answer = np.concatenate(answers)
+        self._maybe[test][asked] = answer != ABSENT
+        usual[files[asked[answer == UNUSABLE]]] = False
+
+    def _probe(
+        self, chunks: ChunkNumbers, files: Int64Array, part: Int64Array, hashes: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.uint8]:
+        assert kernels.probe_filters is not None
+        first, last = int(files[0]), int(files[-1]) + 1
+        return kernels.probe_filters(
+            self._paths[first:last], self._statuses[first:last].reshape(-1), files - first,
+            chunks.bloom_filter_offset[part], chunks.bloom_filter_length[part], hashes,
+            self._options.limits.max_bloom_filter,
+        )  # fmt: skip

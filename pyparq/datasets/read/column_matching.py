@@ -1,0 +1,106 @@
+"""Which columns of different files are the same column: those of one name, or of one field id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from pyparq.arrow.schema.extensions import FIELD_ID
+from pyparq.errors import SchemaError
+from pyparq.format.schema_tree import Node
+from pyparq.format.types import Field, Schema
+
+
+class Named(NamedTuple):
+    """A column or a nested field, as far as matching looks at it."""
+
+    name: str
+    number: bytes | None
+    """Its field id."""
+
+
+def of_fields(fields: Iterable[Field]) -> list[Named]:
+    return [Named(field.name, field.metadata.get(FIELD_ID)) for field in fields]
+
+
+def of_nodes(nodes: Iterable[Node]) -> list[Named]:
+    numbered = ((node.name, node.element.field_id) for node in nodes)
+    return [Named(name, None if number is None else str(number).encode()) for name, number in numbered]
+
+
+class Matching(NamedTuple):
+    """The rule by which columns are matched. Nested fields follow it too."""
+
+    by: str = "name"
+    """``"name"`` or ``"field_id"``. A column without a field id is matched by its name."""
+    case_sensitive: bool = True
+    apart: frozenset[str] = frozenset()
+    """Names in lower case that some file has in two spellings side by side: these are told apart by case after all."""
+
+    def among(self, schemas: Iterable[Schema]) -> Matching:
+        """The same rule for files with these schemas."""
+        if self.case_sensitive:
+            return self
+        return self._replace(apart=frozenset(name for schema in schemas for name in _in_two_spellings(schema.fields)))
+
+    def has(self, names: Iterable[str], name: str) -> bool:
+        """Whether a column called ``name`` is one of ``names``."""
+        if self.case_sensitive:
+            return name in names
+        return name.lower() in {other.lower() for other in names}
+
+    def keys(self, columns: Sequence[Named]) -> list[object]:
+        """What the columns of a file are matched by. Of columns that have one key, the first of each file go together,
+        the second too."""
+        seen, keys = dict[object, int](), list[object]()
+        for column in columns:
+            key = self._key(column)
+            seen[key] = seen.get(key, 0) + 1
+            keys.append(key if seen[key] == 1 else (key, seen[key]))
+        return keys
+
+    def places(self, wanted: Sequence[Named], have: Sequence[Named]) -> list[int | None]:
+        """For each of ``wanted`` its place in ``have``; ``None`` where it is missing.
+
+        Raises :class:`SchemaError` where two of ``have`` differ by case alone, and the one that is wanted is either.
+        """
+        there = {key: k for k, key in enumerate(self.keys(have))}
+        found = [there.get(key) for key in self.keys(wanted)]
+        if not self.case_sensitive:
+            for k, column in zip(found, wanted, strict=True):
+                if k is not None:
+                    self._check_one(column, have)
+        return found
+
+    def _key(self, column: Named) -> object:
+        if self.by == "field_id" and column.number is not None:
+            return column.number
+        if self.case_sensitive:
+            return column.name
+        lower = column.name.lower()
+        return column.name if lower in self.apart else lower
+
+    def _check_one(self, wanted: Named, have: Sequence[Named]) -> None:
+        key = self._key(wanted)
+        names = list(dict.fromkeys(column.name for column in have if self._key(column) == key))
+        if len(names) > 1 and not isinstance(key, bytes):
+            raise SchemaError(
+                f"the file has columns that differ only by case: {', '.join(map(repr, names))}. Give "
+                "case_sensitive=True, or leave the file out",
+                column=wanted.name,
+            )
+
+
+BY_NAME = Matching()
+
+
+def _in_two_spellings(fields: Iterable[Field]) -> set[str]:
+    """Names in lower case that fields side by side have in two spellings, at any depth."""
+    spelled: dict[str, str] = {}
+    found: set[str] = set()
+    for field in fields:
+        lower = field.name.lower()
+        if spelled.setdefault(lower, field.name) != field.name:
+            found.add(lower)
+        found |= _in_two_spellings(field.type.children)
+    return found

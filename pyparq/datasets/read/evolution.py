@@ -1,0 +1,310 @@
+"""One schema for files whose schemas differ: columns that were added, left out, reordered, or made wider.
+
+A type of one file and a type of another have a common type where every value of both fits it exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from pyparq.arrow.column_operations import VIEWS
+from pyparq.arrow.decimals import decimal_type
+from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE
+from pyparq.arrow.schema.to_parquet import decimal_storage, is_list
+from pyparq.datasets.read.column_matching import Matching, of_fields
+from pyparq.format.int96 import IS_INT96
+from pyparq.format.nesting import Shape, shape_of
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.types import DataType, Field, Physical, Schema
+
+DECIMAL_STORAGE = b"pyparq:decimal_storage"
+"""Metadata of a field whose decimals are not in the smallest storage in the file: ``fixed`` or ``binary``, as the
+option ``decimal_storage`` calls them."""
+
+COMPACTION = b"pyparq.compaction"
+"""Key-value metadata of a file that :func:`pyparq.spark.compact` has made: the run, and the Z-order of the rows. It
+says nothing of what is made from the file."""
+
+_UNITS = "smun"
+_EXTENSION = (EXTENSION_NAME, EXTENSION_METADATA)
+
+
+class Clash(Exception):
+    """There is no common type. ``path``: the names down to the field. ``have``, ``other``: the two types."""
+
+    def __init__(self, path: tuple[str, ...], have: DataType, other: DataType, files: tuple[str, str] = ("", "")):
+        super().__init__(path, have, other, files)
+        self.path, self.have, self.other, self.files = path, have, other, files
+
+    def between(self, path: tuple[str, ...], first: str, second: str) -> Clash:
+        """The same with the whole path and the two files."""
+        return Clash(path, self.have, self.other, (first, second))
+
+
+class Rule(NamedTuple):
+    """How schemas become one."""
+
+    by: Matching
+    """Which columns are one."""
+    settle: Callable[[DataType, DataType], DataType | None] | None = None
+    """The type for two that have no common one; ``None`` where there is none either."""
+
+
+def marked(schema: Schema, tree: SchemaTree) -> Schema:
+    """A file's schema with marks on the fields that are INT96 in the file (:data:`IS_INT96`), or decimals in an unusual
+    storage (:data:`DECIMAL_STORAGE`)."""
+    if not any(_mark_of(leaf) for leaf in tree.leaves):
+        return schema
+    pairs = zip(schema.fields, tree.root.children, strict=True)
+    return replace(schema, fields=tuple(_marked(field, shape_of(node)) for field, node in pairs))
+
+
+def _marked(field: Field, shape: Shape) -> Field:
+    if shape.kind == "leaf":
+        mark = _mark_of(shape.node)
+        return replace(field, metadata={**field.metadata, **mark}) if mark else field
+    if shape.kind == "map":
+        entries = field.type.children[0]
+        entries = replace(entries, type=_with_marks(entries.type, shape))
+        return replace(field, type=replace(field.type, children=(entries,)))
+    return replace(field, type=_with_marks(field.type, shape))
+
+
+def _with_marks(type_: DataType, shape: Shape) -> DataType:
+    pairs = zip(type_.children, shape.children, strict=True)
+    return replace(type_, children=tuple(_marked(child, below) for child, below in pairs))
+
+
+def _mark_of(leaf: Node) -> dict[bytes, bytes]:
+    type_ = leaf.type
+    if type_.physical == Physical.INT96:
+        return {IS_INT96: b""}
+    if type_.kind != "decimal" or (type_.physical, type_.length) == decimal_storage(type_.precision):
+        return {}
+    storage = {Physical.FIXED_LEN_BYTE_ARRAY: b"fixed", Physical.BYTE_ARRAY: b"binary"}.get(type_.physical)
+    return {} if storage is None else {DECIMAL_STORAGE: storage}
+
+
+def united(schemas: Iterable[tuple[str, Schema]], rule: Rule) -> Schema:
+    """The schema that the rows of all files fit, with the columns in the order in which they first occur.
+
+    ``schemas``: for each file (or one of each distinct schema) its name and schema. A column that a file does not have
+    becomes nullable, as its rows there are null. Table-level metadata is that of the first file.
+
+    Raises :class:`Clash`; with ``rule.settle`` a column without a common type is left out.
+    """
+    merged: dict[object, Field] = {}
+    from_file: dict[object, str] = {}
+    left_out: set[object] = set()
+    metadata, count, seen = None, 0, dict[object, int]()
+    for name, schema in schemas:
+        count += 1
+        metadata = schema.metadata if metadata is None else metadata
+        for key, field in zip(rule.by.keys(of_fields(schema.fields)), schema.fields, strict=True):
+            seen[key] = seen.get(key, 0) + 1
+            have = merged.get(key)
+            if have is None:
+                merged[key], from_file[key] = field, name
+                continue
+            try:
+                both = _merged_field(have, field, rule)
+            except Clash as clash:
+                if rule.settle is None:
+                    raise clash.between((have.name, *clash.path), from_file[key], name) from None
+                left_out.add(key)
+                continue
+            if both.type != have.type:
+                from_file[key] = name
+            merged[key] = both
+    kept = ((key, field) for key, field in merged.items() if key not in left_out)
+    fields = (field if seen[key] >= count else replace(field, nullable=True) for key, field in kept)
+    return Schema(tuple(fields), {key: value for key, value in (metadata or {}).items() if key != COMPACTION})
+
+
+def _merged_field(have: Field, other: Field, rule: Rule) -> Field:
+    if have == other:
+        return have
+    type_ = common_type(have.type, other.type, rule, IS_INT96 in have.metadata, IS_INT96 in other.metadata)
+    metadata = _merged_metadata(have, other)
+    return replace(have, type=type_, nullable=have.nullable or other.nullable, metadata=metadata)
+
+
+def _merged_metadata(have: Field, other: Field) -> dict[bytes, bytes]:
+    """The first file's, but of what says what the values mean only that in which both agree: an extension type over
+    another storage would show other values."""
+    mine, theirs = _meaning(have), _meaning(other)
+    if "n" in (have.type.format, other.type.format):  # a column of nulls says nothing of values
+        agreed = theirs if have.type.format == "n" else mine
+    else:
+        agreed = {key: value for key, value in mine.items() if theirs.get(key) == value}
+        same = [key in agreed or key not in {**mine, **theirs} for key in _EXTENSION]
+        if not all(same) or (have.type != other.type and agreed.get(EXTENSION_NAME) != JSON):
+            agreed = {key: value for key, value in agreed.items() if key not in _EXTENSION}
+    metadata = {key: value for key, value in have.metadata.items() if key not in mine} | agreed
+    for mark in (IS_INT96, DECIMAL_STORAGE):
+        if metadata.get(mark) != other.metadata.get(mark):
+            metadata.pop(mark, None)
+    return metadata
+
+
+def _meaning(field: Field) -> dict[bytes, bytes]:
+    """What the metadata says of the values: an extension type, a logical type, polars' notes on categories."""
+    said = (*_EXTENSION, LOGICAL_TYPE)
+    return {key: value for key, value in field.metadata.items() if key in said or key.startswith(b"_PL_")}
+
+
+def common_type(
+    have: DataType, other: DataType, rule: Rule, have_int96: bool = False, other_int96: bool = False
+) -> DataType:
+    """The type that the values of both fit; raises :class:`Clash` where there is none."""
+    if have == other:
+        return have
+    if have.format == "n" or other.format == "n":
+        return other if have.format == "n" else have
+    if have.dictionary is not None or other.dictionary is not None:
+        return _dictionaries(have, other, rule)
+    if have.is_nested or other.is_nested:
+        return _nested(have, other, rule)
+    found = _times(have, other, have_int96, other_int96) or _numbers(have, other) or _bytes(have, other)
+    return found or _settled(have, other, rule)
+
+
+def _settled(have: DataType, other: DataType, rule: Rule) -> DataType:
+    found = None if rule.settle is None else rule.settle(have, other)
+    if found is None:
+        raise Clash((), have, other)
+    return found
+
+
+# ---- numbers -------------------------------------------------------------------------------------------------------
+
+_BITS = {"c": 8, "s": 16, "i": 32, "l": 64, "C": 8, "S": 16, "I": 32, "L": 64}
+_SIGNED = {8: "c", 16: "s", 32: "i", 64: "l"}
+_EXACT_DIGITS = {"e": 11, "f": 24, "g": 53}
+"""Bits of an integer that a float type holds exactly."""
+
+
+def _numbers(have: DataType, other: DataType) -> DataType | None:
+    kinds = {have.kind, other.kind}
+    if kinds <= {"int", "uint"}:
+        return _integers(have, other)
+    if kinds == {"float"}:
+        return max(have, other, key=lambda type_: "efg".index(type_.format))
+    if "float" in kinds and kinds & {"int", "uint"}:
+        number, whole = (have, other) if have.kind == "float" else (other, have)
+        wide = [
+            f for f in "efg" if f >= number.format and _EXACT_DIGITS[f] >= _BITS[whole.format] - (whole.kind == "int")
+        ]
+        return DataType(wide[0]) if wide else None
+    if "decimal" in kinds and kinds <= {"decimal", "int", "uint"}:
+        return _decimals(have, other)
+    return None
+
+
+def _integers(have: DataType, other: DataType) -> DataType | None:
+    if have.kind == other.kind:
+        return max(have, other, key=lambda type_: _BITS[type_.format])
+    signed, unsigned = (have, other) if have.kind == "int" else (other, have)
+    bits = max(_BITS[signed.format], 2 * _BITS[unsigned.format])
+    return DataType(_SIGNED[bits]) if bits in _SIGNED else None
+
+
+def _decimals(have: DataType, other: DataType) -> DataType | None:
+    parts = [type_.decimal[:2] if type_.kind == "decimal" else (_digits(type_), 0) for type_ in (have, other)]
+    scale = max(scale for _, scale in parts)
+    precision = max(precision - scale for precision, scale in parts) + scale
+    return decimal_type(precision, scale) if precision <= 76 else None
+
+
+def _digits(whole: DataType) -> int:
+    """Decimal digits that an integer type needs."""
+    bits = _BITS[whole.format] - (whole.kind == "int")
+    return len(str((1 << bits) - 1))
+
+
+# ---- times ---------------------------------------------------------------------------------------------------------
+
+
+def _times(have: DataType, other: DataType, have_int96: bool, other_int96: bool) -> DataType | None:
+    if have.kind != other.kind:
+        return None
+    if have.kind == "date":
+        return DataType("tdD")
+    if have.kind == "timestamp":
+        if have_int96 != other_int96 and not (have if have_int96 else other).timezone:
+            return other if have_int96 else have
+        if bool(have.timezone) != bool(other.timezone):
+            return None
+        return DataType(f"ts{finer_unit(have, other)}:{have.timezone}")
+    if have.kind in ("time", "duration"):
+        return DataType(f"{have.format[:2]}{finer_unit(have, other)}")
+    return None
+
+
+def finer_unit(have: DataType, other: DataType) -> str:
+    """The letter of the finer of two units of time."""
+    return max(have.format[2], other.format[2], key=_UNITS.index)
+
+
+# ---- bytes ---------------------------------------------------------------------------------------------------------
+
+
+def _bytes(have: DataType, other: DataType) -> DataType | None:
+    forms = {_plain(have), _plain(other)}
+    for small in "uz":
+        if forms <= {small, small.upper()}:
+            return DataType(small.upper() if small.upper() in forms else small)
+    if all(form.lower() == "z" or form.startswith("w:") for form in forms):
+        return DataType("Z" if "Z" in forms else "z")
+    return None
+
+
+def _plain(type_: DataType) -> str:
+    return type_.format[1:] if type_.format in VIEWS else type_.format
+
+
+# ---- nested --------------------------------------------------------------------------------------------------------
+
+
+def _dictionaries(have: DataType, other: DataType, rule: Rule) -> DataType:
+    """Categories of one kind of values stay categories; otherwise the values are what both have."""
+    if have.dictionary is not None and other.dictionary is not None and have.dictionary == other.dictionary:
+        return replace(have, format="i", ordered=have.ordered and other.ordered)
+    return common_type(have.dictionary or have, other.dictionary or other, rule)
+
+
+def _nested(have: DataType, other: DataType, rule: Rule) -> DataType:
+    if have.format == other.format == "+s":
+        return _structs(have, other, rule)
+    if have.format == other.format == "+m":
+        entries = [_merged_below(a, b, rule) for a, b in zip(_entries(have), _entries(other), strict=True)]
+        inner = replace(have.children[0], type=replace(have.children[0].type, children=tuple(entries)))
+        return replace(have, children=(inner,))
+    if is_list(have) and is_list(other):
+        item = _merged_below(have.children[0], other.children[0], rule)
+        form = have.format if have.format == other.format else "+L" if "+L" in (have.format, other.format) else "+l"
+        return DataType(form, (item,))
+    return _settled(have, other, rule)
+
+
+def _entries(map_: DataType) -> tuple[Field, ...]:
+    return map_.children[0].type.children
+
+
+def _structs(have: DataType, other: DataType, rule: Rule) -> DataType:
+    there = dict(zip(rule.by.keys(of_fields(other.children)), other.children, strict=True))
+    fields = []
+    for key, field in zip(rule.by.keys(of_fields(have.children)), have.children, strict=True):
+        found = there.pop(key, None)
+        fields.append(replace(field, nullable=True) if found is None else _merged_below(field, found, rule))
+    fields += [replace(field, nullable=True) for field in there.values()]
+    return replace(have, children=tuple(fields))
+
+
+def _merged_below(have: Field, other: Field, rule: Rule) -> Field:
+    try:
+        return _merged_field(have, other, rule)
+    except Clash as clash:
+        raise Clash((have.name, *clash.path), clash.have, clash.other) from None

@@ -1,0 +1,117 @@
+"""What a scan over a dataset did: files left out by their partitions, then the sums of what each file's scan did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from pyparq.read.explain import Explanation, stage_table
+from pyparq.read.plan.prune import StageReport
+
+if TYPE_CHECKING:
+    from pyparq.datasets.read.file_scans import FileScan
+    from pyparq.datasets.read.scan import DatasetScan
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetExplanation:
+    """What one scan of a dataset read and skipped. Bytes and requests include opening the files."""
+
+    source: str
+    columns: list[str]
+    predicate: str
+    files: int
+    """Files of the dataset."""
+    files_opened: int
+    """Files that partitions do not rule out."""
+    file_bytes: int
+    """Size of the files that were opened."""
+    stages: tuple[StageReport, ...]
+    """What each index removed, summed over the files."""
+    candidate_rows: int
+    rows: int | None
+    """Rows returned; ``None`` when the scan has not run."""
+    pages_decoded: int
+    dictionaries_decoded: int
+    ranges: int
+    requests: int
+    bytes_fetched: int
+    parts: tuple[Explanation, ...]
+    """One explanation per opened file."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values (for JSON)."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        share = f" ({100 * self.bytes_fetched / self.file_bytes:.2f} %)" if self.file_bytes else ""
+        lines = [
+            f"{self.source}",
+            f"  filter   {self.predicate}",
+            f"  columns  {', '.join(self.columns) or '(none)'}",
+            f"  files    {self.files:,}, of which partitions rule out {self.files - self.files_opened:,}",
+            "",
+            *stage_table(self.stages),
+            "",
+            f"  left by the indexes   {self.candidate_rows:,} rows",
+        ]
+        if self.rows is not None:
+            lines.append(f"  rows returned         {self.rows:,}")
+        lines += [
+            f"  pages decoded         {self.pages_decoded:,}, and {self.dictionaries_decoded:,} dictionaries",
+            f"  bytes read            {self.bytes_fetched:,} of {self.file_bytes:,}{share}, {self.requests:,} requests "
+            f"for {self.ranges:,} ranges",
+        ]
+        return "\n".join(lines)
+
+
+def explain_files(scan: DatasetScan, ran: Sequence[FileScan]) -> DatasetExplanation:
+    """The sums over the scans of the files."""
+    parts = tuple(file_scan.scan.explain(execute=False) for file_scan in ran)
+    numbers = scan.opened
+    return DatasetExplanation(
+        source=scan.name,
+        columns=scan.schema.names,
+        predicate="true" if scan.filters is None else repr(scan.filters),
+        files=scan.num_files,
+        files_opened=len(numbers),
+        file_bytes=sum(part.file_bytes for part in parts),
+        stages=_summed([part.stages for part in parts]),
+        candidate_rows=sum(part.candidate_rows for part in parts),
+        rows=scan.rows_returned,
+        pages_decoded=sum(part.pages_decoded for part in parts),
+        dictionaries_decoded=sum(part.dictionaries_decoded for part in parts),
+        ranges=sum(part.ranges for part in parts),
+        requests=sum(part.requests for part in parts),
+        bytes_fetched=sum(part.bytes_fetched for part in parts),
+        parts=parts,
+    )
+
+
+def carry_over(ran: Sequence[FileScan], pruned: Sequence[FileScan]) -> None:
+    """Add what scans read to scans of the same files that were pruned again, this time asking all indexes."""
+    before = {file_scan.number: file_scan.scan for file_scan in ran}
+    for file_scan in pruned:
+        scan, done = file_scan.scan, before.get(file_scan.number)
+        if done is None:
+            continue
+        asked = [report for report in scan.reports if report.name == "bloom filter"]
+        counts, read = scan.file.fetcher.counts, done.file.fetcher.counts
+        counts.requests = read.requests + sum(report.requests for report in asked)
+        counts.bytes = read.bytes + sum(report.bytes for report in asked)
+        counts.ranges = read.ranges
+        scan.reader.counts, scan.rows_returned = done.reader.counts, done.rows_returned
+
+
+def _summed(stages: Sequence[tuple[StageReport, ...]]) -> tuple[StageReport, ...]:
+    """One report per stage, in the order in which they first occur."""
+    sums: dict[str, list[int]] = {}
+    for report in (report for part in stages for report in part):
+        values = [getattr(report, name) for name in _COUNTS]
+        before = sums.setdefault(report.name, [0] * len(_COUNTS))
+        sums[report.name] = [a + b for a, b in zip(before, values, strict=True)]
+    return tuple(StageReport(name, *counts) for name, counts in sums.items())
+
+
+_COUNTS = [field.name for field in fields(StageReport) if field.name != "name"]

@@ -1,0 +1,177 @@
+"""A dataset's filter: what partition values decide of it, and what is left for the columns of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.arrow.column import Column
+from pyparq.arrow.ingest.cast import cast
+from pyparq.arrow.plain_layouts import normalize
+from pyparq.datasets.partitions import Partitions
+from pyparq.datasets.read.column_matching import Matching, of_nodes
+from pyparq.datasets.read.projection import Projection
+from pyparq.datasets.read.schema_tree import tree_of
+from pyparq.filters.bind import bind, tested_leaf
+from pyparq.filters.constant_folding import simplified
+from pyparq.filters.dataset_types import for_leaf
+from pyparq.filters.expression import Compare, Contains, Expression, IsIn, IsNan, IsNull, Known, Not
+from pyparq.filters.row_tests import evaluate_rows
+from pyparq.format.nesting import Shape, shape_of
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.types import Schema
+from pyparq.read.footers.open_file import OpenFile
+
+Mask = npt.NDArray[np.bool_]
+
+
+class FilterParts:
+    """One filter for all files. Each test on a partition column is answered once for all values that occur."""
+
+    def __init__(self, expression: Expression | None, partitions: Partitions, case_sensitive: bool = True) -> None:
+        self.expression = expression
+        self._partitions = partitions
+        self._case_sensitive = case_sensitive
+        self._names = {self._key(name) for name in partitions.names}
+        fields = partitions.fields
+        self._tree = tree_of(Schema(fields), case_sensitive=case_sensitive) if fields else None
+        self._answers: dict[int, tuple[Expression, Mask, Mask]] = {}
+        self._rest: dict[int, Expression] = {}
+        self._asks_partitions = bool(self._names) and expression is not None and self._mentions(expression)
+
+    def files_left(self) -> list[int]:
+        """Numbers of the files that the partitions do not rule out."""
+        of_file = self._partitions.of_file
+        if self.expression is None or not self._names:
+            return list(range(len(of_file)))
+        kept = np.array([self._may_match(k) for k in range(self._partitions.num_combinations)], np.bool_)
+        return [int(k) for k in np.flatnonzero(kept[of_file])] if len(of_file) else []
+
+    def _may_match(self, combination: int) -> bool:
+        rest = self.rest(combination)
+        return not isinstance(rest, Known) or rest.value is True
+
+    def rest(self, combination: int) -> Expression:
+        """The filter for files of one combination of partition values."""
+        found = self._rest.get(combination)
+        if found is None:
+            if self.expression is None:
+                found = Known(True)
+            elif not self._asks_partitions:
+                found = self.expression
+            else:
+                found = simplified(self.expression, lambda test: self._look(test, combination))
+            self._rest[combination] = found
+        return found
+
+    def for_file(self, rest: Expression, projection: Projection, file: OpenFile, by: Matching) -> Expression:
+        """What is left of the filter, with the names that the columns have in a file; columns that it does not have are
+        null."""
+        if isinstance(rest, Known):
+            return rest
+        columns = _Counterparts(projection.tree, file.tree, by)
+        return simplified(rest, lambda test: _in_file(test, projection, file, columns))
+
+    def _mentions(self, expression: Expression) -> bool:
+        """Whether any test is one of a partition column."""
+        found = []
+        simplified(expression, lambda test: found.append(self._name(test) in self._names) or test)  # type: ignore[func-returns-value]
+        return any(found)
+
+    def _name(self, test: Expression) -> Any:
+        path = getattr(test, "path", None)
+        return self._key(path[0] if isinstance(path, tuple) and len(path) == 1 else path)
+
+    def _key(self, name: Any) -> Any:
+        return name if self._case_sensitive or not isinstance(name, str) else name.lower()
+
+    def _look(self, test: Expression, combination: int) -> Expression:
+        if self._tree is None or self._name(test) not in self._names:
+            return test
+        _, true, false = self._answered(test, self._tree)
+        return Known(True if true[combination] else False if false[combination] else None)
+
+    def _answered(self, test: Expression, tree: SchemaTree) -> tuple[Expression, Mask, Mask]:
+        found = self._answers.get(id(test))
+        if found is None:
+            pairs = zip(tree.leaves, self._partitions.columns, strict=True)
+            columns = {leaf.column: _as_stored(leaf, column) for leaf, column in pairs}
+            count = self._partitions.num_combinations
+            true, false = (evaluate_rows(bind(t, tree), columns, count) for t in (test, Not(test)))
+            found = self._answers[id(test)] = test, true, false
+        return found
+
+
+def _as_stored(leaf: Node, column: Column) -> Column:
+    """Partition values as the leaf of such a column holds them: a file has no seconds, no date64 and no views."""
+    column = normalize(column, leaf.name)
+    same = column.type.kind not in ("date", "timestamp", "time") or column.type == leaf.arrow_type
+    return column if same else cast(column, leaf.arrow_type, leaf.name)
+
+
+def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: _Counterparts) -> Expression:
+    """A test on a column of the dataset as one on the file's column."""
+    node = projection.tree.find(test.path)  # type: ignore[attr-defined]
+    path = columns.path(node)
+    if path is None:
+        if isinstance(test, IsNull):
+            return Known(True)
+        return Known(False) if isinstance(test, IsIn) and not len(test.values) else Known(None)
+    copy = object.__new__(type(test))
+    slots: tuple[str, ...] = type(test).__slots__
+    for name in slots:
+        setattr(copy, name, getattr(test, name))
+    copy.path = path  # type: ignore[attr-defined]
+    if not isinstance(test, (Compare, Contains, IsIn, IsNan)):
+        return copy
+    wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)  # type: ignore[arg-type]
+    return for_leaf(copy, wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))
+
+
+class _Counterparts:
+    """The columns of a file that are those of its dataset."""
+
+    def __init__(self, dataset: SchemaTree, tree: SchemaTree, by: Matching) -> None:
+        self._root, self._by = dataset.root, by
+        have = tree.root.children
+        places = by.places(of_nodes(self._root.children), of_nodes(have))
+        self._of_top = {top: have[k] for top, k in zip(self._root.children, places, strict=True) if k is not None}
+
+    def path(self, node: Node) -> tuple[str, ...] | None:
+        """The path in the file of what ``node`` is in the dataset; ``None`` where the file does not have it."""
+        top = node
+        while top.parent is not None and top.parent is not self._root:
+            top = top.parent
+        found = self._of_top.get(top)
+        if found is None:
+            return None
+        shape = shape_of(top)
+        ends = {id(have.node): other.node.path for have, other in _pairs(shape, shape_of(found), self._by)}
+        if id(node) in ends:
+            return ends[id(node)]
+        # A group that only frames the items of a list has its place in every file; others are missing in this one.
+        return None if id(node) in {id(part.node) for part in _all(shape)} else node.path
+
+
+def _all(shape: Shape) -> Iterator[Shape]:
+    yield shape
+    for child in shape.children:
+        yield from _all(child)
+
+
+def _pairs(shape: Shape, other: Shape, by: Matching) -> list[tuple[Shape, Shape]]:
+    """The positions of a column in the dataset with those of the file's column."""
+    found = [(shape, other)]
+    if shape.kind != other.kind:
+        return found
+    if shape.kind == "struct":
+        wanted, have = ([child.node for child in parent.children] for parent in (shape, other))
+        for child, k in zip(shape.children, by.places(of_nodes(wanted), of_nodes(have)), strict=True):
+            found += [] if k is None else _pairs(child, other.children[k], by)
+    else:
+        for child, match in zip(shape.children, other.children, strict=True):
+            found += _pairs(child, match, by)
+    return found

@@ -1,0 +1,220 @@
+"""The footers of a dataset's files: read many at a time, kept, and decoded once for all files that are alike.
+
+Footers of local files are kept beyond one dataset, up to :data:`MOST_BYTES` in all, as they are stored: an encrypted
+one stays encrypted. One is known by the file's path, size, time of the last change and inode.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyparq import kernels
+from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.read.footer_kinds import forget_kinds, kinds_of
+from pyparq.datasets.read.open_files import FileStatus, ListedFile, file_status, open_listed, status_of
+from pyparq.datasets.read.stored_footer import AT_A_TIME, SETTLED_NS, StoredFooter, tail_of
+from pyparq.encryption.reading import CLEAR_FILE
+from pyparq.errors import located
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.io.fetch import Fetcher
+from pyparq.options import ReadOptions
+from pyparq.read.footers.footer_read import open_footer
+from pyparq.read.footers.known_schemas import FileSchema
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.runtime import fork_safety
+from pyparq.runtime.threads import map_tasks
+
+MOST_BYTES = 64 << 20
+"""Of all footers that are kept beyond their dataset."""
+OVERHEAD = 512
+"""Bytes that a kept footer takes besides its own, at least."""
+
+
+_kept: OrderedDict[str, StoredFooter] = OrderedDict()
+_size = 0
+_lock = threading.Lock()
+
+
+@fork_safety.in_child
+def _forget_footers() -> None:
+    global _lock, _size
+    _lock = threading.Lock()
+    _size = 0
+    _kept.clear()
+    forget_kinds()
+
+
+def _known(path: str, status: FileStatus) -> StoredFooter | None:
+    with _lock:
+        found = _kept.get(path)
+        if found is None or found.status != status:
+            return None
+        _kept.move_to_end(path)
+        return found
+
+
+def _keep(path: str, footer: StoredFooter, now: int) -> None:
+    global _size
+    size = len(footer.data) + OVERHEAD
+    if size > MOST_BYTES // 4 or now - footer.status.mtime_ns < SETTLED_NS:
+        return
+    with _lock:
+        before = _kept.pop(path, None)
+        _size += size - (0 if before is None else len(before.data) + OVERHEAD)
+        _kept[path] = footer._replace(requests=0, bytes=0)
+        while _size > MOST_BYTES:
+            _, oldest = _kept.popitem(last=False)
+            _size -= len(oldest.data) + OVERHEAD
+
+
+def read_stored(files: Sequence[DataFile], options: ReadOptions) -> list[StoredFooter | None]:
+    """The footers of files, those of local ones many at a time. ``None`` for one that has to be opened by itself: it is
+    not a local file, it has changed since it was listed, or something is wrong with it."""
+    found: list[StoredFooter | None] = [None] * len(files)
+    if kernels.read_footers is None:
+        return found
+    paths = _local_paths(files)
+    missing = []
+    for k, path in paths.items():
+        status = _listed_status(files[k])
+        found[k] = None if status is None else _known(path, status)
+        if found[k] is None:
+            missing.append(k)
+    parts = [missing[k : k + AT_A_TIME] for k in range(0, len(missing), AT_A_TIME)]
+    read = map_tasks(lambda part: _read([paths[k] for k in part], options), parts, options.use_threads)
+    now = time.time_ns()
+    for k, footer in zip(missing, (footer for part in read for footer in part), strict=True):
+        if footer is not None and _as_listed(files[k], footer.status):
+            found[k] = footer
+            _keep(paths[k], footer, now)
+    return found
+
+
+def _local_paths(files: Sequence[DataFile]) -> dict[int, str]:
+    """Absolute paths of the local files, by their places in the list."""
+    paths = {k: file.where for k, file in enumerate(files) if isinstance(file.where, str) and "://" not in file.where}
+    if os.sep == "/" and all(path[:1] == "/" for path in paths.values()):
+        return paths  # the usual case, for a thousandth of a millisecond each
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:  # it was removed: whoever opens the files says what is missing
+        return {}
+    return {k: os.path.join(folder, path) for k, path in paths.items()}
+
+
+def _listed_status(file: DataFile) -> FileStatus | None:
+    if file.inode is not None and file.size is not None and file.mtime_ns is not None:
+        return file_status(file.size, file.mtime_ns, file.inode)
+    try:
+        return status_of(os.stat(file.where))
+    except OSError:
+        return None  # whoever opens it says why
+
+
+def _as_listed(file: DataFile, status: FileStatus) -> bool:
+    return file.size is None or (file.size, file.mtime_ns) == status[:2]
+
+
+def _read(paths: Sequence[str], options: ReadOptions) -> list[StoredFooter | None]:
+    assert kernels.read_footers is not None
+    read = kernels.read_footers(list(map(os.fsencode, paths)), tail_of(options), options.limits.max_footer)
+    return [None if end is None else StoredFooter(FileStatus(*end[:3]), *end[3:]) for end in read]
+
+
+class Footers:
+    """The footers of a dataset's files, each read once."""
+
+    def __init__(
+        self, files: Sequence[DataFile], options: ReadOptions, storage_options: Mapping[str, Any] | None
+    ) -> None:
+        self._files = files
+        self._options = options
+        self._storage_options = storage_options
+        self._stored: dict[int, StoredFooter] = {}
+        self._asked: set[int] = set()
+        self._frames: dict[int, int] = {}
+        """Of files whose footers are alike but for rows and row groups, the number of one."""
+        self._rows: dict[int, int] = {}
+        self._models: dict[int, OpenFile] = {}
+        """By frame: a file whose decoded footer others share."""
+
+    def read(self, numbers: Iterable[int]) -> list[int]:
+        """Read the footers of the files with these numbers, as far as many can be read together; the numbers of those
+        that are still to be opened one by one."""
+        wanted = list(numbers)
+        new = [k for k in wanted if k not in self._asked]
+        if len(new) > 1:
+            self._asked.update(new)
+            for k, stored in zip(new, read_stored([self._files[k] for k in new], self._options), strict=True):
+                if stored is not None:
+                    self._stored[k] = stored
+            self._compare([k for k in new if k in self._stored])
+        return [k for k in wanted if k not in self._stored]
+
+    def kinds(self) -> list[int] | None:
+        """The files that together have every footer there is, up to rows and row groups, in their order. No other
+        footer is kept. ``None`` where all have to be opened to tell."""
+        found = kinds_of(self._files, self._options)
+        if found is None:
+            return None
+        new = {k: footer for k, footer in found.firsts if k not in self._stored}
+        self._stored |= new
+        self._compare(list(new))
+        return sorted([*(k for k, _ in found.firsts), *found.odd])
+
+    def _compare(self, new: list[int]) -> None:
+        """Find out which footers are alike, and the rows of their files, where no key has a say in it."""
+        if self._options.decryption is not None:
+            return
+        known = list(dict.fromkeys(self._frames.values()))
+        compared = known + [k for k in new if not self._stored[k].encrypted]
+        frames, rows = kernels.footer_frames([self._stored[k].data for k in compared])
+        for k, frame, count in zip(compared, frames.tolist(), rows.tolist(), strict=True):
+            if frame >= 0:
+                self._frames[k], self._rows[k] = compared[frame], count
+
+    def num_rows(self, k: int) -> int | None:
+        """Rows of file ``k``, if its footer has been read and says so without any doubt."""
+        return self._rows.get(k)
+
+    def frame(self, k: int) -> int | None:
+        """The same for files whose footers are alike in all but rows and row groups; ``None`` where that is not
+        known."""
+        return self._frames.get(k)
+
+    def stored(self, k: int) -> StoredFooter:
+        """The footer of a file that has a :meth:`frame`."""
+        return self._stored[k]
+
+    def open(self, k: int) -> OpenFile:
+        """File ``k`` with its footer decoded.
+
+        Raises :class:`pyparq.CorruptFileError` and the like, with the name of the file.
+        """
+        file, stored = self._files[k], self._stored.get(k)
+        if stored is None:
+            return open_listed(file, self._options, self._storage_options)
+        source = ListedFile(file, stored.status)
+        with located(file=source.name):
+            fetcher = Fetcher(source, self._options.coalesce_gap)
+            fetcher.counts.requests, fetcher.counts.bytes = stored.requests, stored.bytes
+            fetcher.counts.ranges = stored.requests
+            return self._decoded(k, fetcher, stored)
+
+    def _decoded(self, k: int, fetcher: Fetcher, stored: StoredFooter) -> OpenFile:
+        frame = self._frames.get(k)
+        model = None if frame is None else self._models.get(frame)
+        if model is not None:
+            footer = LazyFileMetaData(stored.data, model.footer)
+            shared = FileSchema(model.tree, model.key_values, model.fields)
+            return OpenFile(fetcher, footer, CLEAR_FILE, self._options, shared)
+        footer, decryption = open_footer(stored.encrypted, memoryview(stored.data), fetcher.source, self._options)
+        opened = OpenFile(fetcher, footer, decryption, self._options)
+        if frame is not None:
+            self._models[frame] = opened
+        return opened

@@ -1,0 +1,103 @@
+"""One schema for all files of a dataset, and what to declare where there is none.
+
+Types without a common one are refused, because a value would change or be taken for another. Who reads the error may
+know better, so it ends with a ``schema=`` that reads the files, with the columns of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from pyparq.arrow.decimals import decimal_type
+from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE
+from pyparq.arrow.schema.from_text import schema as parse_schema
+from pyparq.arrow.schema.to_parquet import is_list
+from pyparq.datasets.read.column_matching import BY_NAME, Matching
+from pyparq.datasets.read.evolution import Clash, Rule, finer_unit, united
+from pyparq.errors import SchemaError
+from pyparq.format.types import DataType, Field, Schema
+
+MOST_TEXT = 4000
+"""Characters of a schema that an error shows."""
+
+
+def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Schema:
+    """The schema that the rows of all files fit: see :func:`pyparq.datasets.read.evolution.united`.
+
+    Raises :class:`pyparq.SchemaError`, which names the column, both types and both files, and says what to declare.
+    """
+    given = list(schemas)
+    try:
+        return united(given, Rule(by))
+    except Clash as clash:
+        raise SchemaError(
+            f"the column is {clash.have} in {clash.files[0]} and {clash.other} here, which have no common type. "
+            f"{_advice(clash, united(given, Rule(by, settled)), by)}",
+            file=clash.files[1], column=".".join(clash.path),
+        ) from None  # fmt: skip
+
+
+def settled(have: DataType, other: DataType) -> DataType | None:
+    """A type that files of both types can be read with where it is declared; values that do not fit are an error."""
+    kinds = {have.kind, other.kind}
+    if kinds <= {"int", "uint"}:
+        return decimal_type(20, 0)
+    if "float" in kinds and kinds <= {"int", "uint", "float"}:
+        return DataType("g")
+    if kinds == {"timestamp"}:
+        return DataType(f"ts{finer_unit(have, other)}:{have.timezone or other.timezone}")
+    if kinds <= {"string", "binary", "fixed"}:
+        return DataType("z")
+    return None
+
+
+_SAYS = {
+    "decimal": "", "float": " (whole numbers that it does not hold exactly are an error)",
+    "timestamp": " (those without a time zone are taken as UTC)", "binary": " (text as its bytes in UTF-8)",
+}  # fmt: skip
+
+
+def _advice(clash: Clash, schema: Schema, by: Matching) -> str:
+    text = None if by.by == "field_id" else _text_of(schema)
+    type_ = settled(clash.have, clash.other)
+    if text is None:
+        such = "" if type_ is None else f", such as {type_}{_SAYS[type_.kind]}"
+        return f"Give schema= with the type to read{such}, or leave one of the files out"
+    if type_ is None:
+        return f"Leave one of the files out, or this column: schema={text}"
+    return f"Leave one of the files out, or read the column as {type_}{_SAYS[type_.kind]}: schema={text}"
+
+
+def _text_of(schema: Schema) -> str | None:
+    """The schema as an argument to paste; ``None`` where it would be too long, or text does not tell a column."""
+    columns = {field.name: _type_text(field) for field in schema.fields}
+    if not columns or len(columns) < len(schema.fields) or None in columns.values():
+        return None
+    text = repr(columns)
+    with suppress(SchemaError):
+        parse_schema(columns)
+        return text if len(text) <= MOST_TEXT else None
+    return None
+
+
+def _type_text(field: Field) -> str | None:
+    """A type as :func:`pyparq.schema` takes it; ``None`` where it has no text."""
+    type_ = field.type.dictionary or field.type
+    if EXTENSION_NAME in field.metadata or LOGICAL_TYPE in field.metadata:
+        return None
+    mark = "?" if field.nullable else ""
+    if type_.format == "+m":
+        inner = list(map(_type_text, type_.children[0].type.children))
+        return None if None in inner else f"map<{inner[0]}, {inner[1]}>{mark}"
+    if is_list(type_):
+        item = _type_text(type_.children[0])
+        return None if item is None else f"list<{item}>{mark}"
+    if type_.format == "+s":
+        fields = [(child.name, _type_text(child)) for child in type_.children]
+        inside = ", ".join(f"{name}: {text}" for name, text in fields)
+        return None if any(text is None for _, text in fields) else f"struct<{inside}>{mark}"
+    with suppress(SchemaError):
+        if parse_schema({"": f"{type_}"}).fields[0].type == type_:
+            return f"{type_}{mark}"
+    return None

@@ -1,0 +1,94 @@
+"""The files of a dataset as they are opened: without keeping a descriptor for each, and as the listing saw them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pyparq.datasets.discovery import DataFile
+from pyparq.errors import ChangedFileError, located
+from pyparq.io.fetch import Fetcher
+from pyparq.io.remote import FsspecFile
+from pyparq.io.source import LocalFile, Range, Source, open_source, set_retry
+from pyparq.io.url import is_url
+from pyparq.options import ReadOptions
+from pyparq.read.footers.footer_read import MANY_REMOTE_TAIL, read_footer
+from pyparq.read.footers.open_file import OpenFile
+
+
+class FileStatus(NamedTuple):
+    """What tells whether a file has changed."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+    """As a signed 64-bit number, which is what native code compares: some file systems use all bits."""
+
+
+def status_of(status: os.stat_result) -> FileStatus:
+    return file_status(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def file_status(size: int, mtime_ns: int, inode: int) -> FileStatus:
+    return FileStatus(size, mtime_ns, inode - (1 << 64) if inode >= 1 << 63 else inode)
+
+
+class ListedFile:
+    """A local file that is open only while bytes are read. A dataset may have more files than a process may open.
+
+    Raises :class:`ChangedFileError` when the file is no longer what it was at the first read: bytes of two files must
+    not be mixed.
+    """
+
+    is_local = True
+
+    def __init__(self, file: DataFile, status: FileStatus | None = None) -> None:
+        """``status``: what the file was when its footer was read, if it has been."""
+        self.name = file.name
+        self._path = str(file.where)
+        self._status = status_of(os.stat(self._path)) if status is None else status
+        listed = file.size, file.mtime_ns
+        if file.size is not None and listed != self._status[:2]:
+            raise ChangedFileError(
+                "the file has changed since the dataset was listed: make the dataset again", file=self.name
+            )
+        self.size = self._status.size
+
+    @property
+    def status(self) -> FileStatus:
+        """What the file was at the first read."""
+        return self._status
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        opened = LocalFile(self._path)
+        try:
+            if status_of(os.fstat(opened.fileno())) != self._status:
+                raise ChangedFileError("the file has changed while it was read: make the dataset again", file=self.name)
+            return opened.read_ranges(ranges)
+        finally:
+            opened.close()
+
+    def close(self) -> None:
+        """Nothing is open between two reads."""
+
+
+def open_listed(file: DataFile, options: ReadOptions, storage_options: Mapping[str, Any] | None) -> OpenFile:
+    """Read the footer of a dataset's file.
+
+    Raises :class:`pyparq.CorruptFileError` and the like, with the name of the file.
+    """
+    source = source_of(file, storage_options)
+    set_retry(source, options.retries, options.retry_wait)
+    with located(file=source.name):
+        fetcher = Fetcher(source, options.coalesce_gap)
+        footer, decryption = read_footer(fetcher, options, MANY_REMOTE_TAIL)
+        return OpenFile(fetcher, footer, decryption, options)
+
+
+def source_of(file: DataFile, storage_options: Mapping[str, Any] | None) -> Source:
+    if isinstance(file.where, str) and "://" not in file.where:
+        return ListedFile(file) if os.path.isfile(file.where) else LocalFile(file.where)
+    if file.fs is not None:
+        return FsspecFile(file.fs, file.fs._strip_protocol(file.where), file.name, file.listed)
+    return open_source(file.where, storage_options if is_url(file.where) else None)

@@ -1,0 +1,22 @@
+"""A dataset's schema as the tree of Parquet columns that its filters and projections look names up in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyparq.arrow.plain_layouts import normal_field
+from pyparq.arrow.schema.to_parquet import elements_from_schema
+from pyparq.format.schema_tree import SchemaTree, build_tree
+from pyparq.format.types import Field, Schema
+
+
+def tree_of(schema: Schema, *, case_sensitive: bool = True) -> SchemaTree:
+    """The tree of a schema of any types that a file is read in: intervals, runs and views are columns of what they are
+    stored as. Columns may share a name. ``case_sensitive``: see :class:`SchemaTree`."""
+    stored = replace(schema, fields=tuple(map(_stored, schema.fields)))
+    return build_tree(elements_from_schema(stored), case_sensitive=case_sensitive)
+
+
+def _stored(field: Field) -> Field:
+    plain = normal_field(field)
+    return field if plain is field else replace(plain, metadata={**field.metadata, **plain.metadata})

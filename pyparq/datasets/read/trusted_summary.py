@@ -1,0 +1,92 @@
+"""The schema and rows of a remote folder's files from its ``_metadata`` file: one request in place of one per file.
+
+A summary may be older than the files, and nothing in it says what they were like. So one is only believed where
+
+- it names every file of the folder and no other, and says nothing of them that cannot be: column chunks beyond a
+  file's end, row groups with other columns than its schema;
+- the store says when each file was written, and the summary was written after all of them. (Stores set these times
+  themselves; times that whoever copies a file can set do not count.)
+
+Local folders do without: there, a thousand footers are read in a few milliseconds. Where a summary is believed, a file
+that is opened all the same must have the rows that the summary says.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.datasets.discovery import Found
+from pyparq.datasets.read.evolution import marked
+from pyparq.datasets.read.open_files import source_of
+from pyparq.errors import ParquetError
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.types import Schema
+from pyparq.io.fetch import Fetcher
+from pyparq.options import ReadOptions
+from pyparq.read.footers.footer_read import read_footer
+from pyparq.read.footers.known_schemas import schema_of
+
+SUMMARY = "_metadata"
+SMALLEST = 12
+"""Bytes of a file besides its pages, at least: the magic at both ends, and the footer's length."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedSummary:
+    """What a summary says of files that are as they were when it was written."""
+
+    name: str
+    schema: Schema
+    rows: Mapping[str, int]
+    """By the name of the file."""
+
+
+def trusted_summary(found: Found, options: ReadOptions) -> TrustedSummary | None:
+    """The summary of a remote folder, if there is one that can be believed."""
+    summary = next((file for file in found.summaries if posixpath.basename(str(file.where)) == SUMMARY), None)
+    if summary is None or summary.mtime_ns is None or options.decryption is not None:
+        return None
+    times = [file.mtime_ns for file in found.files]
+    if any(time is None or time >= summary.mtime_ns for time in times):
+        return None
+    paths = {posixpath.join(*file.folders, posixpath.basename(str(file.where))): file for file in found.files}
+    try:
+        source = source_of(summary, found.storage_options)
+        with closing(source):
+            footer, _ = read_footer(Fetcher(source, options.coalesce_gap), options)
+        shared = schema_of(footer, options)
+        rows = _rows(footer, {path: file.size for path, file in paths.items()}, len(shared.tree.leaves))
+    except (ParquetError, OSError):  # the files have footers of their own
+        return None
+    if rows is None:
+        return None
+    schema = marked(shared.fields.schema, shared.tree)
+    return TrustedSummary(summary.name, schema, {paths[path].name: count for path, count in rows.items()})
+
+
+def _rows(footer: LazyFileMetaData, sizes: Mapping[str, int | None], leaves: int) -> dict[str, int] | None:
+    """The rows of each file; ``None`` where the summary does not tell them of exactly these files."""
+    rows = dict.fromkeys(sizes, 0)
+    named: set[str] = set()
+    for group in range(footer.num_row_groups):
+        count = footer.num_rows(group)
+        if footer.num_columns(group) != leaves or leaves == 0 or count < 0:
+            return None
+        chunk = footer.column_chunk(group, 0)
+        path = str(chunk.file_path)
+        size = sizes.get(path)
+        last = footer.column_chunk(group, leaves - 1)
+        if size is None or not all(_within(c.meta_data, size) for c in (chunk, last)):
+            return None
+        rows[path] += count
+        named.add(path)
+    return rows if named == set(sizes) else None
+
+
+def _within(meta: Any, size: int) -> bool:
+    starts = [] if meta is None else [o for o in (meta.dictionary_page_offset, meta.data_page_offset) if o]
+    return bool(starts) and min(starts) + meta.total_compressed_size <= size - SMALLEST

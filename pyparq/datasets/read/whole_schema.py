@@ -1,0 +1,52 @@
+"""The schema of a dataset is that of all its files, whichever of them a filter leaves.
+
+The footers of all local files are read for it, and those of remote files up to :data:`FEW_REMOTE`. Where there are more
+and partitions rule most of them out, the first and the last file speak for all: partitions are often in the order of
+time, and columns come with time. A file that is left then and does not agree with the two is an error, never another
+schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyparq.datasets.read.projection import Projection
+from pyparq.errors import ParquetError, SchemaError
+from pyparq.filters.expression import Expression
+from pyparq.runtime.threads import REQUESTS
+
+if TYPE_CHECKING:
+    from pyparq.datasets.read.dataset import Dataset
+
+FEW_REMOTE = REQUESTS
+"""Remote files whose footers are all read, though partitions rule some of the files out: one round of requests."""
+
+
+def project_all(
+    dataset: Dataset, left: Sequence[int], columns: Iterable[Any] | str | None, expression: Expression | None
+) -> Projection:
+    """What a scan of the files ``left`` returns: columns and types are those of the whole dataset.
+
+    Raises :class:`ColumnNotFoundError` and :class:`FilterError` as :class:`Projection` does, and :class:`SchemaError`
+    where files do not go together.
+    """
+    partitions, case_sensitive = dataset._partitions.fields, dataset._by.case_sensitive
+    count = len(dataset._found.files)
+    if dataset.knows_schema or not dataset.is_remote or count <= FEW_REMOTE or len(left) == count:
+        return Projection(dataset.schema_of(left), columns, expression, partitions, case_sensitive)
+    ends = [0, count - 1]
+    of_left = dataset.schema_of_some([*left, *ends], left)
+    try:
+        made = Projection(dataset.schema_of_some(ends), columns, expression, partitions, case_sensitive)
+    except ParquetError:  # such as a column that only other files have
+        return Projection(dataset.schema_of(left), columns, expression, partitions, case_sensitive)
+    seen = Projection(of_left, columns, expression, partitions, case_sensitive)
+    if seen.base.fields != made.base.fields:
+        raise SchemaError(
+            f"files that the filter leaves have other columns or types than the first and the last of the {count:,} "
+            "remote files, and the footers of the others were not read. Call .schema of the dataset before, which "
+            "reads all footers, or give schema=, or name the columns",
+            file=dataset.root,
+        )
+    return made

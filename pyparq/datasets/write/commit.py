@@ -1,0 +1,478 @@
+"""The committer: puts the files of a write into a folder all together, and takes those away that they replace.
+
+A local file system renames one file at a time. So what is going to happen is written down first, in the commit record
+``commit.json`` of the staging folder (:mod:`pyparq.datasets.staging`), and a commit that a crash interrupts is
+completed later by the same record:
+
+- A crash before the record: nothing has changed for readers. The staging folder is garbage, and the next write to the
+  target removes it.
+- A crash after the record: readers may see some of the old and some of the new files. The next write to the target, or
+  :func:`recover_dataset`, completes the commit.
+- An error (a full disk, Ctrl-C) undoes what was done. If even that fails, the record stays, as after a crash.
+
+Each step is a rename that is done or not done, which is seen from where the file is. So all of it can be repeated.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import warnings
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pyparq.datasets.commit_record import OldFile, Record, prepare_record, publish_record, read_record
+from pyparq.datasets.discovery import is_hidden
+from pyparq.datasets.file_state import local_state
+from pyparq.datasets.staging import (
+    RECORD,
+    Staging,
+    StagingLock,
+    is_abandoned,
+    make_staging,
+    mode_of,
+    new_name,
+    remove_staging,
+    staging_folders,
+)
+from pyparq.datasets.table_formats import check_folder
+from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.replaced_files import companions, data_files, is_empty, partition_of
+from pyparq.errors import ChangedMeanwhile, DataError, TargetExistsError, WriteConflictError
+from pyparq.io.atomic_write import sync_folder
+from pyparq.io.file_lock import Identity, locked_folder, locked_name
+from pyparq.io.renames import rename_new
+from pyparq.io.url import is_url, local_path
+
+NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
+MODES = ("error", "append", "overwrite", "overwrite_partitions")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A complete file in staging: what a task hands to the committer. It can be pickled."""
+
+    staged: str
+    """Its path there (:meth:`Staging.place`)."""
+    path: str
+    """Where it belongs, relative to the target folder."""
+
+
+Summaries = Callable[[list[str]], list[StagedFile]]
+
+
+def reached(step: str) -> None:
+    """Called after each step of a commit with its name. Does nothing; tests end the process here."""
+
+
+class Committer:
+    """One write to a local folder: :meth:`start`, then :meth:`commit` or :meth:`abort`.
+
+    Tasks, in this process or in others, get :attr:`staging`, write files where it says, and return a
+    :class:`StagedFile` for each. Only the committer makes and removes the staging folder.
+    """
+
+    def __init__(self, staging: Staging, lock: StagingLock | None) -> None:
+        self.staging = staging
+        self._lock = lock
+
+    @classmethod
+    def start(cls, path: str, mode: str, *, detached: bool = False, force: bool = False) -> Self:
+        """Begin a write to the folder ``path``, which is made if it does not exist. Completes or removes what writes
+        left behind that crashed.
+
+        ``detached``: another process will :meth:`resume` and commit. ``force``: even in a table of Delta Lake, Iceberg
+        or Hudi, which is an :class:`OptionError` otherwise. Raises :class:`TargetExistsError` for mode
+        ``"error"`` where the folder is not empty, :class:`WriteConflictError` where another write replaces files
+        there, and ``OSError`` as the operating system does.
+        """
+        check_folder(path, mode, force)
+        target = os.path.realpath(path)
+        while True:
+            made = _made_folders(target)
+            try:
+                with locked_folder(target) as is_there:
+                    if is_there:
+                        return cls._started(target, mode, made, detached)
+            except FileNotFoundError:
+                if os.path.isdir(target):
+                    raise
+            except BaseException:
+                _remove_empty(made)
+                raise
+            # Another write that was given up has removed the folder it made: once more.
+
+    @classmethod
+    def _started(cls, target: str, mode: str, made: tuple[str, ...], detached: bool) -> Self:
+        for folder in _recovered(target):
+            other = mode_of(folder)
+            if mode.startswith("overwrite") and other.startswith("overwrite"):
+                raise WriteConflictError(f'another write with mode="{other}" is under way in {folder}', file=target)
+        if mode == "error" and not is_empty(target):
+            raise TargetExistsError(NOT_EMPTY, file=target)
+        staging = Staging(target, os.path.join(target, new_name()), mode, made, detached)
+        make_staging(staging)
+        try:
+            return cls(staging, None if detached else StagingLock(staging.folder))
+        except BaseException:
+            remove_staging(staging.folder)
+            raise
+
+    @classmethod
+    def resume(cls, staging: Staging) -> Self:
+        """The committer of a write that another process has started ``detached``.
+
+        Raises :class:`WriteConflictError` where it has been given up, or another process commits it.
+        """
+        try:
+            with locked_folder(staging.target):  # who looks whether the write is abandoned has its lock for a moment
+                return cls(staging, StagingLock(staging.folder))
+        except FileNotFoundError:
+            raise staging.gone() from None
+
+    def commit(
+        self,
+        files: Sequence[StagedFile],
+        *,
+        fsync: bool = False,
+        summaries: Summaries | None = None,
+        sources: Sources | None = None,
+    ) -> list[str]:
+        """Put the files into their places, and take away those that they replace, whose paths are returned.
+
+        All of the new files become visible, or none (see the module's text). ``fsync``: flush the folders to disk, so
+        that the commit is still there after a power cut. ``summaries`` is told the paths of the files that stay, and
+        makes more files: no other write changes the folder meanwhile. ``sources``: the files that are replaced,
+        instead of those that the mode says.
+
+        Raises :class:`TargetExistsError` where a file has a new one's name or, for mode ``"error"``, where the folder
+        has been filled meanwhile, :class:`ChangedFileError` where one of the ``sources`` has changed.
+        """
+        staging = self.staging
+        reached("staged")
+        with locked_folder(staging.target):
+            if not os.path.isdir(os.path.join(staging.folder, "new")):
+                raise staging.gone()
+            if self._lock is None:
+                self._lock = StagingLock(staging.folder)
+            _recovered(staging.target)  # what another write has half done comes before this one
+            record = self._planned(files, summaries, sources)
+            staged = [os.path.join(staging.folder, "new", name) for name, _ in record.new]
+            ours = {path: Identity.at(path) for path in staged}
+            try:
+                prepare_record(staging.folder, record)
+                reached("record written")
+                publish_record(staging.folder)
+                reached("recorded")
+                _move(staging.target, staging.folder, record, only_as_read=sources is not None)
+                if fsync:
+                    _sync_folders(staging.target, record)
+            except BaseException as error:
+                _undo(staging.target, staging.folder, record, ours, error)
+                raise
+            try:
+                with tidying(staging.target):
+                    _end(staging.target, staging.folder, record)
+            finally:
+                self._release()
+        return [file.path for file in record.old if not is_hidden(os.path.basename(file.path))]
+
+    def has_data(self) -> bool:
+        """Whether the folder has data files already."""
+        return bool(data_files(self.staging.target))
+
+    def note_success(self, name: str) -> None:
+        """An empty file that tells other tools that the folder is complete."""
+        with tidying(self.staging.target), open(os.path.join(self.staging.target, name), "wb"):
+            pass
+
+    def abort(self) -> None:
+        """Give the write up: its files go, and nothing else has changed. After a commit, and again, it does nothing."""
+        staging = self.staging
+        self._release()
+        if not os.path.isdir(staging.folder) or os.path.exists(os.path.join(staging.folder, RECORD)):
+            return
+        try:
+            with locked_folder(staging.target):  # else a look at it would put a new lock file there
+                remove_staging(staging.folder)
+                _remove_empty(staging.made)
+        except OSError:  # no lock to be had
+            remove_staging(staging.folder)
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def _planned(self, files: Sequence[StagedFile], summaries: Summaries | None, sources: Sources | None) -> Record:
+        """What to do; nothing is done yet."""
+        target, mode = self.staging.target, self.staging.mode
+        if mode == "error" and not is_empty(target):
+            raise TargetExistsError("another program has written to the folder meanwhile", file=target)
+        old: list[str] = []
+        if sources is not None:
+            old = sources.replaced(lambda path: local_state(os.path.join(target, path)), target)
+        elif mode == "overwrite":
+            old = data_files(target)
+        elif mode == "overwrite_partitions":
+            old = data_files(target, {partition_of(os.path.dirname(file.path).split(os.sep)) for file in files})
+        if summaries is not None:
+            files = [*files, *summaries([path for path in data_files(target) if path not in set(old)])]
+        if files or old:
+            old += companions(target, old)
+        replaced = set(old)
+        for file in files:
+            if file.path not in replaced and os.path.lexists(os.path.join(target, file.path)):
+                raise TargetExistsError("a file of this name is there already", file=os.path.join(target, file.path))
+        if len({file.path for file in files}) < len(files):
+            raise DataError("two new files have the same name", file=target)
+        return Record(
+            tuple(OldFile(path, str(k), local_state(os.path.join(target, path))) for k, path in enumerate(old)),
+            tuple((os.path.basename(file.staged), file.path) for file in files),
+        )
+
+
+def recover_dataset(path: Any) -> int:
+    """Clean up after writes to the folder ``path`` that crashed; returns how many there were.
+
+    A write that had reached its commit record is completed, any other is undone. Writes that are under way are left
+    alone. The next :func:`pyparq.write_dataset` to the folder does the same. Raises ``OSError`` as the operating
+    system does, and :class:`CorruptFileError` for a commit record that is damaged.
+    """
+    target = os.path.realpath(os.fsdecode(path))
+    with locked_folder(target):
+        return len(staging_folders(target)) - len(_recovered(target))
+
+
+def complete_writes(path: Any) -> None:
+    """The same for a job that is about to replace files of the folder ``path``, if it is a local one."""
+    where = os.fsdecode(path)
+    if not is_url(where) and os.path.isdir(local_path(where) or where):
+        recover_dataset(local_path(where) or where)
+
+
+def _recovered(target: str) -> list[str]:
+    """Complete or remove what was left behind; the staging folders of writes that are under way."""
+    alive = []
+    for folder in staging_folders(target):
+        if is_abandoned(folder):
+            _complete(target, folder, read_record(folder))
+        else:
+            alive.append(folder)
+    return alive
+
+
+def _complete(target: str, folder: str, record: Record | None) -> None:
+    """End a commit that has crashed, or remove what is left of a write that had not come so far."""
+    if record is not None:
+        _move(target, folder, record, completing=True)
+        _end(target, folder, record)
+    remove_staging(folder)
+
+
+def complete_crashed(target: str, paths: Container[str], has_lock: bool) -> None:
+    """Complete commits to the folder ``target`` that have crashed and take away one of the files ``paths``.
+
+    ``has_lock``: the caller has the lock of the folder. Otherwise another program may be completing them. Raises
+    :class:`ChangedMeanwhile` then, and where such a commit is under way, :class:`CorruptFileError` for a record that is
+    damaged.
+    """
+    for folder in staging_folders(target):
+        record = read_record(folder)
+        for old in record.old if record is not None else ():
+            path = os.path.join(target, old.path)
+            if path in paths and old.is_at(path):
+                if not has_lock or not is_abandoned(folder):
+                    raise ChangedMeanwhile("a write to its folder takes the file away just now: try again", file=path)
+                _complete(target, folder, record)
+                break
+
+
+# ---- moving files --------------------------------------------------------------------------------------------------
+
+
+def _steps(target: str, folder: str, record: Record) -> Iterator[tuple[OldFile | None, str, str]]:
+    """Each rename of a commit: the old file that it moves aside, or ``None`` for a new one, from where and to where."""
+    for file in record.old:
+        yield file, os.path.join(target, file.path), os.path.join(folder, "old", file.name)
+    for name, path in record.new:
+        yield None, os.path.join(folder, "new", name), os.path.join(target, path)
+
+
+def _move(target: str, folder: str, record: Record, *, completing: bool = False, only_as_read: bool = False) -> None:
+    """All renames that are not done yet. ``completing``: those of a commit that a crash has interrupted.
+    ``only_as_read``: the new files were made from the old ones, so that nothing newer may be taken away."""
+    for old, source, place in _steps(target, folder, record):
+        if old is not None:
+            if not _move_aside(old if completing or only_as_read else None, source, place):
+                _is_another(source, completing)
+        elif os.path.lexists(source):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            if not rename_new(source, place):
+                _taken(place, completing)
+        elif not os.path.lexists(place):
+            _missing(folder, place, completing)
+        reached("placed" if old is None else "moved aside")
+
+
+def _move_aside(expected: OldFile | None, source: str, place: str) -> bool:
+    """Take a file away, under its lock: whoever is about to replace it finds that it has gone.
+
+    ``expected``: the only file that may be taken away. ``False`` where another one has the name, and keeps it.
+    """
+    if os.path.lexists(place):
+        return True  # done before the crash, and what has its name now is new
+    with locked_name(source):
+        if not os.path.lexists(source):
+            return True
+        if expected is not None and not expected.is_at(source):
+            return False
+        os.rename(source, place)
+        # Programs without locks may have been quicker.
+        return expected is None or expected.was_moved_to(place) or not rename_new(place, source)
+
+
+def _is_another(path: str, completing: bool) -> None:
+    """Another program has written to an old file, or put another one in its place."""
+    if not completing:
+        raise ChangedMeanwhile(
+            "the file has changed since this job read it, so nothing is replaced: run the job again", file=path
+        )
+    warnings.warn(f"{path} was written after the write that is completed here: it stays", UserWarning, stacklevel=5)
+
+
+def _taken(place: str, completing: bool) -> None:
+    """Another program has given a new file's name to a file of its own."""
+    if not completing:
+        raise TargetExistsError("a file of this name is there already", file=place)
+    warnings.warn(f"{place} was written after the write that is completed here: it stays", UserWarning, stacklevel=5)
+
+
+def _missing(folder: str, place: str, completing: bool) -> None:
+    """A new file is neither in staging nor in its place."""
+    if not completing:
+        raise WriteConflictError(
+            f"a new file has gone, so the commit cannot be completed. Remove {folder} to give it up", file=place
+        )
+    warnings.warn(f"{place} was removed after it was written: it stays removed", UserWarning, stacklevel=5)
+
+
+def _undo(target: str, folder: str, record: Record, ours: Mapping[str, Identity | None], error: BaseException) -> None:
+    """Move back after ``error``. Where even that fails, the error says what becomes of the write.
+
+    Where another program has worked on a new file already, its work would be lost, or the file's rows would stay alone:
+    then the write is completed.
+    """
+    try:
+        if _touched(target, folder, record, ours):
+            _move(target, folder, record, completing=True)
+            _end(target, folder, record)
+            error.add_note(f"The write to {target} is committed. Do not repeat it.")
+        else:
+            _move_back(target, folder, record, ours)
+    except BaseException:
+        error.add_note(
+            f"The write to {target} is half done. Do not repeat it: pyparq.recover_dataset() or the next write to the "
+            "folder completes it."
+        )
+        raise
+
+
+def _touched(target: str, folder: str, record: Record, ours: Mapping[str, Identity | None]) -> bool:
+    """Whether another program has changed or removed a new file that was placed."""
+    for old, source, place in _steps(target, folder, record):
+        placed = old is None and ours[source] is not None and not os.path.lexists(source)
+        if placed and Identity.at(place) != ours[source]:
+            return True
+    return False
+
+
+def _move_back(target: str, folder: str, record: Record, ours: Mapping[str, Identity | None]) -> None:
+    """Undo the renames that are done, the last one first, and then the record. ``ours``: what the new files were, by
+    their names in staging. A file that another program has put in their place stays."""
+    for old, source, place in reversed(list(_steps(target, folder, record))):
+        if old is not None:
+            if os.path.lexists(place):
+                rename_new(place, source)
+        elif not os.path.lexists(source):
+            with locked_name(place):
+                if ours[source] is not None and Identity.at(place) == ours[source]:
+                    os.rename(place, source)
+        reached("moved back")
+    _remove_emptied(target, [path for _, path in record.new])
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, RECORD))
+
+
+@contextmanager
+def tidying(target: str) -> Iterator[None]:
+    """What fails after the last rename is no failure of the write: repeating it would add the files twice."""
+    try:
+        yield
+    except Exception as error:
+        warnings.warn(
+            f"the write to {target} is committed: do not repeat it. But what comes after that failed: {error}",
+            UserWarning,
+            stacklevel=4,
+        )
+    except BaseException as error:
+        error.add_note(f"The write to {target} is committed. Do not repeat it.")
+        raise
+
+
+def _end(target: str, folder: str, record: Record) -> None:
+    """All is in its place: first the record goes, then what it needed."""
+    os.unlink(os.path.join(folder, RECORD))
+    reached("record removed")
+    remove_staging(folder)
+    _remove_emptied(target, [file.path for file in record.old])
+    reached("ended")
+
+
+def _remove_emptied(target: str, paths: Iterable[str]) -> None:
+    """Folders within ``target`` that have become empty."""
+    for folder in {os.path.dirname(path) for path in paths}:
+        inner = folder
+        with suppress(OSError):  # not empty
+            while inner:
+                os.rmdir(os.path.join(target, inner))
+                inner = os.path.dirname(inner)
+
+
+def _made_folders(target: str) -> tuple[str, ...]:
+    """Make ``target`` and what it lies in; those that were not there, innermost first."""
+    if os.path.lexists(target) and not os.path.isdir(target):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), target)
+    missing, folder = [], target
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    os.makedirs(target, exist_ok=True)
+    return tuple(missing)
+
+
+def _remove_empty(folders: Iterable[str]) -> None:
+    with suppress(OSError):
+        for folder in folders:
+            os.rmdir(folder)
+
+
+def _sync_folders(target: str, record: Record) -> None:
+    for folder in sorted({os.path.dirname(path) for _, path in record.new}):
+        while folder:
+            sync_folder(os.path.join(target, folder))
+            folder = os.path.dirname(folder)
+    sync_folder(target)
+
+
+@contextmanager
+def plain_names(target: str) -> Iterator[None]:
+    """``OSError`` names the target folder, not the one for the time being."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error.filename, str) and "_pyparq_staging-" in error.filename:
+            error.filename = target
+            del error.filename2
+        raise

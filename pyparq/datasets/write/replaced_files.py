@@ -1,0 +1,74 @@
+"""Which files of a folder a write replaces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from pyparq.datasets.discovery import SUMMARIES, is_hidden
+from pyparq.datasets.folder_names import unescaped
+from pyparq.datasets.staging import PREFIX
+from pyparq.errors import OptionError
+
+_MAGICS = (b"PAR1", b"PARE")
+
+Values = tuple[tuple[str, str], ...]
+"""A partition: names and values of its columns, in the order of the folders."""
+
+
+def is_empty(target: str) -> bool:
+    """Whether a folder holds nothing but writes that are under way."""
+    with os.scandir(target) as entries:
+        return all(entry.name.startswith(PREFIX) for entry in entries)
+
+
+def partition_of(folders: Iterable[str]) -> Values:
+    """What folders called ``name=value`` say, however their names are escaped."""
+    parts = (folder.partition("=") for folder in folders)
+    return tuple((unescaped(name), unescaped(value)) for name, equals, value in parts if equals)
+
+
+def data_files(target: str, partitions: set[Values] | None = None) -> list[str]:
+    """Paths, relative to ``target``, of its Parquet files; of some partitions only, if these are given.
+
+    A Parquet file is one that begins with the format's magic bytes and is not hidden. All else is not ours to replace.
+    Raises :class:`OptionError` for links to folders, whose files lie elsewhere.
+    """
+    return list(_walk(target, (), partitions))
+
+
+def _walk(target: str, folders: tuple[str, ...], wanted: set[Values] | None) -> Iterator[str]:
+    here = partition_of(folders)
+    inside = wanted is None or any(here[: len(values)] == values for values in wanted)
+    if not inside and not any(values[: len(here)] == here for values in wanted or ()):
+        return
+    try:
+        with os.scandir(os.path.join(target, *folders)) as entries:
+            kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
+    except FileNotFoundError:
+        if not folders:
+            raise
+        return  # a partition that has just gone
+    for entry in kept:
+        if entry.is_dir():
+            if entry.is_symlink():
+                raise OptionError(
+                    f"{entry.path} is a link to another folder. Files there are not replaced: remove the link first"
+                )
+            yield from _walk(target, (*folders, entry.name), wanted)
+        elif inside and _is_parquet(entry.path):
+            yield os.path.join(*folders, entry.name)
+
+
+def _is_parquet(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) in _MAGICS
+    except FileNotFoundError:  # a link that leads nowhere
+        return False
+
+
+def companions(target: str, files: Iterable[str]) -> list[str]:
+    """What becomes stale with ``files``: Hadoop's checksums of them, and the summaries of the folder."""
+    beside = (os.path.join(os.path.dirname(f), f".{os.path.basename(f)}.crc") for f in [*files, *SUMMARIES])
+    return [name for name in (*beside, *SUMMARIES) if os.path.lexists(os.path.join(target, name))]

@@ -1,0 +1,44 @@
+"""What a write to a folder did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyparq.runtime.safe_repr import printable
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One new file."""
+
+    path: str
+    """As it can be opened: a path or a URL."""
+    num_rows: int
+    num_bytes: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteReport:
+    """What :func:`pyparq.write_dataset` has done."""
+
+    path: str
+    """The folder."""
+    files: tuple[WrittenFile, ...]
+    """The new files, in the order of their paths."""
+    replaced: tuple[str, ...] = ()
+    """Paths of the files that were removed."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in all new files."""
+        return sum(file.num_rows for file in self.files)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all new files."""
+        return sum(file.num_bytes for file in self.files)
+
+    @printable
+    def __repr__(self) -> str:
+        done = f"{len(self.files):,} files, {self.num_rows:,} rows, {self.num_bytes:,} bytes"
+        return f"<WriteReport {self.path}: {done}, {len(self.replaced):,} files replaced>"

@@ -1,0 +1,185 @@
+"""The files of a write while it runs: rows wait until their partition has a full row group, then go to its file.
+
+Memory is bounded by ``max_memory`` bytes of waiting rows, open files by their number. So data that are not sorted by
+the partition columns make few files all the same: a partition's rows wait as long as there is room.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.arrow.table import Batch, Table
+from pyparq.format import ttypes as tt
+from pyparq.format.types import Schema
+from pyparq.io.sink import Sink
+from pyparq.options import WriteOptions
+from pyparq.write.file import ParquetWriter
+from pyparq.write.row_buffer import RowBuffer
+
+Folders = tuple[str, ...]
+_NEARLY_FULL = 0.95
+"""Of the bytes that a file may have: the next row group would be a small one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """When a file ends and the next begins, and how much may wait in memory."""
+
+    max_rows: int | None = None
+    max_bytes: int | None = None
+    max_open_files: int = 128
+    max_memory: int = 256 << 20
+
+
+@dataclass(slots=True)
+class MadeFile:
+    """A file that is complete."""
+
+    folders: Folders
+    sink: Sink
+    num_rows: int
+    num_bytes: int
+    metadata: tt.FileMetaData
+
+
+@dataclass(slots=True)
+class _Open:
+    """A file that is being written."""
+
+    writer: ParquetWriter
+    sink: Sink
+    num_rows: int = 0
+
+
+@dataclass(slots=True)
+class _Partition:
+    """A partition's rows that wait."""
+
+    folders: Folders
+    waiting: RowBuffer
+
+
+class RollingFiles:
+    """Takes rows by partition and writes them to files, which ``open_sink`` opens for a partition's folders."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        source: Schema,
+        options: dict[str, Any],
+        limits: FileLimits,
+        open_sink: Callable[[Folders], Sink],
+    ) -> None:
+        """``schema``: that of the rows. ``source``: as the data had it before, with dictionaries and the like."""
+        self._schema = schema
+        self._source = source
+        self._options = options
+        self._limits = limits
+        self._open_sink = open_sink
+        asked = WriteOptions.make(options)
+        self._group_rows = (
+            asked.row_group_size if limits.max_rows is None else min(asked.row_group_size, limits.max_rows)
+        )
+        self._group_bytes = min(asked.row_group_bytes, limits.max_memory, limits.max_bytes or asked.row_group_bytes)
+        self._partitions: dict[Folders, _Partition] = {}
+        self._open: OrderedDict[Folders, _Open] = OrderedDict()
+        self._num_bytes = 0
+        self.made: list[MadeFile] = []
+
+    def add(self, folders: Folders, batch: Batch) -> None:
+        """Rows of a partition. They may wait, so nobody may change their buffers."""
+        partition = self._partitions.get(folders)
+        if partition is None:
+            partition = _Partition(folders, RowBuffer(self._group_rows, self._group_bytes))
+            self._partitions[folders] = partition
+        before = partition.waiting.num_bytes
+        partition.waiting.add(batch)
+        self._num_bytes += partition.waiting.num_bytes - before
+        while partition.waiting.has_full_group:
+            self._write_group(partition)
+        while self._num_bytes > self._limits.max_memory:
+            self._write_group(max(self._partitions.values(), key=lambda p: p.waiting.num_bytes))
+
+    def own(self) -> None:
+        """Copy what waits, so that the caller may change the arrays it came from."""
+        for partition in self._partitions.values():
+            partition.waiting.own()
+
+    def close(self) -> list[MadeFile]:
+        """Write what waits, and complete all files."""
+        for partition in self._partitions.values():
+            while partition.waiting.num_rows:
+                self._write_group(partition)
+            if partition.folders in self._open:
+                self._complete(partition.folders)
+        return self.made
+
+    def add_empty(self, folders: Folders) -> None:
+        """A file without rows, which says what columns there are."""
+        self._opened(folders)
+        self._complete(folders)
+
+    def abort(self) -> None:
+        """Discard the files that are not complete."""
+        for opened in self._open.values():
+            opened.writer.abort()
+        self._open.clear()
+
+    # ---- inside --------------------------------------------------------------------------------------------------
+
+    def _write_group(self, partition: _Partition) -> None:
+        """The rows of one row group, to the partition's file."""
+        opened = self._opened(partition.folders)
+        waiting = partition.waiting
+        waiting.max_rows = self._rows_left(opened)
+        before = waiting.num_bytes
+        batches = waiting.take_group()
+        self._num_bytes += waiting.num_bytes - before
+        waiting.max_rows = self._group_rows
+        opened.writer.write(Table(self._schema, batches))
+        opened.writer.flush()
+        opened.num_rows += sum(batch.num_rows for batch in batches)
+        if self._is_full(opened):
+            self._complete(partition.folders)
+
+    def _rows_left(self, opened: _Open) -> int:
+        """How many rows the next row group of a file may have."""
+        rows = self._group_rows
+        if self._limits.max_rows is not None:
+            rows = min(rows, self._limits.max_rows - opened.num_rows)
+        if self._limits.max_bytes is not None and opened.num_rows:
+            per_row = opened.sink.position / opened.num_rows
+            rows = min(rows, int((self._limits.max_bytes - opened.sink.position) / per_row))
+        return max(rows, 1)
+
+    def _is_full(self, opened: _Open) -> bool:
+        if self._limits.max_rows is not None and opened.num_rows >= self._limits.max_rows:
+            return True
+        return self._limits.max_bytes is not None and opened.sink.position >= _NEARLY_FULL * self._limits.max_bytes
+
+    def _opened(self, folders: Folders) -> _Open:
+        opened = self._open.get(folders)
+        if opened is not None:
+            self._open.move_to_end(folders)
+            return opened
+        while len(self._open) >= self._limits.max_open_files:
+            self._complete(next(iter(self._open)))
+        sink = self._open_sink(folders)
+        try:
+            writer = ParquetWriter(sink, self._source, **self._options)
+        except BaseException:
+            sink.abort()
+            raise
+        opened = self._open[folders] = _Open(writer, sink)
+        return opened
+
+    def _complete(self, folders: Folders) -> None:
+        opened = self._open[folders]
+        opened.writer.close()
+        del self._open[folders]
+        metadata = opened.writer.metadata
+        assert metadata is not None  # it is closed
+        self.made.append(MadeFile(folders, opened.sink, opened.num_rows, opened.sink.position, metadata))

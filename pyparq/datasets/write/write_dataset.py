@@ -1,0 +1,338 @@
+"""``write_dataset``: data split by partitions into many files, committed together."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
+from pyparq.arrow.schema.from_text import schema as parse_schema
+from pyparq.arrow.table import Batch
+from pyparq.datasets.folder_names import NULL, escaped
+from pyparq.datasets.staging import Staging
+from pyparq.datasets.write.commit import MODES, StagedFile
+from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.partition_split import Splitter
+from pyparq.datasets.write.report import WriteReport, WrittenFile
+from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles
+from pyparq.datasets.write.store_staging import StagedObjects, StoreStaging
+from pyparq.datasets.write.summaries import summary_files
+from pyparq.datasets.write.targets import LocalTarget, RemoteTarget, StagedFiles, Target
+from pyparq.errors import OptionError
+from pyparq.format.types import Schema
+from pyparq.io.sink import Sink
+from pyparq.io.url import check_storage_options, is_url, local_path
+from pyparq.option_help import WRITE, with_options
+from pyparq.options import WriteOptions
+from pyparq.write.plan.column_plans import check_options, make_plan
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pyparq.arguments import WriteArguments
+
+_TEMPLATE = "part-{i}-{id}.parquet"
+_INSTEAD = {
+    "existing_data_behavior": 'give mode="append", "overwrite" or "overwrite_partitions"',
+    "filesystem": "give a URL as the target",
+    "format": "the format is Parquet, so leave it out",
+    "max_rows_per_group": "give row_group_size",
+    "metadata_collector": "the files are in the report that is returned; write_metadata=True writes _metadata",
+    "partition_by": "give partition_cols",
+    "partitioning": "give partition_cols",
+    "root_path": "give the folder as the second argument",
+}
+"""Names of others for what is called something else here."""
+
+
+def write_dataset(
+    data: Any,
+    path: Any,
+    *,
+    partition_cols: Sequence[str] | str = (),
+    mode: str = "error",
+    schema: Any = None,
+    max_rows_per_file: int | None = None,
+    max_bytes_per_file: int | None = None,
+    max_open_files: int = 128,
+    max_memory: int = 256 << 20,
+    basename_template: str = _TEMPLATE,
+    write_metadata: bool = False,
+    force: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[WriteArguments],
+) -> WriteReport:
+    """Write data to a folder of Parquet files. All new files become visible together (docs/writing-datasets.md).
+
+    ``data``: what :func:`write_table` takes; a stream or generator is written in bounded memory. It may be a
+    :func:`pyparq.dataset` of the very folder that is overwritten. ``path``: the folder or its URL; it is made if it
+    does not exist. ``partition_cols``: columns whose values become the names of folders, as Spark and Hive write them
+    (``year=2024/city=Lima``); they are not in the files. ``mode``: ``"error"`` writes to a new or empty folder only;
+    ``"append"`` adds files; ``"overwrite"`` replaces all Parquet files of the folder; ``"overwrite_partitions"``
+    replaces those of the partitions that the data has. ``schema``: the schema of the data, partition columns included;
+    without it, types come from the data. ``max_rows_per_file``, ``max_bytes_per_file``: begin a new file there (the
+    second is kept approximately). ``max_open_files``: files that are open at the same time. ``max_memory``: bytes of
+    rows that wait for their partition's row group to fill. ``basename_template``: names of the files; ``{i}`` is a
+    number and ``{id}`` the same random text for all files of a call. ``write_metadata``: write ``_metadata`` (the
+    footers of all files in the folder) and ``_common_metadata`` (the schema). ``force``: write even where Delta Lake,
+    Iceberg or Hudi manages the folder. ``storage_options``: options for the file system of a URL. ``options``: the
+    fields of :class:`pyparq.WriteOptions`, listed below; they apply to each file.
+
+    Data without rows make one empty file, unless there are files already.
+
+    Raises :class:`pyparq.TargetExistsError` in mode ``"error"`` for a folder that is not empty,
+    :class:`pyparq.WriteConflictError` where another write replaces files of the folder at the same time, and what
+    :func:`write_table` raises. After an error the folder is as it was.
+    """
+    if isinstance(data, (str, os.PathLike)):
+        raise OptionError(f"write_dataset() takes the data first and the folder second, but {data!r} is not data")
+    names = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
+    _check(names, mode, basename_template, write_metadata, options)
+    limits = FileLimits(max_rows_per_file, max_bytes_per_file, max_open_files, max_memory)
+    _check_limits(limits)
+    target = _target(path, mode, storage_options, force)
+    writing = _Write(target, names, limits, basename_template, options)
+    return _written(target, data, schema, mode, writing, write_metadata)
+
+
+def replace_sources(
+    data: Any,
+    path: Any,
+    sources: Callable[[], Sources],
+    *,
+    partition_cols: Sequence[str],
+    schema: Any,
+    force: bool,
+    storage_options: Mapping[str, Any] | None,
+    **options: Any,
+) -> WriteReport:
+    """Replace these files of a folder by ``data``, which was made from them, and no others.
+
+    ``sources`` is asked when all of the data has been taken. The other parameters are those of :func:`write_dataset`.
+    Raises :class:`pyparq.ChangedFileError` where one of the files has
+    changed since, besides what :func:`write_dataset` raises."""
+    limits, others = _split_options(options)
+    _check(partition_cols, "overwrite", _TEMPLATE, False, others)
+    _check_limits(limits)
+    target = _target(path, "overwrite", storage_options, force)
+    writing = _Write(target, partition_cols, limits, _TEMPLATE, others)
+    return _written(target, data, schema, "overwrite", writing, sources=sources)
+
+
+def _written(
+    target: Target,
+    data: Any,
+    schema: Any,
+    mode: str,
+    writing: _Write,
+    write_metadata: bool = False,
+    sources: Callable[[], Sources] | None = None,
+) -> WriteReport:
+    """All of the data, committed; after an error nothing of it."""
+    try:
+        with writing as write:
+            write.take(data, None if schema is None else parse_schema(schema))
+            made = write.finish(mode == "overwrite" or not target.has_data())
+        target.sources = None if sources is None else sources()
+        return _committed(target, made, writing.fsync, write_metadata)
+    except BaseException:
+        target.abort()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPart:
+    """A file that a task has written. It can be pickled."""
+
+    file: StagedFile
+    num_rows: int
+    num_bytes: int
+
+
+def write_staged(
+    data: Any,
+    staging: Staging | StoreStaging,
+    attempt: str,
+    *,
+    partition_cols: Sequence[str],
+    schema: Any,
+    even_empty: bool,
+    prefix: str,
+    options: Mapping[str, Any],
+    storage_options: Mapping[str, Any] | None = None,
+) -> list[StagedPart]:
+    """What one task of a distributed write does: write ``data`` to files in ``staging``, which another process commits.
+
+    ``attempt`` differs between tasks and between their attempts. ``even_empty``: one file for data without rows.
+    ``prefix``: of the names of the files. ``options``: those of :func:`write_dataset` for each file.
+    ``storage_options``: for a store. An error leaves incomplete files to the committer.
+    """
+    limits, others = _split_options(options)
+    target: StagedFiles | StagedObjects
+    if isinstance(staging, StoreStaging):
+        target = StagedObjects(staging, attempt, storage_options)
+    else:
+        target = StagedFiles(staging, attempt)
+    with _Write(target, partition_cols, limits, prefix + "-{i}-{id}.parquet", others) as write:
+        write.take(data, parse_schema(schema))
+        made = write.finish(even_empty)
+    return [StagedPart(target.staged(path), file.num_rows, file.num_bytes) for path, file in made]
+
+
+def check_write(schema: Any, partition_cols: Sequence[str], mode: str, options: Mapping[str, Any]) -> None:
+    """Raise what :func:`write_staged` would raise, before anything is begun."""
+    limits, others = _split_options(options)
+    _check(partition_cols, mode, _TEMPLATE, False, others)
+    _check_limits(limits)
+    make_plan(Splitter(parse_schema(schema), partition_cols).schema, WriteOptions.make(dict(others)))
+
+
+def _split_options(options: Mapping[str, Any]) -> tuple[FileLimits, WriteArguments]:
+    """The limits of files, and the options of each file."""
+    names = {"max_rows_per_file": "max_rows", "max_bytes_per_file": "max_bytes", "max_open_files": "max_open_files",
+             "max_memory": "max_memory"}  # fmt: skip
+    limits = FileLimits(**{field: options[name] for name, field in names.items() if name in options})
+    return limits, cast("WriteArguments", {name: value for name, value in options.items() if name not in names})
+
+
+class _Write:
+    """One call: rows in, files out. Leaving it by an error discards files that are not complete."""
+
+    def __init__(
+        self,
+        target: Target | StagedFiles | StagedObjects,
+        names: Sequence[str],
+        limits: FileLimits,
+        template: str,
+        options: WriteArguments,
+    ) -> None:
+        self._target = target
+        self._names = names
+        self._limits = limits
+        self._template = template.replace("{id}", secrets.token_hex(8))
+        self._options: dict[str, Any] = dict(options)
+        self.fsync = bool(options.get("fsync"))
+        self._count = 0
+        self._paths: dict[Sink, str] = {}
+        self._files: RollingFiles | None = None
+        self._has_columns = True
+
+    def __enter__(self) -> _Write:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is not None and self._files is not None:
+            self._files.abort()
+
+    def take(self, data: Any, schema: Schema | None) -> None:
+        """All rows of the data, piece by piece where it is an iterable."""
+        pieces = in_pieces(data)
+        piece = data if pieces is None else next(pieces, [])
+        source: list[Schema] = []
+        found, batches = ingest(piece, schema, source)
+        self._has_columns = bool(found.fields)
+        splitter = Splitter(found, self._names)
+        given = schema if schema is not None else source[0] if source else found
+        kept = tuple(field for field in given.fields if field.name not in self._names)
+        self._files = RollingFiles(
+            splitter.schema, replace(given, fields=kept), self._options, self._limits, self._new_sink
+        )
+        self._add(batches, splitter, self._files)
+        while pieces is not None:
+            if not stays_the_same(piece):
+                self._files.own()
+            del piece
+            piece = next(pieces, None)
+            if piece is None:
+                return
+            self._add(ingest_later(piece, found, schema is not None), splitter, self._files)
+
+    def _add(self, batches: Iterator[Batch], splitter: Splitter, files: RollingFiles) -> None:
+        for batch in batches:
+            for folders, rows in splitter.split(batch):
+                files.add(folders, rows)
+
+    def finish(self, even_empty: bool) -> list[tuple[str, MadeFile]]:
+        """Complete all files; their paths within the folder. ``even_empty``: without rows there is one empty file, in
+        the folder of nulls if there are partitions: so readers find the columns, and later files lie as deep. Without
+        columns there is nothing to find."""
+        assert self._files is not None  # take() made it
+        made = self._files.close()
+        if not made and even_empty and self._has_columns:
+            self._files.add_empty(tuple(f"{escaped(name)}={NULL}" for name in self._names))
+        return [(self._paths[file.sink], file) for file in made]
+
+    def _new_sink(self, folders: Folders) -> Sink:
+        name = self._template.replace("{i}", f"{self._count:05d}")
+        self._count += 1
+        path = os.path.join(*folders, name)
+        sink = self._target.sink(path, self.fsync)
+        self._paths[sink] = path
+        return sink
+
+
+def _committed(target: Target, made: list[tuple[str, MadeFile]], fsync: bool, write_metadata: bool) -> WriteReport:
+    footers = [(path, file.metadata) for path, file in made]
+    summary = (lambda kept: summary_files(footers, kept)) if write_metadata else None
+    replaced = target.commit([path for path, _ in made], fsync, summary)
+    files = sorted((WrittenFile(file.sink.name, file.num_rows, file.num_bytes) for _, file in made), key=_path)
+    return WriteReport(target.name, tuple(files), tuple(replaced))
+
+
+def _path(file: WrittenFile) -> str:
+    return file.path
+
+
+# ---- arguments -----------------------------------------------------------------------------------------------------
+
+
+def _target(path: Any, mode: str, storage_options: Mapping[str, Any] | None, force: bool) -> Target:
+    where = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else None
+    if not where:
+        raise OptionError(f"the target must be a folder's path or URL, not {path!r}")
+    check_storage_options(where, storage_options)
+    if is_url(where):
+        return RemoteTarget(where, mode, storage_options, force)
+    return LocalTarget(local_path(where) or where, mode, force)
+
+
+def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool, options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name in _INSTEAD:
+            raise OptionError(f"unknown write option {name!r}; {_INSTEAD[name]}")
+    checked = WriteOptions.make(options)
+    check_options(checked)
+    if mode not in MODES:
+        raise OptionError(f"mode must be {', '.join(map(repr, MODES[:-1]))} or {MODES[-1]!r}, not {mode!r}")
+    if not all(isinstance(name, str) for name in names):
+        raise OptionError(f"partition_cols must be a list of names, not {names!r}")
+    if len(set(names)) != len(names):
+        raise OptionError(f"partition_cols names a column twice: {names!r}")
+    if mode == "overwrite_partitions" and not names:
+        raise OptionError('mode="overwrite_partitions" needs partition_cols. Use mode="overwrite" to replace all files')
+    bare = template.replace("{id}", "").replace("{i}", "") if isinstance(template, str) else "/"
+    if "{i}" not in str(template) or "/" in bare or os.sep in bare or bare.startswith((".", "_")) or "{" in bare:
+        raise OptionError(
+            f"basename_template must be a file name with {{i}} in it that does not begin with '.' or '_', "
+            f"not {template!r}"
+        )
+    if write_metadata and checked.encryption is not None:
+        raise OptionError("write_metadata would store statistics of encrypted columns in the clear. Leave it out")
+
+
+def _check_limits(limits: FileLimits) -> None:
+    for name, value in (
+        ("max_rows_per_file", limits.max_rows), ("max_bytes_per_file", limits.max_bytes),
+        ("max_open_files", limits.max_open_files), ("max_memory", limits.max_memory),
+    ):  # fmt: skip
+        needed = name in ("max_open_files", "max_memory")
+        if (value is None and needed) or (value is not None and (type(value) is not int or value < 1)):
+            raise OptionError(
+                f"{name} must be a whole number of at least 1{'' if needed else ', or None'}, not {value!r}"
+            )
+
+
+write_dataset.__doc__ = with_options(write_dataset.__doc__, WRITE)

@@ -1,0 +1,140 @@
+"""A dataset's tests on a file whose types differ: literals mean what they mean to the dataset's types.
+
+A uuid as text is 36 bytes to a binary column, and an aware time is refused by a column of local times. The types of the
+dataset are those that a result shows, so they decide.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pyparq.errors import FilterError
+from pyparq.filters.constant_folding import simplified
+from pyparq.filters.expression import (
+    AllOf,
+    AnyOf,
+    Compare,
+    Contains,
+    Expression,
+    IsIn,
+    IsNan,
+    Not,
+    Path,
+    is_null_literal,
+    with_literals,
+)
+from pyparq.filters.literal import BYTES_KINDS, FLOAT_TYPES, describe, locate, settled
+from pyparq.filters.shown_values import as_shown, meaning
+from pyparq.filters.value_array import ValueArray
+from pyparq.format.schema_tree import Node
+from pyparq.format.types import Field, LeafType
+
+_NUMBERS = ("int", "uint", "float16", "float", "double")
+
+
+def for_leaf(test: Expression, wanted: Node, shown: Field | None, leaf: Node, own: Field | None) -> Expression:
+    """``test`` on the dataset's leaf ``wanted``, shown as ``shown``, as one on a file's ``leaf``, which the file alone
+    would show as ``own``. The path of ``test`` is the file's.
+
+    Raises :class:`FilterError` where the two cannot be compared so.
+    """
+    if not (wanted.is_leaf and leaf.is_leaf):
+        return test
+    if isinstance(test, IsNan) and wanted.type.kind in FLOAT_TYPES and leaf.type.kind in ("int", "uint"):
+        return Compare(test.path, "<", -(1 << 64))  # of whole numbers, none is
+    if not isinstance(test, (Compare, Contains, IsIn)):
+        return test
+    means, has = meaning(shown), meaning(own)
+    if means != has and means:
+        made = as_shown(test, leaf, shown)  # the dataset's schema alone says so
+        return made if _alike(wanted.type, leaf.type) else simplified(made, lambda part: _settled(part, wanted))
+    if _rounds(wanted.type, leaf.type):
+        return _rounded(test, wanted, leaf)
+    if (means != has and has == "ordered") or not _alike(wanted.type, leaf.type):
+        return _settled(test, wanted)
+    return test
+
+
+def _alike(wanted: LeafType, leaf: LeafType) -> bool:
+    """Does a literal mean the same to both types?"""
+    return wanted == leaf or leaf.kind == "null" or _family(wanted) == _family(leaf)
+
+
+def _family(leaf: LeafType) -> str:
+    if leaf.kind in _NUMBERS:
+        return "number"
+    if leaf.kind in BYTES_KINDS:
+        return "bytes"
+    return "instant" if leaf.kind == "timestamp" and leaf.utc else leaf.kind
+
+
+def _settled(test: Expression, wanted: Node) -> Expression:
+    leaf, name = wanted.type, wanted.dotted
+    if not isinstance(test, (Compare, Contains, IsIn)):
+        return test
+    many = test.values if isinstance(test, IsIn) else None
+    if isinstance(many, ValueArray) and many.numbers.dtype.kind != "f" and leaf.kind == "decimal":
+        return test  # whole numbers are what they are
+    if not isinstance(test, IsIn):
+        null = is_null_literal(test.value)
+        return test if null else with_literals(test, settled(leaf, test.value, name))
+    return with_literals(test, [None if is_null_literal(v) else settled(leaf, v, name) for v in test.values])
+
+
+# ---- floats that a dataset shows narrower than a file holds them ---------------------------------------------------
+
+
+def _rounds(wanted: LeafType, leaf: LeafType) -> bool:
+    return wanted.kind in FLOAT_TYPES and leaf.kind in FLOAT_TYPES and wanted.width < leaf.width
+
+
+def _rounded(test: Compare | Contains | IsIn, wanted: Node, leaf: Node) -> Expression:
+    """A test of the rounded value, as one of the values that are rounded to it."""
+    if isinstance(test, Compare):
+        return _rounded_compare(test.path, test.op, test.value, wanted, leaf)
+    if isinstance(test, IsIn):
+        nulls = [value for value in test.values if is_null_literal(value)]
+        known = [value for value in test.values if not is_null_literal(value)]
+        parts = [_rounded_compare(test.path, "==", value, wanted, leaf) for value in known]
+        return AnyOf((with_literals(test, nulls), *parts)) if parts else test
+    if is_null_literal(test.value):
+        return test
+    raise FilterError(
+        f"schema= makes {describe(wanted.type)} of {describe(leaf.type)}, and contains() cannot be asked of rounded "
+        f"values: give {describe(leaf.type)} in schema=",
+        column=wanted.dotted,
+    )
+
+
+def _rounded_compare(path: Path, op: str, value: Any, wanted: Node, leaf: Node) -> Expression:
+    below, above = place = locate(wanted.type, value, wanted.dotted)
+    if below != below:  # NaN stays NaN
+        return Compare(path, op, below)
+    low, high = _rounded_to(above, -1, wanted, leaf), _rounded_to(below, 1, wanted, leaf)
+    if op in ("<=", ">") or (op == "<" and not place.exact):
+        return Compare(path, ">" if op == ">" else "<=", high)
+    if op in (">=", "<"):
+        return Compare(path, op, low)
+    # No value is rounded to a literal that lies between two: then ``low`` is above ``high``.
+    same = AllOf((Compare(path, ">=", low), Compare(path, "<=", high)))
+    return same if op == "==" else Not(same)
+
+
+def _rounded_to(value: Any, side: int, wanted: Node, leaf: Node) -> float:
+    """The largest (``side`` 1) or the smallest (-1) of the leaf's values that are rounded to ``value``."""
+    narrow, wide = FLOAT_TYPES[wanted.type.kind], FLOAT_TYPES[leaf.type.kind]
+    near = narrow(value)
+    if not np.isfinite(near):
+        return float(value)
+    with np.errstate(over="ignore"):
+        beyond = np.nextafter(near, narrow(side * math.inf))
+        if np.isfinite(beyond):
+            middle = (wide(near) + wide(beyond)) / 2
+        else:
+            middle = wide(near) + (wide(near) - wide(np.nextafter(near, narrow(0)))) / 2
+        if narrow(middle) != near:
+            middle = np.nextafter(middle, wide(near))
+        return float(middle)

@@ -1,0 +1,83 @@
+"""Literals of the command line: numbers, points in time and probe values, read for the column they meet."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from pyparq.errors import FilterError
+from pyparq.filters.literal import describe
+from pyparq.filters.shown_values import meaning
+from pyparq.filters.sql.durations import duration_of
+from pyparq.filters.temporal import time_ns, timestamp_ns
+from pyparq.format.schema_tree import Node
+from pyparq.format.types import Field
+
+_NARROW: dict[str, Any] = {"float16": np.float16, "float": np.float32}
+_TEMPORAL_KINDS = ("date", "time", "timestamp", "int96", "null")
+
+
+def number(text: str, kind: str) -> Any:
+    """A decimal number for a column of ``kind``: the nearest float beside floats (of the column's own width, so that a
+    printed value finds itself), else exact. Raises ``ValueError``."""
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        return int(text)
+    try:
+        exact = Decimal(text)
+    except ArithmeticError:
+        raise ValueError(f"{text!r} is not a number") from None
+    if kind not in ("double", *_NARROW):
+        return exact
+    with np.errstate(over="ignore", under="ignore"):
+        near = _NARROW[kind](text) if kind in _NARROW else float(text)
+    # Beyond the type's range nothing is near: compared as the number it is.
+    vanished = (np.isinf(near) and not exact.is_infinite()) or (near == 0 and exact != 0)
+    return exact if vanished else near
+
+
+def temporal(text: str, type_: str, kind: str) -> str:
+    """DATE, TIME or TIMESTAMP ``text`` for a column of ``kind``, checked. It stays text, which
+    keeps nanoseconds and zone. Raises ``ValueError``."""
+    if type_ == "date":
+        datetime.date.fromisoformat(text.strip())
+    elif type_ == "time":
+        time_ns(text)
+    else:
+        timestamp_ns(text)
+    if kind and kind not in _TEMPORAL_KINDS:
+        raise ValueError(f"the column is of type {kind}")  # beside a string column it must not pass for a string
+    return text
+
+
+def probe_value(text: str, node: Node, shown: Field | None = None) -> Any:
+    """A value given on the command line, for a column that is shown as ``shown``: a duration as text, where it is one.
+    ``0x00ff`` and ``X'00ff'`` are bytes on binary columns.
+
+    Raises :class:`FilterError` when the column cannot hold such a thing.
+    """
+    kind = node.type.kind
+    if meaning(shown) == "duration":
+        return _duration(text, node)
+    try:
+        if kind in ("int", "uint", "decimal", "float16", "float", "double"):
+            return float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else number(text, kind)
+        if kind == "bool":
+            return {"true": True, "false": False}[text.lower()]
+        if kind in ("binary", "fixed", "bson"):
+            found = re.fullmatch(r"(?:0x([0-9a-f]*)|x'([0-9a-f]*)')", text, re.IGNORECASE)
+            return bytes.fromhex(found[1] or found[2] or "") if found else text.encode()
+    except (ValueError, KeyError):
+        raise FilterError(f"{text!r} is not a value of type {describe(node.type)}", column=node.dotted) from None
+    return text
+
+
+def _duration(text: str, node: Node) -> Any:
+    """As it is printed too: ``1 day, 2:30:00``."""
+    try:
+        return duration_of(text.replace(",", " "))
+    except ValueError as error:
+        raise FilterError(f"the column is shown as durations: {error}", column=node.dotted) from None

@@ -1,0 +1,281 @@
+"""Codec ids of the format, each mapped to a library call (Compression.md).
+
+Decompression writes into one preallocated buffer of the declared size: the output can never outgrow what the caller
+has checked, and reusing the buffer is twice as fast as a fresh object per page.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import cramjam
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
+from pyparq.kernels import codec_writes_native, take_memory
+from pyparq.kernels.buffers import Scratch
+from pyparq.runtime.threads import check_stopped
+
+UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)
+"""Numbers of ``CompressionCodec`` in parquet.thrift."""
+
+CODEC_NAMES = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+
+Bytes = npt.NDArray[np.uint8]
+_threads = threading.local()
+
+
+def codec_name(codec: int) -> str:
+    return CODEC_NAMES[codec] if 0 <= codec < len(CODEC_NAMES) else f"codec {codec}"
+
+
+def codec_number(name: str | None) -> int:
+    """Codec id of a user's name (any case; ``None`` and ``"none"`` mean uncompressed, ``"lz4"`` is LZ4_RAW, as it is
+    to pyarrow and polars: the format's own LZ4 is deprecated, since writers disagreed on its framing)."""
+    wanted = "NONE" if name is None else str(name).upper()
+    wanted = {"NONE": "UNCOMPRESSED", "LZ4": "LZ4_RAW"}.get(wanted, wanted)
+    if wanted not in CODEC_NAMES or wanted == "LZO":
+        writable = ", ".join(n.lower() for n in CODEC_NAMES if n not in ("LZO", "LZ4"))
+        raise OptionError(f"unknown compression {name!r}; use one of none, {writable}")
+    return CODEC_NAMES.index(wanted)
+
+
+# ---- decompression -----------------------------------------------------------------------------------------------
+
+
+def decompress(codec: int, data: Any, size: int, out: Bytes | memoryview | None = None) -> Any:
+    """The ``size`` bytes that ``data`` inflates to, in ``out[:size]`` when given (uncompressed data: ``data`` itself).
+
+    Raises :class:`CorruptFileError` when the stream is bad or yields another size, :class:`UnsupportedError` for a
+    codec that no library here reads.
+    """
+    if codec == UNCOMPRESSED:
+        if len(data) != size:
+            raise CorruptFileError(f"the page header declares {size} bytes, but the uncompressed page has {len(data)}")
+        return data
+    if size == 0:
+        return b""
+    decoder = library_decoder(codec)
+    assert decoder is not None
+    target = take_memory(size) if out is None else out[:size]
+    try:
+        written = decoder(data, target)
+    except CorruptFileError:
+        raise
+    except Exception as error:  # the libraries raise their own kinds
+        raise CorruptFileError(f"the {codec_name(codec)} data is invalid: {error}") from error
+    if written != size:
+        raise CorruptFileError(
+            f"the {codec_name(codec)} data decompresses to {written} bytes, but the page header declares {size}"
+        )
+    return target
+
+
+def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
+    """The ``decode(stored, out)`` behind :func:`decompress`, ``None`` where nothing is compressed.
+
+    An error of any kind, or another number of bytes than are due, means that something is wrong with the stream. Raises
+    :class:`UnsupportedError` for a codec that no library here reads."""
+    if codec == UNCOMPRESSED:
+        return None
+    if (reason := unreadable(codec)) is not None:
+        raise UnsupportedError(reason)
+    return _DECODERS[codec]
+
+
+_MOST_PER_BYTE = {UNCOMPRESSED: 1, SNAPPY: 22, GZIP: 1032, LZ4_RAW: 255, ZSTD: 1 << 15}
+"""Output bytes that one stored byte can stand for: the formats' longest match for its shortest code."""
+
+
+def most_output(codec: int, stored: int) -> int:
+    """No stream of ``stored`` bytes inflates to more than this. Brotli has no such bound worth naming."""
+    return stored * most_per_byte(codec) + 64
+
+
+def most_per_byte(codec: int) -> int:
+    """As :func:`most_output`, for each byte."""
+    return _MOST_PER_BYTE.get(codec, 1 << 31)
+
+
+def unreadable(codec: int) -> str | None:
+    """Why no library here reads the codec; ``None`` for one that is read."""
+    if codec == UNCOMPRESSED or codec in _DECODERS:
+        return None
+    if codec == LZO:
+        return "codec LZO is not supported; rewrite the file with another codec (zstd, snappy, lz4_raw)"
+    return f"unknown compression codec {codec}; a newer pyparq may read it"
+
+
+def _lz4_raw_into(data: Any, out: Any) -> int:
+    return int(cramjam.lz4.decompress_block_into(data, out, output_len=len(out)))
+
+
+def _gzip_into(data: Any, out: Any) -> int:
+    """All members one after another (a GZIP page may hold several)."""
+    at, rest = 0, bytes(data)
+    while rest and at < len(out):
+        member = zlib.decompressobj(47)  # 32 + 15: gzip or zlib wrapper
+        piece = member.decompress(rest, len(out) - at)
+        out[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+        at += len(piece)
+        if not member.eof:
+            if at == len(out) and not member.decompress(member.unconsumed_tail, 1):
+                break
+            raise CorruptFileError(
+                "the GZIP data ends early, or decompresses to more bytes than the page header declares"
+            )
+        rest = member.unused_data
+    return at
+
+
+def _lz4_into(data: Any, out: Any) -> int:
+    """Codec LZ4 is deprecated and ambiguous: Hadoop's framing, or a raw block under the same id."""
+    view = memoryview(data)
+    try:
+        written = _hadoop_lz4_into(view, out)
+    except Exception:
+        written = -1
+    return written if written == len(out) else _lz4_raw_into(view, out)
+
+
+def _hadoop_lz4_into(view: memoryview, out: Any) -> int:
+    """Frames of a big-endian uncompressed size and, until that many bytes are there, LZ4 blocks each behind its
+    big-endian stored size (Hadoop cuts what does not fit its buffer, so a large page has several in one frame)."""
+    at, written = 0, 0
+    while at < len(view):
+        frame_end = written + int.from_bytes(view[at : at + 4], "big")
+        at += 4
+        if frame_end > len(out):
+            return -1
+        while written < frame_end:
+            stored = int.from_bytes(view[at : at + 4], "big")
+            at += 4
+            if not 0 < stored <= len(view) - at:
+                return -1
+            rest = out[written:frame_end]
+            written += int(cramjam.lz4.decompress_block_into(view[at : at + stored], rest, output_len=len(rest)))
+            at += stored
+    return written
+
+
+_DECODERS: dict[int, Callable[[Any, Any], int]] = {
+    SNAPPY: cramjam.snappy.decompress_raw_into,
+    GZIP: _gzip_into,
+    BROTLI: cramjam.brotli.decompress_into,
+    LZ4: _lz4_into,
+    ZSTD: cramjam.zstd.decompress_into,
+    LZ4_RAW: _lz4_raw_into,
+}
+
+
+# ---- compression -------------------------------------------------------------------------------------------------
+
+_LEVELS = {GZIP: (0, 9, 6), BROTLI: (0, 11, 4), ZSTD: (-131072, 22, 3)}
+"""Lowest, highest and default level of the codecs that have levels."""
+
+
+def check_level(codec: int, level: int | None) -> int | None:
+    """The level to use, or :class:`OptionError` when the codec does not have it."""
+    if codec not in _LEVELS:
+        if level is not None:
+            raise OptionError(f"{codec_name(codec)} has no compression levels")
+        return None
+    low, high, default = _LEVELS[codec]
+    if level is None:
+        return default
+    if not isinstance(level, int) or isinstance(level, bool):
+        raise OptionError(f"the compression level must be a whole number, not {level!r}")
+    if not low <= level <= high:
+        raise OptionError(f"{codec_name(codec)} levels go from {low} to {high}, not {level}")
+    return level
+
+
+def compress(codec: int, data: Any, level: int | None = None, scratch: Scratch | None = None) -> Any:
+    """``data`` compressed, as a bytes-like object; ``level`` as :func:`check_level` returned it.
+
+    With ``scratch`` it may lie in there: fresh memory for every page would take longer than Snappy does.
+    """
+    if codec == UNCOMPRESSED:
+        return data
+    if codec == SNAPPY:
+        return _snappy(data, scratch)
+    if codec == ZSTD:
+        return _zstd(data, 3 if level is None else level)
+    if codec == GZIP:
+        return _gzip(data, 6 if level is None else level)
+    if codec == BROTLI:
+        return _brotli(data, 4 if level is None else level)
+    if codec == LZ4_RAW:
+        return cramjam.lz4.compress_block(data, store_size=False)
+    raise UnsupportedError(f"pyparq does not write {codec_name(codec)}; use lz4_raw or zstd")
+
+
+def _snappy(data: Any, scratch: Scratch | None) -> Any:
+    if scratch is None:
+        import snappy
+
+        return snappy.compress(data)
+    out = scratch.take(cramjam.snappy.compress_raw_max_len(data))
+    return out[: cramjam.snappy.compress_raw_into(data, out)]
+
+
+def _gzip(data: Any, level: int) -> bytes:
+    member = zlib.compressobj(level, zlib.DEFLATED, 31)
+    return b"".join([*(member.compress(piece) for piece in _pieces(data)), member.flush()])
+
+
+def _zstd(data: Any, level: int) -> Any:
+    compressor = _zstd_compressor(level)
+    if level < _SLOW_ZSTD and memoryview(data).nbytes <= _QUICK:
+        return compressor.compress(data)
+    stream = compressor.compressobj(size=memoryview(data).nbytes)
+    return b"".join([*(stream.compress(piece) for piece in _pieces(data)), stream.flush()])
+
+
+def _brotli(data: Any, level: int) -> Any:
+    if level < _SLOW_BROTLI and memoryview(data).nbytes <= _QUICK:
+        return cramjam.brotli.compress(data, level=level)
+    stream = cramjam.brotli.Compressor(level=level)
+    for piece in _pieces(data):
+        stream.compress(bytes(piece))
+    return stream.finish()
+
+
+NOT_NATIVE = -1 << 30
+"""In place of a level: not the kernels' own codec."""
+
+
+def native_level(codec: int, level: int | None) -> int:
+    """The level for the kernels' own codec, where there is one that is quick: others must be stopped between pieces."""
+    slow = {ZSTD: _SLOW_ZSTD, BROTLI: _SLOW_BROTLI}.get(codec, 99)
+    if codec == UNCOMPRESSED or not codec_writes_native(codec) or (level is not None and level >= slow):
+        return NOT_NATIVE
+    return 0 if level is None else level
+
+
+_PIECE = 128 << 10
+_QUICK = 4 << 20
+_SLOW_ZSTD, _SLOW_BROTLI = 10, 6
+"""From these levels on a page of a megabyte takes tenths of a second, at the highest ones seconds."""
+
+
+def _pieces(data: Any) -> Iterator[memoryview]:
+    """The data for a slow compressor, which can be stopped between two pieces."""
+    view = memoryview(data).cast("B")
+    for start in range(0, len(view), _PIECE):
+        check_stopped()
+        yield view[start : start + _PIECE]
+
+
+def _zstd_compressor(level: int) -> Any:
+    """One context per thread and level: making one costs more than compressing a small page."""
+    import zstandard
+
+    contexts = _threads.__dict__.setdefault("zstd", {})
+    if level not in contexts:
+        contexts[level] = zstandard.ZstdCompressor(level=level)
+    return contexts[level]

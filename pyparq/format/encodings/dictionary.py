@@ -1,0 +1,37 @@
+"""Dictionary encoding (Encodings.md, RLE_DICTIONARY): values through a PLAIN dictionary page."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.format.leaf_values import BinaryValues, Values
+from pyparq.format.types import LeafType, Physical
+
+TYPES = tuple(p for p in Physical if p != Physical.BOOLEAN)
+
+
+def as_bytes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
+    """A flat uint8 view (kernels take bytes and a width)."""
+    return values.reshape(-1).view(np.uint8)
+
+
+def build(values: Values, leaf: LeafType, max_bytes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Indices and the position of each entry's first occurrence.
+
+    Stops before the value that would make the PLAIN dictionary larger than ``max_bytes``: fewer indices than values
+    mean that it did.
+    """
+    if isinstance(values, BinaryValues):
+        return kernels.dict_encode_binary(values.offsets, values.data, max_bytes)
+    width = leaf.width
+    return kernels.dict_encode_fixed(as_bytes(np.ascontiguousarray(values)), width, max(max_bytes // width, 1))
+
+
+def entries(values: Values, first_positions: npt.NDArray[np.int64]) -> Values:
+    """The dictionary's values, from where each first occurs."""
+    if isinstance(values, BinaryValues):
+        offsets, data = kernels.take_binary(values.offsets, values.data, first_positions)
+        return BinaryValues(offsets, data)
+    return values[first_positions]

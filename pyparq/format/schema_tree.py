@@ -1,0 +1,350 @@
+"""The schema of a file as a tree: nodes with levels, leaves with their column ordinal.
+
+The flat list of SchemaElements in the footer is untrusted: child counts, depth and repetition are checked here.
+Building is kept cheap per leaf (files with thousands of columns exist): types are resolved on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, OptionError, near_matches
+from pyparq.format.annotation import leaf_type
+from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, Physical, arrow_type
+from pyparq.options import ColumnName
+from pyparq.runtime.safe_repr import printable
+
+_PHYSICAL_NAMES = {int(p): p.name for p in Physical}
+_REPETITIONS = {REQUIRED: "required", OPTIONAL: "optional", REPEATED: "repeated"}
+
+
+class Node:
+    """A schema node. ``max_def`` and ``max_rep`` are the levels at this node (README.md, Nested Encoding)."""
+
+    __slots__ = (
+        "_dotted", "_type", "children", "column", "element", "max_def", "max_rep", "name", "num_leaves", "parent",
+        "repetition",
+    )  # fmt: skip
+
+    def __init__(self, element: Any, parent: Node | None, column: int) -> None:
+        self.element = element
+        self.parent = parent
+        self.name: str = element.name
+        repetition = element.repetition_type
+        self.repetition: int = REQUIRED if parent is None or repetition is None else repetition
+        self.max_def: int = 0 if parent is None else parent.max_def + (self.repetition != REQUIRED)
+        self.max_rep: int = 0 if parent is None else parent.max_rep + (self.repetition == REPEATED)
+        self.children: tuple[Node, ...] = ()
+        self.column = column
+        """Ordinal of this leaf (of the first leaf below, for a group): its place in ``RowGroup.columns``."""
+        self.num_leaves = 1
+        self._type: LeafType | None = None
+        self._dotted: str | None = None
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.element.num_children is None or (self.element.num_children == 0 and self.element.type is not None)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Names from below the root down to here."""
+        if self.parent is not None and self.parent.parent is None:
+            return (self.name,)
+        names: list[str] = []
+        node: Node | None = self
+        while node is not None and node.parent is not None:
+            names.append(node.name)
+            node = node.parent
+        return tuple(reversed(names))
+
+    @property
+    def dotted(self) -> str:
+        if self._dotted is None:
+            self._dotted = ".".join(self.path)
+        return self._dotted
+
+    @property
+    def type(self) -> LeafType:
+        """Physical type and annotation of a leaf; resolved once."""
+        if self._type is None:
+            found = leaf_type(self.element)
+            if found.kind == "binary" and self._in_variant():
+                found = replace(found, kind="variant")
+            self._type = found
+        return self._type
+
+    @type.setter
+    def type(self, leaf: LeafType) -> None:
+        """Read (or write) the leaf as another type over the same stored values."""
+        self._type = leaf
+
+    def _in_variant(self) -> bool:
+        """Below a group annotated with VARIANT, whose binary values have no order."""
+        node = self.parent
+        while node is not None:
+            if node.is_variant:
+                return True
+            node = node.parent
+        return False
+
+    @property
+    def is_variant(self) -> bool:
+        """A group annotated with VARIANT."""
+        logical = self.element.logicalType
+        return logical is not None and logical.VARIANT is not None
+
+    @property
+    def arrow_type(self) -> DataType:
+        """Arrow type of a leaf's values."""
+        return arrow_type(self.type)
+
+    @property
+    def nullable(self) -> bool:
+        return self.repetition == OPTIONAL
+
+    def leaves(self) -> Iterator[Node]:
+        """The leaves at or below this node, in column order."""
+        if self.is_leaf:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<{'leaf' if self.is_leaf else 'group'} {self.dotted or self.name!r}>"
+
+
+class SchemaTree:
+    """The tree below ``root`` with its ``leaves`` in column order."""
+
+    def __init__(self, root: Node, leaves: list[Node], case_sensitive: bool = True) -> None:
+        self.root = root
+        self.leaves = leaves
+        self.case_sensitive = case_sensitive
+        """Whether :meth:`find` tells names apart by case."""
+        self._paths: frozenset[tuple[str, ...]] | None = None
+        self._named: dict[Node, dict[str, list[Node]]] = {}
+        self._lowered: dict[Node, dict[str, list[Node]]] = {}
+
+    @printable
+    def __repr__(self) -> str:
+        lines = [f"pyparq.SchemaTree ({len(self.leaves)} leaves)"]
+        todo = [(child, 0) for child in reversed(self.root.children)]
+        while todo:
+            node, depth = todo.pop()
+            number = node.element.type
+            kind = _PHYSICAL_NAMES.get(number, f"type {number}") if node.is_leaf else "group"
+            lines.append("  " * depth + f"{node.name}: {_REPETITIONS[node.repetition]} {kind}")
+            todo += [(child, depth + 1) for child in reversed(node.children)]
+        return "\n".join(lines)
+
+    @property
+    def names(self) -> list[str]:
+        """Top-level names."""
+        return [child.name for child in self.root.children]
+
+    def has_leaf(self, path: Iterable[str]) -> bool:
+        """Whether exactly this is the path of a leaf."""
+        if self._paths is None:
+            self._paths = frozenset(leaf.path for leaf in self.leaves)
+        return tuple(path) in self._paths
+
+    def find(self, name: ColumnName) -> Node:
+        """The node that a user's name stands for, a leaf or a group.
+
+        A tuple is the exact path of names from the top down. A string is a top-level column's name, or else a path as
+        :attr:`Node.dotted` prints it, whether its dots separate names or belong to them. Shorter, both may say what
+        lists and maps mean instead of the nodes they consist of: ``ls.y`` for ``ls.list.element.y``, a field of the
+        structs in a list, ``m.key`` for the keys of a map. Where both fit, the nodes' own names win. Without
+        :attr:`case_sensitive`, strings fit in any case, and tuples where none fits exactly.
+
+        Raises :class:`ColumnNotFoundError` where nothing fits, or several columns do (with the tuples that tell them
+        apart), :class:`OptionError` for what is neither a string nor a tuple of strings.
+        """
+        if not self.case_sensitive:
+            return self._find_in_any_case(name)
+        if isinstance(name, str) and (tops := self._children(self.root).get(name)) is not None:
+            return self.only(tops, name)
+        found = self.fitting(name)
+        if not found:
+            raise self._missing(name)
+        return self.only(found, name)
+
+    def _find_in_any_case(self, name: ColumnName) -> Node:
+        found = [] if isinstance(name, str) else self.fitting(name)
+        if isinstance(name, str):
+            found = self._in_lower_case(self.root).get(name.lower(), [])
+        found = found or self.fitting(name, any_case=True)
+        if not found:
+            raise self._missing(name)
+        return self.only(found, name)
+
+    def fitting(self, name: ColumnName, *, any_case: bool = False) -> list[Node]:
+        """All nodes that :meth:`find` has to choose from, whether they stand at the top or below."""
+        parts = name if isinstance(name, str) else tuple(name) if isinstance(name, (tuple, list)) else ()
+        if not (isinstance(parts, str) or (parts and all(isinstance(part, str) for part in parts))):
+            raise OptionError(f"a column name must be a string or a tuple of strings, not {name!r}")
+        if any_case:
+            parts = parts.lower() if isinstance(parts, str) else tuple(part.lower() for part in parts)
+        for short in (False, True):
+            found = self._below(self.root, parts, _Search(short, any_case, set()))
+            if found:
+                return found
+        return []
+
+    def _below(self, node: Node, rest: ColumnName, search: _Search) -> list[Node]:
+        """The nodes at a path below ``node``, by the names of nodes, or also by what lists and maps mean (``short``):
+        what nodes are called comes first, and one thing that fits keeps the next from being asked.
+        """
+        if rest == ():
+            return [node]
+        if (node, rest) in search.tried:
+            return []
+        search.tried.add((node, rest))
+        heads = _beginnings(rest)
+        for named in self._steps(node, search):
+            ways = [(child, more) for head, more in heads for child in named.get(head, ())]
+            found = [end for child, more in ways for end in self._below(child, more, search)]
+            if found:
+                return found
+        return []
+
+    def _steps(self, node: Node, search: _Search) -> Iterator[Mapping[str, Sequence[Node]]]:
+        yield self._in_lower_case(node) if search.any_case else self._children(node)
+        if search.short:
+            from pyparq.format.nesting import parts_of  # stands on this module
+
+            parts = [] if node is self.root else parts_of(node)
+            yield from [_lowered(parts)] if search.any_case else ({name: [part]} for name, part in parts)
+
+    def _children(self, node: Node) -> dict[str, list[Node]]:
+        """A node's children by name; kept, because files may be wide at any depth."""
+        found = self._named.get(node)
+        if found is None:
+            found = {}
+            for child in node.children:
+                found.setdefault(child.name, []).append(child)
+            self._named[node] = found
+        return found
+
+    def _in_lower_case(self, node: Node) -> dict[str, list[Node]]:
+        found = self._lowered.get(node)
+        if found is None:
+            found = self._lowered[node] = _lowered((child.name, child) for child in node.children)
+        return found
+
+    def only(self, found: list[Node], name: ColumnName) -> Node:
+        """The one node that :meth:`fitting` found; :class:`ColumnNotFoundError` where it found several."""
+        if len(found) == 1:
+            return found[0]
+        dotted = name if isinstance(name, str) else ".".join(name)
+        paths = list(dict.fromkeys(node.path for node in found))
+        if len(paths) == 1:
+            raise ColumnNotFoundError(
+                f"{len(found)} columns have the name {dotted!r}, so it does not identify one of them"
+            )
+        shown = ", ".join(map(repr, paths[:5])) + (", ..." if len(paths) > 5 else "")
+        raise ColumnNotFoundError(f"{dotted!r} matches {len(found)} columns: give a tuple of names, one of {shown}")
+
+    def _missing(self, name: ColumnName) -> ColumnNotFoundError:
+        dotted = name if isinstance(name, str) else ".".join(name)
+        tops = [node for head, _ in _beginnings(name) for node in self._children(self.root).get(head, ())]
+        known = [leaf.dotted for top in tops for leaf in top.leaves()]
+        if not known:
+            known = self.names if dotted == name and "." not in name else [leaf.dotted for leaf in self.leaves]
+        return ColumnNotFoundError(f"no column {dotted!r}{near_matches(dotted, known)}")
+
+
+class _Search(NamedTuple):
+    """What is looked for below a node, and where it was looked for already."""
+
+    short: bool
+    any_case: bool
+    tried: set[tuple[Node, ColumnName]]
+
+
+def _lowered(named: Iterable[tuple[str, Node]]) -> dict[str, list[Node]]:
+    """Nodes by name in lower case, each once."""
+    found: dict[str, dict[Node, None]] = {}
+    for name, node in named:
+        found.setdefault(name.lower(), {})[node] = None
+    return {name: list(nodes) for name, nodes in found.items()}
+
+
+def _beginnings(name: ColumnName) -> list[tuple[str, ColumnName]]:
+    """What the outermost name of a path may be, with what follows it (nothing, where that is all): a tuple's first, a
+    string's part before any of its dots."""
+    if not isinstance(name, str):
+        return [(name[0], tuple(name[1:]))] if name else []
+    dots = [k for k, char in enumerate(name) if char == "."]
+    return [*((name[:k], name[k + 1 :]) for k in dots), (name, ())]
+
+
+def build_tree(elements: Sequence[Any], max_depth: int = 64, *, case_sensitive: bool = True) -> SchemaTree:
+    """The tree of a footer's list of SchemaElements (depth-first order, the root first). ``case_sensitive``: see
+    :class:`SchemaTree`.
+
+    Raises :class:`CorruptFileError` when the list does not describe one tree, :class:`LimitError` beyond
+    ``max_depth``.
+    """
+    if not elements:
+        raise CorruptFileError("the footer has no schema")
+    root = Node(elements[0], None, 0)
+    leaves: list[Node] = []
+    end = _fill_flat(root, elements, leaves)
+    if end is None:
+        leaves.clear()
+        end = _fill(root, elements, 1, leaves, max_depth)
+    if end != len(elements):
+        raise CorruptFileError(f"the schema lists {len(elements)} elements, but its tree uses only {end}")
+    return SchemaTree(root, leaves, case_sensitive)
+
+
+def _fill_flat(root: Node, elements: Sequence[Any], leaves: list[Node]) -> int | None:
+    """The common case, all elements but the root are leaves; ``None`` when they are not."""
+    count = len(elements) - 1
+    if root.element.num_children != count or any(e.num_children for e in elements[1:]):
+        return None
+    for column, element in enumerate(elements[1:]):
+        _check(element, is_leaf=True)
+        leaves.append(Node(element, root, column))
+    root.children = tuple(leaves)
+    root.num_leaves = count
+    return count + 1
+
+
+def _fill(node: Node, elements: Sequence[Any], at: int, leaves: list[Node], depth: int) -> int:
+    """Read the children of ``node`` from ``elements[at:]``; returns the index after them."""
+    if depth <= 0:
+        raise LimitError("the schema nests too deeply: more than limits.max_schema_depth allows", column=node.dotted)
+    count = node.element.num_children or 0
+    if count < 0 or count > len(elements) - at:
+        raise CorruptFileError(
+            f"the schema group {node.name!r} declares {count} children, but only {len(elements) - at} elements are left"
+        )
+    first, children = len(leaves), []
+    for _ in range(count):
+        if at >= len(elements):
+            raise CorruptFileError("the schema ends in the middle of a group")
+        child = Node(elements[at], node, len(leaves))
+        at += 1
+        _check(child.element, child.is_leaf)
+        if child.is_leaf:
+            leaves.append(child)
+        else:
+            at = _fill(child, elements, at, leaves, depth - 1)
+        children.append(child)
+    node.children = tuple(children)
+    node.num_leaves = len(leaves) - first
+    return at
+
+
+def _check(element: Any, is_leaf: bool) -> None:
+    stated = element.repetition_type
+    # A leaf without one is REQUIRED, as others read it. A group may rather be one of some other kind.
+    if stated not in (REQUIRED, OPTIONAL, REPEATED) and not (stated is None and is_leaf):
+        raise CorruptFileError(f"the schema has the unknown repetition type {stated}", column=str(element.name))
+    if is_leaf and element.type is None:
+        raise CorruptFileError("the schema element has neither a type nor children", column=str(element.name))

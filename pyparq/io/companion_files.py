@@ -1,0 +1,171 @@
+"""Files beside a Parquet file: external key material lives there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.encryption.material import external_json, parse_external, when_replaced, while_replaced
+from pyparq.errors import EncryptionError, LimitError, ParquetError
+from pyparq.io.file_lock import locked_folder
+from pyparq.io.folders import Folders
+from pyparq.io.remote import FsspecFile
+from pyparq.io.remote_changes import Changes
+from pyparq.io.sink import FsspecSink, Sink, open_sink
+from pyparq.io.source import Source, open_source
+
+MAX_SIBLING = 64 << 20
+"""Bytes of a sibling that are read; a key's material takes some 400."""
+
+
+def base_name(name: str) -> str:
+    """Last part of a path or URL."""
+    return name.rpartition("/")[2] if "://" in name else os.path.basename(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """A file in the folder of another: on the same file system, which is ``None`` for local paths and for URLs."""
+
+    fs: Any
+    path: str
+    name: str
+
+    def source(self) -> Source:
+        return open_source(self.path) if self.fs is None else FsspecFile(self.fs, self.path, self.name)
+
+    def sink(self, fsync: bool) -> Sink:
+        return open_sink(self.path, fsync) if self.fs is None else FsspecSink(self.fs, self.path, self.name)
+
+    def remove(self) -> None:
+        if self.fs is None:
+            os.unlink(self.path)
+        else:
+            Changes(self.fs).remove(self.path, self.name)
+
+
+def sibling_of(file: Source | Sink, sibling: str) -> Sibling:
+    """``sibling`` in the folder of a file that is read or written.
+
+    Raises :class:`EncryptionError` for what has no folder (bytes, file objects without a name).
+    """
+    name, fs = file.name, getattr(file, "fs", None)
+    if getattr(file, "in_staging", False):
+        raise EncryptionError(
+            "the files of a dataset cannot have key material in files of its own. Use internal_key_material=True",
+            file=name,
+        )
+    if name.startswith("<"):
+        raise EncryptionError(
+            f"{sibling!r} must be in the same directory as the file: give the file's path or URL, not {name}"
+        )
+    if fs is not None:
+        path = str(getattr(file, "path", ""))
+        return Sibling(fs, _beside(path.partition("?")[0] if "://" in path else path, sibling), _beside(name, sibling))
+    path = _beside(name, sibling) if "://" in name else os.path.join(os.path.dirname(name), sibling)
+    return Sibling(None, path, path)
+
+
+def _beside(path: str, sibling: str) -> str:
+    return f"{path.rpartition('/')[0]}/{sibling}"
+
+
+@contextmanager
+def material_stored(file: Sink, sibling: str, material: Mapping[str, str], fsync: bool = False) -> Iterator[None]:
+    """Store the key material of ``file`` as ``sibling``, while what is done within puts the file into its place.
+
+    Until then it serves the older file as well. When what is done within fails, what was there before comes back. Two
+    writers of one local file do this one after the other.
+    """
+    place = sibling_of(file, sibling)
+    with _lock_of(place):
+        known, before = _before(file, sibling)
+        old = _parsed(before)
+        final = when_replaced(old, material)
+        stored = external_json(while_replaced(old, material) if old else final)
+        if stored != before:
+            _store(place, stored, fsync)
+        try:
+            yield
+        except BaseException:
+            if known and stored != before:
+                with suppress(Exception):  # what failed first is what the caller has to know
+                    if not _may_need(file, place):
+                        place.remove() if before is None else _store(place, before, fsync)
+            raise
+        with suppress(Exception):  # the file has its name, and what is stored serves it
+            _store_rest(file, place, sibling, stored, old, final, fsync)
+
+
+def _lock_of(place: Sibling) -> AbstractContextManager[Any]:
+    """Of the folder; nothing where there are no locks."""
+    if place.fs is not None or "://" in place.path:
+        return nullcontext()
+    return locked_folder(os.path.dirname(os.path.abspath(place.path)), patient=False)
+
+
+def _may_need(file: Sink, place: Sibling) -> bool:
+    """Whether the file that was to be placed may be there after all: an answer of a server may be lost. What is stored
+    serves the older file too."""
+    if place.fs is None:
+        return False
+    return Folders(place.fs).info(str(getattr(file, "path", ""))) is not None
+
+
+def _before(file: Sink, sibling: str) -> tuple[bool, bytes | None]:
+    """Whether it is known what is stored there, and what, ``None`` for nothing.
+
+    Raises ``OSError`` where that cannot be told now: the older file may need it."""
+    try:
+        return True, read_sibling(file, sibling)
+    except FileNotFoundError:
+        return True, None
+    except (PermissionError, ParquetError):  # nobody may read it, or it is too large: the new one stays
+        return False, None
+
+
+def _parsed(stored: bytes | None) -> dict[str, str]:
+    try:
+        return {} if stored is None else parse_external(stored)
+    except EncryptionError:
+        return {}
+
+
+def _store_rest(
+    file: Sink, place: Sibling, sibling: str, stored: bytes, old: Mapping[str, str], final: dict[str, str], fsync: bool
+) -> None:
+    """Store what serves the new file, once it has its name. Where there are no locks, another writer may have stored
+    its own meanwhile, which stays."""
+    if place.fs is not None or "://" in place.path:
+        now = _parsed(_before(file, sibling)[1])
+        final = {**{k: v for k, v in now.items() if k not in old}, **final}
+    wanted = external_json(final)
+    if wanted != stored:
+        _store(place, wanted, fsync)
+
+
+def _store(place: Sibling, data: bytes, fsync: bool) -> None:
+    sink = place.sink(fsync)
+    try:
+        sink.write([data])
+        sink.commit()
+    except BaseException:
+        sink.abort()
+        raise
+
+
+def read_sibling(file: Source | Sink, sibling: str) -> bytes:
+    """The bytes of ``sibling`` beside a file.
+
+    Raises ``OSError`` when it is not there, :class:`LimitError` when it is too large.
+    """
+    source = sibling_of(file, sibling).source()
+    try:
+        if source.size > MAX_SIBLING:
+            raise LimitError(f"{sibling!r} has {source.size} bytes: key material has at most {MAX_SIBLING}")
+        return bytes(source.read_ranges([(0, source.size)])[0])
+    finally:
+        source.close()

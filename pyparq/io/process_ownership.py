@@ -1,0 +1,36 @@
+"""What belongs to the process that opened it: a forked child that inherits it must not write to it, nor remove it."""
+
+from __future__ import annotations
+
+from pyparq.errors import DataError
+from pyparq.runtime import fork_safety
+
+
+def not_its_own(name: str) -> DataError:
+    """What a forked child is told that writes to what its parent opened."""
+    return DataError(
+        "the writer belongs to the process that opened it, and this is a forked child: open a new writer here",
+        file=name,
+    )
+
+
+class Owned:
+    """A target of this process, called ``name``. Dead in a forked child: it has its parent's open files, at their
+    positions, and a copy of what waits to be written to them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._inherited = False
+        fork_safety.watch(self)
+
+    def _after_fork(self) -> None:
+        self._inherited = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Give up what the child has of it, without a trace in the file."""
+
+    def _check_process(self) -> None:
+        """Raises :class:`DataError` in a forked child."""
+        if self._inherited:
+            raise not_its_own(self.name)

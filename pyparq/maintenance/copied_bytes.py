@@ -1,0 +1,25 @@
+"""Bytes taken over from one file into another."""
+
+from __future__ import annotations
+
+from pyparq.io.sink import LocalSink, Sink
+from pyparq.io.source import LocalFile, Source
+from pyparq.runtime.threads import check_stopped
+
+_PIECE, _REMOTE_PIECE = 8 << 20, 32 << 20
+"""Bytes that pass through memory at a time, where the system cannot copy them itself. A request to a store takes long,
+however small it is."""
+
+
+def copy_range(sink: Sink, source: Source, start: int, stop: int) -> None:
+    """Append bytes ``[start, stop)`` of ``source`` to ``sink``.
+
+    Raises :class:`CorruptFileError` where the source ends before.
+    """
+    if isinstance(sink, LocalSink) and isinstance(source, LocalFile):
+        sink.take_range(source.fileno(), start, stop)
+        return
+    piece = _PIECE if source.is_local else _REMOTE_PIECE
+    for at in range(start, stop, piece):
+        check_stopped()
+        sink.write(source.read_ranges([(at, min(piece, stop - at))]))

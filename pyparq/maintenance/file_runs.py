@@ -1,0 +1,176 @@
+"""One file in, one file out: in its place, or at a target. What is done to it is given as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
+from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
+from pyparq.io.companion_files import base_name, material_stored, read_sibling
+from pyparq.io.remote import FsspecFile
+from pyparq.io.sink import LocalSink, Sink, open_sink
+from pyparq.io.source import open_source
+from pyparq.io.url import is_url
+from pyparq.maintenance.copied_bytes import copy_range
+from pyparq.maintenance.in_place import (
+    InPlace,
+    check_not_managed,
+    check_not_managed_remotely,
+    is_same_file,
+    local_file,
+    state_of,
+)
+from pyparq.options import ReadOptions
+from pyparq.read.footers.open_file import OpenFile, open_file
+
+ATTEMPTS = 20
+"""How often a file that changes all the time is begun anew."""
+
+R = TypeVar("R")
+
+
+class Writer(Protocol):
+    """Writes the new file to a sink, which the caller commits."""
+
+    def write(self, sink: Sink) -> None: ...
+
+
+Prepare = Callable[[OpenFile], Writer | None]
+"""Looks at a file; what it gives writes the new one, ``None`` where nothing is to be changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Where a file comes from and goes to."""
+
+    source: Any
+    target: Any
+    """``None``: its own place."""
+    options: ReadOptions
+    storage_options: Mapping[str, Any] | None = None
+    force: bool = False
+    fsync: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a job."""
+
+    written: bool
+    target: str
+    notes: tuple[str, ...] = ()
+
+
+def run(job: Job, prepare: Prepare) -> Outcome:
+    """Do a job. An in-place job begins anew when the file changed meanwhile, so ``prepare`` may be called again.
+
+    Raises :class:`OptionError` for a source that has no place of its own, and for files of a table format;
+    :class:`ChangedFileError` for a file that never keeps still.
+    """
+    path = local_file(job.source)
+    if job.target is None or (path is not None and is_same_file(path, job.target)):
+        if path is not None:
+            return _in_place(job, path, prepare)
+        if not is_url(job.source):
+            raise OptionError(
+                f"a {type(job.source).__name__} cannot be replaced in place: give a path, a URL or a target"
+            )
+        return _to_target(job, job.source, prepare, copies=False)
+    return _to_target(job, job.target, prepare, copies=True)
+
+
+def _in_place(job: Job, path: str, prepare: Prepare) -> Outcome:
+    check_not_managed(path, job.force)
+    for _ in range(ATTEMPTS):
+        place = InPlace(path)
+        try:
+            return _replace(job, place, prepare)
+        except ChangedMeanwhile:
+            continue
+        finally:
+            place.close()
+    raise ChangedFileError("the file changes all the time: other programs write to it", file=path)
+
+
+def _replace(job: Job, place: InPlace, prepare: Prepare) -> Outcome:
+    with located(file=place.path):
+        try:
+            file = open_file(place.source, job.options)
+            writer = prepare(file)
+            if writer is None:
+                return Outcome(False, place.path)
+            sink = LocalSink(place.real, job.fsync)
+            try:
+                _write(writer, sink)
+                return Outcome(True, place.path, tuple(place.commit(sink)))
+            finally:
+                sink.abort()
+        except (ParquetError, OSError):
+            place.check()  # what failed may be that the file changed below it
+            raise
+
+
+def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome:
+    source = open_source(job.source, job.storage_options)
+    try:
+        with located(file=source.name):
+            if not copies and isinstance(source, FsspecFile):
+                check_not_managed_remotely(source, job.force)
+            before = state_of(source)
+            file = open_file(source, job.options)
+            writer: Writer | None = prepare(file)
+            if writer is None:
+                if not copies:
+                    return Outcome(False, source.name)
+                writer = _Copy(file)
+            sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
+            try:
+                _write(writer, sink)
+                if state_of(source) != before:
+                    raise ChangedFileError("the file was written to while it was read: try again")
+                with _key_material(file, sink, job.fsync):
+                    sink.commit()
+            finally:
+                sink.abort()
+            return Outcome(True, sink.name)
+    finally:
+        if source is not job.source:
+            source.close()
+
+
+def _key_material(file: OpenFile, sink: Sink, fsync: bool) -> AbstractContextManager[Any]:
+    """Store the key material that lies beside an encrypted file beside its copy too."""
+    info = file.decryption.info
+    if info is None or info.key_metadata is None:
+        return nullcontext()
+    try:
+        if reference_of(parse_fields(info.key_metadata)) is None:
+            return nullcontext()
+    except EncryptionError:  # key metadata of another kind
+        return nullcontext()
+    source = file.fetcher.source
+    material = parse_external(read_sibling(source, sibling_name(base_name(source.name))))
+    return material_stored(sink, sibling_name(base_name(sink.name)), material, fsync)
+
+
+def _write(writer: Writer, sink: Sink) -> None:
+    """Write; a full disk is named by the file that was to be written."""
+    try:
+        writer.write(sink)
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = sink.name
+        raise
+
+
+class _Copy:
+    """The file as it is."""
+
+    def __init__(self, file: OpenFile) -> None:
+        self._source = file.fetcher.source
+
+    def write(self, sink: Sink) -> None:
+        copy_range(sink, self._source, 0, self._source.size)

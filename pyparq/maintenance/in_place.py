@@ -1,0 +1,150 @@
+"""A file that takes the place of the one it was made from.
+
+Nothing holds other programs back while a file is worked on. So the new file takes the place of the file that was read,
+and of no other (:mod:`pyparq.io.atomic_write`). Of two runs at once, the later one finds the change, and starts again
+with the new file. What becomes stale beside the file is removed after that.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from functools import partial
+from typing import Any
+
+from pyparq.datasets.table_formats import managed_by, managed_on
+from pyparq.datasets.write.crashed_commits import settled
+from pyparq.errors import ChangedMeanwhile, OptionError
+from pyparq.io.atomic_write import Expected
+from pyparq.io.file_lock import Identity
+from pyparq.io.folders import Folders
+from pyparq.io.object_stores import ObjectFile
+from pyparq.io.remote import FsspecFile
+from pyparq.io.sink import LocalSink, replace_only
+from pyparq.io.source import LocalFile, Source
+from pyparq.io.url import is_url, local_path
+from pyparq.maintenance.stale_sidecars import remove_stale
+
+
+class InPlace:
+    """The local file at ``path``, opened to be replaced. ``path`` may be a symbolic link, which stays one."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.real = os.path.realpath(path)
+        self.source = LocalFile(path)
+        status = os.fstat(self.source.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise OptionError("only a regular file can be replaced in place: give a target", file=path)
+        self.identity = Identity.of(status)
+        self.other_names = status.st_nlink - 1
+        """Hard links beside this name: they keep the old file."""
+
+    def commit(self, sink: LocalSink) -> list[str]:
+        """Put what was written to ``sink`` in the place of the file; what else was removed, to be told.
+
+        Raises :class:`ChangedMeanwhile` where the file is not the one that was read any more.
+        """
+        self.check()
+        replace_only(sink, only(self.identity, self.path))
+        sink.commit()
+        notes = remove_stale(self.path)
+        if self.other_names:
+            names = "1 other name" if self.other_names == 1 else f"{self.other_names} other names"
+            notes.append(f"the old file has {names} (hard links), which keep it as it was")
+        return notes
+
+    def check(self) -> None:
+        """Raise :class:`ChangedMeanwhile` unless the name stands for the file that was opened, unchanged."""
+        self.identity.check(self.real)
+
+    def close(self) -> None:
+        self.source.close()
+
+
+def only(identity: Identity, path: str) -> Expected:
+    """The file at ``path`` may be replaced if it is still this one, and no crashed write is about to take it away."""
+    return Expected(identity, partial(settled, path))
+
+
+def identity_of(target: Any) -> Identity | None:
+    """Of a local file that is there; ``None`` for any other target."""
+    path = local_file(target)
+    try:
+        return None if path is None else Identity.at(path)
+    except OSError:
+        return None
+
+
+def is_same_file(source: Any, target: Any) -> bool:
+    """Whether both are local paths of one file. Where one is gone by now, its path tells."""
+    path, other = local_file(source), local_file(target)
+    if path is None or other is None:
+        return False
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return os.path.realpath(path) == os.path.realpath(other)
+
+
+def replaced_source(own: Identity | None, target: Any) -> Expected:
+    """``own`` is what ``target`` was before its rows were read: the only file that may be replaced by what is made of
+    them. Raises :class:`ChangedMeanwhile` where there was none yet, so that nobody knows which one was read."""
+    if own is None:
+        raise ChangedMeanwhile("the file was made while it was read. Nothing was written: try again", file=str(target))
+    return only(own, local_file(target) or str(target))
+
+
+def local_file(source: Any) -> str | None:
+    """The path of a local file; ``None`` for anything else."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None
+    path = os.fsdecode(os.fspath(source))
+    return None if is_url(path) else local_path(path) or path
+
+
+def check_not_managed(path: str, force: bool) -> None:
+    """Raise :class:`OptionError` for a file that a table format keeps books of, unless ``force``."""
+    if force:
+        return
+    managed = managed_by(os.path.dirname(os.path.realpath(path)) or ".")
+    if managed is not None:
+        raise _refusal(path, *managed)
+
+
+def check_not_managed_remotely(file: FsspecFile, force: bool) -> None:
+    """The same for a file on another file system."""
+    if force:
+        return
+    managed = managed_on(file.fs, file.path.rpartition("/")[0])
+    if managed is not None:
+        raise _refusal(file.name, *managed)
+
+
+def _refusal(path: str, format_: str, table: str) -> OptionError:
+    return OptionError(
+        f"the file belongs to a table of {format_} ({table}), whose log records the sizes of its files. Give a "
+        "target to write a copy, or force=True to replace it all the same",
+        file=path,
+    )
+
+
+_STATE = ("size", "mtime", "ETag", "etag", "LastModified", "last_modified", "updated", "generation", "created")
+"""What file systems of fsspec say of the state of a file, each in its own words."""
+
+
+def state_of(source: Source) -> tuple[Any, ...]:
+    """What tells a source from itself after a change, as far as that can be known."""
+    if isinstance(source, LocalFile):
+        status = os.fstat(source.fileno())
+        return status.st_size, status.st_mtime_ns
+    if isinstance(source, FsspecFile):
+        found = Folders(source.fs, source.retry).info(source.path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source.name)
+        return tuple(found.get(name) for name in _STATE)
+    if isinstance(source, ObjectFile):
+        return source.state()
+    return ()

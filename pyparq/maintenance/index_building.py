@@ -1,0 +1,234 @@
+"""The indexes of one column chunk: which are there, which are to be built, and building them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pyparq.encryption.aad import Module
+from pyparq.errors import MissingKeyError, UnsupportedError
+from pyparq.format.order import FLOAT_KINDS, Order, has_order
+from pyparq.format.schema_tree import Node
+from pyparq.index.bloom_filter import serialize_filter
+from pyparq.index.page_index import ColumnIndexBuilder
+from pyparq.index.statistics import writer_is_trusted
+from pyparq.maintenance.column_orders import contradiction
+from pyparq.maintenance.index_request import BLOOM, COLUMN_INDEX, KINDS, OFFSET_INDEX, Request
+from pyparq.maintenance.page_statistics import PageFacts, Survey, Wanted, survey_chunk
+from pyparq.maintenance.report import ADDED, KEPT, LEFT, REMOVED, REPLACED
+from pyparq.read.decode.memory_account import Account
+from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.plan.page_indexes import has_column_index, has_offset_index, sound_locations
+from pyparq.write.encode.bloom_filters import filter_of
+
+
+@dataclass(slots=True)
+class ChunkChange:
+    """What becomes of the indexes of one column chunk."""
+
+    row_group: int
+    node: Node
+    chunk: Chunk | None = None
+    """``None`` where the chunk is sealed: its key is missing."""
+    outcome: dict[str, str] = field(default_factory=dict)
+    """By kind, for indexes that are there or asked for."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """By kind, for those left out."""
+    bloom: list[Any] | None = None
+    """The stored modules of a new filter."""
+    column_index: bytes | None = None
+    """The stored bytes of a new ColumnIndex."""
+    pages: list[PageFacts] | None = None
+    """The pages that a new OffsetIndex lists."""
+    bytes_decoded: int = 0
+    contradiction: str = ""
+    """What the chunk's statistics would say wrongly under a column order."""
+
+    def leave(self, kind: str, reason: str, present: bool) -> None:
+        """An index that was asked for is not built; one that is there stays."""
+        self.outcome[kind] = KEPT if present else LEFT
+        self.reasons[kind] = reason
+
+    @property
+    def changed(self) -> bool:
+        return any(what in (ADDED, REPLACED, REMOVED) for what in self.outcome.values())
+
+
+def change_chunk(
+    file: OpenFile, request: Request, row_group: int, node: Node, orders_missing: bool, account: Account
+) -> ChunkChange:
+    """Decide about the indexes of a chunk, and build those that are needed. ``orders_missing``: the footer has no
+    column orders, so that a ColumnIndex in the file means nothing yet, and neither do the bounds in its statistics."""
+    change = ChunkChange(row_group, node)
+    try:
+        chunk = change.chunk = file.chunk(row_group, node)
+    except MissingKeyError as error:
+        for kind in KINDS:
+            if request.asked[kind][node.column]:
+                change.leave(kind, error.message, False)
+        return change
+    present = _present(chunk, orders_missing)
+    damaged = _damaged(file, chunk, request, present)
+    build = _to_build(file, change, request, present, damaged, orders_missing)
+    bounds = COLUMN_INDEX in build or (orders_missing and _has_bounds(chunk) and _any_bounds(request))
+    wanted = Wanted(bounds=bounds and has_order(node.type), hashes=BLOOM in build)
+    if not build and not wanted.values:
+        return change
+    order = _order(file, node, orders_missing)
+    try:
+        survey = survey_chunk(file, chunk, order, wanted, account)
+    except UnsupportedError as error:
+        for kind in build:
+            change.leave(kind, f"its pages cannot be read: {error.message}", present[kind])
+        if bounds and orders_missing:
+            change.contradiction = f"they cannot be checked: {error.message}"
+        return change
+    change.bytes_decoded = survey.bytes_decoded
+    if orders_missing and _has_bounds(chunk):
+        change.contradiction = contradiction(node.type, chunk.meta.statistics, survey)
+    _build(file, change, request, survey, build, present, order)
+    return change
+
+
+def _present(chunk: Chunk, orders_missing: bool) -> dict[str, bool]:
+    placed, bounded = has_offset_index(chunk), has_column_index(chunk)
+    return {
+        BLOOM: bool(chunk.meta.bloom_filter_offset),
+        # Without page locations, or without a column order, a ColumnIndex tells nobody anything.
+        COLUMN_INDEX: bounded and placed and not orders_missing,
+        OFFSET_INDEX: placed,
+    }
+
+
+def _damaged(file: OpenFile, chunk: Chunk, request: Request, present: dict[str, bool]) -> bool:
+    """Whether the page index that is there is one that readers pass over, as its parts contradict each other or the
+    pages. Such a one is built anew."""
+    if not request.asked[OFFSET_INDEX][chunk.node.column] or not present[OFFSET_INDEX]:
+        return False
+    return sound_locations(file, chunk) is None
+
+
+def _to_build(
+    file: OpenFile,
+    change: ChunkChange,
+    request: Request,
+    present: dict[str, bool],
+    damaged: bool,
+    orders_missing: bool,
+) -> list[str]:
+    """The kinds to build; what is decided about others is noted in ``change``."""
+    build = []
+    column = change.node.column
+    for kind in KINDS:
+        if request.removed[kind][column]:
+            if present[kind]:
+                change.outcome[kind] = REMOVED
+        elif present[kind] and not ((request.replace or (damaged and kind != BLOOM)) and request.asked[kind][column]):
+            change.outcome[kind] = KEPT
+        elif request.asked[kind][column]:
+            reason = "the row group has no rows" if change.chunk is None or change.chunk.num_rows == 0 else ""
+            if kind == COLUMN_INDEX and not reason:
+                reason = _no_bounds(file, change.node, orders_missing)
+            if reason:
+                change.leave(kind, reason, present[kind])
+            else:
+                build.append(kind)
+    return build
+
+
+def _no_bounds(file: OpenFile, node: Node, orders_missing: bool) -> str:
+    """Why no ColumnIndex of a leaf could be used; empty where one can."""
+    if not has_order(node.type):
+        return f"{node.type.kind} values have no order, so there are no bounds"
+    if _order(file, node, orders_missing) not in (Order.TYPE, Order.TOTAL, Order.INT96):
+        return "the footer gives the column no order that is known"
+    if not writer_is_trusted(node.type, file.created_by):
+        return f"readers do not believe bounds of such columns in files of {file.created_by!r}"
+    return ""
+
+
+def _order(file: OpenFile, node: Node, orders_missing: bool) -> Order:
+    order = file.column_order(node)
+    return Order.TYPE if order == Order.ABSENT and orders_missing else order
+
+
+def _has_bounds(chunk: Chunk) -> bool:
+    statistics = chunk.meta.statistics
+    return statistics is not None and (statistics.min_value is not None or statistics.max_value is not None)
+
+
+def _any_bounds(request: Request) -> bool:
+    return any(request.asked[COLUMN_INDEX])
+
+
+def _build(
+    file: OpenFile, change: ChunkChange, request: Request, survey: Survey, build: list[str],
+    present: dict[str, bool], order: Order,
+) -> None:  # fmt: skip
+    for kind in build:
+        change.outcome[kind] = REPLACED if present[kind] else ADDED
+    if BLOOM in build:
+        _build_filter(change, request, survey, present[BLOOM])
+    if survey.no_rows:
+        for kind in (COLUMN_INDEX, OFFSET_INDEX):
+            if kind in build:
+                change.leave(kind, survey.no_rows, False)
+                if present[kind]:  # and it was wrong
+                    change.outcome[kind] = REMOVED
+        return
+    if COLUMN_INDEX in build:
+        if OFFSET_INDEX not in build and not _fits(file, change, survey):
+            change.outcome[OFFSET_INDEX] = REPLACED
+            build = [*build, OFFSET_INDEX]
+        _build_column_index(change, survey, order, request.truncate, present[COLUMN_INDEX])
+    if OFFSET_INDEX in build:
+        change.pages = survey.pages
+
+
+def _build_filter(change: ChunkChange, request: Request, survey: Survey, present: bool) -> None:
+    options = request.blooms[change.node.column]
+    assert options is not None
+    assert survey.hashes is not None
+    assert change.chunk is not None
+    if options.auto and survey.all_dictionary:
+        change.leave(BLOOM, "every page is dictionary-encoded: readers can test the dictionary", present)
+        return
+    header, bits = serialize_filter(filter_of(survey.hashes, options))
+    crypto = change.chunk.crypto
+    change.bloom = [
+        *crypto.seal(Module.BLOOM_FILTER_HEADER, [header]),
+        *crypto.seal(Module.BLOOM_FILTER_BITSET, [bits]),
+    ]
+
+
+def _build_column_index(change: ChunkChange, survey: Survey, order: Order, truncate: int | None, present: bool) -> None:
+    node = change.node
+    builder = ColumnIndexBuilder(node.type, truncate, order)
+    detailed = node.max_def > 1 or node.max_rep > 0  # else the histograms say no more than null counts
+    for page in survey.pages:
+        builder.add_page(
+            page.minimum, page.maximum, null_count=page.slots - page.present, value_count=page.present,
+            nan_count=page.nan_count if node.type.kind in FLOAT_KINDS else None,
+            definition_histogram=page.definition if detailed else None,
+            repetition_histogram=page.repetition if detailed else None,
+        )  # fmt: skip
+    index = builder.finish()
+    if index is None:
+        change.leave(COLUMN_INDEX, "a page holds nothing but NaN, or a bound that is too long", present)
+        return
+    assert change.chunk is not None
+    change.column_index = b"".join(change.chunk.crypto.seal(Module.COLUMN_INDEX, [index]))
+
+
+def _fits(file: OpenFile, change: ChunkChange, survey: Survey) -> bool:
+    """Whether the OffsetIndex in the file lists the pages that are there."""
+    assert change.chunk is not None
+    found = sound_locations(file, change.chunk)
+    if found is None:
+        return False
+    there = np.array([(page.offset, page.size, page.first_row) for page in survey.pages], np.int64).reshape(-1, 3)
+    return all(
+        np.array_equal(a, b) for a, b in zip((found.offsets, found.sizes, found.first_rows), there.T, strict=True)
+    )

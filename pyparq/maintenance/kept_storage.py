@@ -1,0 +1,127 @@
+"""How the columns of a source are stored, as options for the files that are made of them.
+
+INT96 stays INT96, and Spark's own schema stays beside the columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyparq.arrow.schema.extensions import LOGICAL_TYPE
+from pyparq.datasets.read.dataset import Dataset, dataset_of
+from pyparq.datasets.read.evolution import DECIMAL_STORAGE
+from pyparq.datasets.read.schema_tree import tree_of
+from pyparq.errors import ColumnNotFoundError
+from pyparq.filters.constant_folding import simplified
+from pyparq.filters.expression import Expression
+from pyparq.filters.tuple_filters import parse_filters
+from pyparq.format.int96 import IS_INT96
+from pyparq.format.nesting import Shape, shape_of
+from pyparq.format.types import Field, Schema
+from pyparq.maintenance.spark_metadata import ROW_METADATA, row_metadata_kept
+
+if TYPE_CHECKING:
+    from pyparq.arguments import Filters
+
+_INT96_OPTIONS = ("int96_timestamps", "use_deprecated_int96_timestamps")
+
+
+def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
+    """``options``, with those that keep how the columns of a dataset's ``schema`` are stored, unless they are given.
+    ``without``: columns that become names of folders. Options go by name: columns of one name get what new files have.
+    """
+    kept = replace(schema, fields=tuple(field for field in schema.fields if field.name not in without))
+    leaves = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
+    times = Counter(path for path, _ in leaves)
+    marked = [(path, metadata) for path, metadata in leaves if times[path] == 1]
+    found: dict[str, Any] = {}
+    int96 = {path: True for path, metadata in marked if IS_INT96 in metadata and metadata.get(LOGICAL_TYPE) != b"INT96"}
+    if int96 and "use_deprecated_int96_timestamps" not in options:
+        found["int96_timestamps"] = int96
+    decimals = {path: metadata[DECIMAL_STORAGE].decode() for path, metadata in marked if DECIMAL_STORAGE in metadata}
+    if decimals:
+        found["decimal_storage"] = decimals
+    own = row_metadata_kept(schema, without)
+    if own is not None:
+        options = {
+            **options,
+            "key_value_metadata": {ROW_METADATA: own, **dict(options.get("key_value_metadata") or {})},
+        }
+    return {**found, **options}
+
+
+def without_marks(schema: Schema) -> Schema:
+    """The schema without the marks of how columns are stored, which are no metadata of the data."""
+    fields = tuple(_unmarked(field) if _has_mark(field) else field for field in schema.fields)
+    return replace(schema, fields=fields)
+
+
+def _unmarked(field: Field) -> Field:
+    children = tuple(_unmarked(child) for child in field.type.children)
+    metadata = {key: value for key, value in field.metadata.items() if key not in (IS_INT96, DECIMAL_STORAGE)}
+    return replace(field, type=replace(field.type, children=children), metadata=metadata)
+
+
+def int96_as_bytes(
+    dataset: Dataset, filters: Filters | None, options: Mapping[str, Any], partitions: Collection[str]
+) -> Dataset:
+    """The dataset with INT96 as the bytes that are stored, where that is how they are to be written again.
+
+    The same dataset where no column is INT96 in all files, where somebody asks for another type, where a filter or the
+    name of a folder needs the time, and where old Spark has stored one in the hybrid calendar.
+    """
+    if any(name in options for name in _INT96_OPTIONS) or dataset._declared is not None:
+        return dataset
+    marked = {field.name for field in dataset.schema.fields if _is_int96(field)}
+    if not marked or not marked.isdisjoint(partitions) or not marked.isdisjoint(_asked(dataset, filters)):
+        return dataset
+    if any(leaf.type.hybrid for _, file in dataset.open_all(range(len(dataset.files))) for leaf in file.tree.leaves):
+        return dataset
+    in_bytes = replace(dataset._options, coerce_int96_timestamp_unit="bytes")
+    return dataset_of(
+        dataset._found, dataset._partitions, None, in_bytes, dataset._by, dataset._on_error, dataset._progress
+    )
+
+
+def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:
+    """The columns that a filter tests; those of a nested one by its name at the top."""
+    found: set[str] = set()
+
+    def note(test: Expression) -> Expression:
+        with suppress(ColumnNotFoundError):  # the scan says so
+            found.add(dataset.tree.find(test.path).path[0])  # type: ignore[attr-defined]
+        return test
+
+    expression = parse_filters(filters)
+    if expression is not None:
+        simplified(expression, note)
+    return found
+
+
+def _is_int96(field: Field) -> bool:
+    return IS_INT96 in field.metadata or any(map(_is_int96, field.type.children))
+
+
+def _has_mark(field: Field) -> bool:
+    marks = field.metadata.keys() & {IS_INT96, DECIMAL_STORAGE}
+    return bool(marks) or any(map(_has_mark, field.type.children))
+
+
+def _marks(schema: Schema) -> Iterator[tuple[tuple[str, ...], Mapping[bytes, bytes]]]:
+    """The path of each leaf as it will be written, and the metadata of its field."""
+    tree = tree_of(schema)
+    for node, field in zip(tree.root.children, schema.fields, strict=True):
+        yield from _below(shape_of(node), field)
+
+
+def _below(shape: Shape, field: Field) -> Iterator[tuple[tuple[str, ...], Mapping[bytes, bytes]]]:
+    if shape.kind == "leaf":
+        yield shape.node.path, field.metadata
+        return
+    children = field.type.children[0].type.children if shape.kind == "map" else field.type.children
+    for below, child in zip(shape.children, children, strict=True):
+        yield from _below(below, child)

@@ -1,0 +1,142 @@
+"""The footer of files that are joined: one writer, one set of column orders, one set of keys for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyparq.arrow.schema.hints import ARROW_SCHEMA
+from pyparq.errors import UnsupportedError
+from pyparq.format.hybrid_calendar import LEGACY_DATES, LEGACY_INT96, TIME_ZONE, VERSION, Hybrid, hybrid_of
+from pyparq.index.statistics import parse_created_by, writer_is_trusted
+from pyparq.maintenance.index_record import RECORD_KEY
+from pyparq.maintenance.merged_part import BOUNDS, OLD_BOUNDS, Part
+from pyparq.read.footers.known_schemas import to_bytes
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.write.file_layout import CREATED_BY
+from pyparq.write.plan.key_values import text_key, text_value
+
+MOST_ROWS = (1 << 63) - 1
+"""``FileMetaData.num_rows`` has 64 bits."""
+_OF_THE_FIRST = ("pandas",)
+"""Keys whose values may differ without harm: pandas notes the range of the index there, and does not insist on it."""
+
+
+_SPARK = tuple(key.decode() for key in (VERSION, LEGACY_DATES, LEGACY_INT96, TIME_ZONE))
+"""The calendar of dates and timestamps follows from these together."""
+
+
+class JointFooter:
+    """Decides, before anything is written, what the parts lose; :meth:`parts` is called when all are stored.
+
+    Raises :class:`UnsupportedError` for files that would be read differently under one footer.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+        files = [part.file for part in parts]
+        _check_calendars(files)
+        self._one_writer = len({file.created_by for file in files}) == 1
+        self._ordered = next((part for part in parts if part.file.footer.meta.column_orders), None)
+        self.num_rows = sum(file.num_rows_of(k) for file in files for k in range(file.num_row_groups))
+        if self.num_rows > MOST_ROWS:
+            raise UnsupportedError(f"the files have {self.num_rows} rows together: more than a Parquet file can count")
+        self.num_row_groups = sum(file.num_row_groups for file in files)
+        notes = [note for part in parts for note in self._checked(part)]
+        self._keys, self.dropped_keys = _joint_keys(files)
+        self.notes = tuple(notes)
+
+    def _checked(self, part: Part) -> list[str]:
+        """Leave out bounds of a part that mean something else under the one footer, or would wrongly be believed."""
+        file = part.file
+        if not self._one_writer and _needs_its_writer(file.created_by):
+            raise UnsupportedError(
+                f"readers must know that {file.created_by} wrote these pages, but the other files have another writer. "
+                "Use pyparq.rewrite",
+                file=file.name,
+            )
+        notes = []
+        for leaf in file.tree.leaves:
+            if not self._one_writer and not writer_is_trusted(leaf.type, file.created_by):
+                part.without_bounds[leaf.column] = (*OLD_BOUNDS, *BOUNDS)
+                notes.append(f"{file.name}, column {leaf.dotted}: no bounds, as {file.created_by} may have them wrong")
+            elif self._order(file, leaf.column) != self._order(None, leaf.column):
+                part.without_bounds[leaf.column] = BOUNDS
+                notes.append(f"{file.name}, column {leaf.dotted}: no bounds, as the other files have another order")
+        return notes
+
+    def _order(self, file: OpenFile | None, column: int) -> Any:
+        """The ColumnOrder of a leaf in a file, or in the new file."""
+        if file is None:
+            file = None if self._ordered is None else self._ordered.file
+        orders = None if file is None else file.footer.meta.column_orders
+        return orders[column] if orders and column < len(orders) else None
+
+    def parts(self, key_values: Mapping[str, str | bytes | None]) -> list[Any]:
+        """The end of the new file, with ``key_values`` set."""
+        first, others = self._parts[0], self._parts[1:]
+        if first.footer.join([part.footer for part in others]):
+            self.notes += ("fields of the footers that are not known are left out, as they differ",)
+        if not self._one_writer:
+            first.footer.set_created_by(CREATED_BY)
+        if self._ordered is not None and self._ordered is not first:
+            first.footer.copy_column_orders(self._ordered.footer)
+        given = {text_key(key): text_value(key, value) for key, value in key_values.items()}
+        self.dropped_keys = tuple(key for key in self.dropped_keys if key not in given)
+        gone = [key for key in _keys_of(first.file) if key not in self._keys and key not in given]
+        first.footer.change_key_values({**self._keys, **given}, gone)
+        return first.footer.parts()
+
+
+def _needs_its_writer(created_by: str | None) -> bool:
+    """parquet-mr before 1.8.0: DELTA_BYTE_ARRAY pages depend on the page before (PARQUET-246), dictionary pages are
+    larger than stated (PARQUET-816)."""
+    name, version, _ = parse_created_by(created_by or "")
+    return name == "parquet-mr" and (version is None or version < (1, 8, 0))
+
+
+def _keys_of(file: OpenFile) -> dict[str, str | bytes | None]:
+    return {pair.key: pair.value for pair in file.footer.meta.key_value_metadata or ()}
+
+
+def _joint_keys(files: Sequence[OpenFile]) -> tuple[dict[str, str | bytes | None], tuple[str, ...]]:
+    """The keys on which all files that have them agree, and those that are left out."""
+    found = [_keys_of(file) for file in files]
+    joint: dict[str, str | bytes | None] = {}
+    dropped = []
+    for key in dict.fromkeys(key for keys in found for key in keys):
+        values = {keys[key] for keys in found if key in keys}
+        everywhere = len(values) == 1 and all(key in keys for keys in found)
+        if key == RECORD_KEY and not everywhere:  # it would name columns that have no indexes of ours
+            continue
+        if len(values) == 1 or key in _OF_THE_FIRST or (key == ARROW_SCHEMA.decode() and _one_arrow_schema(files)):
+            joint[key] = next(keys[key] for keys in found if key in keys)
+        else:
+            dropped.append(key)
+    if _calendar_of(joint) != _calendar_of(found[0]):
+        joint = {key: value for key, value in joint.items() if key not in _SPARK}
+        joint |= {key: value for key, value in found[0].items() if key in _SPARK}
+    return joint, tuple(key for key in dropped if key not in joint)
+
+
+def _calendar_of(keys: Mapping[str, str | bytes | None]) -> Hybrid | None:
+    return hybrid_of({key.encode(): to_bytes(value) for key, value in keys.items()})
+
+
+def _check_calendars(files: Sequence[OpenFile]) -> None:
+    """Stored days and points in time must mean the same in all files."""
+    first = [leaf.type.hybrid for leaf in files[0].tree.leaves]
+    for file in files[1:]:
+        for leaf, calendar in zip(file.tree.leaves, first, strict=True):
+            if leaf.type.hybrid != calendar:
+                raise UnsupportedError(
+                    f"here and in {files[0].name}, Spark stored the values by different calendars or in different time "
+                    "zones (the keys org.apache.spark.legacyDateTime and the like). Use pyparq.rewrite",
+                    file=file.name,
+                    column=leaf.dotted,
+                )
+
+
+def _one_arrow_schema(files: Sequence[OpenFile]) -> bool:
+    """Whether the stored Arrow schemas say the same of the columns: they also hold other metadata."""
+    return all(file.fields.schema.fields == files[0].fields.schema.fields for file in files)

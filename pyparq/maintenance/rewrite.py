@@ -1,0 +1,303 @@
+"""``rewrite``: the rows of files read and written again, sorted on disk where memory does not take them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from pyparq.arrow.ingest import ingest
+from pyparq.arrow.table import Batch
+from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.read.open_files import ListedFile, status_of
+from pyparq.datasets.write.commit import complete_writes
+from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.report import WriteReport, WrittenFile
+from pyparq.datasets.write.write_dataset import replace_sources, write_dataset
+from pyparq.errors import ChangedMeanwhile, OptionError, reading
+from pyparq.format.types import Schema
+from pyparq.io.atomic_write import Expected
+from pyparq.io.file_lock import Identity
+from pyparq.io.sink import open_sink, replace_only
+from pyparq.io.url import is_url, local_path, shown
+from pyparq.kernels.buffers import release_unused
+from pyparq.limits import DEFAULT_LIMITS, Limits
+from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, replaced_source
+from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, without_marks
+from pyparq.maintenance.stale_sidecars import remove_stale
+from pyparq.option_help import WRITE, with_options
+from pyparq.options import SortKey, WriteOptions, sort_keys
+from pyparq.write.external_sort import ExternalSorter
+from pyparq.write.file import ParquetWriter
+from pyparq.write.plan.column_plans import check_options, make_plan
+from pyparq.write.row_buffer import batch_bytes
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pyparq.arguments import Filters, Names, WriteArguments
+    from pyparq.encryption.properties import DecryptionProperties
+
+_SUFFIXES = (".parquet", ".parq", ".pq")
+_BATCH_ROWS = 1 << 16
+_RELEASES = 16
+"""Memory that is kept for later reads is given back each time when so large a part of what is allowed has passed."""
+
+
+def rewrite(
+    source: Any,
+    target: Any,
+    *,
+    columns: Names | None = None,
+    filters: Filters | None = None,
+    partition_cols: Sequence[str] | str | None = None,
+    max_rows_per_file: int | None = None,
+    max_bytes_per_file: int | None = None,
+    mode: str = "error",
+    max_memory: int = 1 << 30,
+    temp_folder: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    progress: Callable[[int], Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    decryption: DecryptionProperties | None = None,
+    limits: Limits | None = None,
+    **options: Unpack[WriteArguments],
+) -> WriteReport:
+    """Write the rows of files again: to join small files, to sort, to change pages, compression or indexes, to encrypt.
+
+    ``source``: a file, folder, glob, list or :class:`pyparq.Dataset`. ``target``: a file if its name ends in
+    ``.parquet``, ``.parq`` or ``.pq`` (or a file object), otherwise a folder. It may be the source itself: a file is
+    replaced when the new one is complete, a folder with ``mode="overwrite"``. ``columns``, ``filters``: keep only these
+    columns, and the rows for which the filter is true. ``partition_cols``: for a folder, as in
+    :func:`pyparq.write_dataset`; by default the partition columns of the source. ``max_rows_per_file``,
+    ``max_bytes_per_file``: begin a new file there, in a folder. ``mode``: what to do with a folder that has files
+    (:func:`pyparq.write_dataset`). ``max_memory``: bytes that may be used, approximately, beside one row group of the
+    source. ``temp_folder``: where rows wait in a temporary file while they are sorted and do not fit (by default where
+    the system has temporary files); it needs about as much room as the rows would need in memory. ``force``: write even
+    where Delta Lake, Iceberg or Hudi manages the folder. ``progress``: called with the number of rows read so far.
+    ``storage_options``: options for the file system of URLs. ``decryption``: keys of the source. ``limits``: what the
+    source may demand. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below. ``sort_by`` sorts all rows
+    together.
+
+    Timestamps that are INT96 in all files stay INT96, byte by byte unless a filter tests one, and decimals in byte
+    arrays stay that (``int96_timestamps`` and ``decimal_storage`` change it). Otherwise only rows and key-value
+    metadata are taken over: name the Bloom filters and the encryption that the new files should have.
+
+    Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
+    :class:`pyparq.ChangedFileError` where the target is the source, and another program changed it meanwhile. The
+    target is then as it was.
+    """
+    if type(max_memory) is not int or max_memory < 1:
+        raise OptionError(f"max_memory must be a whole number of at least 1, not {max_memory!r}")
+    checked = WriteOptions.make(options)
+    check_options(checked)
+    keys = sort_keys(checked.sort_by)
+    own = identity_of(target)
+    if mode == "overwrite" and _is_folder(target):
+        complete_writes(target)  # else the rows of before a crashed write would be read
+    dataset = _dataset(source, storage_options, decryption, limits)
+    named = (partition_cols,) if isinstance(partition_cols, str) else partition_cols or ()
+    dataset = int96_as_bytes(dataset, filters, options, named)
+    rows = _Rows(dataset, columns, filters, max_memory, progress)
+    if _is_folder(target):
+        names = _partition_names(partition_cols, dataset, rows.schema)
+        folder = {"max_rows_per_file": max_rows_per_file, "max_bytes_per_file": max_bytes_per_file}
+    else:
+        names, folder = [], {}
+        _check_single(target, partition_cols, max_rows_per_file, max_bytes_per_file, mode, force)
+    kept = storage_kept(rows.source, options, names)
+    rows.source, rows.schema = without_marks(rows.source), without_marks(rows.schema)
+    given: dict[str, Any] = {**kept, "row_group_bytes": min(checked.row_group_bytes, max(max_memory // 16, 1))}
+    # Two row groups are on their way at a time: as rows, as leaves and as pages.
+    given |= folder
+    if keys and checked.sort_scope == "input":
+        del given["sort_by"]
+        given["sorting_columns"] = [key for key in keys if key.name not in names]
+        secret = options.get("encryption") is not None or decryption is not None
+        rows.sort(keys, None if temp_folder is None else os.fspath(temp_folder), secret)
+    with reading(), closing(rows):
+        if not _is_folder(target):
+            return _write_file(rows, target, _only_source(dataset, target, own), storage_options, given)
+        given |= {"max_memory": max(max_memory // 8, 1), "force": force, "partition_cols": names, "schema": rows.source}
+        given["storage_options"] = storage_options if is_url(target) else None
+        if mode == "overwrite" and _is_own_folder(dataset, target):
+            return replace_sources(rows, target, lambda: _read_files(dataset), **given)
+        return write_dataset(rows, target, mode=mode, **given)
+
+
+class _Rows:
+    """The rows of the source, as :func:`pyparq.arrow.ingest.ingest` takes them."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        columns: Names | None,
+        filters: Filters | None,
+        max_memory: int,
+        progress: Callable[[int], Any] | None,
+    ) -> None:
+        scan = dataset.scan(columns, filters)
+        self._max_memory = max_memory
+        self._progress = progress
+        self.source: Schema = scan.schema
+        """With dictionaries, views and the like, as the files have them."""
+        self.schema, self._batches = ingest(_Stream(scan.schema, scan.batches(_BATCH_ROWS)))
+        self._sorter: ExternalSorter | None = None
+
+    def sort(self, keys: Sequence[SortKey], folder: str | None, secret: bool) -> None:
+        """Give the rows in this order."""
+        plan = make_plan(self.schema, WriteOptions(sort_by=keys))
+        self._sorter = ExternalSorter(plan, self._max_memory // 2, folder, secret)
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        return self.schema, self._in_order()
+
+    def _in_order(self) -> Iterator[Batch]:
+        if self._sorter is None:
+            yield from self._read()
+            return
+        for batch in self._read():
+            self._sorter.add(batch)
+        yield from self._released(self._sorter.batches())
+
+    def _read(self) -> Iterator[Batch]:
+        done = 0
+        for batch in self._released(self._batches):
+            yield batch
+            done += batch.num_rows
+            if self._progress is not None:
+                self._progress(done)
+
+    def _released(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The batches, with memory given back now and then."""
+        passed = 0
+        for batch in batches:
+            passed += batch_bytes(batch, 0, batch.num_rows)
+            yield batch
+            if passed * _RELEASES > self._max_memory:
+                passed = 0
+                del batch
+                release_unused()
+
+    def close(self) -> None:
+        if self._sorter is not None:
+            self._sorter.close()
+
+
+class _Stream:
+    """Batches that come one after another."""
+
+    def __init__(self, schema: Schema, batches: Iterator[Batch]) -> None:
+        self._parts = schema, batches
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        return self._parts
+
+
+def _write_file(
+    rows: _Rows, target: Any, own: Expected | None, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
+) -> WriteReport:
+    """``own``: the source that the file takes the place of, if it does."""
+    sink = open_sink(target, bool(options.get("fsync")), storage_options if is_url(target) else None)
+    replace_only(sink, own)
+    try:
+        with ParquetWriter(sink, rows.source, **options) as writer:
+            writer.write(rows)
+        assert writer.metadata is not None  # it is closed
+        file = WrittenFile(sink.name, writer.metadata.num_rows, sink.position)
+    finally:
+        sink.abort()
+    if own is not None:
+        remove_stale(os.fsdecode(target))
+    return WriteReport(sink.name, (file,))
+
+
+def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Expected | None:
+    """``own``, the file at the target, where it is one of the sources: only that file may be replaced.
+
+    Raises :class:`ChangedMeanwhile` where the dataset has read an older one.
+    """
+    number = next((k for k, path in enumerate(dataset.files) if is_same_file(path, target)), None)
+    if number is None:
+        return None
+    expected = replaced_source(own, target)
+    opened = dataset.open(number)
+    source = None if opened is None else opened.fetcher.source
+    if isinstance(source, ListedFile) and source.status != status_of(os.stat(target)):
+        raise ChangedMeanwhile("the file has changed since the dataset was made: make it again", file=source.name)
+    return expected
+
+
+# ---- arguments -----------------------------------------------------------------------------------------------------
+
+
+def _dataset(
+    source: Any,
+    storage_options: Mapping[str, Any] | None,
+    decryption: DecryptionProperties | None,
+    limits: Limits | None,
+) -> Dataset:
+    if isinstance(source, Dataset):
+        return source
+    remote = is_url(source) or isinstance(source, (list, tuple))
+    return Dataset(
+        source,
+        storage_options=storage_options if remote else None,
+        decryption=decryption,
+        limits=limits or DEFAULT_LIMITS,
+    )
+
+
+def _is_own_folder(dataset: Dataset, target: Any) -> bool:
+    """Whether the target is the very folder that the dataset was made of."""
+    source, folder = dataset._found.root, os.fsdecode(target)
+    if is_url(source) or is_url(folder):
+        return source.rstrip("/") == shown(folder).rstrip("/")
+    folder = local_path(folder) or folder
+    return os.path.isdir(source) and os.path.isdir(folder) and os.path.samefile(source, folder)
+
+
+def _read_files(dataset: Dataset) -> Sources:
+    """The files that were read. Those that were left out stay where they are."""
+    return Sources.of(file for k, file in enumerate(dataset._found.files) if k not in dataset._skipped)
+
+
+def _is_folder(target: Any) -> bool:
+    if not isinstance(target, (str, os.PathLike)):
+        return False
+    path = os.fsdecode(target)
+    if not is_url(path):
+        path = local_path(path) or path
+        if os.path.exists(path):
+            return os.path.isdir(path)
+    return not path.lower().endswith(_SUFFIXES)
+
+
+def _check_single(
+    target: Any,
+    partition_cols: Any,
+    max_rows: int | None,
+    max_bytes: int | None,
+    mode: str,
+    force: bool,
+) -> None:
+    """A single file is the target."""
+    for name, value, default in (
+        ("partition_cols", partition_cols or None, None), ("max_rows_per_file", max_rows, None),
+        ("max_bytes_per_file", max_bytes, None), ("mode", mode, "error"),
+    ):  # fmt: skip
+        if value != default:
+            raise OptionError(f"{name} is for folders, but the target {target} is a file")
+    if isinstance(target, (str, os.PathLike)) and not is_url(target):
+        path = os.fsdecode(target)
+        check_not_managed(local_path(path) or path, force)
+
+
+def _partition_names(given: Sequence[str] | str | None, dataset: Dataset, schema: Schema) -> list[str]:
+    if given is None:
+        return [name for name in dataset.partitions.names if name in schema.names]
+    return [given] if isinstance(given, str) else list(given)
+
+
+rewrite.__doc__ = with_options(rewrite.__doc__, WRITE)

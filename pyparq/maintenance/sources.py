@@ -1,0 +1,77 @@
+"""From what a user names as source and target to files, each with its own."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyparq.datasets.discovery import DataFile, discover, names_many
+from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.write.crashed_commits import found_to_change
+from pyparq.errors import OptionError
+from pyparq.io.retry import Retry
+from pyparq.io.url import is_url, local_path
+from pyparq.maintenance.file_runs import Job
+from pyparq.options import ReadOptions
+
+
+def jobs_of(
+    source: Any,
+    target: Any,
+    options: ReadOptions,
+    storage_options: Mapping[str, Any] | None,
+    force: bool,
+    fsync: bool,
+) -> list[Job]:
+    """The files of a source, with their targets.
+
+    Raises ``FileNotFoundError`` where there is nothing, and :class:`OptionError` where two files would get one target.
+    """
+    if not isinstance(source, Dataset) and not names_many(source):
+        return [Job(source, target, options, storage_options, force, fsync)]
+    if isinstance(source, Dataset):
+        files, storage_options = source._found.files, source._found.storage_options or storage_options
+        if options.decryption is None:
+            options = replace(options, decryption=source._options.decryption)
+    else:
+        retry = Retry(options.retries, options.retry_wait)
+        files = (found_to_change if target is None else discover)(source, storage_options, retry).files
+    targets = [None] * len(files) if target is None else _targets(files, target, isinstance(source, (list, tuple)))
+    return [
+        Job(file.where, place, options, storage_options, force, fsync)
+        for file, place in zip(files, targets, strict=True)
+    ]
+
+
+def _targets(files: tuple[DataFile, ...], target: Any, listed: bool) -> list[str]:
+    """Where each file goes in the folder ``target``: to the place that it has below the source's root."""
+    if not isinstance(target, (str, os.PathLike)):
+        raise OptionError(f"the target of many files must be a folder, not {type(target).__name__}")
+    folder = os.fsdecode(os.fspath(target))
+    remote = is_url(folder)
+    folder = folder if remote else local_path(folder) or folder
+    if not remote and os.path.exists(folder) and not os.path.isdir(folder):
+        raise OptionError(f"the target of many files must be a folder, and {folder!r} is a file")
+    found: dict[str, str] = {}
+    for file, inner in zip(files, _inner_paths(files, listed), strict=True):
+        if inner in found:
+            raise OptionError(f"{found[inner]} and {file.name} would both be written to {inner!r} in the target folder")
+        found[inner] = file.name
+    if remote:
+        return [f"{folder.rstrip('/')}/{inner}" for inner in found]
+    places = [os.path.join(folder, inner) for inner in found]
+    for place in places:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+    return places
+
+
+def _inner_paths(files: tuple[DataFile, ...], listed: bool) -> list[str]:
+    """The path of each file below the root. A list has no root of its own: it is the folder that all files lie in."""
+    if not listed:
+        return [posixpath.join(*file.folders, posixpath.basename(file.name)) for file in files]
+    paths = [file.name if is_url(file.name) else os.path.abspath(file.name) for file in files]
+    root = os.path.commonpath([posixpath.dirname(path) for path in paths]) if paths else ""
+    return [posixpath.relpath(path, root) for path in paths]

@@ -1,0 +1,77 @@
+"""Spark's own schema in the key-value metadata of its files, kept for files that are made of them.
+
+Spark believes it more than the columns' types. It alone says which integers are intervals, which strings have a length
+or a collation, and what users have noted on columns. It is JSON: ``{"type": "struct", "fields": [{"name", "type",
+"nullable", "metadata"}]}``, where a nested type is an object of the same kind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any
+
+from pyparq.format.int96 import IS_INT96
+from pyparq.format.types import Field, Schema
+
+ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
+
+
+def row_metadata_kept(schema: Schema, without: Collection[str] = ()) -> str | None:
+    """The text for new files with the columns of ``schema``, which has the metadata of the source; ``None`` where the
+    source has none, or where it does not fit the columns any more. ``without``: columns that are not written."""
+    try:
+        described = {field["name"]: field for field in json.loads(schema.metadata[ROW_METADATA.encode()])["fields"]}
+        kept = [described[field.name] for field in schema.fields if field.name not in without]
+        written = [field for field in schema.fields if field.name not in without]
+        if len(described) < len(written) or not all(map(_fits, written, [field["type"] for field in kept])):
+            return None
+    except (AttributeError, KeyError, ValueError, TypeError, RecursionError):  # it is text from a file
+        return None
+    return json.dumps({"type": "struct", "fields": kept}, separators=(",", ":"))
+
+
+def _fits(field: Field, theirs: Any) -> bool:
+    """May Spark read the column as this type of its own?"""
+    type_ = field.type if field.type.dictionary is None else field.type.dictionary
+    if theirs == "variant":
+        return type_.kind == "struct"
+    if isinstance(theirs, str):
+        pattern = "timestamp" if IS_INT96 in field.metadata else _LEAVES.get(type_.format) or _of_family(type_)
+        return pattern is not None and re.fullmatch(pattern, theirs) is not None
+    if theirs["type"] == "struct":
+        inner = theirs["fields"]
+        names = [child.name for child in type_.children]
+        return type_.kind == "struct" and names == [one["name"] for one in inner] and all(
+            map(_fits, type_.children, [one["type"] for one in inner])
+        )  # fmt: skip
+    if theirs["type"] == "array":
+        return type_.kind == "list" and _fits(type_.children[0], theirs["elementType"])
+    if theirs["type"] == "map" and type_.kind == "map":
+        key, value = type_.children[0].type.children
+        return _fits(key, theirs["keyType"]) and _fits(value, theirs["valueType"])
+    return False
+
+
+_DAYS = "interval (day|hour|minute|second)( to (hour|minute|second))?"
+_MONTHS = "interval (year|month)( to month)?"
+
+_LEAVES = {
+    "b": "boolean", "c": "byte", "s": "short", "i": f"integer|{_MONTHS}", "l": f"long|{_DAYS}", "f": "float",
+    "g": "double", "tdD": "date", "tDu": _DAYS, "ttu": r"time\(\d\)", "tiM": _MONTHS,
+}  # fmt: skip
+"""Spark's names for what an Arrow format can hold, as patterns."""
+
+
+def _of_family(type_: Any) -> str | None:
+    if type_.kind == "string":
+        return "string( collate .+)?|char\\(\\d+\\)|varchar\\(\\d+\\)"
+    if type_.kind == "binary":
+        return "binary"
+    if type_.kind == "timestamp":
+        return "timestamp" if type_.timezone else "timestamp_ntz"
+    if type_.kind == "decimal":
+        precision, scale, _ = type_.decimal
+        return rf"decimal\({precision},{scale}\)"
+    return None

@@ -1,0 +1,315 @@
+"""One column chunk: everything that is stated about it, against its pages."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyparq.encryption.aad import Module
+from pyparq.errors import MissingKeyError, ParquetError, reading
+from pyparq.format.order import Order, domain
+from pyparq.format.schema_tree import Node
+from pyparq.index.statistics import writer_is_trusted
+from pyparq.maintenance.verify.bloom_filters import FILTER, BloomRate, check_filter
+from pyparq.maintenance.verify.bounds import TrueBounds, of_statistics
+from pyparq.maintenance.verify.chunk_facts import (
+    HEADER,
+    META,
+    STATISTICS,
+    check_counts,
+    check_metadata,
+    check_rows,
+    check_size_statistics,
+    counts_bytes,
+    counts_nulls,
+)
+from pyparq.maintenance.verify.chunk_values import ChunkValues
+from pyparq.maintenance.verify.findings import Finding, Findings
+from pyparq.maintenance.verify.page_indexes import COLUMN, OFFSET, check_column_index, check_offset_index
+from pyparq.maintenance.verify.sorted_rows import spelled_out
+from pyparq.maintenance.verify.stored_pages import StoredPages, header_statistics, walk_headers
+from pyparq.maintenance.verify.value_rules import check_range, check_text
+from pyparq.read.decode.chunk_ends import beyond_its_size
+from pyparq.read.decode.memory_account import Account, Share
+from pyparq.read.footers.chunk_places import TRAILER
+from pyparq.read.footers.open_file import Chunk, OpenFile, omits_dictionary_header
+from pyparq.runtime.threads import check_stopped
+from pyparq.write.encode.shred import LeafData
+
+PAGES = "pages"
+ROW_KEY = 64
+"""Bytes per row that comparing neighbouring rows takes about."""
+Place = tuple[int, int, str]
+"""Where a part of the file starts and ends, and what it is."""
+
+
+@dataclass(slots=True)
+class ChunkResult:
+    """What the check of a column chunk came to. Counts are of structures that were checked."""
+
+    node: Node
+    findings: list[Finding] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    meta: Any = None
+    """ColumnMetaData as it stands in the footer."""
+    pages: int = 0
+    crcs: int = 0
+    num_values: int = 0
+    num_nulls: int = 0
+    statistics: bool = False
+    column_index: bool = False
+    offset_index: bool = False
+    pages_listed: int | None = None
+    """Pages that the OffsetIndex lists; ``None`` without one that decodes."""
+    bloom: BloomRate | None = None
+    leaf: LeafData | None = None
+    """Its rows, where they are needed to check the order of rows."""
+
+
+class ChunkCheck:
+    """Checks column chunks of one file. May be used from several threads."""
+
+    def __init__(self, file: OpenFile, account: Account) -> None:
+        self._file = file
+        self._account = account
+
+    def check(self, row_group: int, node: Node, keep_rows: bool) -> ChunkResult:
+        """Check a chunk; whatever is wrong with it is a finding."""
+        check_stopped()
+        result = ChunkResult(node)
+        findings = Findings(self._file.name, row_group, node.path)
+        share = Share(self._account)
+        try:
+            with reading():
+                chunk = self._file.chunk(row_group, node)
+                result.meta = self._stated(chunk)
+                self._check_chunk(chunk, result, findings, share, keep_rows)
+        except MissingKeyError as error:
+            result.not_checked.append(error.message)
+        except ParquetError as error:
+            shared = self._file.place_chunks().is_shared(row_group, node.column)
+            findings.add_error("location" if shared else "metadata", META, error)
+        finally:
+            share.settle(0)
+        result.findings = findings.found
+        return result
+
+    def _stated(self, chunk: Chunk) -> Any:
+        """The chunk's metadata before reading makes the best of them."""
+        return self._file.decryption.column(chunk.raw, chunk.row_group, chunk.node, self._file.tree)[0]
+
+    def _check_chunk(
+        self, chunk: Chunk, result: ChunkResult, findings: Findings, share: Share, keep_rows: bool
+    ) -> None:
+        self._note_places(chunk, result, findings)
+        if chunk.size == 0 and not result.meta.num_values:
+            return
+        modules = self._modules(chunk)
+        data, chunk, stored = self._pages(chunk, modules.pop(PAGES))
+        result.pages, result.crcs = len(stored.pages), stored.num_crcs
+        if stored.fault is not None:
+            findings.add_error("page", HEADER, stored.fault)
+        else:
+            check_metadata(result.meta, chunk, stored, self._file.created_by, findings)
+        values = None if stored.fault is not None else self._decoded(data, chunk, stored, findings, share)
+        self._check_offset_index(chunk, modules.get(OFFSET), stored, values, result, findings)
+        if values is not None:
+            self._check_values(data, modules.get(COLUMN), values, stored, result, findings)
+            if keep_rows:
+                self._keep_rows(values, result, share)
+
+    def _modules(self, chunk: Chunk) -> dict[str, memoryview]:
+        """The stored bytes of the pages, and of the indexes that lie within the file, read in one step."""
+        raw, most = chunk.raw, self._file.options.limits.max_index
+        ranges = {PAGES: (chunk.start, chunk.size)}
+        for what, offset, length in (
+            (COLUMN, raw.column_index_offset, raw.column_index_length),
+            (OFFSET, raw.offset_index_offset, raw.offset_index_length),
+        ):
+            inside = offset and length and self._is_inside(offset, length)
+            if inside and length <= most and self._is_own(chunk, offset, length):
+                ranges[what] = offset, length
+        return dict(zip(ranges, self._file.fetcher.fetch(list(ranges.values())), strict=True))
+
+    def _pages(self, chunk: Chunk, data: memoryview) -> tuple[memoryview, Chunk, StoredPages]:
+        """The bytes of the chunk and its pages; of one that is longer than stated, all of it."""
+        options, expected = self._file.options, chunk.meta.num_values
+        exact = not omits_dictionary_header(self._file.created_by)
+        stored = walk_headers(data, chunk, options, expected, exact)
+        if stored.num_values < expected:
+            longer = beyond_its_size(self._file, chunk, data)
+            if longer is not None:
+                chunk = longer
+                (data,) = self._file.fetcher.fetch([(chunk.start, chunk.size)])
+                stored = walk_headers(data, chunk, options, expected, False)
+        return data, chunk, stored
+
+    def _decoded(
+        self, data: memoryview, chunk: Chunk, stored: StoredPages, findings: Findings, share: Share
+    ) -> ChunkValues | None:
+        if chunk.meta.num_values != stored.num_values:
+            # That number has been reported: the pages are read all the same.
+            meta = _with_num_values(chunk.meta, stored.num_values)
+            chunk = chunk.with_meta(meta)
+        try:
+            return ChunkValues(data, chunk, self._file.options, share, len(stored.pages))
+        except ParquetError as error:
+            findings.add_error("page", "data", error)
+            return None
+
+    # ---- indexes
+
+    def _note_places(self, chunk: Chunk, result: ChunkResult, findings: Findings) -> None:
+        if chunk.size:
+            # Of a chunk that was cut where the next one begins: what the footer says of its end.
+            stated = chunk.start + result.meta.total_compressed_size
+            inside = chunk.start < stated <= self._file.fetcher.source.size - TRAILER
+            result.places.append((chunk.start, stated if inside else chunk.end, f"the pages of {chunk.name}"))
+        raw, meta = chunk.raw, result.meta
+        for offset, length, what in (
+            (raw.column_index_offset, raw.column_index_length, COLUMN),
+            (raw.offset_index_offset, raw.offset_index_length, OFFSET),
+            (meta.bloom_filter_offset, meta.bloom_filter_length, FILTER),
+        ):
+            if offset and self._is_inside(offset, length or 1) and not self._is_own(chunk, offset, length):
+                text = f"its bytes at offset {offset} are also those of another column chunk's"
+                findings.add("layout", what, text)
+            if offset and length and self._is_inside(offset, length):
+                result.places.append((offset, offset + length, f"the {what} of {chunk.name}"))
+            elif offset and (length or what == FILTER) and not self._is_inside(offset, length or 1):
+                text = f"{length} bytes at offset {offset} are outside of the file"
+                findings.add("layout", what, text)
+
+    def _is_own(self, chunk: Chunk, offset: int, length: int | None) -> bool:
+        return self._file.modules.belongs(offset, length, chunk.row_group, chunk.node.column)
+
+    def _is_inside(self, offset: int, length: int) -> bool:
+        return offset >= 4 and length > 0 and offset + length <= self._file.fetcher.source.size - TRAILER
+
+    def _keep_rows(self, values: ChunkValues, result: ChunkResult, share: Share) -> None:
+        rows = int(values.num_rows.sum())
+        if rows * ROW_KEY > share.left:
+            most = self._account.most
+            text = f"the order of {rows} rows: it would take more memory than limits.max_memory ({most}) allows"
+            result.not_checked.append(text)
+            return
+        result.leaf = spelled_out(values)
+
+    def _is_too_long(self, length: int | None, what: str, findings: Findings) -> bool:
+        """Whether an index is longer than may be read, which is a finding then."""
+        most = self._file.options.limits.max_index
+        if length is None or length <= most:
+            return False
+        findings.add("index", what, f"it has {length} bytes: more than limits.max_index ({most})")
+        return True
+
+    def _check_offset_index(
+        self, chunk: Chunk, data: memoryview | None, stored: StoredPages, values: ChunkValues | None,
+        result: ChunkResult, findings: Findings,
+    ) -> None:  # fmt: skip
+        if self._is_too_long(chunk.raw.offset_index_length, OFFSET, findings) or data is None:
+            return
+        result.offset_index = True
+        try:
+            plain = chunk.crypto.open(Module.OFFSET_INDEX, data)
+            if stored.fault is None:
+                counts = values is not None and counts_bytes(values, self._file.created_by)
+                result.pages_listed = check_offset_index(
+                    plain, stored, values, findings, byte_counts=counts, encrypted=chunk.crypto.encrypted
+                )
+        except ParquetError as error:
+            findings.add_error("index", OFFSET, error)
+
+    def _check_column_index(
+        self, data: memoryview | None, values: ChunkValues, bounds: TrueBounds | None, result: ChunkResult,
+        findings: Findings,
+    ) -> None:  # fmt: skip
+        chunk = values.chunk
+        if self._is_too_long(chunk.raw.column_index_length, COLUMN, findings) or data is None:
+            return
+        result.column_index = True
+        try:
+            plain = chunk.crypto.open(Module.COLUMN_INDEX, data)
+            check_column_index(plain, values, bounds, result.pages_listed, findings)
+        except ParquetError as error:
+            findings.add_error("index", COLUMN, error)
+
+    # ---- values
+
+    def _check_values(
+        self, data: memoryview, column_index: memoryview | None, values: ChunkValues, stored: StoredPages,
+        result: ChunkResult, findings: Findings,
+    ) -> None:  # fmt: skip
+        chunk, meta = values.chunk, result.meta
+        result.num_values = int(values.num_levels.sum())
+        result.num_nulls = result.num_values - int(values.num_present.sum())
+        check_rows(chunk, stored, values, findings)
+        check_text(values, findings)
+        order, trusted = self._order(chunk, result)
+        bounds = TrueBounds(values, order) if domain(values.leaf) else None
+        if bounds is not None:
+            check_range(bounds, findings)
+        if meta.statistics is not None:
+            result.statistics = True
+            check_counts(meta.statistics, values, bounds, self._file.created_by, findings)
+            if bounds is not None and trusted:
+                for stated in of_statistics(meta.statistics, values.leaf, order, STATISTICS):
+                    bounds.check(stated, findings)
+        if meta.size_statistics is not None:
+            check_size_statistics(meta.size_statistics, values, self._file.created_by, findings)
+        comparable = trusted and order in (Order.TYPE, Order.TOTAL, Order.INT96)
+        if bounds is not None and trusted:
+            self._check_headers(data, stored, bounds, findings)
+        self._check_column_index(column_index, values, bounds if comparable else None, result, findings)
+        self._check_filter(values, result, findings)
+
+    def _order(self, chunk: Chunk, result: ChunkResult) -> tuple[Order, bool]:
+        """The order of the column, and whether bounds of this writer can be right."""
+        order, leaf = self._file.column_order(chunk.node), chunk.node.type
+        trusted = writer_is_trusted(leaf, self._file.created_by)
+        has_bounds = result.meta.statistics is not None or chunk.raw.column_index_offset
+        if has_bounds and not trusted:
+            result.not_checked.append(f"bounds: those of {self._file.created_by} are known to be wrong for this type")
+        elif has_bounds and domain(leaf) and order == Order.UNKNOWN and leaf.kind != "int96":
+            result.not_checked.append("bounds: the order of the column is not known")
+        return order, trusted
+
+    def _check_headers(self, data: memoryview, stored: StoredPages, bounds: TrueBounds, findings: Findings) -> None:
+        """Statistics in page headers: each page's bounds and null count."""
+        for ordinal, page in enumerate(stored.pages):
+            if not page.has_statistics:
+                continue
+            statistics = header_statistics(page, ordinal, bounds.values.chunk, data)
+            if statistics is None:
+                continue
+            here = bounds.of_page(ordinal)
+            found = Findings(findings.file, findings.row_group, findings.column)
+            for stated in of_statistics(statistics, bounds.leaf, bounds.order, HEADER):
+                here.check(stated, found)
+            nulls = int(bounds.values.num_levels[ordinal] - bounds.values.num_present[ordinal])
+            counted = counts_nulls(bounds.values.chunk.node, self._file.created_by)
+            if statistics.null_count is not None and statistics.null_count != nulls and counted:
+                text = f"null_count is {statistics.null_count}, but the page holds {nulls} nulls"
+                found.add("count", HEADER, text, ordinal, int(bounds.values.first_rows[ordinal]))
+            if found.found:
+                findings.found += found.found
+                return
+
+    def _check_filter(self, values: ChunkValues, result: ChunkResult, findings: Findings) -> None:
+        offset = values.chunk.meta.bloom_filter_offset
+        if not offset or not self._is_inside(offset, 1) or not self._is_own(values.chunk, offset, None):
+            return
+        try:
+            result.bloom = check_filter(
+                values.chunk, values, self._file.fetcher, self._file.options.limits, findings
+            )  # fmt: skip
+        except ParquetError as error:
+            findings.add_error("bloom filter", FILTER, error)
+
+
+def _with_num_values(meta: Any, num_values: int) -> Any:
+    other = copy(meta)
+    other.num_values = num_values
+    return other

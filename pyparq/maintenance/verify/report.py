@@ -1,0 +1,229 @@
+"""What a verification came to, as values, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyparq.maintenance.verify.chunk_check import ChunkResult
+from pyparq.maintenance.verify.findings import Finding
+from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.terminal_text import visible
+
+
+@dataclass(slots=True)
+class ColumnReport:
+    """What was checked of one leaf column of a file, over all its row groups."""
+
+    path: tuple[str, ...]
+    chunks: int = 0
+    pages: int = 0
+    num_values: int = 0
+    """Nulls included."""
+    num_nulls: int = 0
+    checksums: int = 0
+    """Pages with a CRC."""
+    statistics: int = 0
+    """Column chunks with statistics, and so on."""
+    column_indexes: int = 0
+    offset_indexes: int = 0
+    bloom_filters: int = 0
+    bloom_rate: float | None = None
+    """Measured rate of false positives: the mean of the column's filters. ``None`` without filters."""
+    findings: int = 0
+    not_checked: list[str] = field(default_factory=list)
+    """What could not be checked, and why."""
+
+    @property
+    def dotted(self) -> str:
+        return ".".join(self.path)
+
+    def take(self, result: ChunkResult) -> None:
+        """Add one column chunk."""
+        self.chunks += 1
+        self.pages += result.pages
+        self.num_values += result.num_values
+        self.num_nulls += result.num_nulls
+        self.checksums += result.crcs
+        self.statistics += result.statistics
+        self.column_indexes += result.column_index
+        self.offset_indexes += result.offset_index
+        self.findings += len(result.findings)
+        if result.bloom is not None:
+            before = 0.0 if self.bloom_rate is None else self.bloom_rate * self.bloom_filters
+            self.bloom_filters += 1
+            self.bloom_rate = (before + result.bloom.rate) / self.bloom_filters
+        self.not_checked += [reason for reason in result.not_checked if reason not in self.not_checked]
+
+    def add(self, other: ColumnReport) -> None:
+        """Add the same column of another file."""
+        if other.bloom_rate is not None:
+            before = 0.0 if self.bloom_rate is None else self.bloom_rate * self.bloom_filters
+            total = self.bloom_filters + other.bloom_filters
+            self.bloom_rate = (before + other.bloom_rate * other.bloom_filters) / total
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.not_checked += [reason for reason in other.not_checked if reason not in self.not_checked]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        return {"column": list(self.path), **counts, "bloom_rate": self.bloom_rate, "not_checked": self.not_checked}
+
+
+_COUNTS = (
+    "chunks", "pages", "num_values", "num_nulls", "checksums", "statistics", "column_indexes", "offset_indexes",
+    "bloom_filters", "findings",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class FileReport:
+    """What was checked of one file."""
+
+    name: str
+    row_groups: int = 0
+    num_rows: int = 0
+    created_by: str | None = None
+    findings: list[Finding] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+    columns: dict[tuple[str, ...], ColumnReport] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong with the file."""
+        return not self.findings
+
+    def take(self, result: ChunkResult) -> None:
+        """Add one column chunk."""
+        column = self.columns.setdefault(result.node.path, ColumnReport(result.node.path))
+        column.take(result)
+        self.findings += result.findings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "file": self.name, "ok": self.ok, "row_groups": self.row_groups, "rows": self.num_rows,
+            "created_by": self.created_by, "findings": [finding.to_dict() for finding in self.findings],
+            "not_checked": self.not_checked, "columns": [column.to_dict() for column in self.columns.values()],
+        }  # fmt: skip
+
+
+class VerificationReport:
+    """What :func:`pyparq.verify` found. It is true of the files as they were when they were read.
+
+    ``str(report)`` is a text with a table of the columns and one of the findings.
+    """
+
+    def __init__(self, source: str, files: Sequence[FileReport]) -> None:
+        self.source = source
+        """What was verified."""
+        self.files = list(files)
+        """A report for each file, in the order of the files."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong with any file. What could not be checked does not count: see
+        :attr:`not_checked`."""
+        return all(file.ok for file in self.files)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All that is wrong, file by file."""
+        return [finding for file in self.files for finding in file.findings]
+
+    @property
+    def columns(self) -> list[ColumnReport]:
+        """A report for each leaf column, over all files."""
+        found: dict[tuple[str, ...], ColumnReport] = {}
+        for file in self.files:
+            for path, column in file.columns.items():
+                found.setdefault(path, ColumnReport(path)).add(column)
+        return list(found.values())
+
+    @property
+    def not_checked(self) -> list[str]:
+        """What could not be checked, and why: columns whose keys are not known, for example."""
+        found: dict[str, None] = {}
+        for file in self.files:
+            found |= dict.fromkeys(file.not_checked)
+        for column in self.columns:
+            found |= dict.fromkeys(f"column {column.dotted}: {reason}" for reason in column.not_checked)
+        return list(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "source": self.source, "ok": self.ok, "findings": len(self.findings), "not_checked": self.not_checked,
+            "files": [file.to_dict() for file in self.files],
+        }  # fmt: skip
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<VerificationReport of {self.source}: {len(self.files)} files, {len(self.findings)} findings>"
+
+    def __str__(self) -> str:
+        lines = [self.summary(), "", *aligned(*self.column_table())]
+        if self.not_checked:
+            lines += ["", "not checked:", *(f"  {visible(reason)}" for reason in self.not_checked)]
+        if not self.ok:
+            lines += ["", *aligned(*self.finding_table())]
+        return "\n".join(lines)
+
+    def summary(self) -> str:
+        """One line: what was verified, and how many findings there are."""
+        rows = sum(file.num_rows for file in self.files)
+        groups = sum(file.row_groups for file in self.files)
+        plural = "" if groups == 1 else "s"
+        found = len(self.findings)
+        said = "no findings" if not found else "1 finding" if found == 1 else f"{found:,} findings"
+        files = "" if len(self.files) == 1 else f"{len(self.files):,} files, "
+        bad = sum(not file.ok for file in self.files)
+        where = f" in {bad:,} of them" if found and len(self.files) > 1 else ""
+        return f"{visible(self.source)}: {files}{groups:,} row group{plural}, {rows:,} rows: {said}{where}"
+
+    def column_table(self) -> tuple[list[str], list[list[str]]]:
+        """Headings and rows of the table of columns. A leading ``>`` marks numbers."""
+        rows = [
+            [
+                visible(c.dotted), f"{c.chunks:,}", f"{c.pages:,}", f"{c.num_values:,}", f"{c.num_nulls:,}",
+                f"{c.checksums:,}", f"{c.statistics:,}", f"{c.column_indexes:,}", f"{c.offset_indexes:,}",
+                f"{c.bloom_filters:,}", "-" if c.bloom_rate is None else f"{100 * c.bloom_rate:.3g} %",
+                f"{c.findings:,}" if c.chunks > 0 else "-",
+            ]
+            for c in self.columns
+        ]  # fmt: skip
+        return list(_COLUMNS), rows
+
+    def finding_table(self) -> tuple[list[str], list[list[str]]]:
+        """Headings and rows of the table of findings."""
+        many = len(self.files) > 1
+        rows = []
+        for f in self.findings:
+            place = [_shown(f.row_group), visible(f.dotted) or "-", _shown(f.page), _shown(f.row)]
+            rows.append([*([visible(f.file)] if many else []), *place, f.kind, f"{f.structure}: {visible(f.text)}"])
+        return [*(["file"] if many else []), *_FINDINGS], rows
+
+
+_COLUMNS = (
+    "column", ">chunks", ">pages", ">values", ">nulls", ">CRCs", ">statistics", ">ColumnIndex", ">OffsetIndex",
+    ">Bloom filters", ">false positives", ">findings",
+)  # fmt: skip
+_FINDINGS = (">row group", "column", ">page", ">row", "kind", "what is wrong")
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+def aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table as lines of text."""
+    titles = [heading.lstrip(">") for heading in headings]
+    widths = [max([len(title), *(len(row[k]) for row in rows)]) for k, title in enumerate(titles)]
+    right = [heading.startswith(">") for heading in headings]
+    lines = []
+    for row in (titles, ["-" * width for width in widths], *rows):
+        cells = zip(row, widths, right, strict=True)
+        lines.append("  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in cells).rstrip())
+    return lines

@@ -1,0 +1,154 @@
+"""``pyparq.verify``: every file of a source, checked against itself."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyparq.datasets.discovery import DataFile, discover
+from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.read.open_files import open_listed
+from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
+from pyparq.format.schema_tree import Node
+from pyparq.maintenance.verify.file_check import check_file
+from pyparq.maintenance.verify.findings import Findings
+from pyparq.maintenance.verify.report import FileReport, VerificationReport
+from pyparq.options import ReadOptions
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.runtime import fork_safety
+
+if TYPE_CHECKING:
+    from pyparq.arguments import Names
+    from pyparq.encryption.properties import DecryptionProperties
+    from pyparq.limits import Limits
+
+Progress = Callable[[int, int], Any]
+"""Called with the bytes that are checked and the bytes of all files, as far as they are known."""
+
+
+def verify(
+    source: Any,
+    columns: Names | None = None,
+    *,
+    progress: Progress | None = None,
+    decryption: DecryptionProperties | None = None,
+    limits: Limits | None = None,
+    use_threads: bool = True,
+    storage_options: Mapping[str, Any] | None = None,
+) -> VerificationReport:
+    """Check what files say of themselves against their data: checksums, sizes, counts, statistics, page indexes, Bloom
+    filters, sort orders and more (docs/verify.md lists all checks).
+
+    ``source``: a file, folder, glob, URL or list of these, as in :func:`pyparq.dataset`, or a :class:`pyparq.Dataset`.
+    ``columns``: check only these columns. ``progress``: called with the bytes that have been checked, and the bytes of
+    all files as far as they are known. ``decryption``: keys of encrypted files. Columns whose keys are missing are not
+    checked, and the report says so. ``limits``: as in :class:`pyparq.ReadOptions`. ``use_threads``: use all CPUs.
+    ``storage_options``: options for the file system of a URL.
+
+    Everything that is wrong with a file is a finding of the report, a file that cannot be opened too. One column chunk
+    per thread is in memory at a time, plus the sorting columns of a row group that has some.
+
+    Raises ``FileNotFoundError`` where the source does not exist, and :class:`pyparq.ColumnNotFoundError` for a column
+    that no file has.
+    """
+    given = {"decryption": decryption, "limits": limits}
+    options = {name: value for name, value in given.items() if value is not None}
+    if isinstance(source, Dataset):
+        found = source._found
+        read = ReadOptions.make({"decryption": source._options.decryption, "limits": source._options.limits, **options})
+    else:
+        found, read = discover(source, storage_options), ReadOptions.make({**options, "use_threads": use_threads})
+    run = _Run(read, columns, progress, found.files)
+    reports = [run.file(file, found.storage_options) for file in found.files]
+    run.check_columns()
+    return VerificationReport(found.root, reports)
+
+
+class _Run:
+    """One verification: the files come one after another."""
+
+    def __init__(
+        self, options: ReadOptions, columns: Names | None, progress: Progress | None, files: Sequence[DataFile]
+    ) -> None:
+        self._options = options
+        self._columns = [columns] if isinstance(columns, str) else columns
+        self._progress = progress
+        self._total = sum(file.size or 0 for file in files)
+        self._done = 0
+        self._alone = len(files) == 1
+        self._unknown: ParquetError | None = None
+        self._any_found = False
+        self._after_fork()
+        fork_safety.watch(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+    def file(self, listed: DataFile, storage_options: Mapping[str, Any] | None) -> FileReport:
+        """Check one file; what keeps it from being read is a finding."""
+        findings = Findings(listed.name)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnverifiedFooterWarning)  # the report says it
+                file = open_listed(listed, self._options, storage_options)
+        except OptionError:
+            raise
+        except ParquetError as error:
+            kind = "signature" if isinstance(error, EncryptionError) and "signature" in error.message else "file"
+            findings.add_error(kind, "FileMetaData", error)
+        except OSError as error:
+            if self._alone:
+                raise
+            findings.add("file", "FileMetaData", f"{type(error).__name__}: {error}")
+        else:
+            return self._check(file, listed)
+        report = FileReport(listed.name, findings=findings.found)
+        self._step(listed.size or 0)
+        return report
+
+    def _check(self, file: OpenFile, listed: DataFile) -> FileReport:
+        size, before = file.fetcher.source.size, self._done
+        if listed.size is None:
+            with self._lock:
+                self._total += size
+        try:
+            report = check_file(file, self._leaves(file), self._step)
+        except ParquetError as error:
+            findings = Findings(file.name)
+            findings.add_error("file", "FileMetaData", error)
+            report = FileReport(file.name, findings=findings.found)
+        except OSError as error:
+            if self._alone:
+                raise
+            findings = Findings(file.name)
+            findings.add("file", "FileMetaData", f"{type(error).__name__}: {error}")
+            report = FileReport(file.name, findings=findings.found)
+        finally:
+            file.close()
+        self._step(before + size - self._done)
+        return report
+
+    def _leaves(self, file: OpenFile) -> list[Node]:
+        if self._columns is None:
+            return list(file.tree.leaves)
+        found: dict[int, Node] = {}
+        for name in self._columns:
+            try:
+                found |= {leaf.column: leaf for leaf in file.tree.find(name).leaves()}
+            except ParquetError as error:
+                self._unknown = error
+        self._any_found |= bool(found)
+        return list(found.values())
+
+    def check_columns(self) -> None:
+        """Raise what was wrong with the names of columns where no file has any of them."""
+        if self._unknown is not None and not self._any_found:
+            raise self._unknown
+
+    def _step(self, size: int) -> None:
+        with self._lock:
+            self._done += size
+            if self._progress is not None:
+                self._progress(min(self._done, self._total), self._total)

@@ -1,0 +1,48 @@
+"""Where a column chunk ends: what the footer states is a hint, its page headers tell."""
+
+from __future__ import annotations
+
+from pyparq.errors import CorruptFileError, LimitError
+from pyparq.read.decode.pages import DATA_PAGE, DATA_PAGE_V2, PageWalk, num_levels_of, read_page
+from pyparq.read.footers.open_file import Chunk, OpenFile
+
+
+def beyond_its_size(file: OpenFile, chunk: Chunk, data: memoryview) -> Chunk | None:
+    """The chunk as long as its pages are, where they hold the stated values only behind the stated end; ``None`` where
+    they do not, or what is in ``data`` is all of them. Those of an encrypted one are not looked for."""
+    if chunk.crypto.encrypted or _end_of_pages(chunk, data, file) is not None:
+        return None
+    room = file.room_at(chunk.row_group, chunk.start)
+    if room <= len(data):
+        return None
+    (longer,) = file.fetcher.fetch([(chunk.start, room)])
+    end = _end_of_pages(chunk, longer, file)
+    return None if end is None else chunk.of_size(end)
+
+
+def _end_of_pages(chunk: Chunk, data: memoryview, file: OpenFile) -> int | None:
+    walk = PageWalk(data, chunk, file.options)
+    try:
+        for _ in walk:
+            pass
+    except (CorruptFileError, LimitError):
+        return None
+    return walk.at
+
+
+def check_end(file: OpenFile, chunk: Chunk, data: memoryview, at: int, ordinal: int) -> None:
+    """Raise :class:`CorruptFileError` where data page ``ordinal`` of the chunk follows at ``data[at]``, behind those
+    that hold the stated values: its values would be passed over without a word."""
+    stated = min(len(data), chunk.numbers.total_compressed_size)
+    if at >= stated or chunk.crypto.encrypted or file.begins_at(chunk.row_group, chunk.start + at):
+        return
+    try:
+        page = read_page(data, at, chunk, file.options, ordinal)
+        values = num_levels_of(page) if page.header.type in (DATA_PAGE, DATA_PAGE_V2) else 0
+    except (CorruptFileError, LimitError):
+        return  # padding
+    if values:
+        raise CorruptFileError(
+            f"the column chunk declares {chunk.num_values} values, but another page of {values} follows",
+            page=ordinal,
+        )

@@ -1,0 +1,92 @@
+"""Whole column chunks, described by arrays, become columns: one call for all of a read, nothing in Python per chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyparq import kernels
+from pyparq.arrow.column import Column, NativeColumn
+from pyparq.format.types import DataType
+from pyparq.kernels import DecodedColumn
+from pyparq.options import ReadOptions
+from pyparq.read.decode.arrow_columns import column_of, native_type
+from pyparq.read.decode.decoder import Refused, bounds_of, terms_of
+from pyparq.read.decode.memory_account import Account
+from pyparq.read.decode.refusals import Refusal, worded
+from pyparq.read.footers.leaf_set import LeafSet
+
+
+class WholeChunks(NamedTuple):
+    """Column chunks in the clear, all rows. The arrays are int64, row groups x columns; ``num_rows`` per row group."""
+
+    num_rows: Any
+    codec: Any
+    num_values: Any
+    has_dictionary: Any
+    """1 where the first page is the dictionary page."""
+    start: Any
+    size: Any
+
+
+class WholeFacts(NamedTuple):
+    """Of all chunks together."""
+
+    data_pages: int
+    dictionary_pages: int
+    num_bytes: int
+    """Of what they were decoded to."""
+    ended_early: int
+    """How many chunks have bytes behind their last page."""
+
+
+def decode_chunks(
+    leaves: LeafSet,
+    runs: Sequence[int],
+    chunks: WholeChunks,
+    read: list[tuple[int, Any]],
+    options: ReadOptions,
+    account: Account,
+) -> tuple[list[DecodedColumn], WholeFacts]:
+    """Decode whole chunks; ``runs`` says how many row groups are joined, one run after another; columns come in the
+    same order. ``read``: offsets in the file, and the bytes there.
+
+    Raises :class:`Refused` without saying whose fault it is.
+    """
+    num_rows, codec, num_values, has_dictionary, start, size = (array.ravel() for array in chunks)
+    found, facts, refusal = kernels.decode_chunks(
+        _terms(leaves).leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
+        *bounds_of(options, account),
+    )  # fmt: skip
+    if refusal is not None:
+        told = Refusal(*refusal)
+        raise Refused(told.error or worded(told, account.refusal), 0, 0)
+    whole = WholeFacts(*facts)
+    account.take(whole.num_bytes)
+    return found, whole
+
+
+def columns_of(leaves: LeafSet, natives: Sequence[DecodedColumn]) -> list[Column]:
+    """What :func:`decode_chunks` leaves of each leaf, as a column of its type."""
+    return [
+        column_of(node.type, native) if type_ is None or native.has_wide_offsets else NativeColumn(type_, native)
+        for node, type_, native in zip(leaves.nodes, _terms(leaves).types, natives, strict=True)
+    ]
+
+
+class _Terms(NamedTuple):
+    """Of each leaf of a :class:`LeafSet`."""
+
+    leaves: list[tuple[int, ...]]
+    types: list[DataType | None]
+    """As :func:`native_type` has them."""
+
+
+def _terms(leaves: LeafSet) -> _Terms:
+    known: _Terms | None = leaves.decoded
+    if known is None:
+        types = [native_type(node.type) for node in leaves.nodes]
+        known = leaves.decoded = _Terms([terms_of(node) for node in leaves.nodes], types)
+    return known

@@ -1,0 +1,179 @@
+"""The Arrow fields that a file's columns become: what the file's schema says, what is hinted, what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.arrow.column_operations import VIEWS
+from pyparq.arrow.schema.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
+from pyparq.arrow.schema.to_parquet import field_of
+from pyparq.errors import OptionError
+from pyparq.format.hybrid_calendar import without_hybrid
+from pyparq.format.nesting import Shape, shape_of
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.shown_types import shown_field, top_of
+from pyparq.format.types import Field, Physical, Schema
+from pyparq.options import ReadOptions
+from pyparq.read.footers.leaf_set import LeafSet
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of a result: its shape, the leaves it needs, and the Arrow field it becomes.
+
+    ``stored`` is the field by the file's own schema, ``field`` what it is returned as.
+    """
+
+    shape: Shape
+    stored: Field
+    leaves: tuple[Node, ...]
+    field: Field
+
+
+class Projection:
+    """The columns of a result, and the leaves that they are made of. Most is worked out when it is first asked for."""
+
+    __slots__ = ("_hybrid", "_is_flat", "_is_plain", "_leaves", "_of_file", "fields", "outputs")
+
+    def __init__(self, outputs: list[Output], of_file: FileFields) -> None:
+        self.outputs = outputs
+        self.fields = tuple(output.field for output in outputs)
+        self._of_file = of_file
+        self._leaves: LeafSet | None = None
+        self._is_flat: bool | None = None
+        self._is_plain: bool | None = None
+        self._hybrid: list[int] | None = None
+
+    @property
+    def hybrid(self) -> list[int]:
+        """The numbers of the columns that have dates or timestamps of the hybrid calendar."""
+        if self._hybrid is None:
+            self._hybrid = [k for k, out in enumerate(self.outputs) if any(leaf.type.hybrid for leaf in out.leaves)]
+        return self._hybrid
+
+    @property
+    def leaves(self) -> LeafSet:
+        """In the order of the columns, as which the decoder may leave them."""
+        if self._leaves is None:
+            by_column = {leaf.column: leaf for output in self.outputs for leaf in output.leaves}
+            self._leaves = LeafSet(by_column.values())
+        return self._leaves
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether every column is a leaf by itself: those of the result are those that are decoded."""
+        if self._is_flat is None:
+            self._is_flat = all(output.shape.kind == "leaf" for output in self.outputs)
+        return self._is_flat
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no leaf comes out as a dictionary or as views."""
+        if self._is_plain is None:
+            of_file, nodes = self._of_file, self.leaves.nodes
+            self._is_plain = not any(of_file.is_dictionary(node) or of_file.is_view(node) for node in nodes)
+        return self._is_plain
+
+
+class FileFields:
+    """Fields of the columns of files with one schema. Everything is worked out when it is first asked for: files may be
+    wide. May be used from several threads: what two work out at once is the same."""
+
+    def __init__(self, tree: SchemaTree, key_values: Mapping[bytes, bytes], options: ReadOptions) -> None:
+        self._tree = tree
+        self._key_values = key_values
+        self._asked = _dictionary_columns(tree, options.read_dictionary)
+        self._hints = Hints(key_values, len(tree.root.children), options.use_arrow_schema)
+        self._places: dict[Node, int] | None = None
+        self._dictionaries: dict[Node, frozenset[int]] = {}
+        self._whole: dict[Node, Output] = {}
+        self.projection: Projection | None = None
+        """That of all columns, once somebody has asked for it."""
+
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """The file's key-value metadata as tables carry it (without the Arrow schema, which they have, and without
+        Spark's notes on a calendar that the values of tables are not in)."""
+        return {key: value for key, value in without_hybrid(self._key_values).items() if key != ARROW_SCHEMA}
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of tables of all columns."""
+        return Schema(tuple(self.whole(node).field for node in self._tree.root.children), self.metadata)
+
+    def whole(self, node: Node) -> Output:
+        """A top-level column with all its leaves."""
+        found = self._whole.get(node)
+        if found is None:
+            shape = shape_of(node)
+            stored = self.stored(shape, None)
+            assert stored is not None, "a column without leaves"
+            found = self._whole[node] = Output(shape, stored, tuple(node.leaves()), self.result(stored, shape))
+        return found
+
+    def stored(self, shape: Shape, columns: Collection[int] | None) -> Field | None:
+        """The field by the file's own schema, reduced to the leaves in ``columns``."""
+        return field_of(shape, columns, self._key_values)
+
+    def result(self, stored: Field, shape: Shape) -> Field:
+        """What the column called ``stored`` comes out as."""
+        field = self._hints.restored(stored, self._place(shape.node)) if self._hints else stored
+        field = with_dictionaries(field, shape, self._asked) if self._asked else field
+        if shape.kind == "leaf":  # so that the hint is looked up once
+            self._dictionaries[shape.node] = frozenset(dictionary_leaves(field.type, shape))
+        return field
+
+    def is_dictionary(self, leaf: Node) -> bool:
+        """Does the leaf come out as a dictionary?"""
+        if not self._hints:
+            return leaf.column in self._asked
+        top = leaf
+        while top.parent is not None and top.parent is not self._tree.root:
+            top = top.parent
+        found = self._dictionaries.get(top)
+        if found is None:
+            shape = shape_of(top)
+            stored = self.stored(shape, None)
+            found = (
+                frozenset() if stored is None else frozenset(dictionary_leaves(self.result(stored, shape).type, shape))
+            )
+            self._dictionaries[top] = found
+        return leaf.column in found
+
+    def is_view(self, leaf: Node) -> bool:
+        """Does the leaf, a column of its own, come out as string views?"""
+        return self._hinted_format(leaf) in VIEWS
+
+    def is_large(self, leaf: Node) -> bool:
+        """Does the leaf, a column of its own, come out as strings or binary with offsets of 64 bits?"""
+        return self._hinted_format(leaf) in ("U", "Z")
+
+    def shown(self, leaf: Node) -> Field | None:
+        """The field that the leaf is shown as; ``None`` where nothing is hinted about it."""
+        if not self._hints:
+            return None
+        top = top_of(leaf)
+        return shown_field(leaf, [top], [self.whole(top).field])
+
+    def _hinted_format(self, leaf: Node) -> str:
+        return self.whole(leaf).field.type.format if self._hints and leaf.parent is self._tree.root else ""
+
+    def _place(self, node: Node) -> int:
+        """A top-level node's place among the columns."""
+        if self._places is None:
+            self._places = {child: k for k, child in enumerate(self._tree.root.children)}
+        return self._places[node]
+
+
+def _dictionary_columns(tree: SchemaTree, names: Iterable[Any]) -> frozenset[int]:
+    found = set()
+    for name in names:
+        for leaf in tree.find(name).leaves():
+            if leaf.element.type != Physical.BYTE_ARRAY or leaf.type.kind in ("decimal", "null"):
+                raise OptionError(
+                    f"read_dictionary takes string and binary columns, not {leaf.type.kind}", column=leaf.dotted
+                )
+            found.add(leaf.column)
+    return frozenset(found)

@@ -1,0 +1,109 @@
+"""The end of a file: one speculative tail read, the footer in it, and what that says of encryption."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyparq.encryption.properties import DecryptionProperties
+from pyparq.encryption.reading import CLEAR_FILE, EncryptedFile, FileDecryption
+from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionError
+from pyparq.format import ttypes as tt
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
+from pyparq.io.companion_files import base_name, read_sibling
+from pyparq.io.fetch import Fetcher
+from pyparq.io.source import Source
+from pyparq.kernels import KernelError
+from pyparq.options import ReadOptions
+
+MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+
+LOCAL_TAIL, REMOTE_TAIL, MANY_REMOTE_TAIL = 16 << 10, 128 << 10, 48 << 10
+"""Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
+footer of most files, and often page indexes or Bloom filters."""
+
+SMALL_FILE = 128 << 10
+"""A local file of up to this many bytes is read at once: a second read takes longer than these bytes."""
+
+
+def read_footer(
+    fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL
+) -> tuple[LazyFileMetaData, FileDecryption]:
+    """Footer from the end of the file (README.md, File format), and how to decrypt the rest. ``remote_tail``: bytes to
+    read first where the file is remote and no option says how many.
+
+    Raises :class:`EncryptionError` for an encrypted footer without its key, one that fails its authentication or its
+    signature, and for a file that is not encrypted when keys are given, unless they allow it.
+    """
+    _check_keys(options)
+    magic, stored = _stored(fetcher, options, remote_tail)
+    return open_footer(magic == ENCRYPTED_MAGIC, stored, fetcher.source, options)
+
+
+def open_footer(
+    encrypted: bool, stored: memoryview, source: Source, options: ReadOptions
+) -> tuple[LazyFileMetaData, FileDecryption]:
+    """As :func:`read_footer`, of a footer whose bytes are known: ``stored`` is what its length counts."""
+    properties = _properties(options, source)
+    if encrypted:
+        crypto, end = deserialize(tt.FileCryptoMetaData, stored)
+        file = EncryptedFile(properties, crypto.encryption_algorithm, crypto.key_metadata, plaintext_footer=False)
+        return _decoded(file.open_footer(stored[end:])), file
+    footer = _decoded(stored)
+    meta = footer.meta
+    if meta.encryption_algorithm is not None:
+        file = EncryptedFile(
+            properties, meta.encryption_algorithm, meta.footer_signing_key_metadata, plaintext_footer=True
+        )
+        file.check_signature(stored)
+        return footer, file
+    if properties is not None and not properties.allow_plaintext_files:
+        raise EncryptionError(
+            "the file is not encrypted, but keys were given: someone may have replaced the file. "
+            "To read it anyway, use DecryptionProperties(allow_plaintext_files=True)"
+        )
+    return footer, CLEAR_FILE
+
+
+def _properties(options: ReadOptions, source: Source) -> DecryptionProperties | None:
+    _check_keys(options)
+    given = options.decryption
+    if given is None:
+        return None
+    return given.for_file(base_name(source.name), partial(read_sibling, source))
+
+
+def _check_keys(options: ReadOptions) -> None:
+    given: object = options.decryption
+    if given is not None and not isinstance(given, DecryptionProperties):
+        raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
+
+
+def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[bytes, memoryview]:
+    """The magic at the end, and the bytes that the length before it counts."""
+    source: Source = fetcher.source
+    tail = fetcher.read_tail(options.tail_size or (_local_tail(source) if source.is_local else remote_tail))
+    if source.size < 12:
+        raise CorruptFileError(f"not a Parquet file: it has only {source.size} bytes")
+    magic = bytes(tail[-4:])
+    if magic not in (MAGIC, ENCRYPTED_MAGIC):
+        raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}")
+    size = int.from_bytes(tail[-8:-4], "little")
+    if size > source.size - 12 or size == 0:
+        raise CorruptFileError(f"the footer declares {size} bytes, but the file has {source.size}")
+    if size > options.limits.max_footer:
+        raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
+    if size + 8 > len(tail):
+        tail = fetcher.read_tail(size + 8)
+    return magic, tail[len(tail) - 8 - size : len(tail) - 8]
+
+
+def _local_tail(source: Source) -> int:
+    return source.size if source.size <= SMALL_FILE else LOCAL_TAIL
+
+
+def _decoded(data: memoryview) -> LazyFileMetaData:
+    try:
+        return LazyFileMetaData(data)
+    except (ThriftDecodeError, KernelError) as error:
+        raise CorruptFileError(f"the footer cannot be decoded: {error}") from error

@@ -1,0 +1,227 @@
+"""The footer as a user reads it: file, row group and column chunk metadata, with pyarrow's names where they mean the
+same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, column_encryption
+from pyparq.errors import OptionError
+from pyparq.format.compression import codec_name
+from pyparq.format.encodings import encoding_name
+from pyparq.format.schema_tree import Node
+from pyparq.index.bounds import Bounds, gregorian
+from pyparq.index.statistics import bounds_from_statistics
+from pyparq.options import ColumnName
+from pyparq.read.footers.known_schemas import to_bytes
+from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.runtime.safe_repr import printable
+
+
+class FileMetaData:
+    """Metadata of a whole file."""
+
+    def __init__(self, file: OpenFile) -> None:
+        self._file = file
+
+    @property
+    def num_rows(self) -> int:
+        return sum(self._file.num_rows_of(k) for k in range(self.num_row_groups))
+
+    @property
+    def num_row_groups(self) -> int:
+        return self._file.num_row_groups
+
+    @property
+    def num_columns(self) -> int:
+        """Number of leaf columns in the schema."""
+        return len(self._file.tree.leaves)
+
+    @property
+    def created_by(self) -> str | None:
+        return self._file.created_by
+
+    @property
+    def format_version(self) -> int:
+        return int(self._file.footer.meta.version)
+
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """Key-value metadata."""
+        return self._file.key_values
+
+    @property
+    def encryption(self) -> FileEncryptionInfo | None:
+        """How the file is encrypted; ``None`` when it is not."""
+        return self._file.decryption.info
+
+    def row_group(self, k: int) -> RowGroupMetaData:
+        if not 0 <= k < self.num_row_groups:
+            raise OptionError(
+                f"row group {k} does not exist: the file has {self.num_row_groups} row groups, numbered from 0"
+            )
+        return RowGroupMetaData(self._file, k)
+
+    @printable
+    def __repr__(self) -> str:
+        return (
+            f"<FileMetaData {self.num_rows} rows, {self.num_row_groups} row groups, {self.num_columns} columns, "
+            f"created by {self.created_by!r}>"
+        )
+
+
+class RowGroupMetaData:
+    """Metadata of one row group."""
+
+    def __init__(self, file: OpenFile, index: int) -> None:
+        self._file = file
+        self.index = index
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
+
+    @property
+    def num_rows(self) -> int:
+        return self._file.num_rows_of(self.index)
+
+    @property
+    def num_columns(self) -> int:
+        return len(self._file.tree.leaves)
+
+    @property
+    def total_byte_size(self) -> int:
+        """Uncompressed bytes of all columns."""
+        return int(self._file.raw_row_group(self.index).total_byte_size)
+
+    @property
+    def sorting_columns(self) -> list[tuple[str, bool, bool]]:
+        """(column, descending, nulls first), as the file declares them."""
+        leaves = self._file.tree.leaves
+        claimed = self._file.raw_row_group(self.index).sorting_columns or []
+        return [
+            (
+                leaves[c.column_idx].dotted if 0 <= c.column_idx < len(leaves) else str(c.column_idx),
+                c.descending,
+                c.nulls_first,
+            )
+            for c in claimed
+        ]
+
+    def column(self, which: int | ColumnName) -> ColumnChunkMetaData:
+        """A column chunk by leaf ordinal, name or path."""
+        return ColumnChunkMetaData(self._file, self._file.chunk(self.index, find_leaf(self._file, which)))
+
+    def column_encryption(self, which: int | ColumnName) -> ColumnEncryptionInfo | None:
+        """How a column is encrypted, whether its key is known or not; ``None`` when it is in the clear."""
+        return column_encryption(self._file.raw_chunk(self.index, find_leaf(self._file, which)))
+
+    @property
+    def columns(self) -> list[ColumnChunkMetaData]:
+        return [self.column(k) for k in range(self.num_columns)]
+
+
+class ColumnChunkMetaData:
+    """Metadata of one column chunk. ``raw`` is the footer's ColumnChunk."""
+
+    def __init__(self, file: OpenFile, chunk: Chunk) -> None:
+        self._file = file
+        self._chunk = chunk
+
+    @property
+    def raw(self) -> Any:
+        return self._chunk.raw
+
+    @property
+    def path_in_schema(self) -> str:
+        return self._chunk.name
+
+    @property
+    def physical_type(self) -> str:
+        return self._chunk.node.type.physical.name
+
+    @property
+    def num_values(self) -> int:
+        return int(self._chunk.meta.num_values)
+
+    @property
+    def compression(self) -> str:
+        return codec_name(self._chunk.meta.codec)
+
+    @property
+    def encodings(self) -> tuple[str, ...]:
+        return tuple(encoding_name(e) for e in self._chunk.meta.encodings or ())
+
+    @property
+    def file_offset(self) -> int:
+        """Where the chunk's first page starts."""
+        return self._chunk.start
+
+    @property
+    def total_compressed_size(self) -> int:
+        return int(self._chunk.meta.total_compressed_size)
+
+    @property
+    def total_uncompressed_size(self) -> int:
+        return int(self._chunk.meta.total_uncompressed_size)
+
+    @property
+    def has_dictionary_page(self) -> bool:
+        return bool(self._chunk.meta.dictionary_page_offset)
+
+    @property
+    def dictionary_page_offset(self) -> int | None:
+        return self._chunk.meta.dictionary_page_offset or None
+
+    @property
+    def data_page_offset(self) -> int:
+        return int(self._chunk.meta.data_page_offset)
+
+    @property
+    def has_column_index(self) -> bool:
+        return bool(self._chunk.raw.column_index_offset)
+
+    @property
+    def has_offset_index(self) -> bool:
+        return bool(self._chunk.raw.offset_index_offset)
+
+    @property
+    def bloom_filter_offset(self) -> int | None:
+        return self._chunk.meta.bloom_filter_offset or None
+
+    @property
+    def bloom_filter_length(self) -> int | None:
+        return self._chunk.meta.bloom_filter_length or None
+
+    @property
+    def bounds(self) -> Bounds:
+        """The statistics of the column chunk, as far as they can be trusted (one entry)."""
+        file, node = self._file, self._chunk.node
+        return gregorian(bounds_from_statistics(node.type, self._chunk.meta, file.column_order(node), file.created_by))
+
+    @property
+    def key_value_metadata(self) -> dict[bytes, bytes]:
+        return {to_bytes(kv.key): to_bytes(kv.value) for kv in self._chunk.meta.key_value_metadata or []}
+
+    @printable
+    def __repr__(self) -> str:
+        return (
+            f"<ColumnChunkMetaData {self.path_in_schema}: {self.physical_type}, {self.compression}, "
+            f"{self.total_compressed_size} bytes>"
+        )
+
+
+def find_leaf(file: OpenFile, which: int | ColumnName) -> Node:
+    """A leaf by ordinal, dotted path or tuple of names."""
+    if isinstance(which, int):
+        if not 0 <= which < len(file.tree.leaves):
+            raise OptionError(
+                f"column {which} does not exist: the file has {len(file.tree.leaves)} leaf columns, numbered from 0",
+                file=file.name,
+            )
+        return file.tree.leaves[which]
+    node = file.tree.find(which)
+    if not node.is_leaf:
+        inner = ", ".join(repr(leaf.dotted) for leaf in node.leaves())
+        raise OptionError(f"{node.dotted!r} is a group; name one of its leaf columns: {inner}", file=file.name)
+    return node

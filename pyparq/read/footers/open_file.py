@@ -1,0 +1,499 @@
+"""Open a file: the footer, the schema tree; then column chunks on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyparq.encryption.reading import CLEAR, ChunkDecryption, FileDecryption
+from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
+from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
+from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.order import Order, order_of
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.thrift_codec import ThriftDecodeError
+from pyparq.index.statistics import parse_created_by
+from pyparq.io.fetch import Fetcher, IOCounts, gap_of
+from pyparq.io.source import LocalFile, open_source, set_retry
+from pyparq.kernels import KernelError
+from pyparq.options import ReadOptions
+from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
+from pyparq.read.footers.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
+from pyparq.read.footers.footer_read import MAGIC, read_footer
+from pyparq.read.footers.known_schemas import FileSchema, schema_of
+from pyparq.read.footers.leaf_set import LeafSet
+from pyparq.runtime.threads import cpu_count
+
+DICTIONARY_HEADER = 100
+"""Bytes that surely hold the header of a dictionary page."""
+
+WORTH_A_TABLE = 3
+"""Chunks from which on looking at all at once takes less time than one by one."""
+
+
+@lru_cache(maxsize=16)
+def omits_dictionary_header(created_by: str | None) -> bool:
+    """parquet-mr before 1.2.9 left the dictionary page header out of total_compressed_size (PARQUET-816)."""
+    name, version, _ = parse_created_by(created_by or "")
+    return name == "parquet-mr" and (version or (0, 0, 0)) < (1, 2, 9)
+
+
+class Chunk:
+    """One column chunk, its place checked against the file."""
+
+    __slots__ = ("_file", "_meta", "crypto", "node", "num_rows", "numbers", "row_group", "size", "start")
+
+    node: Node
+    row_group: int
+    num_rows: int
+    numbers: ChunkNumbers
+    """What the footer says of it."""
+    start: int
+    """Offset of the first byte: the dictionary page, or the first data page."""
+    size: int
+    """Bytes of all pages with their headers."""
+    crypto: ChunkDecryption
+    """What its modules pass through on their way in."""
+
+    def __init__(
+        self, file: OpenFile, node: Node, row_group: int, num_rows: int, numbers: ChunkNumbers, start: int, size: int,
+        crypto: ChunkDecryption = CLEAR, meta: Any = None,
+    ) -> None:  # fmt: skip
+        """``meta``: its ColumnMetaData where they are decoded."""
+        self._file = file.footer
+        self._meta = meta
+        self.crypto = crypto
+        self.node = node
+        self.num_rows = num_rows
+        self.numbers = numbers
+        self.row_group = row_group
+        self.size = size
+        self.start = start
+
+    @property
+    def raw(self) -> Any:
+        """ColumnChunk as in the footer."""
+        return self._file.column_chunk(self.row_group, self.node.column)
+
+    @property
+    def meta(self) -> Any:
+        """ColumnMetaData."""
+        if self._meta is None:
+            self._meta = self.raw.meta_data
+        return self._meta
+
+    @property
+    def codec(self) -> int:
+        """CompressionCodec."""
+        return self.numbers.codec  # type: ignore[no-any-return]
+
+    @property
+    def num_values(self) -> int:
+        """Values, nulls included; of a flat column, the rows."""
+        return self.numbers.num_values  # type: ignore[no-any-return]
+
+    @property
+    def first_page(self) -> int | str:
+        """Ordinal of the page that the chunk starts with: 0, or ``"dictionary"``."""
+        return "dictionary" if self.numbers.dictionary_page_offset == self.start else 0
+
+    @property
+    def is_all_dictionary(self) -> bool:
+        """Whether every data page is certainly dictionary-encoded."""
+        return bool(self.numbers.flags & ALL_DICTIONARY)
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+    @property
+    def name(self) -> str:
+        return self.node.dotted
+
+    def of_size(self, size: int) -> Chunk:
+        """The same with another number of bytes."""
+        other = copy(self)
+        other.size = size
+        return other
+
+    def with_meta(self, meta: Any) -> Chunk:
+        """The same with other metadata."""
+        other = copy(self)
+        other._meta, other.numbers = meta, numbers_of(self.raw, meta)
+        return other
+
+
+def _of_rows(meta: Any, num_rows: int) -> Any:
+    """The metadata of a chunk without lists that states another number of values than its row group has rows: the pages
+    have to agree with the rows. What its statistics count is not believed either."""
+    other = copy(meta)
+    other.num_values, other.statistics = num_rows, None
+    return other
+
+
+class FileState(NamedTuple):
+    """What a file is like: its size in bytes, and the CRC-32 of its footer."""
+
+    size: int
+    checksum: int
+
+    def __str__(self) -> str:
+        return f"{self.size:,} bytes, footer checksum {self.checksum:08x}"
+
+
+class OpenFile:
+    """An open file: where bytes come from (``fetcher``), what they mean (``footer``, ``tree``)."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        footer: LazyFileMetaData,
+        decryption: FileDecryption,
+        options: ReadOptions,
+        shared: FileSchema | None = None,
+    ) -> None:
+        """``shared``: what the schema means, where that is known."""
+        self.fetcher = fetcher
+        self.footer = footer
+        self.decryption = decryption
+        self.options = options
+        self._closed = [False]  # one for all forks
+        shared = schema_of(footer, options) if shared is None else shared
+        self.tree: SchemaTree = shared.tree
+        self.key_values = dict(shared.key_values)
+        """Key-value metadata of the file."""
+        self.fields = shared.fields
+        self._chunks: dict[tuple[int, int], Chunk] = {}
+        self._tables: dict[int, tuple[ChunkTable, int]] = {}
+        """By leaf the table that has been looked up last, and the place of the leaf in it."""
+        self._latest: list[ChunkTable] = []
+        """The last table of all, if nobody has asked for a leaf of it yet."""
+        self._rows: dict[int, int] = {}
+        self._all_have_rows: bool | None = None
+        self._neighbours = Neighbours(footer, fetcher.source.size)
+        self.modules = ModulePlaces(fetcher.source.size)
+        self._placed: ChunkPlaces | None = None
+        """Where all column chunks begin, once somebody works on the whole file."""
+        counts = fetcher.counts
+        self.open_counts = IOCounts(counts.requests, counts.bytes, counts.ranges)
+        """What opening the file cost."""
+
+    @property
+    def name(self) -> str:
+        return self.fetcher.source.name
+
+    @property
+    def num_row_groups(self) -> int:
+        return self.footer.num_row_groups
+
+    @property
+    def created_by(self) -> str | None:
+        value = self.footer.meta.created_by
+        return None if value is None else str(value)
+
+    def column_order(self, node: Node) -> Order:
+        """The order that the footer gives a leaf (ColumnOrder)."""
+        orders = self.footer.meta.column_orders
+        stated = orders[node.column] if orders is not None and node.column < len(orders) else None
+        return order_of(node.type, stated, node.element)
+
+    def num_rows_of(self, row_group: int) -> int:
+        rows = self._rows.get(row_group)
+        if rows is None:
+            rows = self.footer.num_rows(row_group)
+            if rows is None or rows < 0:
+                raise CorruptFileError(f"the row group declares {rows} rows", file=self.name, row_group=row_group)
+            if rows == 0:
+                self._check_empty(row_group)
+            self._rows[row_group] = rows
+        return rows
+
+    def _check_empty(self, row_group: int) -> None:
+        """Nobody would look into the column chunks of a row group without rows."""
+        for leaf in self.tree.leaves[:1]:
+            meta = self.raw_chunk(row_group, leaf).meta_data
+            if meta is not None and meta.num_values > 0:
+                raise CorruptFileError(
+                    f"the row group has 0 rows, but its column chunk declares {meta.num_values} values",
+                    file=self.name, row_group=row_group, column=leaf.dotted,
+                )  # fmt: skip
+
+    def chunk(self, row_group: int, node: Node) -> Chunk:
+        """The chunk of a leaf in a row group.
+
+        Raises :class:`CorruptFileError` when its metadata contradicts the schema or the file,
+        :class:`UnsupportedError` when its data lies in another file, :class:`EncryptionError` when its key is missing
+        or wrong.
+        """
+        key = row_group, node.column
+        chunk = self._chunks.get(key)
+        if chunk is None:
+            chunk = self._listed(row_group, node)
+            if chunk is None:
+                with located(file=self.name, row_group=row_group, column=node.dotted):
+                    chunk = self._chunk(row_group, node)
+            chunk = self._chunks[key] = self._apart(chunk)
+        return chunk
+
+    def _listed(self, row_group: int, node: Node) -> Chunk | None:
+        """The chunk from the table that has it, unless something is special about it."""
+        table, j = self._table_of(node)
+        i = None if table is None else table.place(row_group)
+        if table is None or i is None or table.odd[i, j]:
+            return None
+        start, size, num_rows = int(table.start[i, j]), int(table.size[i, j]), int(table.num_rows[i])
+        return Chunk(self, node, row_group, num_rows, table.numbers_at(i, j), start, size)
+
+    def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node] | LeafSet) -> ChunkTable:
+        """The chunks of some leaves in some row groups as arrays, looked up at once.
+
+        Raises as :meth:`chunk` for the first chunk, row group by row group, with which something is wrong.
+        """
+        leaves = nodes if isinstance(nodes, LeafSet) else LeafSet(nodes)
+        table = self._glance(np.asarray(row_groups, np.int64), leaves)
+        for i, j in np.argwhere(table.odd).tolist() if table.odd.any() else ():
+            chunk = self.chunk(int(table.row_groups[i]), leaves.nodes[j])
+            table.put(i, j, chunk.start, chunk.size, chunk.numbers, chunk.crypto.encrypted)
+        return table
+
+    def look_up(self, row_groups: Sequence[int], nodes: Iterable[Node]) -> None:
+        """Look at many chunks at once that :meth:`chunk` is going to be asked for. Says nothing of what is wrong with
+        any."""
+        groups = np.asarray(row_groups, np.int64)
+        missing = [node for node in dict.fromkeys(nodes) if not self._knows(groups, node)]
+        if len(groups) * len(missing) >= WORTH_A_TABLE:
+            self._glance(groups, LeafSet(missing))
+
+    def _knows(self, row_groups: Int64Array, node: Node) -> bool:
+        table, _ = self._table_of(node)
+        if table is None:
+            return False
+        return len(table.row_groups) == self.num_row_groups or bool(np.isin(row_groups, table.row_groups).all())
+
+    def _glance(self, row_groups: Int64Array, leaves: LeafSet) -> ChunkTable:
+        """The table of some chunks; of those that are odd, nothing in it holds."""
+        num_rows = self.rows_of(row_groups)
+        columns = leaves.columns
+        stack = self.footer.chunk_numbers(row_groups, columns, leaves.stored_paths, len(self.tree.leaves))
+        start, size, odd = check_numbers(stack, leaves, num_rows, self.fetcher.source.size)
+        if self.decryption.info is not None or omits_dictionary_header(self.created_by):
+            odd[:] = True
+        table = ChunkTable(row_groups, columns, num_rows, stack, start, size, odd)
+        self._list_latest()
+        self._latest.append(table)
+        return table
+
+    def _table_of(self, node: Node) -> tuple[ChunkTable | None, int]:
+        """The table that has been looked up last of those with this leaf, and the place of the leaf in it."""
+        self._list_latest()
+        return self._tables.get(node.column, (None, 0))
+
+    def _list_latest(self) -> None:
+        """A read of whole files asks for no leaf by itself, and may have thousands of them."""
+        for table in list(self._latest):
+            self._tables |= {column: (table, j) for j, column in enumerate(table.columns.tolist())}
+            self._latest.clear()
+
+    def rows_of(self, row_groups: Int64Array) -> Int64Array:
+        """The rows of some row groups, as :meth:`num_rows_of` has them."""
+        rows = self.footer.rows[row_groups]
+        if self._all_have_rows is None:
+            self._all_have_rows = bool((self.footer.rows > 0).all())
+        if not self._all_have_rows:
+            for row_group in row_groups.tolist():
+                self.num_rows_of(row_group)
+        return rows
+
+    def raw_chunk(self, row_group: int, node: Node) -> Any:
+        """The ColumnChunk of a leaf as the footer has it, of an encrypted column too.
+
+        Raises :class:`CorruptFileError` when it does not decode.
+        """
+        with located(file=self.name, row_group=row_group, column=node.dotted):
+            return self._raw_chunk(row_group, node)
+
+    def raw_row_group(self, row_group: int) -> Any:
+        """The RowGroup as the footer has it, without its column chunks.
+
+        Raises :class:`CorruptFileError` when it does not decode.
+        """
+        try:
+            return self.footer.row_group(row_group)
+        except (ThriftDecodeError, KernelError) as error:
+            raise CorruptFileError(f"bad row group metadata: {error}", file=self.name, row_group=row_group) from error
+
+    def check_chunk_counts(self) -> None:
+        """Raises :class:`CorruptFileError` for column chunks in a file whose schema has no column: nobody asks for a
+        chunk of it, so nothing else notices."""
+        for row_group in range(0 if self.tree.leaves else self.num_row_groups):
+            count = self.footer.num_columns(row_group)
+            if count:
+                raise CorruptFileError(
+                    f"the row group has {count} columns, but the schema has 0", file=self.name, row_group=row_group
+                )
+
+    def _raw_chunk(self, row_group: int, node: Node) -> Any:
+        if self.footer.num_columns(row_group) != len(self.tree.leaves):
+            raise CorruptFileError(
+                f"the row group has {self.footer.num_columns(row_group)} columns, but the schema has "
+                f"{len(self.tree.leaves)}"
+            )
+        try:
+            return self.footer.column_chunk(row_group, node.column)
+        except (ThriftDecodeError, KernelError) as error:
+            raise CorruptFileError(f"the column chunk metadata cannot be decoded: {error}") from error
+
+    def _chunk(self, row_group: int, node: Node) -> Chunk:
+        raw = self._raw_chunk(row_group, node)
+        if raw.file_path:
+            raise UnsupportedError(
+                f"the column chunk is stored in another file, {raw.file_path!r}, which is not supported"
+            )
+        meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node, self.tree)
+        if meta is None:
+            raise CorruptFileError("the column chunk has no metadata")
+        num_rows = self.num_rows_of(row_group)
+        self._check(meta, node)
+        if meta.path_in_schema != list(node.path):
+            self._check_path(meta.path_in_schema or ())
+        if node.max_rep == 0 and meta.num_values != num_rows:
+            meta = _of_rows(meta, num_rows)
+        starts = [o for o in (meta.dictionary_page_offset or 0, meta.data_page_offset or 0) if o > 0]
+        if not starts:
+            if meta.num_values:
+                raise CorruptFileError(f"the column chunk has the invalid data page offset {meta.data_page_offset}")
+            # No page was ever written.
+            return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), len(MAGIC), 0, crypto, meta)
+        start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - 8
+        if size < 0 or start < len(MAGIC) or start >= end:
+            raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
+        if omits_dictionary_header(self.created_by):
+            size = min(size + DICTIONARY_HEADER, end - start)
+        if start + size > end or (size == 0 and meta.num_values):
+            size = self.room_at(row_group, start)
+        return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), start, size, crypto, meta)
+
+    def room_at(self, row_group: int, start: int) -> int:
+        """Bytes from ``start`` to what is known to come next: a column chunk of this row group or the one behind it (of
+        any, after :meth:`place_chunks`), an index or Bloom filter of theirs, or the end of the file."""
+        end = self._neighbours.behind(row_group, start)
+        following = None if self._placed is None else self._placed.behind(start)
+        return (end if following is None else min(end, following)) - start
+
+    def begins_at(self, row_group: int, place: int) -> bool:
+        """Whether another column chunk, an index or a Bloom filter is known to begin at ``place``."""
+        placed = self._placed is not None and self._placed.first_at(place) is not None
+        return placed or self._neighbours.has(row_group, place)
+
+    def place_chunks(self) -> ChunkPlaces:
+        """Look where all column chunks begin, before working on the whole file. From then on :meth:`chunk` ends each of
+        them where the next begins, and refuses one that begins where another does."""
+        if self._placed is None:
+            placed = places_of(self)
+            self._chunks.clear()
+            self._placed = placed
+        return self._placed
+
+    def check_places(self) -> None:
+        """:meth:`place_chunks`. Raises :class:`CorruptFileError` where two column chunks begin at one place."""
+        shared = self.place_chunks().first_shared()
+        if shared is not None:
+            self.chunk(shared[0], self.tree.leaves[shared[1]])
+
+    def _apart(self, chunk: Chunk) -> Chunk:
+        """The chunk up to where the next one begins. Raises :class:`CorruptFileError` where one before begins there
+        too."""
+        if self._placed is None or chunk.size == 0:
+            return chunk
+        if self._placed.is_shared(chunk.row_group, chunk.node.column):
+            row_group, column = self._placed.first_at(chunk.start) or (0, 0)
+            raise CorruptFileError(
+                f"its pages begin at offset {chunk.start}, and so do those of column chunk {column} in row group "
+                f"{row_group}: column chunks may not share their pages",
+                file=self.name, row_group=chunk.row_group, column=chunk.name,
+            )  # fmt: skip
+        following = self._placed.behind(chunk.start)
+        return chunk if following is None or chunk.end <= following else chunk.of_size(following - chunk.start)
+
+    def _ordinal(self, row_group: int) -> int:
+        """The number that encrypted modules of a row group are bound to."""
+        if self.decryption.info is None:
+            return row_group
+        stated = self.raw_row_group(row_group).ordinal
+        if stated not in (None, row_group):
+            # In a footer that nobody vouches for, row groups could otherwise change places with their numbers.
+            raise EncryptionError(
+                f"the row group declares a different ordinal, {stated}: row groups may have been exchanged"
+            )
+        return row_group
+
+    @staticmethod
+    def _check(meta: Any, node: Node) -> None:
+        if meta.type is not None and meta.type != node.element.type:
+            raise CorruptFileError(
+                f"the column chunk has physical type {meta.type}, but the schema says {node.element.type}"
+            )
+        if meta.num_values < 0 and node.max_rep:
+            raise CorruptFileError(f"the column chunk declares {meta.num_values} values")
+
+    def _check_path(self, stated: Sequence[str]) -> None:
+        """A path that no column has tells nothing (columns renamed in the schema alone: others read them by their
+        place too); that of another column means that chunks were exchanged."""
+        if self.tree.has_leaf(stated):
+            raise CorruptFileError(f"the column chunk declares that it belongs to column {'.'.join(stated)}")
+
+    @property
+    def identity(self) -> FileState:
+        """The same for the same file, wherever it lies."""
+        return FileState(self.fetcher.source.size, self.footer.checksum)
+
+    def fork(self) -> OpenFile:
+        """The same file, with I/O counts of its own: one scan's do not show in another's."""
+        other = object.__new__(type(self))  # copy() takes ten times as long
+        other.__dict__.update(self.__dict__)
+        other.fetcher = self.fetcher.fork()
+        return other
+
+    def with_options(self, options: ReadOptions) -> OpenFile:
+        """A fork that is read by other options, but with the keys that it was opened with."""
+        fetcher = self.fetcher.fork(gap_of(self.fetcher.source, options.coalesce_gap))
+        other = OpenFile(fetcher, self.footer, self.decryption, options)
+        other.open_counts, other._closed = self.open_counts, self._closed
+        if other.tree is self.tree:
+            other._chunks, other._rows, other._tables = self._chunks, self._rows, self._tables
+            other._latest, other._placed = self._latest, self._placed
+        return other
+
+    def close(self) -> None:
+        self._closed[0] = True
+        self.fetcher.source.close()
+
+    def check_open(self) -> None:
+        """Raises :class:`OptionError` after :meth:`close`, whatever the source still has."""
+        if self._closed[0]:
+            raise OptionError("the file is closed", file=self.name)
+
+
+def open_file(where: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None = None) -> OpenFile:
+    """Open ``where`` (see :func:`pyparq.io.source.open_source`) and read its footer.
+
+    Raises :class:`CorruptFileError` when it is not a whole Parquet file, :class:`EncryptionError` when its footer
+    cannot be decrypted.
+    """
+    source = open_source(where, storage_options)
+    if options.use_threads and isinstance(source, LocalFile):
+        source.threads = cpu_count()
+    set_retry(source, options.retries, options.retry_wait)
+    fetcher = Fetcher(source, options.coalesce_gap)
+    try:
+        with located(file=source.name):
+            footer, decryption = read_footer(fetcher, options)
+            return OpenFile(fetcher, footer, decryption, options)
+    except BaseException:
+        if source is not where:
+            source.close()
+        raise

@@ -1,0 +1,230 @@
+"""From rows to pages to byte ranges: what to read of one column chunk.
+
+A :class:`ColumnRead` is a plain value: it can be printed, pickled, sent to another machine and checked to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyparq.index.page_index import PageLocations
+from pyparq.index.row_ranges import Int64Array, RowRanges, read_along
+from pyparq.io.source import Range
+from pyparq.read.footers.open_file import Chunk
+from pyparq.read.plan.packed_integers import Gaps, Packed, gaps_between, pack, spread, unpack
+from pyparq.runtime.safe_repr import printable
+
+
+class PageRead(NamedTuple):
+    """One data page: its ordinal, where it lies, and the rows it holds."""
+
+    ordinal: int
+    offset: int
+    size: int
+    first_row: int
+    num_rows: int
+
+
+class Pages:
+    """Some data pages of one column chunk in file order: in each array one int64 per page. Not to be changed."""
+
+    __slots__ = ("first_rows", "num_rows", "offsets", "ordinals", "sizes")
+
+    def __init__(
+        self, ordinals: Int64Array, offsets: Int64Array, sizes: Int64Array, first_rows: Int64Array, num_rows: Int64Array
+    ) -> None:
+        self.ordinals = ordinals
+        self.offsets = offsets
+        self.sizes = sizes
+        self.first_rows = first_rows
+        self.num_rows = num_rows
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __iter__(self) -> Iterator[PageRead]:
+        return map(PageRead._make, zip(*(array.tolist() for array in self._arrays()), strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pages):
+            return NotImplemented
+        return all(np.array_equal(a, b) for a, b in zip(self._arrays(), other._arrays(), strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<{len(self)} pages, {int(self.sizes.sum()):,} bytes, {int(self.num_rows.sum()):,} rows>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pages.unpacked, self.packed()
+
+    def packed(self) -> tuple[Any, ...]:
+        """Plain values of few bytes, from which :meth:`unpacked` makes them again."""
+        ordinals = gaps_between(self.ordinals, np.ones(len(self), np.int64))
+        offsets, rows = gaps_between(self.offsets, self.sizes), gaps_between(self.first_rows, self.num_rows)
+        return len(self), pack(self.sizes), pack(self.num_rows), ordinals, offsets, rows
+
+    @classmethod
+    def unpacked(cls, count: int, sizes: Packed, num_rows: Packed, ordinals: Gaps, offsets: Gaps, rows: Gaps) -> Pages:
+        bytes_of, rows_of = unpack(sizes, count), unpack(num_rows, count)
+        numbers = spread(ordinals, np.ones(count, np.int64))
+        return cls(numbers, spread(offsets, bytes_of), bytes_of, spread(rows, rows_of), rows_of)
+
+    def _arrays(self) -> tuple[Int64Array, ...]:
+        return self.ordinals, self.offsets, self.sizes, self.first_rows, self.num_rows
+
+    def at(self, places: Any) -> Pages:
+        """Those at these places among them, or in this slice."""
+        return Pages(*(array[places] for array in self._arrays()))
+
+    def holding(self, rows: RowRanges) -> Int64Array:
+        """The places of those that hold any of ``rows``, ascending. Rows between them are passed over."""
+        if not rows:
+            return np.empty(0, np.int64)
+        first = (self.first_rows + self.num_rows).searchsorted(rows.starts, "right")
+        after = self.first_rows.searchsorted(rows.ends)
+        covered = np.zeros(len(self) + 1, np.int64)
+        np.add.at(covered, first, 1)
+        np.add.at(covered, after, -1)
+        holding = np.flatnonzero(np.cumsum(covered[:-1]))
+        return read_along(holding[self.num_rows[holding] > 0], self.num_rows)
+
+
+NO_PAGES = Pages(*[np.empty(0, np.int64)] * 5)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRead:
+    """What to read of one column chunk: all of it, or the dictionary page and some data pages."""
+
+    row_group: int
+    column: int
+    name: str
+    pages: Pages | None
+    """The data pages to read; of a ``whole`` chunk all there are, or ``None`` where nothing tells them apart."""
+    dictionary: Range | None
+    """Bytes before the first data page of the chunk, where pages are known and the dictionary is not."""
+    whole: Range | None
+    """The whole chunk, where all of it is to be read."""
+    num_rows: int
+    """Rows that the pages hold."""
+
+    @property
+    def ranges(self) -> list[Range]:
+        """Byte ranges in file order, before any are merged."""
+        if self.whole is not None:
+            return [self.whole]
+        if self.pages is None:
+            return []
+        pages = zip(self.pages.offsets.tolist(), self.pages.sizes.tolist(), strict=True)
+        return [*pages] if self.dictionary is None else [self.dictionary, *pages]
+
+    @property
+    def num_bytes(self) -> int:
+        if self.whole is not None:
+            return self.whole[1]
+        held = 0 if self.pages is None else sum(self.pages.sizes.tolist())
+        return held if self.dictionary is None else held + self.dictionary[1]
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Where the first of its bytes lies, and behind the last."""
+        if self.whole is not None:
+            return self.whole[0], sum(self.whole)
+        if self.pages is None or not len(self.pages):
+            return (0, 0) if self.dictionary is None else (self.dictionary[0], sum(self.dictionary))
+        start = int(self.pages.offsets[0]) if self.dictionary is None else self.dictionary[0]
+        return start, int(self.pages.offsets[-1]) + int(self.pages.sizes[-1])
+
+    def row_ranges(self, num_rows: int) -> RowRanges:
+        """The rows that the pages hold."""
+        if self.whole is not None:
+            return RowRanges.all(num_rows)
+        if self.pages is None:
+            return RowRanges.none(num_rows)
+        starts = self.pages.first_rows
+        if len(starts) == 1:
+            return RowRanges.one(int(starts[0]), int(starts[0]) + self.num_rows, num_rows)
+        return RowRanges.merged(starts, starts + self.pages.num_rows, num_rows)
+
+    def narrowed(self, rows: RowRanges) -> ColumnRead:
+        """No more of it than holds any of ``rows``; all of it where its pages are not known."""
+        if self.pages is None:
+            return self
+        kept = self.pages.holding(rows)
+        if len(kept) == len(self.pages):
+            return self
+        pages, dictionary = self.pages.at(kept), self.dictionary if len(kept) else None
+        return replace(self, pages=pages, dictionary=dictionary, whole=None, num_rows=int(pages.num_rows.sum()))
+
+
+class Needed:
+    """The pages that hold any of some rows: found once for columns that are cut into pages alike, as most are."""
+
+    def __init__(self, rows: RowRanges, first_rows: Int64Array) -> None:
+        """Page ``k`` starts at ``first_rows[k]``."""
+        self.rows = rows
+        self.first_rows = first_rows
+        self.pages = rows.pages(first_rows)
+        self._starts = first_rows[self.pages]
+        self._counts = np.append(first_rows, rows.num_rows)[self.pages + 1] - self._starts
+        self.num_rows = sum(self._counts.tolist())
+        """Rows that these pages hold."""
+
+    def fits(self, rows: RowRanges, first_rows: Int64Array) -> bool:
+        """Whether these are the pages for others too."""
+        return rows is self.rows and np.array_equal(first_rows, self.first_rows)
+
+    def reads(self, locations: PageLocations) -> Pages:
+        """What to read of a column chunk."""
+        offsets, sizes = locations.offsets[self.pages], locations.sizes[self.pages]
+        return Pages(self.pages, offsets, sizes, self._starts, self._counts)
+
+
+def plan_column(
+    chunk: Chunk,
+    rows: RowRanges,
+    locations: PageLocations | None,
+    *,
+    has_dictionary: bool = False,
+    last: Needed | None = None,
+) -> tuple[ColumnRead, Needed | None]:
+    """The pages of ``chunk`` that hold any of ``rows``; the whole chunk when that is all, or nothing tells pages apart.
+
+    ``has_dictionary``: the dictionary is decoded already and need not be read again. ``last`` is what the plan of the
+    column before came with.
+    """
+    if locations is None or len(locations) == 0 or rows.is_all:
+        return _whole(chunk), last
+    first_rows = locations.first_rows
+    needed = last if last is not None and last.fits(rows, first_rows) else Needed(rows, first_rows)
+    if len(needed.pages) == len(first_rows) and not has_dictionary:
+        return _whole(chunk), needed
+    pages = needed.reads(locations)
+    dictionary = _dictionary(chunk, locations) if len(pages) and not has_dictionary else None
+    read = ColumnRead(chunk.row_group, chunk.node.column, chunk.name, pages, dictionary, None, needed.num_rows)
+    return read, needed
+
+
+def with_pages(read: ColumnRead, chunk: Chunk, locations: PageLocations | None) -> ColumnRead:
+    """A read of a whole chunk with all its pages, so that it can be narrowed later; others as they are."""
+    if read.whole is None or locations is None or len(locations) == 0:
+        return read
+    pages = Needed(RowRanges.all(chunk.num_rows), locations.first_rows).reads(locations)
+    return replace(read, pages=pages, dictionary=_dictionary(chunk, locations))
+
+
+def _dictionary(chunk: Chunk, locations: PageLocations) -> Range | None:
+    """What lies before the first data page."""
+    head = int(locations.offsets[0]) - chunk.start
+    return (chunk.start, head) if head > 0 else None
+
+
+def _whole(chunk: Chunk) -> ColumnRead:
+    whole = chunk.start, chunk.size
+    return ColumnRead(chunk.row_group, chunk.node.column, chunk.name, None, None, whole, chunk.num_rows)

@@ -1,0 +1,106 @@
+"""Modules that load with their first use: whole, whichever threads ask for them at once, and whoever forks meanwhile.
+
+An import of ``a.b`` holds the lock of ``a.b`` while it waits for ``a``; where ``a`` imports ``b`` itself, another
+thread waits the other way round. Python resolves that by handing out half a module: one of the two gets an ImportError.
+
+A child that is forked in the middle of an import inherits half a module and the lock of it, which nobody will ever let
+go of. So a fork waits until what other threads load is there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from functools import cache
+from importlib import import_module
+from time import monotonic
+from typing import Any
+
+from pyparq.runtime.fork_safety import in_child
+
+PATIENCE = 20.0
+"""Seconds that a fork waits at most, in all. An import that takes longer waits for something else."""
+
+_ROOTS = frozenset(
+    [
+        "pyparq",
+        "numpy",
+        "nanoarrow",
+        "cryptography",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "fsspec",
+        "s3fs",
+        "obstore",
+        "thrift",
+        "zstandard",
+        "snappy",
+        "xxhash",
+        "rich",
+        "asyncio",
+        "concurrent",
+        "ctypes",
+        "decimal",
+        "zoneinfo",
+    ]
+)
+"""Packages that pyparq's functions import when they are called."""
+
+_lock = threading.RLock()
+_held: list[threading.RLock] = []
+"""The lock, once for each fork that is going on and has it."""
+
+
+@in_child
+def _forget_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+    _held.clear()
+
+
+@cache
+def load(name: str) -> Any:
+    """The module called ``name``, imported by one thread at a time and after the packages that it stands in.
+
+    Raises what the import raises."""
+    with _lock:
+        parts = name.split(".")
+        for length in range(1, len(parts)):
+            import_module(".".join(parts[:length]))
+        return import_module(name)
+
+
+def _before_fork() -> None:
+    if threading.active_count() < 2:
+        return
+    until = monotonic() + PATIENCE
+    if _lock.acquire(timeout=PATIENCE):
+        _held.append(_lock)
+    # Another thread of ours looks, as an import cannot be waited for with a limit.
+    waiting = threading.Thread(target=_wait_for_imports, name="pyparq: waits for imports", daemon=True)
+    try:
+        waiting.start()
+    except RuntimeError:  # no thread can be started any more: the process ends
+        return
+    waiting.join(max(0.0, until - monotonic()))
+
+
+def _wait_for_imports() -> None:
+    """Importing a module that another thread imports waits for its end; one that is there costs a look."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] in _ROOTS:
+            try:
+                import_module(name)
+            except Exception:  # whoever needs the module says so
+                continue
+
+
+def _after_fork_in_parent() -> None:
+    if _held:
+        _held.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)

@@ -1,0 +1,285 @@
+"""Column chunks: what the native writer is told about columns, and what it made of some of them beside each other.
+
+Everything that happens per page and per value happens in the kernels (``write_*.cpp``): dictionary and encoding,
+where pages are cut, levels, statistics, indexes, compression, checksums, headers. It is described where it is done.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyparq import kernels
+from pyparq.encryption.aad import Module
+from pyparq.encryption.writing import ChunkEncryption, FileEncryption
+from pyparq.errors import DataError, ParquetError, located
+from pyparq.format import compression, encodings
+from pyparq.format import ttypes as tt
+from pyparq.format.encodings import dictionary, plain
+from pyparq.format.leaf_values import BinaryValues, Values, count_of
+from pyparq.format.order import Order, native_order
+from pyparq.format.thrift_codec import serialize
+from pyparq.index.page_index import MAX_WHOLE_BOUND
+from pyparq.options import WriteOptions
+from pyparq.runtime.threads import Task, check_stopped, cpu_count, within_task
+from pyparq.write.encode.bloom_filters import build_filter, stored_filter
+from pyparq.write.encode.flat_columns import FlatData
+from pyparq.write.encode.reused_dictionary import DictionaryPage, dictionary_page, known_dictionary
+from pyparq.write.plan import encoding_choice
+from pyparq.write.plan.column_plans import ColumnPlan, WritePlan
+from pyparq.write.plan.encoding_choice import Choices, candidates_of
+
+if TYPE_CHECKING:
+    from pyparq.write.encode.shred import Known, LeafData
+
+_CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
+_PAGE_TOO_LARGE, _MISFIT = 1, 3
+
+
+_LOOK = 0.002
+"""Seconds after which whoever stores chunks looks for bytes of one that is being encoded."""
+_PATIENCE = 10
+"""How often it looks before it encodes chunks itself that no thread has begun."""
+
+
+class StoredChunks:
+    """Some column chunks of a row group, beside each other; perhaps they are still being encoded."""
+
+    def __init__(self, row_group: int, columns: list[int]) -> None:
+        self.row_group = row_group
+        self.columns = columns
+        self.native = kernels.EncodedChunks()
+        self.task: Task[None] | None = None
+        """Encodes them; ``None`` when that is done."""
+        self.filters: list[tuple[int, list[Any]]] = []
+        """Stored modules of Bloom filters, by the chunk's place in here."""
+
+    def parts(self) -> Iterator[list[Any]]:
+        """Their bytes, in pieces, as they are made. Nothing else about them is to be asked before the last piece is
+        there. Raises what encoding them raises."""
+        if self.task is not None:
+            # The pool has a thread for each processor: this one is free to store what they make. But a task may have to
+            # wait for the pool, which may wait for the task.
+            patience = 0 if within_task() else _PATIENCE
+            while patience and not self.task.ended(_LOOK):
+                if parts := self.native.take():
+                    yield parts
+                patience -= not self.task.begun
+            self.task.result()
+            self.task = None
+        yield self.native.take()
+
+    def seal_offset_indexes(self, encryption: FileEncryption) -> None:
+        """Encrypt the OffsetIndexes of chunks that are encrypted. They must have a place."""
+        for k, column in enumerate(self.columns):
+            crypto = encryption.chunk(self.row_group, column)
+            if crypto.encrypted:
+                sealed = crypto.seal(Module.OFFSET_INDEX, [self.native.offset_index(k)])
+                self.native.set_offset_index(k, b"".join(sealed))
+
+    def footer_entries(self, encryption: FileEncryption) -> bytes:
+        """The serialized ColumnChunks."""
+        if not encryption.encrypts:
+            return self.native.column_chunks()
+        return b"".join(self._footer_entry(k, column, encryption) for k, column in enumerate(self.columns))
+
+    def _footer_entry(self, k: int, column: int, encryption: FileEncryption) -> bytes:
+        form, sealed = encryption.metadata_form(column), b""
+        if form.sealed:
+            crypto = encryption.chunk(self.row_group, column)
+            sealed = b"".join(crypto.seal(Module.COLUMN_METADATA, [self.native.column_metadata(k)]))
+        return self.native.column_chunk(k, form.crypto, sealed, form.bare)
+
+
+class ChunkEncoder:
+    """Encodes the column chunks of one file."""
+
+    def __init__(self, plan: WritePlan, encryption: FileEncryption, choices: Choices) -> None:
+        self._plan = plan
+        self._options = plan.options
+        self._encryption = encryption
+        self._choices = choices
+        self._pages: dict[int, tuple[Known, DictionaryPage | None]] = {}
+        """The last dictionary of each column that keeps its entries."""
+        rules = _file_rules(plan.options)
+        kinds: dict[tuple[int, int, int | None, Order], _Kind] = {}
+        self._rules = [_column_rules(column, rules, _kind(column, kinds)) for column in plan.columns]
+
+    def encode(
+        self, made: StoredChunks, leaves: Sequence[LeafData | FlatData], shredded: Callable[[int], LeafData]
+    ) -> None:
+        """Encode leaves of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
+        encoding, another chunk.
+
+        ``shredded(column)`` gives the leaf of a column that came as arrays, or raises what is wrong with its values."""
+        leaves, row_group = list(leaves), made.row_group
+        for k, data in enumerate(leaves):
+            if self._has_no_page(data):
+                with located(row_group=row_group, column=data.node.dotted):
+                    leaves[k] = shredded(data.node.column)
+        sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
+        jobs = [self._job(data, crypto, row_group) for data, crypto in zip(leaves, sealed, strict=True)]
+        try:
+            while (done := made.native.count) < len(leaves):
+                refusal = made.native.encode(jobs[done:] if done else jobs, check_stopped)
+                if refusal is not None:
+                    k = made.native.at_fault
+                    if refusal[0] != _MISFIT or not isinstance(leaves[k], FlatData):
+                        raise _refused(*refusal)
+                    leaves[k] = shredded(made.columns[k])
+                    jobs[k] = self._job(leaves[k], sealed[k], row_group)
+        except kernels.KernelError as error:
+            at_fault = leaves[made.native.at_fault].node.dotted
+            raise DataError(f"the column's buffers are wrong: {error}", row_group=row_group, column=at_fault) from error
+        except ParquetError as error:
+            error.locate(row_group=row_group, column=leaves[made.native.at_fault].node.dotted)
+            raise
+        for k, (data, crypto) in enumerate(zip(leaves, sealed, strict=True)):
+            self._finish(made, k, data, crypto, row_group)
+
+    def takes_arrays(self, column: int) -> bool:
+        """Whether this column may come as :class:`FlatData`."""
+        plan = self._plan.columns[column]
+        return plan.bloom is None or plan.entries  # the values are wanted again for the filter
+
+    def keeps_entries(self, column: int) -> bool:
+        """Whether this column comes back as a dictionary, with the entries of the one that it comes from."""
+        return self._plan.columns[column].entries
+
+    def _job(self, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int) -> tuple[Any, ...]:
+        column = data.node.column
+        choice = self._choices.of(column) if row_group else None
+        seal = crypto.page_seal() if crypto.encrypted else None
+        if isinstance(data, FlatData):
+            page = None if data.page is None else (data.page.plain, count_of(data.page.entries), data.page.places)
+            return self._rules[column], data.parts, data.num_rows, page, choice, seal
+        plan, values = self._plan.columns[column], data.values
+        known = _known(data, plan, self._options, self._choices) if plan.entries else None
+        offsets, raw = values if isinstance(values, BinaryValues) else (None, np.ascontiguousarray(values))
+        return (
+            self._rules[column], offsets, raw, data.def_levels, data.rep_levels, data.num_rows, data.num_slots,
+            known, choice, seal,
+        )  # fmt: skip
+
+    def _has_no_page(self, data: LeafData | FlatData) -> bool:
+        """Whether a column comes as codes, but its chunk can have no page for what they stand for."""
+        if not isinstance(data, FlatData) or data.known is None:
+            return False
+        column, known = data.node.column, data.known
+        plan = self._plan.columns[column]
+        last = self._pages.get(column)
+        if last is None or last[0] is not known:
+            limit = self._options.dictionary_pagesize_limit
+            page = dictionary_page(known.values, plan.leaf, limit) if plan.dictionary else None
+            last = self._pages[column] = known, page
+        data.page = last[1]
+        if data.page is not None and not self._choices.agrees(column, known.values):
+            self._choices.reordered.add(column)
+        return data.page is None
+
+    def _finish(
+        self, made: StoredChunks, k: int, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int
+    ) -> None:
+        native, plan = made.native, self._plan.columns[data.node.column]
+        if row_group == 0:
+            self._choices.decided(plan.column, native.choice(k))
+        if crypto.encrypted:
+            index = native.column_index(k)
+            if index is not None:
+                native.set_column_index(k, b"".join(crypto.seal(Module.COLUMN_INDEX, [index])))
+        if plan.bloom is not None:
+            values, entries = _to_filter(native, k, data)
+            bitset = build_filter(values, entries, plan.leaf, plan.bloom)
+            if bitset is not None:
+                made.filters.append((k, stored_filter(bitset, crypto)))
+
+
+def _to_filter(native: kernels.EncodedChunks, k: int, data: LeafData | FlatData) -> tuple[Values, Values | None]:
+    """Values that have each of the chunk's at least once; and the entries of its dictionary, where that was made for it
+    and has them all."""
+    if isinstance(data, FlatData):
+        assert data.page is not None  # other columns with a filter are shredded
+        return dictionary.entries(data.page.entries, native.used_entries(k)), None
+    places = native.first_places(k)
+    return data.values, None if places is None else dictionary.entries(data.values, places)
+
+
+def _file_rules(options: WriteOptions) -> kernels.FileRules:
+    return kernels.FileRules(
+        1 if str(options.data_page_version) == "1.0" else 2,
+        options.max_rows_per_page,
+        options.data_page_size,
+        options.dictionary_pagesize_limit,
+        options.statistics_truncate_length or -1,
+        options.column_index_truncate_length or -1,
+        MAX_WHOLE_BOUND,
+        options.write_page_index,
+        options.write_size_statistics,
+        encoding_choice.MIN_VALUES,
+        encoding_choice.DICTIONARY_SETTLES,
+        encoding_choice.MOST_OF_DICTIONARY,
+        encoding_choice.KEY,
+        _CRC if options.write_page_checksum else None,
+        cpu_count() if options.use_threads else 1,
+    )
+
+
+_Kind = tuple[kernels.LeafOrder, Callable[[Any], Any] | None, int, list[tuple[int, float]]]
+"""What columns of one type have in common: order, codec, the native codec's level, encodings worth trying."""
+
+
+def _kind(plan: ColumnPlan, known: dict[tuple[int, int, int | None, Order], _Kind]) -> _Kind:
+    # By identity, as leaves that are alike mostly are the same; the plan keeps them.
+    key = id(plan.leaf), plan.codec, plan.level, plan.order
+    found = known.get(key)
+    if found is None:
+        compress = None if plan.codec == compression.UNCOMPRESSED else partial(_compress, plan.codec, plan.level)
+        candidates = [(e, encoding_choice.MOST[e]) for e in candidates_of(plan.leaf, plan.codec)]
+        level = compression.native_level(plan.codec, plan.level)
+        found = known[key] = native_order(plan.leaf, plan.order), compress, level, candidates
+    return found
+
+
+def _column_rules(plan: ColumnPlan, file: kernels.FileRules, kind: _Kind) -> kernels.ColumnRules:
+    leaf, node = plan.leaf, plan.node
+    order, compress, level, candidates = kind
+    # pyarrow makes dictionaries of no other encoding than PLAIN
+    encoding = plan.encoding if plan.encoding is not None else encodings.PLAIN if plan.entries else -1
+    pairs = [serialize(tt.KeyValue(key=k, value=v)) for k, v in plan.key_values.items()] if plan.key_values else []
+    return kernels.ColumnRules(
+        file, order, leaf.physical, leaf.width, node.max_def, node.max_rep, plan.codec, compress, level,
+        plan.dictionary, plan.keep_dictionary, encoding, candidates, plan.statistics, leaf.is_text, leaf.precision,
+        plan.path, pairs,
+    )  # fmt: skip
+
+
+def _compress(codec: int, level: int | None, data: Any) -> Any:
+    return compression.compress(codec, data, level)
+
+
+def _known(
+    data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices
+) -> tuple[Any, int, Any, int] | None:
+    """The dictionary that the values come from; ``None`` where it is not to be kept, or cannot be."""
+    known, section = data.known, None
+    if not count_of(data.values) and (known is None or not count_of(known.values)):
+        return None  # nothing but nulls, of no dictionary
+    if known is not None and plan.dictionary:
+        section = known_dictionary(data.values, known.values, plan.leaf, options.dictionary_pagesize_limit)
+    if known is None or section is None or known.source is None or not choices.agrees(plan.column, known.values):
+        choices.reordered.add(plan.column)
+    if section is None:
+        return None
+    entries, indices = section
+    return plain.encode(entries, plan.leaf), count_of(entries), indices, len(np.unique(indices))
+
+
+def _refused(code: int, page: int, row: int, size: int) -> DataError:
+    if code == _PAGE_TOO_LARGE:
+        which = page if page >= 0 else "dictionary"
+        return DataError("the page has 2 GiB or more; a page must be smaller", page=which)
+    return DataError(f"row {row} of the row group takes {size} bytes, but a page must be smaller than 2 GiB")

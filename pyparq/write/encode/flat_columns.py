@@ -1,0 +1,97 @@
+"""Columns that are leaves themselves: the kernels take them as they lie in Arrow's buffers (``write_flat.cpp``).
+Of a column that keeps its dictionary they take the codes.
+
+They do what :mod:`pyparq.write.encode.shred` does for all others. A column that does not hold what its leaf may hold is
+left to that module too, which says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pyparq.arrow.c_import import ImportedColumn
+from pyparq.arrow.column import Column
+from pyparq.format.nesting import Shape
+from pyparq.format.schema_tree import Node
+from pyparq.format.types import DataType, LeafType, Physical
+from pyparq.kernels import ImportedArray
+from pyparq.write.encode.physical_values import fits, within_a_day
+from pyparq.write.encode.reused_dictionary import DictionaryPage
+from pyparq.write.encode.shred import Known
+
+_SAME, _BITS, _INT8, _UINT8, _INT16, _UINT16, _OFFSETS32, _OFFSETS64, _DECIMAL32, _DECIMAL64, _DECIMAL128, _CODES = (
+    range(12)
+)
+"""Numbers of ``FlatForm`` in ``write_flat.hpp``."""
+_FORMS = {
+    "b": _BITS, "c": _INT8, "C": _UINT8, "s": _INT16, "S": _UINT16,
+    "u": _OFFSETS32, "z": _OFFSETS32, "U": _OFFSETS64, "Z": _OFFSETS64,
+}  # fmt: skip
+_DECIMALS = {32: _DECIMAL32, 64: _DECIMAL64, 128: _DECIMAL128}
+_CONVERTED = {"tdm", "tts", "tss"}
+"""First letters of formats whose values are stored in another unit."""
+
+Part = tuple[int, ImportedArray] | tuple[int, int, int, Any, Any, Any]
+"""An array: its form, and where it is; or its form, length, offset, validity bits or ``None``, values or offsets, and
+bytes or ``None``."""
+
+
+@dataclass(slots=True)
+class FlatData:
+    """The leaf of a run of rows, in arrays one after another."""
+
+    node: Node
+    num_rows: int
+    parts: list[Part]
+    known: Known | None = None
+    """Where the parts are codes: what they stand for."""
+    page: DictionaryPage | None = None
+    """And as chunks have it."""
+
+
+def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:
+    """The arrays of a column, which is a leaf itself, as the kernels take them; ``None`` where they do not."""
+    parts: list[Part] = []
+    for column in columns:
+        form = _form(column.type, leaf)
+        if form is None or (leaf.kind == "time" and not within_a_day(column.values(), column.type.unit).all()):
+            return None
+        if isinstance(column, ImportedColumn):
+            parts.append((form, column.imported))
+            continue
+        buffers = column.buffers
+        parts.append((
+            form, column.length, column.offset, column.validity if column.null_count else None, buffers[0],
+            buffers[1] if len(buffers) > 1 else None,
+        ))  # fmt: skip
+    return parts
+
+
+def code_parts(columns: Sequence[Column], dictionary: Column) -> list[Part] | None:
+    """The codes of a column that was dictionary-encoded, all with the same dictionary; ``None`` where it has others."""
+    parts: list[Part] = []
+    for column in columns:
+        if column.codes is None or column.dictionary is not dictionary:
+            return None
+        parts.append((_CODES, column.length, 0, column.validity if column.null_count else None, column.codes, None))
+    return parts
+
+
+def is_flat(shape: Shape) -> bool:
+    """Whether a top-level column is a leaf whose chunk the kernels can make from Arrow's buffers."""
+    return shape.kind == "leaf" and shape.node.max_rep == 0 and shape.node.max_def <= 1
+
+
+@lru_cache(maxsize=4096)
+def _form(type_: DataType, leaf: LeafType) -> int | None:
+    """How values of a type become those of a leaf; ``None`` where the kernels do not know."""
+    if type_.dictionary is not None or type_.format[:3] in _CONVERTED or leaf.kind == "int96" or not fits(type_, leaf):
+        return None
+    if type_.kind == "decimal":
+        return None if leaf.physical == Physical.BYTE_ARRAY else _DECIMALS.get(type_.decimal[2])
+    if type_.format in _FORMS:
+        return _FORMS[type_.format]
+    return _SAME if type_.byte_width == leaf.width and type_.byte_width > 0 else None

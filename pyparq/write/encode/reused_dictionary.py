@@ -1,0 +1,70 @@
+"""The dictionary of a column that comes back as one: the entries that its values came from, in their order."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.arrow.column import Column
+from pyparq.format.encodings import dictionary, plain
+from pyparq.format.leaf_values import Values, concat_values, count_of, plain_size
+from pyparq.format.schema_tree import Node
+from pyparq.format.types import LeafType
+from pyparq.write.encode.shred import Known, known_entries
+
+
+class DictionaryPage(NamedTuple):
+    """The entries of a dictionary as chunks have them, each once."""
+
+    entries: Values
+    plain: Any
+    """These in PLAIN."""
+    places: npt.NDArray[np.int32] | None
+    """Where each entry of the dictionary that they come from is among them; ``None``: where it was."""
+
+
+def dictionary_page(known: Values, leaf: LeafType, limit: int) -> DictionaryPage | None:
+    """The same as :func:`known_dictionary` finds for values that are all among ``known``."""
+    if plain_size(known) > limit or count_of(known) == 0:
+        return None
+    places, first = dictionary.build(known, leaf, limit)
+    if len(places) < count_of(known):
+        return None
+    if len(first) == len(places):
+        return DictionaryPage(known, plain.encode(known, leaf), None)
+    entries = dictionary.entries(known, first)
+    return DictionaryPage(entries, plain.encode(entries, leaf), places)
+
+
+class KnownDictionaries:
+    """The entries of dictionaries that columns come from, as their leaves hold them: made once for all row groups that
+    follow each other with the same one."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[Column, Known | None]] = {}
+
+    def of(self, column: Column, node: Node) -> Known | None:
+        """``None`` where there are none, or the leaf cannot hold them all."""
+        if column.codes is None or column.dictionary is None:
+            return None
+        last = self._last.get(node.column)
+        if last is None or last[0] is not column.dictionary:
+            last = self._last[node.column] = column.dictionary, known_entries(column, node)
+        return last[1]
+
+
+def known_dictionary(
+    values: Values, known: Values, leaf: LeafType, limit: int
+) -> tuple[Values, npt.NDArray[np.int32]] | None:
+    """All entries of ``known``, in their order, with those behind them that are missing there, and the index of each
+    value; ``None`` when the entries take more than ``limit`` bytes."""
+    if plain_size(known) > limit or count_of(known) == 0:
+        return None
+    both = concat_values([known, values], leaf)
+    indices, first_positions = dictionary.build(both, leaf, limit)
+    entries = dictionary.entries(both, first_positions)
+    if len(indices) < count_of(both) or plain_size(entries) > limit:
+        return None
+    return entries, indices[count_of(known) :]

@@ -1,0 +1,261 @@
+"""From a batch's columns to leaves with repetition and definition levels (README.md, "Nested Encoding").
+
+A flat column takes a straight path: required values are shared, nullable ones compacted once. Nested columns are
+walked from the outside in, one numpy pass per level of nesting: what is carried along is, for every slot of the
+leaves-to-be, its levels so far, and which slots still have a value further down (the live ones) and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.arrow.column_operations import list_items, slice_column
+from pyparq.arrow.table import Batch, Column
+from pyparq.errors import DataError
+from pyparq.format.leaf_values import Values, concat_values, same_values
+from pyparq.format.nesting import Shape, shapes
+from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.types import LeafType, Schema
+from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
+from pyparq.write.encode.physical_values import Misfit, fits, leaf_values, misfit_error
+
+Levels = npt.NDArray[np.uint8]
+Int64Array = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The entries of the dictionary that a leaf's values come from: physical, whether used or not."""
+
+    values: Values
+    source: Column | None
+    """The column that holds them; ``None`` where several dictionaries were joined."""
+
+
+@dataclass(slots=True)
+class LeafData:
+    """One leaf of a run of rows.
+
+    ``values`` are physical, nulls removed. ``def_levels`` has one uint8 per slot (``None``: every slot is at
+    ``node.max_def``), ``rep_levels`` too (``None``: the leaf is not repeated, a slot is a row).
+    """
+
+    node: Node
+    num_rows: int
+    num_slots: int
+    values: Values
+    def_levels: Levels | None
+    rep_levels: Levels | None
+    known: Known | None = None
+
+
+def shred_batch(batch: Batch, schema: Schema, tree: SchemaTree, first_row: int = 0) -> list[LeafData]:
+    """The leaves of ``tree`` (made from ``schema``) for the rows of ``batch``, in column order.
+
+    Raises :class:`DataError` with column and row (counted from ``first_row``) for a null in a required field or a
+    value that its Parquet type cannot hold, and for columns that are not of the schema.
+    """
+    if len(batch.columns) != len(schema) or len(schema) != len(tree.root.children):
+        raise DataError(f"the batch has {len(batch.columns)} columns, but the schema has {len(schema)}")
+    leaves: list[LeafData] = []
+    for shape, column in zip(shapes(tree), batch.columns, strict=True):
+        leaves += shred_column(column, shape, batch.num_rows, first_row)
+    return leaves
+
+
+def shred_column(column: Column, shape: Shape, num_rows: int, first_row: int = 0) -> list[LeafData]:
+    """The leaves of one top-level column; see :func:`shred_batch`."""
+    if len(column) != num_rows:
+        raise DataError(f"the column has {len(column)} values for {num_rows} rows", column=shape.name)
+    leaves: list[LeafData] = []
+    _walk(column, shape, _Slots(num_rows, None, None, range(num_rows), first_row), num_rows, leaves)
+    return leaves
+
+
+@dataclass(slots=True)
+class _Slots:
+    """Where the walk stands. The k-th live slot is that of element ``elements[k]`` of the column at hand."""
+
+    count: int
+    reps: Levels | None
+    """``None``: no slot continues a list."""
+    defs: Levels | None
+    """Levels of the slots that ended, ``LIVE_SLOT`` at the others; ``None``: all are live."""
+    elements: range | Int64Array
+    first_row: int
+
+    def row_of(self, k: int) -> int:
+        """The row of the k-th live slot."""
+        slot = k if self.defs is None else int(np.flatnonzero(self.defs == LIVE_SLOT)[k])
+        before = slot if self.reps is None else int(np.count_nonzero(self.reps[: slot + 1] == 0)) - 1
+        return self.first_row + before
+
+
+def _walk(column: Column, shape: Shape, slots: _Slots, num_rows: int, out: list[LeafData]) -> None:
+    if shape.kind == "leaf":
+        out.append(_leaf(column, shape, slots, num_rows))
+        return
+    slots = _without_nulls(column, shape, slots)
+    if shape.kind == "struct":
+        _walk_fields(column, shape, slots, num_rows, out)
+        return
+    offsets, items = list_items(column)
+    slots = _expanded(offsets, len(items), shape, slots)
+    if shape.kind == "list":
+        _walk(items, shape.children[0], slots, num_rows, out)
+        return
+    # A map's items are structs of key and value that are never null themselves.
+    _walk_fields(items, shape, slots, num_rows, out)
+
+
+def _walk_fields(column: Column, shape: Shape, slots: _Slots, num_rows: int, out: list[LeafData]) -> None:
+    if len(column.children) != len(shape.children):
+        raise DataError(
+            f"the struct has {len(column.children)} fields, but the schema has {len(shape.children)}",
+            column=shape.node.dotted,
+        )
+    slots = replace(slots, elements=_shifted(slots.elements, column.offset))
+    for child, child_shape in zip(column.children, shape.children, strict=True):
+        if len(child) < column.offset + len(column):
+            raise DataError("a field of the struct is shorter than the struct", column=child_shape.node.dotted)
+        _walk(child, child_shape, slots, num_rows, out)
+
+
+def _shifted(elements: range | Int64Array, by: int) -> range | Int64Array:
+    if isinstance(elements, range):
+        return range(elements.start + by, elements.stop + by)
+    return elements + by if by else elements
+
+
+def _pick(values: npt.NDArray[np.generic], elements: range | Int64Array) -> npt.NDArray[np.generic]:
+    return values[elements.start : elements.stop] if isinstance(elements, range) else values[elements]
+
+
+def _present(column: Column, slots: _Slots) -> Mask | None:
+    """For every live slot: is there a value? ``None``: always."""
+    if column.type.format == "n":
+        return np.zeros(len(slots.elements), np.bool_)
+    mask = column.valid_mask()
+    if mask is None:
+        return None
+    present = _pick(mask, slots.elements).view(np.bool_)
+    return None if present.all() else present
+
+
+def _without_nulls(column: Column, shape: Shape, slots: _Slots) -> _Slots:
+    """Nulls of this column end their slots one level below its own."""
+    present = _present(column, slots)
+    if present is None:
+        return slots
+    if not shape.nullable:
+        _refuse_null(present, shape, slots)
+    defs = settle_slots(slots.count, slots.defs, present, shape.def_level - 1, LIVE_SLOT)
+    elements = slots.elements
+    kept = elements.start + np.flatnonzero(present) if isinstance(elements, range) else elements[present]
+    return _Slots(slots.count, slots.reps, defs, kept, slots.first_row)
+
+
+def _refuse_null(present: Mask, shape: Shape, slots: _Slots) -> None:
+    row = slots.row_of(int(np.argmin(present)))
+    where = shape.node.dotted
+    raise DataError(f"row {row} is null, but the column is required (not nullable)", column=where)
+
+
+def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, slots: _Slots) -> _Slots:
+    """One slot per list item; an empty list keeps one slot, which ends here."""
+    starts, ends = (_as_int64(_pick(part, slots.elements)) for part in (offsets[:-1], offsets[1:]))
+    lengths = np.subtract(ends, starts, out=ends)
+    try:
+        reps, defs, live, items, first = expand_lists(
+            slots.count, slots.reps, slots.defs, starts, lengths, num_items, shape.item_rep, shape.def_level
+        )
+    except KernelError as error:
+        raise DataError(
+            f"the list offsets decrease or point behind the items: {error}", column=shape.node.dotted
+        ) from error
+    elements = range(first, first + live) if items is None else items
+    return _Slots(len(reps), reps, defs, elements, slots.first_row)
+
+
+def _as_int64(values: npt.NDArray[np.generic]) -> Int64Array:
+    """A copy, in memory that is used again."""
+    out = take_memory(8 * len(values)).view(np.int64)
+    out[:] = values
+    return out
+
+
+def _leaf(column: Column, shape: Shape, slots: _Slots, num_rows: int) -> LeafData:
+    node, elements = shape.node, slots.elements
+    if not fits(column.type, node.type):
+        raise DataError(f"the data is {column.type}, which is not the type in the schema", column=node.dotted)
+    present = _present(column, slots)
+    if present is not None and not shape.nullable:
+        _refuse_null(present, shape, slots)
+    try:
+        if isinstance(elements, range):
+            part = slice_column(column, elements.start, elements.stop)
+            values = leaf_values(part, present, node.type)
+        else:
+            values = leaf_values(column, elements if present is None else elements[present], node.type)
+    except Misfit as misfit:
+        k = misfit.index if present is None else int(np.flatnonzero(present)[misfit.index])
+        raise misfit_error(misfit, slots.row_of(k), node.dotted) from None
+    defs = _leaf_defs(slots, present, shape)
+    reps = slots.reps
+    if reps is None and node.max_rep > 0:
+        reps = np.zeros(slots.count, np.uint8)
+    return LeafData(node, num_rows, slots.count, values, defs, reps, known_entries(column, node))
+
+
+def known_entries(column: Column, node: Node) -> Known | None:
+    """Those of the dictionary that a column comes from; ``None`` where the leaf does not hold them all."""
+    if column.dictionary is None:
+        return None
+    try:
+        return Known(leaf_values(column.dictionary, None, node.type), column.dictionary)
+    except Misfit:
+        return None  # an entry that no value uses, or the values would have been refused
+
+
+def _leaf_defs(slots: _Slots, present: Mask | None, shape: Shape) -> Levels | None:
+    if slots.defs is not None:
+        return settle_slots(slots.count, slots.defs, present, shape.def_level - 1, shape.def_level)
+    if present is None:
+        return None
+    # Present or not is the last level: the mask itself, moved up.
+    defs = present.view(np.uint8)
+    return defs if shape.def_level == 1 else defs + np.uint8(shape.def_level - 1)
+
+
+def concat_leaf_data(parts: Sequence[LeafData]) -> LeafData:
+    """The same leaf of several batches, one after the other (at least one part)."""
+    if len(parts) == 1:
+        return parts[0]
+    node = parts[0].node
+    defs: Levels | None = None
+    if any(p.def_levels is not None for p in parts):
+        full = [np.full(p.num_slots, node.max_def, np.uint8) if p.def_levels is None else p.def_levels for p in parts]
+        defs = np.concatenate(full)
+    reps: Levels | None = None
+    if node.max_rep > 0:
+        reps = np.concatenate([p.rep_levels for p in parts if p.rep_levels is not None])
+    values = concat_values([p.values for p in parts], node.type)
+    num_rows, num_slots = sum(p.num_rows for p in parts), sum(p.num_slots for p in parts)
+    return LeafData(node, num_rows, num_slots, values, defs, reps, _joined([p.known for p in parts], node.type))
+
+
+def _joined(parts: Sequence[Known | None], leaf: LeafType) -> Known | None:
+    """The entries of all dictionaries, those of the first one first."""
+    known = {id(part.source): part for part in parts if part is not None}
+    if len(known) <= 1:
+        return next(iter(known.values()), None)
+    first, *others = known.values()
+    others = [part for part in others if not same_values(first.values, part.values)]
+    if not others:
+        return first
+    return Known(concat_values([first.values, *(part.values for part in others)], leaf), None)

@@ -1,0 +1,302 @@
+"""Write options resolved against a schema: what is decided once per column, before any row arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyparq.arrow.schema.to_parquet import elements_from_schema
+from pyparq.encryption.aad import MAX_ORDINAL
+from pyparq.errors import OptionError, ParquetError, located
+from pyparq.format import compression, encodings
+from pyparq.format.order import Order, has_order
+from pyparq.format.schema_tree import Node, SchemaTree, build_tree
+from pyparq.format.types import LeafType, Schema
+from pyparq.index.bloom_filter import can_prune
+from pyparq.options import BloomOptions, SortKey, WriteOptions, bloom_options, sort_keys
+from pyparq.write.plan.arrow_schema_hint import dictionary_leaves, hint_for
+from pyparq.write.plan.key_values import text_key, text_value
+from pyparq.write.plan.storage import apply_storage, by_node, order_of_leaf
+
+
+@dataclass(slots=True, eq=False)
+class ColumnPlan:
+    """How one leaf is written."""
+
+    node: Node
+    leaf: LeafType
+    path: tuple[str, ...]
+    codec: int
+    level: int | None
+    dictionary: bool
+    """Try a dictionary."""
+    keep_dictionary: bool
+    """Keep it also where it does not pay."""
+    encoding: int | None
+    """Encoding of data pages without a dictionary; ``None``: see :mod:`pyparq.write.plan.encoding_choice`."""
+    statistics: bool
+    bloom: BloomOptions | None
+    order: Order
+    """The order of the bounds."""
+    key_values: Mapping[str, str | bytes | None]
+    """Key-value metadata of the chunks."""
+    entries: bool
+    """The column comes back as a dictionary: the entries of the one that its values come from are kept, used or not,
+    in their order, where they fit."""
+
+    @property
+    def column(self) -> int:
+        return self.node.column
+
+
+@dataclass(frozen=True, slots=True)
+class SortPlan:
+    """A sort order over leaves: ``(leaf, key)`` pairs. ``scope`` says what is sorted; ``""``: rows are only checked."""
+
+    keys: tuple[tuple[Node, SortKey], ...]
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """Options, schema, and what follows from both."""
+
+    options: WriteOptions
+    schema: Schema
+    elements: list[Any]
+    tree: SchemaTree
+    columns: list[ColumnPlan]
+    sort: SortPlan | None
+    hint: Schema | None
+    """What to store as ``ARROW:schema``."""
+
+
+def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = None) -> WritePlan:
+    """Resolve ``options`` for ``schema``. ``source`` is the schema of the data where it is another one: with their
+    dictionaries, views and the like.
+
+    Raises :class:`ColumnNotFoundError` for an option on a column that is not there, :class:`OptionError` for one
+    that its column cannot have, and :class:`UnsupportedError` for types that Parquet does not have.
+    """
+    elements = elements_from_schema(schema)
+    tree = build_tree(elements)
+    apply_storage(tree, options, per_leaf)
+    hint = hint_for(source or schema, tree, options.store_schema)
+    columns = _columns(tree, options, dictionary_leaves(hint, tree))
+    return WritePlan(options, schema, elements, tree, columns, _sort_plan(tree, options), hint)
+
+
+def check_options(options: WriteOptions) -> None:
+    """What can be checked before there is a schema: names of codecs and encodings, the form of sort orders."""
+    for name in _each(options.compression):
+        compression.codec_number(name)
+    for name in _each(options.column_encoding):
+        _encoding_number(name)
+
+
+def within_ordinals(options: WriteOptions) -> WriteOptions:
+    """With encryption, row groups that close before any of their chunks has more pages than two bytes can count.
+
+    A page closes when it has its rows, or when one row more would be too much for it: so two neighbours that close by
+    size hold more than a page's bytes. Encoded values and levels are taken to be eight times what they are in memory.
+    """
+    if options.encryption is None:
+        return options
+    pages = (MAX_ORDINAL + 1) // 2
+    return replace(
+        options,
+        row_group_size=min(options.row_group_size, pages * options.max_rows_per_page),
+        row_group_bytes=min(options.row_group_bytes, max(pages // 2 * options.data_page_size // 8, 1)),
+    )
+
+
+def _columns(tree: SchemaTree, options: WriteOptions, were_dictionaries: Collection[int]) -> list[ColumnPlan]:
+    codecs = per_leaf(tree, options.compression, "snappy")
+    levels = per_leaf(tree, options.compression_level, None)
+    dictionaries = per_leaf(tree, options.use_dictionary, True)
+    given_encodings = per_leaf(tree, options.column_encoding, None)
+    statistics = per_leaf(tree, options.write_statistics, True)
+    blooms = bloom_plan(tree, options)
+    orders = per_leaf(tree, options.float_order, "TYPE_ORDER")
+    key_values = _key_values(tree, options.column_key_value_metadata)
+    by_name = isinstance(options.compression_level, Mapping), isinstance(options.float_order, Mapping)
+    plans, found = [], _Storages()
+    for leaf, bloom in zip(tree.leaves, blooms, strict=True):
+        k = leaf.column
+        try:
+            codec, level, wanted, forced, encoding, order = found.of(
+                leaf.type, codecs[k], levels[k], given_encodings[k], orders[k], by_name
+            )
+        except ParquetError as error:
+            error.locate(column=leaf.dotted)
+            raise
+        plans.append(
+            ColumnPlan(
+                node=leaf,
+                leaf=leaf.type,
+                path=leaf.path,
+                codec=codec,
+                level=level,
+                dictionary=forced or (wanted and bool(dictionaries[k])),
+                keep_dictionary=forced,
+                encoding=encoding,
+                statistics=bool(statistics[k]),
+                bloom=bloom,
+                order=order,
+                key_values=key_values.get(k, _NONE),
+                entries=k in were_dictionaries,
+            )
+        )
+    return plans
+
+
+_NONE: Mapping[str, str | bytes | None] = {}
+
+
+class _Storages:
+    """How leaves are stored: wide tables have thousands, but few that differ in their types and options."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[tuple[Any, ...], tuple[int, int | None, bool, bool, int | None, Order]]] = {}
+
+    def of(
+        self, leaf: LeafType, codec: Any, level: Any, encoding: Any, order: Any, by_name: tuple[bool, bool]
+    ) -> tuple[int, int | None, bool, bool, int | None, Order]:
+        """Codec, level, whether a dictionary may be tried, whether it was asked for by name, encoding, order."""
+        asked = leaf, codec, level, encoding, order
+        known = self._last.get(id(leaf))
+        # By identity: what a user gives may be anything. The leaf is kept, so that its id stays its own.
+        if known is not None and all(a is b for a, b in zip(known[0], asked, strict=True)):
+            return known[1]
+        number = compression.codec_number(codec)
+        made, forced = _encoding(leaf, encoding)
+        may = encodings.holds(encodings.RLE_DICTIONARY, leaf.physical)
+        found = (
+            number, _level(number, level, by_name[0]), may and made is None, may and forced, made,
+            order_of_leaf(leaf, order, by_name[1]),
+        )  # fmt: skip
+        self._last[id(leaf)] = asked, found
+        return found
+
+
+def _key_values(tree: SchemaTree, given: Mapping[Any, Any]) -> dict[int, dict[str, str | bytes | None]]:
+    """Key-value metadata by leaf ordinal."""
+    found = {}
+    for node, pairs in by_node(tree, given).items():
+        if not node.is_leaf or not isinstance(pairs, Mapping):
+            raise OptionError("column_key_value_metadata must be {column: {key: value}}", column=node.dotted)
+        with located(column=node.dotted):
+            found[node.column] = {text_key(k): text_value(k, v) for k, v in pairs.items()}
+    return found
+
+
+def _level(codec: int, level: Any, per_column: bool) -> int | None:
+    if level is not None and codec == compression.UNCOMPRESSED and not per_column:
+        return None  # one level for all columns, some of which are not compressed
+    return compression.check_level(codec, level)
+
+
+def _encoding(leaf: LeafType, name: Any) -> tuple[int | None, bool]:
+    """The encoding of pages without a dictionary, and whether a dictionary was asked for by name."""
+    number = None if name is None else _encoding_number(name)
+    if number is None:
+        return None, False
+    if not encodings.holds(number, leaf.physical):
+        raise OptionError(f"encoding {encodings.encoding_name(number)} cannot hold {leaf.physical.name} values")
+    return (encodings.PLAIN, True) if number == encodings.RLE_DICTIONARY else (number, False)
+
+
+def _encoding_number(name: Any) -> int | None:
+    """Number of an encoding's name, any case; ``None`` for ``auto``. Every name of a dictionary encoding writes
+    RLE_DICTIONARY."""
+    wanted = name.upper() if isinstance(name, str) else name
+    if wanted == "AUTO":
+        return None
+    if wanted in ("DICTIONARY", "PLAIN_DICTIONARY"):
+        return encodings.RLE_DICTIONARY
+    for number in encodings.WRITABLE:
+        if encodings.ENCODING_NAMES[number] == wanted:
+            return number
+    names = ", ".join(encodings.ENCODING_NAMES[number] for number in encodings.WRITABLE)
+    raise OptionError(f"unknown encoding {name!r}. The encodings are auto, {names}")
+
+
+def bloom_plan(tree: SchemaTree, options: WriteOptions) -> list[BloomOptions | None]:
+    """Bloom filter options per leaf: the short form decides who has one, the long form says how."""
+    short, long = options.bloom_filters, options.bloom_filter_options
+    if (short is None or short is False) and long is None:
+        return [None] * len(tree.leaves)
+    asked = per_leaf(tree, short, False)
+    details = per_leaf(tree, long, None)
+    result: list[BloomOptions | None] = []
+    for leaf in tree.leaves:
+        k = leaf.column
+        with located(column=leaf.dotted):
+            found = bloom_options(asked[k])
+            if details[k] is not None and asked[k] is not False:
+                found = bloom_options(details[k], found)
+            elif details[k] is not None and isinstance(long, Mapping):
+                found = bloom_options(details[k])
+            by_name = (isinstance(long, Mapping) and details[k] is not None) or not isinstance(short, bool)
+            if found is not None and not can_prune(leaf.type):
+                if by_name:
+                    raise OptionError(
+                        f"a column of {leaf.type.kind} ({leaf.type.physical.name}) cannot have a Bloom filter: no "
+                        "reader could use it"
+                    )
+                found = None
+        result.append(found)
+    return result
+
+
+def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
+    sorted_by, claimed = sort_keys(options.sort_by), sort_keys(options.sorting_columns)
+    keys = sorted_by or claimed
+    if not keys:
+        return None
+    pairs: list[tuple[Node, SortKey]] = []
+    for key in keys:
+        if isinstance(key.name, int) and not 0 <= key.name < len(tree.leaves):
+            raise OptionError(
+                f"there is no leaf column {key.name}. The schema has {len(tree.leaves)} leaf columns, counted from 0"
+            )
+        node = tree.leaves[key.name] if isinstance(key.name, int) else tree.find(key.name)
+        if not node.is_leaf or node.max_rep or not _sortable(node.type):
+            what = node.type.kind if node.is_leaf and not node.max_rep else "nested"
+            raise OptionError(f"rows cannot be sorted by {what} values", column=node.dotted)
+        if any(node is other for other, _ in pairs):
+            raise OptionError("the sort order names this column twice", column=node.dotted)
+        pairs.append((node, key))
+    return SortPlan(tuple(pairs), options.sort_scope if sorted_by else "")
+
+
+def _sortable(leaf: LeafType) -> bool:
+    # Numbers in byte arrays of any length are not worth a comparison of their own.
+    return has_order(leaf) and not (leaf.kind == "decimal" and leaf.is_binary)
+
+
+def per_leaf(tree: SchemaTree, option: Any, default: Any) -> list[Any]:
+    """The value of an option for each leaf: one for all, a list of names (True for those), or a mapping by name.
+
+    A name is as :meth:`SchemaTree.find` has it; a group stands for all leaves below it, and a longer path wins over a
+    shorter one. Two names of one column with different values raise :class:`OptionError`.
+    """
+    if isinstance(option, Mapping):
+        named = list(by_node(tree, option).items())
+    elif isinstance(option, (list, tuple, set, frozenset)):
+        named, default = [(tree.find(name), True) for name in option], False
+    else:
+        return [option] * len(tree.leaves)
+    result = [default] * len(tree.leaves)
+    for node, value in sorted(named, key=lambda pair: len(pair[0].path)):
+        for leaf in node.leaves():
+            result[leaf.column] = value
+    return result
+
+
+def _each(option: Any) -> list[Any]:
+    """The values of an option that may be given per column."""
+    if isinstance(option, Mapping):
+        return list(option.values())
+    return [] if option is None else [option]

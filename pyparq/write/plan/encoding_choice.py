@@ -1,0 +1,125 @@
+"""The encoding of a column that none was asked for: candidates are tried on the first page's values, and measured.
+
+What is compared are bytes as they would be stored: encoded, then compressed with the column's codec. ``CANDIDATES``
+are the encodings that pyarrow, DuckDB, polars, DataFusion and Spark all read, in version 1 and 2 pages; each replaces
+the best before it when it takes at most ``MOST[encoding]`` of its bytes. docs/encodings.md has the measurements that
+the thresholds come from. Dictionaries are another matter (``write_choice.cpp``): they need the whole chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Condition, Lock
+
+from pyparq.format import compression
+from pyparq.format.encodings import (
+    BYTE_STREAM_SPLIT,
+    DELTA_BINARY_PACKED,
+    DELTA_BYTE_ARRAY,
+    DELTA_LENGTH_BYTE_ARRAY,
+    RLE,
+)
+from pyparq.format.leaf_values import Values, same_values
+from pyparq.format.types import LeafType, Physical
+from pyparq.runtime import fork_safety
+from pyparq.runtime.threads import check_stopped
+
+CANDIDATES: dict[Physical, tuple[int, ...]] = {
+    Physical.BOOLEAN: (RLE,),
+    Physical.INT32: (DELTA_BINARY_PACKED, BYTE_STREAM_SPLIT),
+    Physical.INT64: (DELTA_BINARY_PACKED, BYTE_STREAM_SPLIT),
+    Physical.FLOAT: (BYTE_STREAM_SPLIT,),
+    Physical.DOUBLE: (BYTE_STREAM_SPLIT,),
+    Physical.BYTE_ARRAY: (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY),
+}
+"""For fixed-length byte arrays there is none that DuckDB and polars both read."""
+
+MOST = {
+    RLE: 0.9,
+    DELTA_BINARY_PACKED: 0.95,
+    BYTE_STREAM_SPLIT: 0.9,
+    DELTA_LENGTH_BYTE_ARRAY: 1.0,  # faster than PLAIN in every reader: it need not be smaller
+    DELTA_BYTE_ARRAY: 0.6,  # each value waits for the one before it: two to five times slower to read
+}
+"""Share of the bytes of the best encoding so far that a candidate may take, at most."""
+
+MOST_OF_DICTIONARY = 0.8
+"""The same against a dictionary, which readers prefer: it also answers filters."""
+
+DICTIONARY_SETTLES = 0.25
+"""A dictionary of at most this share of PLAIN's bytes (before compression) is kept without trying anything else."""
+
+MIN_VALUES = 256
+"""Fewer values than this tell nothing, and there is nothing to gain."""
+
+KEY = "pyparq.encoding"
+"""Key of the record in the metadata of the column chunk that decided: ``encoding=bytes`` per value of the sample, the
+encoding that was taken first."""
+
+
+def parse_record(text: str) -> dict[int, float] | None:
+    """The sizes of a :meth:`Choice.record`, the chosen encoding first; ``None`` for anything else."""
+    try:
+        pairs = [item.split("=") for item in text.split()]
+        return {int(encoding): float(size) for encoding, size in pairs}
+    except ValueError:
+        return None
+
+
+_POLL = 0.1
+"""Seconds after which a waiting thread looks whether it is to stop."""
+
+
+def candidates_of(leaf: LeafType, codec: int) -> tuple[int, ...]:
+    """Encodings worth trying for a leaf."""
+    found = CANDIDATES.get(leaf.physical, ())
+    # Without a codec the split streams are as long as the values, and Spark does not read them as unsigned numbers.
+    if codec == compression.UNCOMPRESSED or (leaf.kind == "uint" and leaf.bits >= 32):
+        found = tuple(e for e in found if e != BYTE_STREAM_SPLIT)
+    return found
+
+
+class Choices:
+    """The choices of one file: each column's first row group decides, later ones wait for it and follow.
+
+    A first row group that holds too little to decide leaves every later one to decide for itself.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self._decided = [False] * columns
+        self._found: list[tuple[int, float] | None] = [None] * columns
+        self._entries: dict[int, Values] = {}
+        self._after_fork()
+        fork_safety.watch(self)
+        self.reordered: set[int] = set()
+        """Columns of dictionaries whose entries are not in all row groups those of one dictionary in its order."""
+
+    def _after_fork(self) -> None:
+        self._lock = Lock()
+        self._news = Condition(self._lock)
+
+    def decided(self, column: int, found: tuple[int, float] | None) -> None:
+        """The first row group's choice: encoding and stored bytes per value; ``None`` where it made none."""
+        self._found[column] = found
+
+    def of(self, column: int) -> tuple[int, float] | None:
+        """The first row group's choice, for a later one: waits until it is made."""
+        if not self._decided[column]:
+            with self._news:
+                while not self._decided[column]:
+                    check_stopped()
+                    self._news.wait(_POLL)
+        return self._found[column]
+
+    def agrees(self, column: int, entries: Values) -> bool:
+        """Are these the entries of the column's other row groups?"""
+        with self._lock:
+            first = self._entries.setdefault(column, entries)
+        return first is entries or same_values(first, entries)
+
+    def release(self, columns: Iterable[int]) -> None:
+        """Let nobody wait (any longer) for these columns: their first row group is encoded, or failed, or dropped."""
+        with self._news:
+            for column in columns:
+                self._decided[column] = True
+            self._news.notify_all()
