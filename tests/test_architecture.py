@@ -112,7 +112,7 @@ def test_core_imports_nothing_heavy() -> None:
 
 def test_kernels_keep_to_the_stable_abi() -> None:
     """From Python 3.12 on they are built for it, and it has none of CPython's macros: there they would not compile."""
-    sources = sorted((SOURCE / "kernels" / "src").glob("*.[ch]pp"))
+    sources = sorted((SOURCE / "kernels" / "src").rglob("*.[ch]pp"))
     assert len(sources) > 20
     macro = re.compile(r"\bPy[A-Za-z]+_(?:GET|SET|AS)_[A-Z_]+|\b_Py\w+")
     assert [(path.name, found) for path in sources for found in macro.findall(path.read_text())] == []

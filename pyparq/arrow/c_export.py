@@ -1,6 +1,6 @@
 """Schemas and columns on the way out: capsules of the Arrow C data interface over the buffers of columns, zero-copy.
 
-The structs are made natively (``kernels/src/arrow_export.cpp``), those of a whole table in one call.
+The structs are made natively (``kernels/src/arrow/export.cpp``), those of a whole table in one call.
 """
 
 from __future__ import annotations

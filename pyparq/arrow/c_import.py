@@ -1,5 +1,5 @@
 """Schemas and columns of other Arrow libraries, taken over zero-copy: one native call for each batch
-(``arrow_import.cpp``)."""
+(``arrow/import.cpp``)."""
 
 from __future__ import annotations
 

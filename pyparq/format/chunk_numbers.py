@@ -1,6 +1,6 @@
 """The numbers of column chunks: what pruning, planning and reading need of each, without an object per chunk.
 
-`kernels/src/column_chunks.hpp` reads them from stored ColumnChunks, many in one call.
+`kernels/src/thrift/column_chunks.hpp` reads them from stored ColumnChunks, many in one call.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // The extension module pyparq.kernels._native: registers the error and every group of kernels.
-#include "common.hpp"
+#include "base/common.hpp"
 
 namespace pyparq {
 namespace {

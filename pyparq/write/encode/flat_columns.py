@@ -1,4 +1,4 @@
-"""Columns that are leaves themselves: the kernels take them as they lie in Arrow's buffers (``write_flat.cpp``).
+"""Columns that are leaves themselves: the kernels take them as they lie in Arrow's buffers (``encode/flat_columns.cpp``).
 Of a column that keeps its dictionary they take the codes.
 
 They do what :mod:`pyparq.write.encode.shred` does for all others. A column that does not hold what its leaf may hold is
@@ -25,7 +25,7 @@ from pyparq.write.encode.shred import Known
 _SAME, _BITS, _INT8, _UINT8, _INT16, _UINT16, _OFFSETS32, _OFFSETS64, _DECIMAL32, _DECIMAL64, _DECIMAL128, _CODES = (
     range(12)
 )
-"""Numbers of ``FlatForm`` in ``write_flat.hpp``."""
+"""Numbers of ``FlatForm`` in ``encode/flat_columns.hpp``."""
 _FORMS = {
     "b": _BITS, "c": _INT8, "C": _UINT8, "s": _INT16, "S": _UINT16,
     "u": _OFFSETS32, "z": _OFFSETS32, "U": _OFFSETS64, "Z": _OFFSETS64,

@@ -3,7 +3,7 @@
 What is compared are bytes as they would be stored: encoded, then compressed with the column's codec. ``CANDIDATES``
 are the encodings that pyarrow, DuckDB, polars, DataFusion and Spark all read, in version 1 and 2 pages; each replaces
 the best before it when it takes at most ``MOST[encoding]`` of its bytes. docs/encodings.md has the measurements that
-the thresholds come from. Dictionaries are another matter (``write_choice.cpp``): they need the whole chunk.
+the thresholds come from. Dictionaries are another matter (``encode/encoding_choice.cpp``): they need the whole chunk.
 """
 
 from __future__ import annotations

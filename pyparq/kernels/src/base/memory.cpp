@@ -1,0 +1,249 @@
+#include "base/memory.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <new>
+
+#ifndef _WIN32
+#include <pthread.h>
+#include <sys/mman.h>
+#endif
+
+namespace pyparq {
+
+// Not in the headers of the stable ABI.
+extern "C" int PyTraceMalloc_Track(unsigned int domain, uintptr_t address, size_t size);
+extern "C" int PyTraceMalloc_Untrack(unsigned int domain, uintptr_t address);
+
+namespace {
+
+#if defined(__linux__) && !defined(PYPARQ_SANITIZE)
+constexpr bool kOwnMaps = true;
+#else
+constexpr bool kOwnMaps = false;  // a sanitizer sees the borders of what malloc gives
+#endif
+
+constexpr size_t kSmallest = size_t{32} << 10;   // below this many bytes the C library is quick enough
+constexpr size_t kLargePage = size_t{2} << 20;   // bytes of a large page of the common processors
+constexpr size_t kMapped = kLargePage;           // from this many bytes on, memory comes from the kernel directly
+constexpr unsigned kNumpyDomain = 389047;        // numpy.lib.tracemalloc_domain
+
+size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
+
+// What is asked for, and up to an eighth more: so that few sizes are kept. What is not touched takes no memory.
+size_t room_for(size_t size) {
+    if (size < kSmallest) return std::max<size_t>(size, 1);
+    if (size > std::numeric_limits<size_t>::max() / 2) throw std::bad_alloc();
+    return round_up(size, std::bit_floor(size - 1) / 8);
+}
+
+#if defined(__linux__)
+// Large pages as far as whole ones fit: the rest is in small ones, of which only those are there that somebody touches. For
+// all of an area or none of it: one that the kernel knows as two cannot be moved.
+void want_large_pages(Area area) { madvise(area.data, area.room, MADV_HUGEPAGE); }
+
+Area map(size_t room) {
+    const size_t whole = room + kLargePage;
+    void* const found = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found == MAP_FAILED) throw std::bad_alloc();
+    const auto begin = reinterpret_cast<uintptr_t>(found), aligned = round_up(begin, kLargePage);
+    if (aligned > begin) munmap(found, aligned - begin);
+    auto* const data = reinterpret_cast<uint8_t*>(aligned);
+    if (aligned + room < begin + whole) munmap(data + room, begin + whole - aligned - room);
+    want_large_pages({data, room});
+    return {data, room};
+}
+
+// False where it cannot be done.
+bool remap(Area& area, size_t room) {
+    void* const found = mremap(area.data, area.room, room, MREMAP_MAYMOVE);
+    if (found == MAP_FAILED) return false;
+    area = {static_cast<uint8_t*>(found), room};
+    return true;
+}
+
+void unmap(Area area) { munmap(area.data, area.room); }
+#else
+Area map(size_t) { throw std::bad_alloc(); }
+bool remap(Area&, size_t) { return false; }
+void unmap(Area) {}
+#endif
+
+bool mapped(size_t room) { return kOwnMaps && room >= kMapped; }
+
+Area fresh(size_t size, size_t room) {
+    if (mapped(room)) return map(room);
+    void* const found = std::malloc(kOwnMaps ? room : std::max<size_t>(size, 1));
+    if (found == nullptr) throw std::bad_alloc();
+    return {static_cast<uint8_t*>(found), kOwnMaps ? room : std::max<size_t>(size, 1)};
+}
+
+void release(Area area) noexcept {
+    if (mapped(area.room)) {
+        unmap(area);
+    } else {
+        std::free(area.data);
+    }
+}
+
+// What was given back and may be used again.
+class Idle {
+  public:
+    void set_most(size_t most) {
+        const std::lock_guard guard(lock_);
+        most_ = most;
+        drop(most);
+    }
+    size_t total() {
+        const std::lock_guard guard(lock_);
+        return total_;
+    }
+    // An area of so many bytes or somewhat more, or none: what is kept is there already, and fresh memory comes on top of it.
+    // The last one given is the likeliest to be in a cache.
+    Area take(size_t room) {
+        const std::lock_guard guard(lock_);
+        const size_t most = room < kMapped ? room : 2 * room;
+        for (auto found = places_.lower_bound(room); found != places_.end() && found->first <= most; ++found) {
+            if (found->second.empty()) continue;
+            const auto place = found->second.back();
+            found->second.pop_back();
+            const Area area = *place;
+            by_age_.erase(place);
+            total_ -= area.room;
+            return area;
+        }
+        return {};
+    }
+    // Keeps it, and lets go of the oldest where it is too much then; false where it is too much alone.
+    bool give(Area area) noexcept {
+        const std::lock_guard guard(lock_);
+        if (area.room > most_) return false;
+        drop(most_ - area.room);
+        try {
+            auto& places = places_[area.room];
+            places.push_back(by_age_.end());
+            try {
+                places.back() = by_age_.insert(by_age_.end(), area);
+            } catch (...) {
+                places.pop_back();
+                throw;
+            }
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        total_ += area.room;
+        return true;
+    }
+    void clear() {
+        const std::lock_guard guard(lock_);
+        drop(0);
+    }
+    std::mutex& lock() { return lock_; }
+
+  private:
+    void drop(size_t most) {
+        while (total_ > most) {
+            const Area oldest = by_age_.front();
+            places_.find(oldest.room)->second.pop_front();
+            by_age_.pop_front();
+            total_ -= oldest.room;
+            release(oldest);
+        }
+    }
+
+    std::mutex lock_;
+    std::list<Area> by_age_;                                               // the oldest first
+    std::map<size_t, std::deque<std::list<Area>::iterator>> places_;  // by size, and by age
+    size_t total_ = 0, most_ = 0;
+};
+
+// Never freed: threads may outlive what C++ frees when the process ends.
+Idle* idle = nullptr;
+
+void give_owned(void* held) noexcept {
+    const std::unique_ptr<Area> area(static_cast<Area*>(held));
+    PyTraceMalloc_Untrack(kNumpyDomain, reinterpret_cast<uintptr_t>(area->data));
+    give_area(*area);
+}
+
+}  // namespace
+
+Area take_area(size_t size) {
+    const size_t room = room_for(size);
+    if (room >= kSmallest) {
+        if (const Area found = idle->take(room); found.data != nullptr) return found;
+    }
+    try {
+        return fresh(size, room);
+    } catch (const std::bad_alloc&) {
+        idle->clear();
+    }
+    return fresh(size, room);
+}
+
+void grow_area(Area& area, size_t used, size_t size) {
+    if (size <= area.room) return;
+    const size_t room = room_for(size);
+    Area found;
+    if (area.data != nullptr && mapped(area.room)) {
+        // Copying into memory that is there costs about as much as to have more of it cleared, and takes none.
+        found = idle->take(room);
+        if (found.data == nullptr && remap(area, room)) return;
+    }
+    if (found.data == nullptr) found = take_area(size);
+    if (used > 0) std::memcpy(found.data, area.data, used);
+    give_area(area);
+    area = found;
+}
+
+void trim_area(Area& area, size_t used) {
+    const size_t room = room_for(used);
+    // A guess that was nearly right will be made again: such an area is of use as it is. What nobody has touched of it takes
+    // no memory.
+    if (mapped(area.room) && mapped(room) && room < area.room - area.room / 4) remap(area, room);
+}
+
+void give_area(Area area) noexcept {
+    if (area.data == nullptr) return;
+    if (!kOwnMaps || area.room < kSmallest || !idle->give(area)) release(area);
+}
+
+nb::capsule owner_of(Area area, size_t used) {
+    auto held = std::make_unique<Area>(area);
+    nb::capsule owner(held.get(), give_owned);
+    held.release();
+    PyTraceMalloc_Track(kNumpyDomain, reinterpret_cast<uintptr_t>(area.data), used);
+    return owner;
+}
+
+}  // namespace pyparq
+
+void bind_memory(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    idle = new Idle;
+#ifndef _WIN32
+    pthread_atfork([] { idle->lock().lock(); }, [] { idle->lock().unlock(); }, [] { idle->lock().unlock(); });
+#endif
+    m.def("take_memory", [](int64_t size) {
+        const size_t n = checked_count(size, "size");
+        Area area;
+        try {
+            area = take_area(n);
+        } catch (const std::bad_alloc&) {  // other modules may have their own ideas of what that is in Python
+            PyErr_NoMemory();
+            throw nb::python_error();
+        }
+        return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(area.data, {n}, owner_of(area, n)));
+    }, "size"_a);
+    m.def("idle_memory", [] { return idle->total(); });
+    m.def("release_idle_memory", [] { idle->clear(); });
+    m.def("keep_idle_memory", [](int64_t most) { idle->set_most(checked_count(most, "most")); }, "most"_a);
+}

@@ -1,0 +1,35 @@
+// Memory of results, and of what is fetched for them: used again when it is given back, in large pages where the system
+// has these.
+//
+// Fresh memory comes from the kernel page by page, each cleared when it is first touched. For a large column of text that
+// takes longer than to decode it.
+#pragma once
+#include "base/common.hpp"
+
+namespace pyparq {
+
+// Some memory. Whoever has it gives it back, or has an array do that.
+struct Area {
+    uint8_t* data = nullptr;
+    size_t room = 0;  // bytes that it has, at least as many as were asked for
+};
+
+// All may be called from any thread, with the GIL or without it.
+
+// At least `size` bytes of anything, aligned for every type. Throws std::bad_alloc.
+Area take_area(size_t size);
+
+// At least `size` bytes, of which the first `used` are what they were; what `area` had is no longer there. Where it throws
+// std::bad_alloc, all is as before.
+void grow_area(Area& area, size_t used, size_t size);
+
+// Lets go of what is behind the first `used` bytes, where that is worth it.
+void trim_area(Area& area, size_t used);
+
+void give_area(Area area) noexcept;
+
+// An object of Python's that gives the area back when the last reference to it is gone: the base of numpy's arrays. Needs
+// the GIL. Python's account of memory (tracemalloc) has its first `used` bytes as an array of numpy's.
+nb::capsule owner_of(Area area, size_t used);
+
+}  // namespace pyparq

@@ -1,0 +1,160 @@
+#include "codecs/lz4.hpp"
+
+#include "codecs/overlap.hpp"
+
+namespace pyparq {
+namespace {
+
+// What the format says of a block's end, by which writers and readers keep clear of it: the last bytes are literals, and
+// the last match begins before them.
+constexpr size_t kLastLiterals = 5, kLastMatch = 12, kShortestMatch = 4;
+
+// Adds to `length` what stands behind a nibble of 15; false where the input ends, or the length is beyond all reason.
+inline bool more_length(const uint8_t*& in, const uint8_t* end, size_t& length) {
+    uint8_t byte;
+    do {
+        if (in == end) return false;
+        byte = *in++;
+        length += byte;
+    } while (byte == 255);
+    return true;
+}
+
+// Where a decoder stands in a block.
+struct Place {
+    const uint8_t* in;
+    const uint8_t* const in_end;
+    uint8_t* at;
+    uint8_t *const begin, *const end;
+
+    size_t left() const { return static_cast<size_t>(in_end - in); }
+    size_t room() const { return static_cast<size_t>(end - at); }
+};
+
+// Decodes sequences as long as no wide copy can go wrong, and no further than `stop`; false where one is malformed.
+bool decode_most(Place& place, const uint8_t* stop) {
+    // Of a sequence whose lengths stand in its token, and what others are made sure of that have longer ones.
+    constexpr size_t kInput = 1 + 16 + 2 + kLastLiterals, kOutput = 15 + 32 + kLastMatch;
+    if (place.left() < kInput || place.room() < kOutput) return true;
+    const uint8_t* const in_last = place.in_end - kInput;
+    const uint8_t* const last = std::min<const uint8_t*>(stop, place.end - kOutput + 1);
+    const uint8_t* in = place.in;
+    uint8_t* at = place.at;
+    bool right = true;
+    while (in <= in_last && at < last) {
+        const size_t token = *in, literals = token >> 4;
+        if (literals == 15) break;
+        copy_16(at, in + 1);
+        const uint8_t* behind = in + 1 + literals;
+        uint8_t* to = at + literals;
+        const size_t offset = load<uint16_t>(behind);
+        behind += 2;
+        if (offset - 1 >= static_cast<size_t>(to - place.begin)) [[unlikely]] {
+            right = false;
+            break;
+        }
+        size_t length = (token & 15) + kShortestMatch;
+        if (length < 15 + kShortestMatch) {
+            if (offset >= 16) [[likely]] {
+                copy_16(to, to - offset);
+                copy_16(to + 16, to + 16 - offset);
+            } else {
+                repeat(to, offset, length);
+            }
+        } else {
+            if (!more_length(behind, place.in_end, length)) {
+                right = false;
+                break;
+            }
+            if (length + kSlack > static_cast<size_t>(place.end - to)) break;
+            if (offset >= 32) {
+                for (size_t done = 0; done < length; done += 32) copy_32(to + done, to + done - offset);
+            } else {
+                copy_back(to, offset, length);
+            }
+        }
+        in = behind, at = to + length;
+    }
+    place.in = in, place.at = at;
+    return right;
+}
+
+enum class Found { More, End, Wrong };
+
+// Decodes one sequence.
+Found decode_one(Place& place) {
+    if (place.left() == 0) return Found::Wrong;
+    const size_t token = *place.in++;
+    size_t literals = token >> 4, length = (token & 15) + kShortestMatch;
+    if (literals == 15 && !more_length(place.in, place.in_end, literals)) return Found::Wrong;
+    if (literals > place.left() || literals > place.room()) return Found::Wrong;
+    if (literals > 0) std::memcpy(place.at, place.in, literals);
+    place.in += literals, place.at += literals;
+    if (place.left() == 0) return Found::End;
+    if (place.left() < 3 + kLastLiterals || place.room() < kLastMatch) return Found::Wrong;
+    const size_t offset = load<uint16_t>(place.in);
+    place.in += 2;
+    if (length == 15 + kShortestMatch && !more_length(place.in, place.in_end, length)) return Found::Wrong;
+    if (offset - 1 >= static_cast<size_t>(place.at - place.begin)) return Found::Wrong;
+    if (length > place.room() || place.room() - length < kLastLiterals) return Found::Wrong;
+    copy_back_exactly(place.at, offset, length);
+    place.at += length;
+    return Found::More;
+}
+
+// Decodes until there is enough, or the block ends; false where it is malformed.
+bool decode(Place& place, const uint8_t* stop) {
+    while (place.at < stop || stop == place.end) {
+        if (!decode_most(place, stop)) return false;
+        if (place.at >= stop && stop < place.end) return true;
+        const Found found = decode_one(place);
+        if (found != Found::More) return found == Found::End;
+    }
+    return true;
+}
+
+}  // namespace
+
+int64_t lz4_inflate(const uint8_t* in, size_t n, uint8_t* out, size_t room, size_t wanted) {
+    Place place{.in = in, .in_end = in + n, .at = out, .begin = out, .end = out + room};
+    const uint8_t* const stop = out + std::min(wanted, room);
+    const bool right = decode(place, stop);
+    return right ? place.at - out : -1;
+}
+
+namespace {
+
+// A big-endian number of four bytes; of fewer where the input ends.
+uint32_t frame_number(const uint8_t* in, size_t n, size_t& at) {
+    uint32_t number = 0;
+    for (size_t i = 0; i < 4 && at < n; ++i) number = number << 8 | in[at++];
+    return number;
+}
+
+// Frames of the size that they inflate to and, until that many bytes are there, blocks each behind the size that they are
+// stored in: Hadoop cuts what does not fit its buffer, so a large page has several blocks in one frame.
+int64_t hadoop_frames(const uint8_t* in, size_t n, uint8_t* out, size_t room) {
+    size_t at = 0, written = 0;
+    while (at < n) {
+        const size_t frame = frame_number(in, n, at);
+        if (frame > room - written) return -1;
+        const size_t frame_end = written + frame;
+        while (written < frame_end) {
+            const size_t stored = frame_number(in, n, at);
+            if (stored == 0 || stored > n - at) return -1;
+            const int64_t found = lz4_inflate(in + at, stored, out + written, frame_end - written, SIZE_MAX);
+            if (found < 0) return -1;
+            written += static_cast<size_t>(found), at += stored;
+        }
+    }
+    return static_cast<int64_t>(written);
+}
+
+}  // namespace
+
+int64_t lz4_hadoop_inflate(const uint8_t* in, size_t n, uint8_t* out, size_t room) {
+    const int64_t found = hadoop_frames(in, n, out, room);
+    return found == static_cast<int64_t>(room) ? found : lz4_inflate(in, n, out, room, SIZE_MAX);
+}
+
+}  // namespace pyparq

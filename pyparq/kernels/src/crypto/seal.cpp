@@ -1,0 +1,203 @@
+#include "crypto/seal.hpp"
+
+#include "base/arena.hpp"
+
+namespace pyparq {
+namespace {
+
+std::array<std::string, 4> aads_of(const nb::sequence& given) {
+    std::array<std::string, 4> aads;
+    if (nb::len(given) != aads.size()) fail("AADs of four modules are needed");
+    for (size_t k = 0; k < aads.size(); ++k) {
+        const auto aad = nb::cast<nb::bytes>(given[k]);
+        aads[k].assign(aad.c_str(), aad.size());
+    }
+    return aads;
+}
+
+// Seals the pages of one column chunk, on one thread, by a library whose calls come from Python: where libcrypto is not found.
+class Sealer {
+  public:
+    // At most `invocations` of the nonces are used; `encrypt_into(nonce, text, aad, out)` of AES-GCM, and for the bodies of
+    // pages, where they are not None, `reset_nonce(counter)` and `update_into(text, out)` of AES-CTR; the AADs of modules 2
+    // to 5, up to the page's number. What has more than `most` bytes, or is not usual, goes to
+    // `otherwise(module, parts, page)`.
+    Sealer(Nonces* nonces, int64_t invocations, nb::object encrypt_into, nb::object reset_nonce, nb::object update_into,
+           const nb::sequence& aads, int64_t most, nb::object otherwise)
+        : nonces_(nonces), invocations_(invocations), encrypt_into_(std::move(encrypt_into)),
+          reset_nonce_(std::move(reset_nonce)), update_into_(std::move(update_into)),
+          aads_(aads_of(aads)), most_(most), otherwise_(std::move(otherwise)) {}
+
+    // The stored form of the bytes in `parts`, one after another, as a list of one.
+    nb::object seal(int64_t module, const nb::list& parts, int64_t page) const {
+        nb::object sealed;
+        if (is_page_module(module) && (!has_number(module) || counted(page)))
+            sealed = usual(module, parts, page);
+        if (!sealed.is_valid()) return otherwise_(module, parts, page);
+        nb::list result;
+        result.append(sealed);
+        return result;
+    }
+
+  private:
+    // An invalid object where something is not as usual.
+    nb::object usual(int64_t module, const nb::list& parts, int64_t page) const {
+        const size_t count = nb::len(parts);
+        size_t size = 0;
+        bool bytes = true;
+        for (size_t k = 0; k < count; ++k) {
+            RawIn part;
+            if (!part.load(nb::object(parts[k]).ptr())) return {};
+            size += part.size, bytes = bytes && part.buffer.view().itemsize == 1;
+        }
+        const bool ctr = !reset_nonce_.is_none() && is_body(module);
+        const size_t length = kNonce + size + (ctr ? 0 : kTag);
+        if (static_cast<int64_t>(size) > most_ || length >> 31 != 0) return {};
+        const nb::object taken = nonces_->take(invocations_);
+        if (taken.is_none()) return {};
+        const auto nonce = nb::borrow<nb::bytes>(taken);
+        const nb::object out = nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(kLength + length)));
+        if (!out.is_valid()) throw nb::python_error();
+        auto* const data = reinterpret_cast<uint8_t*>(PyByteArray_AsString(out.ptr()));
+        const auto stated = static_cast<uint32_t>(length);
+        std::memcpy(data, &stated, kLength);
+        std::memcpy(data + kLength, nonce.c_str(), kNonce);
+        const nb::object view = nb::steal(PyMemoryView_FromObject(out.ptr()));
+        if (!view.is_valid()) throw nb::python_error();
+        const nb::object into = part(view, kFrame, kLength + length);
+        // Several parts, or others than bytes, are encrypted where they come to stand.
+        const nb::object text = count == 1 && bytes ? nb::object(parts[0]) : joined(parts, into, size);
+        if (ctr) return size == 0 || run_ctr(data + kLength, text, into) ? out : nb::object();
+        const std::string& before = aads_[static_cast<size_t>(module - kDataPageModule)];
+        const nb::bytes aad = has_number(module) ? aad_of(before, page) : nb::bytes(before.data(), before.size());
+        return call(encrypt_into_, nonce, text, aad, into).is_valid() ? out : nb::object();
+    }
+
+    bool run_ctr(const uint8_t* nonce, const nb::object& text, const nb::object& into) const {
+        return call(reset_nonce_, first_counter(nonce)).is_valid() && call(update_into_, text, into).is_valid();
+    }
+
+    static nb::object joined(const nb::list& parts, const nb::object& into, size_t size) {
+        RawOut out;
+        if (!out.load(into.ptr())) fail("a module must be writable");
+        size_t at = 0;
+        for (const nb::handle part : parts) {
+            RawIn bytes;
+            if (!bytes.load(part.ptr()) || bytes.size > size - at) fail("parts of a module that change");
+            if (bytes.size > 0) std::memcpy(out.data + at, bytes.data, bytes.size);
+            at += bytes.size;
+        }
+        return part(into, 0, at);
+    }
+
+    Nonces* nonces_;
+    int64_t invocations_;
+    nb::object encrypt_into_, reset_nonce_, update_into_;
+    std::array<std::string, 4> aads_;
+    int64_t most_;
+    nb::object otherwise_;
+};
+
+}  // namespace
+
+// So many random bytes' worth of nonces, which nobody else has. Small numbers are drawn many at a time: asking the system
+// lets other threads in, and then waits for them.
+std::string Nonces::drawn(size_t count) {
+    constexpr size_t kAtOnce = 64;
+    const size_t wanted = count * kNonce;
+    while (drawn_.size() < wanted) {
+        const uint64_t before = forks();
+        const size_t size = std::max(count, kAtOnce) * kNonce;
+        const nb::object bytes = random_(size);
+        RawIn view;
+        if (!view.load(bytes.ptr()) || view.size != size) fail("too few random bytes");
+        // A handler of a signal may fork while the system is asked.
+        if (forks() == before) drawn_.append(reinterpret_cast<const char*>(view.data), view.size);
+    }
+    const size_t rest = drawn_.size() - wanted;
+    std::string found = drawn_.substr(rest);
+    drawn_.resize(rest);
+    return found;
+}
+
+nb::object Nonces::take(int64_t most) {
+    if (used >= most) return nb::none();
+    ++used;
+    const std::string nonce = drawn(1);
+    return nb::bytes(nonce.data(), nonce.size());
+}
+
+bool Nonces::take(size_t count, int64_t most, NonceBlock& block) {
+    if (used > most || static_cast<uint64_t>(most - used) < count) return false;
+    used += static_cast<int64_t>(count);
+    block.bytes_ = drawn(count);
+    block.from_ = this, block.forks_ = forks(), block.next_ = 0;
+    return true;
+}
+
+NativeSealer::NativeSealer(nb::object nonces, int64_t invocations, nb::object key, bool ctr, const nb::sequence& aads,
+                           nb::object otherwise)
+    : nonces_object_(std::move(nonces)), key_object_(std::move(key)), otherwise_(std::move(otherwise)),
+      nonces_(nb::cast<Nonces*>(nonces_object_)), key_(nb::cast<const AesKey*>(key_object_)), invocations_(invocations),
+      ctr_(ctr), aads_(aads_of(aads)) {
+    if (!aes_is_native()) fail("libcrypto was not found");
+}
+
+bool NativeSealer::seal(int module, const TextPart* parts, size_t count, size_t size, int64_t page, NonceBlock& nonces,
+                        AesContext& aes, uint8_t* out) const {
+    if (!is_page_module(module) || (has_number(module) && !counted(page))) return false;
+    const size_t length = stored_size(module, size) - kLength;
+    if (length >> 31 != 0) return false;
+    const char* const nonce = nonces.take();
+    if (nonce == nullptr) return false;
+    store(out, static_cast<uint32_t>(length));
+    std::memcpy(out + kLength, nonce, kNonce);
+    const uint8_t *const start = out + kLength, number[] = {static_cast<uint8_t>(page), static_cast<uint8_t>(page >> 8)};
+    if (ctr_ && is_body(module)) return aes.seal_ctr(*key_, start, parts, count, out + kFrame);
+    const std::string& aad = aads_[static_cast<size_t>(module - kDataPageModule)];
+    return aes.seal_gcm(*key_, start, aad, number, has_number(module) ? sizeof(number) : 0, parts, count, out + kFrame);
+}
+
+nb::object NativeSealer::seal_one(int64_t module, const nb::list& parts, int64_t page) const {
+    std::vector<RawIn> views(nb::len(parts));
+    std::vector<TextPart> texts;
+    size_t size = 0;
+    for (size_t k = 0; k < views.size(); ++k) {
+        if (!views[k].load(nb::object(parts[k]).ptr())) return otherwise_(module, parts, page);
+        texts.push_back({views[k].data, views[k].size});
+        size += views[k].size;
+    }
+    NonceBlock nonce;
+    if (!is_page_module(module) || !draw(1, nonce)) return otherwise_(module, parts, page);
+    const int which = static_cast<int>(module);
+    std::string out(stored_size(which, size), '\0');
+    AesContext aes;
+    if (!seal(which, texts.data(), texts.size(), size, page, nonce, aes, reinterpret_cast<uint8_t*>(out.data())))
+        return otherwise_(module, parts, page);
+    nb::list result;
+    result.append(nb::bytes(out.data(), out.size()));
+    return result;
+}
+
+}  // namespace pyparq
+
+void bind_seal(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    nb::class_<AesKey>(m, "AesKey").def(nb::init<nb::bytes>(), "key"_a);
+    m.def("aes_is_native", &aes_is_native);
+    nb::class_<Nonces>(m, "Nonces", nb::is_weak_referenceable())
+        .def(nb::init<nb::object>(), "random"_a)
+        .def("take", nb::overload_cast<int64_t>(&Nonces::take), "most"_a)
+        .def("forget", &Nonces::forget)
+        .def_ro("used", &Nonces::used);
+    nb::class_<NativeSealer>(m, "NativeSealer")
+        .def(nb::init<nb::object, int64_t, nb::object, bool, nb::sequence, nb::object>(), "nonces"_a, "invocations"_a, "key"_a,
+             "ctr"_a, "aads"_a, "otherwise"_a)
+        .def("seal", &NativeSealer::seal_one, "module"_a, "parts"_a, "page"_a);
+    nb::class_<Sealer>(m, "Sealer")
+        .def(nb::init<Nonces*, int64_t, nb::object, nb::object, nb::object, nb::sequence, int64_t, nb::object>(),
+             "nonces"_a, "invocations"_a, "encrypt_into"_a.none(), "reset_nonce"_a.none(), "update_into"_a.none(), "aads"_a,
+             "most"_a, "otherwise"_a, nb::keep_alive<1, 2>())
+        .def("seal", &Sealer::seal, "module"_a, "parts"_a, "page"_a);
+}

@@ -1,0 +1,306 @@
+// Segments of a column: their pages decoded, with validity and levels beside the values.
+#include "decode/column.hpp"
+
+#include "base/workers.hpp"
+#include "codecs/codecs.hpp"
+#include "decode/levels.hpp"
+
+#include <string_view>
+
+namespace pyparq {
+namespace {
+
+constexpr int64_t kIndicesDecodedTwice = 32;  // at most this part of a column, to know how many bytes its text takes
+
+void append_bytes(Block& block, size_t used, const uint8_t* data, uint8_t fill, size_t n, Budget& budget) {
+    if (used + n > block.size()) {
+        const size_t room = std::max(used + n, block.size() * 2);
+        budget.take(room - block.size());
+        block.grow(room);
+    }
+    if (n == 0) return;
+    if (data != nullptr) std::memcpy(block.data() + used, data, n);
+    else std::memset(block.data() + used, fill, n);
+}
+
+// Notes validity and levels of a page whose values have been appended.
+void keep(ColumnJob& job, Segment& segment, const PageSlots& found, size_t slot, Budget& budget) {
+    const size_t present = found.values.wanted();
+    segment.nulls += found.slots - present;
+    const bool nulls = present != found.slots;
+    if (job.in_place()) {
+        if (nulls) std::memcpy(job.valid_bytes(budget) + segment.slot + slot, found.valid, found.slots);
+        if (job.leaf.keeps_levels && found.def != nullptr)
+            std::memcpy(job.def_bytes(budget) + segment.slot + slot, found.def, found.slots);
+        return;
+    }
+    if (nulls && !segment.has_valid) {
+        append_bytes(segment.valid, 0, nullptr, 1, slot, budget);
+        segment.has_valid = true;
+    }
+    if (segment.has_valid) append_bytes(segment.valid, slot, nulls ? found.valid : nullptr, 1, found.slots, budget);
+    append_bytes(segment.rep, segment.levels, found.rep, 0, found.levels, budget);
+    if (found.def != nullptr) {
+        append_bytes(segment.def, segment.levels, found.def, 0, found.levels, budget);
+        segment.has_def = true;
+    }
+    segment.levels += found.levels;
+}
+
+bool is_limit(const Refused& refused) {
+    const std::string_view name = refused.name;
+    return name == "memory" || name == "max_column";
+}
+
+void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPage& listed, int64_t& row, int64_t limit,
+                 const PageLimits& limits, PageScratch& scratch, Budget& budget) {
+    const LeafSpec& leaf = job.leaf;
+    const bool all = piece.rows.all() || listed.wanted == listed.head.count;
+    scratch.into = all ? segment.sink->page_room(listed.head, budget) : nullptr;
+    const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece.codec, leaf.max_def, leaf.max_rep,
+                                         piece.cipher ? &*piece.cipher : nullptr, limit, limits, scratch, budget);
+    PageSlots found;
+    int64_t next = row;
+    if (leaf.max_rep == 0) flat_slots(leaf, piece.rows, listed, page, scratch, budget, found);
+    else list_entries(leaf, piece.rows, listed, page, next, scratch, budget, found);
+    const size_t slot = segment.sink->slots;
+    segment.sink->append(found.values, found.valid, found.slots, piece.entries(), scratch, budget);
+    keep(job, segment, found, slot, budget);
+    row = next;
+}
+
+// About how many bytes the values of a page take that has indices.
+int64_t spelled_out(int64_t values, const Dictionary& entries) {
+    if (entries.count == 0) return 32;
+    const auto mean = static_cast<double>(entries.bytes_used) / static_cast<double>(entries.count);
+    return static_cast<int64_t>(std::min(static_cast<double>(values) * (mean + mean / 16) + 4096, 1e12));
+}
+
+// About how many bytes the byte arrays of a segment take.
+size_t bytes_expected(const ColumnJob& job, const Segment& segment) {
+    const bool binary = job.leaf.is_binary();
+    size_t expected = 64;
+    for (const Segment::Part& part : segment.parts)
+        for (size_t k = part.from; k < part.to; ++k) {
+            const ListedPage& page = job.pieces[part.piece].pages[k];
+            const bool by_index = is_dictionary(static_cast<int>(page.head.encoding));
+            if (!binary && by_index) continue;
+            const int64_t size = by_index ? spelled_out(page.head.count, job.pieces[part.piece].entries()) : page.head.size + 32;
+            expected += static_cast<size_t>(page.wanted < 0 ? size : size * page.wanted / std::max<int64_t>(page.head.count, 1));
+        }
+    return expected;
+}
+
+// Bytes of levels before the values of a page none of whose values is null.
+int64_t level_bytes(const LeafSpec& leaf, const PageHead& head) {
+    if (head.is_v2()) return head.def + head.rep;
+    if (leaf.max_def == 0) return 0;
+    return 4 + (std::bit_width(static_cast<uint64_t>(head.count) << 1) + 6) / 7 + 1;  // one run
+}
+
+// What the byte arrays of a page of indices take: only decoding it tells.
+size_t bytes_of_indices(const LeafSpec& leaf, const Piece& piece, const ListedPage& listed, const PageLimits& limits,
+                        PageScratch& scratch, Budget& budget) {
+    const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece.codec, leaf.max_def, leaf.max_rep,
+                                         piece.cipher ? &*piece.cipher : nullptr, -1, limits, scratch, budget);
+    PageSlots found;
+    flat_slots(leaf, piece.rows, listed, page, scratch, budget, found);
+    BinarySink<int64_t> sink(leaf, nullptr, 0, 0, budget, limits);
+    sink.append(found.values, found.valid, found.slots, piece.entries(), scratch, budget);
+    budget.give(sink.held());
+    return sink.used;
+}
+
+// Are there few pages of indices, or none, and can they be opened without Python?
+bool may_decode_indices(const ColumnJob& job, int64_t most) {
+    int64_t guess = 0;
+    for (const Piece& piece : job.pieces)
+        for (const ListedPage& page : piece.pages) {
+            if (!is_dictionary(static_cast<int>(page.head.encoding))) continue;
+            if (piece.cipher || !codec_is_native(piece.codec)) return false;
+            guess += spelled_out(page.head.count, piece.entries());
+        }
+    return guess <= most;
+}
+
+// What the byte arrays of a segment take; nothing where its pages do not tell, or not all of their values are wanted.
+std::optional<Foreseen> foreseen(const ColumnJob& job, const Segment& segment, const PageLimits& limits,
+                                 PageScratch& scratch, Budget& budget) {
+    Foreseen found;
+    for (const Segment::Part& part : segment.parts) {
+        const Piece& piece = job.pieces[part.piece];
+        if (!piece.rows.all()) return {};
+        for (size_t k = part.from; k < part.to; ++k) {
+            const PageHead& head = piece.pages[k].head;
+            const auto size = static_cast<size_t>(head.size);
+            if (head.encoding == kPlain) {
+                const int64_t full = head.size - level_bytes(job.leaf, head) - 4 * head.count;
+                found.full += static_cast<size_t>(std::max<int64_t>(full, 0));
+                found.most += size + 32;
+            } else if (head.encoding == kDeltaLength) {
+                found.full += size;
+                found.most += size + 32;
+            } else if (is_dictionary(static_cast<int>(head.encoding))) {
+                const size_t bytes = bytes_of_indices(job.leaf, piece, piece.pages[k], limits, scratch, budget);
+                found.full += bytes;
+                found.most += bytes;
+            } else {
+                return {};
+            }
+        }
+    }
+    return found;
+}
+
+// Segments of byte arrays go side by side into one block, where it can be told how much each of them takes.
+void plan_joint(ColumnJob& job, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
+    job.joint.clear(budget);
+    if (!job.leaf.is_binary() || !job.in_place() || job.segments.size() < 2) return;
+    int64_t all = 0;
+    for (const Segment& segment : job.segments) all += segment.bytes;
+    if (!may_decode_indices(job, all / kIndicesDecodedTwice)) return;
+    std::vector<Foreseen> segments;
+    try {
+        for (const Segment& segment : job.segments) {
+            const std::optional<Foreseen> found = foreseen(job, segment, limits, scratch, budget);
+            if (!found) return;
+            segments.push_back(*found);
+        }
+    } catch (const Refused&) {  // it will be found again, and told, when its page's turn comes
+        return;
+    } catch (const KernelError&) {
+        return;
+    }
+    job.joint.plan(std::move(segments), static_cast<size_t>(limits.max_column));
+}
+
+template <class O>
+std::unique_ptr<Sink> binary_sink(ColumnJob& job, Segment& segment, size_t expected, const PageLimits& limits, Budget& budget) {
+    O* const place = job.in_place() ? job.offsets.as<O>() + segment.slot + 1 : nullptr;
+    auto sink = std::make_unique<BinarySink<O>>(job.leaf, place, segment.room, expected, budget, limits);
+    if (job.joint.planned()) sink->share(job.joint, static_cast<size_t>(&segment - job.segments.data()));
+    return sink;
+}
+
+std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimits& limits, Budget& budget) {
+    const LeafSpec& leaf = job.leaf;
+    const bool binary = leaf.is_binary();
+    uint8_t* const values = job.in_place() && !binary ? job.values.data() + segment.slot * leaf.out_width() : nullptr;
+    if (!binary && !leaf.is_views()) return std::make_unique<FixedSink>(leaf, values, segment.room, limits);
+    size_t expected = bytes_expected(job, segment);
+    if (binary && &segment == &job.segments.front())  // it is going to hold those of all segments
+        for (size_t k = 1; k < job.segments.size(); ++k) expected += bytes_expected(job, job.segments[k]);
+    expected = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(expected), std::max<int64_t>(budget.left() / 4, 64)));
+    expected = std::min(expected, static_cast<size_t>(std::max<int64_t>(limits.max_column, 64)));  // from there on it is held
+    if (!binary) return std::make_unique<ViewSink>(leaf, values, segment.room, expected, job.views, limits);
+    if (job.wide) return binary_sink<int64_t>(job, segment, expected, limits, budget);
+    return binary_sink<int32_t>(job, segment, expected, limits, budget);
+}
+
+}  // namespace
+
+uint8_t* ColumnJob::valid_bytes(Budget& budget) {
+    const std::lock_guard lock(growing);
+    if (!has_valid) {
+        budget.take(slots);
+        valid.grow(slots);
+        std::memset(valid.data(), 1, slots);
+        has_valid = true;
+    }
+    return valid.data();
+}
+
+uint8_t* ColumnJob::def_bytes(Budget& budget) {
+    const std::lock_guard lock(growing);
+    if (!has_def) {
+        budget.take(slots);
+        def.grow(slots);
+        std::memset(def.data(), leaf.max_def, slots);
+        has_def = true;
+    }
+    return def.data();
+}
+
+void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
+    for (const Segment& segment : job.segments) {  // of a first attempt
+        budget.give(segment.valid.size() + segment.def.size() + segment.rep.size());
+        if (segment.sink) budget.give(segment.sink->held());
+    }
+    job.segments.clear();
+    job.slots = 0;
+    for (size_t p = 0; p < job.pieces.size(); ++p) {
+        const Piece& piece = job.pieces[p];
+        // Only the levels before tell which row a page of a whole chunk starts with.
+        const bool parts = split && (job.in_place() || piece.rows.all() || !piece.whole);
+        for (size_t k = 0; k < piece.pages.size();) {
+            const bool room = !job.segments.empty() && job.segments.back().bytes < target;
+            if (!room) {
+                job.segments.emplace_back();
+                job.segments.back().slot = job.slots;
+            }
+            Segment& segment = job.segments.back();
+            segment.parts.push_back({p, k, k});
+            while (k < piece.pages.size() && (segment.bytes < target || !parts)) {
+                const ListedPage& page = piece.pages[k];
+                segment.bytes += page.head.size + page.head.count / 8;
+                if (job.in_place()) {
+                    segment.room += static_cast<size_t>(page.wanted);
+                    job.slots += static_cast<size_t>(page.wanted);
+                }
+                segment.parts.back().to = ++k;
+            }
+        }
+    }
+    plan_joint(job, limits, scratch, budget);
+    if (!job.in_place()) return;
+    const size_t width = job.leaf.is_binary() ? (job.wide ? 8 : 4) : job.leaf.out_width();
+    const size_t size = checked_mul(job.slots + (job.leaf.is_binary() ? 1 : 0), width);
+    if (static_cast<double>(size) > static_cast<double>(limits.max_column))
+        throw Refused{"max_column", static_cast<int64_t>(size), limits.max_column};
+    Block& block = job.leaf.is_binary() ? job.offsets : job.values;
+    if (size > block.size()) {
+        budget.take(size - block.size());
+        block.grow(size);
+    }
+}
+
+void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, PageScratch& scratch, Budget& budget,
+                    Place& at) {
+    segment.sink = make_sink(job, segment, limits, budget);
+    segment.levels = segment.nulls = 0;
+    segment.has_valid = segment.has_def = false;
+    for (const Segment::Part& part : segment.parts) {
+        Piece& piece = job.pieces[part.piece];
+        at.piece = static_cast<int64_t>(part.piece);
+        int64_t row = 0, read = 0;
+        if (part.from > 0) row = 1;  // not the first of its chunk: it may go on with a row
+        for (size_t k = part.from; k < part.to; ++k) {
+            if (stop_requested()) return;
+            const ListedPage& page = piece.pages[k];
+            if (page.wanted == 0 && !piece.rows.all()) continue;
+            at.page = page.ordinal;
+            ++read;
+            const int64_t limit = values_needed(job.leaf, piece, page);
+            if (limit >= 0) {
+                try {
+                    decode_page(job, segment, piece, page, row, limit, limits, scratch, budget);
+                    continue;
+                } catch (const NeedsAll&) {
+                } catch (const Refused& refused) {  // perhaps only because the page ends early
+                    if (is_limit(refused)) throw;
+                } catch (const KernelError&) {
+                }
+            }
+            decode_page(job, segment, piece, page, row, -1, limits, scratch, budget);
+        }
+        at.page = -1;
+        {
+            const std::lock_guard lock(job.growing);
+            piece.pages_read += read;
+        }
+        if (job.leaf.max_rep > 0 && !piece.rows.all() && piece.whole && row != piece.num_rows)
+            throw Refused{"rows_held", row, piece.num_rows};
+    }
+}
+
+}  // namespace pyparq

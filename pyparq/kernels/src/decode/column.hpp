@@ -1,0 +1,103 @@
+// Column chunks, and parts of them, decoded into one output column.
+#pragma once
+#include "decode/column_output.hpp"
+#include "decode/selected_rows.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace pyparq {
+
+// A page whose header has been read.
+struct ListedPage {
+    PageHead head;
+    Bytes body;
+    int64_t ordinal = 0;
+    int64_t first_row = -1;      // -1: only the levels before it tell
+    int64_t expected_rows = -1;  // as the OffsetIndex says
+    int64_t wanted = -1;         // rows of it; -1: only its levels tell
+};
+
+// Where something is wrong.
+struct Place {
+    int64_t piece = -1, page = -1;
+};
+
+// What is wanted of one column chunk: all of its pages, or some that are told apart.
+struct Piece {
+    // As Python gives it.
+    int codec = 0;
+    int64_t num_values = 0, num_rows = 0;
+    bool whole = true, first_is_dictionary = false, dictionary_apart = false;
+    std::vector<Bytes> parts;  // the whole chunk; or the dictionary page, where it is apart, and data pages
+    const int64_t *ordinals = nullptr, *first_rows = nullptr, *page_rows = nullptr;  // of the data pages
+    RowSelection rows;
+    std::optional<PageCipher> cipher;
+    std::optional<Dictionary> known;
+
+    // As it is found.
+    std::vector<ListedPage> pages;
+    Dictionary dictionary;
+    bool dictionary_read = false;
+    size_t end = 0;            // of the pages, in a whole chunk
+    int64_t pages_read = 0;
+    int64_t slots = 0;         // rows wanted, where nothing repeats
+    int64_t inflated = 0;      // bytes of all pages
+
+    const Dictionary& entries() const { return known ? *known : dictionary; }
+};
+
+// Some pages of one or several pieces, decoded one after another into a sink of their own.
+struct Segment {
+    struct Part {
+        size_t piece, from, to;
+    };
+    std::vector<Part> parts;
+    int64_t bytes = 0;
+    size_t slot = 0, room = 0;  // where its slots begin in the column, and how many there are; known where nothing repeats
+
+    std::unique_ptr<Sink> sink;
+    Block valid, def, rep;      // of a leaf in lists
+    size_t levels = 0, nulls = 0;
+    bool has_valid = false, has_def = false;
+};
+
+// One output column.
+struct ColumnJob {
+    LeafSpec leaf;
+    std::vector<Piece> pieces;
+    std::vector<Segment> segments;
+    bool wide = false;      // offsets of 64 bits
+    bool again = false;     // decoded anew with these
+    std::atomic<bool> give_up = false;  // cannot come out as this kind
+
+    // The output.
+    size_t slots = 0, levels = 0, nulls = 0;
+    Block values, offsets, bytes, valid, def, rep, bits;
+    ViewBuffers views;
+    JointBytes joint;  // of byte arrays in several segments
+    bool has_valid = false, has_def = false, has_rep = false;
+    size_t bytes_used = 0;
+    std::mutex growing;
+
+    bool in_place() const { return leaf.max_rep == 0; }
+    // One byte per slot, all of them 1 at first; likewise the levels.
+    uint8_t* valid_bytes(Budget& budget);
+    uint8_t* def_bytes(Budget& budget);
+};
+
+// Reads the page headers of a piece and its dictionary.
+void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at);
+
+// Cuts a column into segments of about `target` bytes and makes room for what is known of it.
+void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, PageScratch& scratch, Budget& budget);
+
+void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, PageScratch& scratch, Budget& budget,
+                    Place& at);
+
+// Puts the segments together.
+void finish_column(ColumnJob& job, const PageLimits& limits, Budget& budget);
+
+}  // namespace pyparq

@@ -1,0 +1,212 @@
+// Many column chunks decoded in one call, on several threads: what is shared out, and which of several faults is told.
+#pragma once
+#include "base/workers.hpp"
+#include "decode/column.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+
+namespace pyparq {
+
+// The first thing that is wrong, in the order of columns, row groups and pages.
+struct Fault {
+    bool any = false;
+    size_t job = 0;
+    Place place;
+    Refused refused{""};
+    PyObject* error = nullptr;  // an exception of Python's
+    bool memory = false;
+};
+
+class Faults {
+  public:
+    void note(size_t job, const Place& place, const Refused& refused) {
+        const std::lock_guard lock(mutex_);
+        if (!earlier(job, place)) return;
+        first.any = true, first.job = job, first.place = place, first.refused = refused;
+        forget();
+    }
+    void note_python(size_t job, const Place& place, const nb::python_error& error) {
+        const nb::gil_scoped_acquire gil;
+        const std::lock_guard lock(mutex_);
+        if (!earlier(job, place)) return;
+        first.any = true, first.job = job, first.place = place;
+        forget();
+        first.error = nb::borrow(error.value()).release().ptr();
+    }
+    bool any() {
+        const std::lock_guard lock(mutex_);
+        return first.any;
+    }
+    Fault first;
+
+  private:
+    bool earlier(size_t job, const Place& place) const {
+        if (!first.any) return true;
+        if (job != first.job) return job < first.job;
+        if (place.piece != first.place.piece) return place.piece < first.place.piece;
+        return place.page < first.place.page;
+    }
+    void forget() {  // its reference is given up where the GIL is held, at the end
+        if (first.error != nullptr) lost_.push_back(first.error);
+        first.error = nullptr;
+    }
+
+  public:
+    std::vector<PyObject*> lost_;
+    Faults() = default;
+    Faults(const Faults&) = delete;
+    Faults& operator=(const Faults&) = delete;
+    ~Faults() {  // with the GIL
+        Py_XDECREF(first.error);
+        for (PyObject* const error : lost_) Py_DECREF(error);
+    }
+
+  private:
+    std::mutex mutex_;
+};
+
+class Decoder {
+  public:
+    Decoder(const PageLimits& limits, size_t threads, int64_t room) : limits_(limits), threads_(threads), budget(room) {}
+
+    std::deque<ColumnJob> jobs;
+    Faults faults;
+
+    void run() {
+        std::vector<std::pair<size_t, size_t>> pieces;
+        int64_t stored = 0;
+        for (size_t j = 0; j < jobs.size(); ++j)
+            for (size_t p = 0; p < jobs[j].pieces.size(); ++p) {
+                pieces.emplace_back(j, p);
+                for (const Bytes& part : jobs[j].pieces[p].parts) stored += static_cast<int64_t>(part.size);
+            }
+        // Waking a thread takes as long as decoding some tens of kilobytes.
+        const size_t threads = stored < (int64_t{256} << 10) ? 1 : threads_;
+        each(pieces.size(), threads, [&](size_t k, PageScratch& scratch, Place& at) {
+            const auto [j, p] = pieces[k];
+            at.piece = static_cast<int64_t>(p);
+            list_pages(jobs[j], jobs[j].pieces[p], limits_, scratch, budget, at);
+        }, [&](size_t k) { return pieces[k].first; });
+        if (faults.any()) return;
+        decode(threads);
+        if (faults.any()) return;
+        bool again = false;
+        for (ColumnJob& job : jobs) {
+            if (!job.give_up || !job.leaf.is_binary()) continue;
+            job.give_up = false, job.wide = job.again = again = true;
+            for (Piece& piece : job.pieces) piece.pages_read = 0;
+        }
+        if (again) decode(threads, true);
+        if (faults.any()) return;
+        each(jobs.size(), threads, [&](size_t j, PageScratch&, Place&) {
+            if (!jobs[j].give_up) finish_column(jobs[j], limits_, budget);
+        }, [](size_t j) { return j; });
+    }
+
+  private:
+    void decode(size_t threads, bool again = false) {
+        int64_t all = 0, largest = 0;
+        for (const ColumnJob& job : jobs) {
+            int64_t bytes = 0;
+            for (const Piece& piece : job.pieces) bytes += piece.inflated;
+            all += bytes;
+            largest = std::max(largest, bytes);
+        }
+        std::vector<std::pair<size_t, size_t>> tasks;
+        std::unique_ptr<PageScratch> scratch = take_scratch();
+        for (size_t j = 0; j < jobs.size(); ++j) {
+            ColumnJob& job = jobs[j];
+            if (again && !job.again) continue;
+            job.wide = job.wide || job.leaf.is_large;
+            Place at;
+            try {
+                plan(job, all, threads, *scratch);
+            } catch (const Refused& refused) {
+                faults.note(j, at, refused);
+                return;
+            }
+            for (size_t s = 0; s < job.segments.size(); ++s) tasks.emplace_back(j, s);
+        }
+        idle_.push_back(std::move(scratch));
+        // The largest first: a long task that starts last would leave the other threads idle.
+        std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
+            return jobs[a.first].segments[a.second].bytes > jobs[b.first].segments[b.second].bytes;
+        });
+        each(tasks.size(), threads, [&](size_t k, PageScratch& scratch, Place& at) {
+            const auto [j, s] = tasks[k];
+            try {
+                if (!jobs[j].give_up)
+                    decode_segment(jobs[j], jobs[j].segments[s], limits_, scratch, budget, at);
+            } catch (const NeedsWide&) {
+                jobs[j].give_up = true;
+            }
+        }, [&](size_t k) { return tasks[k].first; });
+    }
+
+    void plan(ColumnJob& job, int64_t all, size_t threads, PageScratch& scratch) {
+        constexpr int64_t kLeast = int64_t{512} << 10;
+        int64_t bytes = 0;
+        for (const Piece& piece : job.pieces) bytes += piece.inflated;
+        if (threads == 1) return plan_segments(job, std::numeric_limits<int64_t>::max(), false, limits_, scratch, budget);
+        const auto share = all / static_cast<int64_t>(threads);
+        const bool apart = job.in_place() && !job.leaf.is_binary();
+        // What has to be joined afterwards is cut only where the other threads would have nothing to do.
+        const bool split = apart || bytes > share;
+        const int64_t target = apart ? std::max(kLeast, share / 8) : std::max(kLeast, bytes / static_cast<int64_t>(threads) + 1);
+        plan_segments(job, target, split, limits_, scratch, budget);
+    }
+
+    template <class Run, class JobOf>
+    void each(size_t tasks, size_t threads, Run&& run, JobOf&& job_of) {
+        run_parallel(tasks, std::min(threads, tasks), [&](size_t k) {
+            if (faults.any()) return;
+            Place at;
+            std::unique_ptr<PageScratch> scratch = take_scratch();
+            try {
+                run(k, *scratch, at);
+            } catch (const Refused& refused) {
+                faults.note(job_of(k), at, refused);
+            } catch (const KernelError& error) {
+                faults.note(job_of(k), at, {"kernel", 0, 0, 0, error.what()});
+            } catch (const nb::python_error& error) {
+                faults.note_python(job_of(k), at, error);
+            }
+            const std::lock_guard lock(mutex_);
+            idle_.push_back(std::move(scratch));
+        });
+    }
+
+    std::unique_ptr<PageScratch> take_scratch() {
+        const std::lock_guard lock(mutex_);
+        if (idle_.empty()) return std::make_unique<PageScratch>();
+        std::unique_ptr<PageScratch> found = std::move(idle_.back());
+        idle_.pop_back();
+        return found;
+    }
+
+    PageLimits limits_;
+    size_t threads_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<PageScratch>> idle_;
+
+  public:
+    Budget budget;
+};
+
+// What is wrong, as Python words it: its name, three numbers, a text, the job, piece and page, and an exception of Python's or
+// None. None where nothing is. Needs the GIL, and is to be called once, whatever became of the decoder.
+nb::object refusal_of(Faults& faults);
+
+// A column of values. Needs the GIL; nothing is left in the job.
+DecodedColumn column_of(ColumnJob& job);
+
+PageLimits limits_of(const nb::handle& given);
+LeafSpec leaf_of(const nb::handle& given);
+
+// Item k of a tuple.
+nb::handle item(const nb::handle& tuple, Py_ssize_t k);
+int64_t number(const nb::handle& tuple, Py_ssize_t k);
+
+}  // namespace pyparq

@@ -1,0 +1,29 @@
+// An open file that is closed when nobody refers to it any more. Not in Python: where Ctrl-C comes into a __del__, Python
+// prints it and goes on, and the file would stay open.
+#pragma once
+
+#include "base/common.hpp"
+
+#ifdef _WIN32
+#include <io.h>
+#else
+#include <unistd.h>
+#endif
+
+namespace pyparq {
+
+struct HeldFile {
+    int number;
+    explicit HeldFile(int number_) : number(number_) {}
+    HeldFile(const HeldFile&) = delete;
+    HeldFile& operator=(const HeldFile&) = delete;
+    ~HeldFile() {
+#ifdef _WIN32
+        if (number >= 0) _close(number);
+#else
+        if (number >= 0) ::close(number);
+#endif
+    }
+};
+
+}  // namespace pyparq

@@ -1,0 +1,117 @@
+// BYTE_STREAM_SPLIT (Encodings.md): byte k of every value together, for each k in turn.
+#include "encode/encoders.hpp"
+#include "values/checks.hpp"
+
+namespace pyparq {
+
+// n values of `width` bytes from their streams.
+void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out);
+
+namespace {
+
+// Values [from, n), byte by byte; blocks keep both sides in the cache.
+void join_plain(const uint8_t* streams, size_t n, size_t width, size_t from, uint8_t* out) {
+    for (; from < n; from += 256) {
+        const size_t to = std::min(n, from + 256);
+        for (size_t k = 0; k < width; ++k)
+            for (size_t i = from; i < to; ++i) out[i * width + k] = streams[k * n + i];
+    }
+}
+
+void split_plain(const uint8_t* values, size_t n, size_t width, size_t from, uint8_t* out) {
+    for (; from < n; from += 256) {
+        const size_t to = std::min(n, from + 256);
+        for (size_t k = 0; k < width; ++k)
+            for (size_t i = from; i < to; ++i) out[k * n + i] = values[i * width + k];
+    }
+}
+
+#ifdef PYPARQ_SSE2
+// Sixteen values at once. One perfect shuffle interleaves the upper half of the rows with the lower; log2(W)
+// of them bring the W bytes of each value together. Splitting runs the shuffles backwards. Both return how
+// many values they did.
+template <size_t W>
+size_t join_sse2(const uint8_t* streams, size_t n, uint8_t* out) {
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m128i x[W], y[W];
+        for (size_t k = 0; k < W; ++k) x[k] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(streams + k * n + i));
+        for (size_t step = 1; step < W; step *= 2) {
+            for (size_t k = 0; k < W / 2; ++k) {
+                y[2 * k] = _mm_unpacklo_epi8(x[k], x[k + W / 2]);
+                y[2 * k + 1] = _mm_unpackhi_epi8(x[k], x[k + W / 2]);
+            }
+            std::copy_n(y, W, x);
+        }
+        for (size_t k = 0; k < W; ++k) _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * W + 16 * k), x[k]);
+    }
+    return i;
+}
+
+template <size_t W>
+size_t split_sse2(const uint8_t* values, size_t n, uint8_t* out) {
+    const __m128i low = _mm_set1_epi16(0xff);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m128i x[W], y[W];
+        for (size_t k = 0; k < W; ++k) x[k] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + i * W + 16 * k));
+        for (size_t step = 1; step < W; step *= 2) {
+            for (size_t k = 0; k < W / 2; ++k) {
+                const __m128i a = x[2 * k], b = x[2 * k + 1];
+                y[k] = _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low));
+                y[k + W / 2] = _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8));
+            }
+            std::copy_n(y, W, x);
+        }
+        for (size_t k = 0; k < W; ++k) _mm_storeu_si128(reinterpret_cast<__m128i*>(out + k * n + i), x[k]);
+    }
+    return i;
+}
+#else
+template <size_t W>
+size_t join_sse2(const uint8_t*, size_t, uint8_t*) { return 0; }
+template <size_t W>
+size_t split_sse2(const uint8_t*, size_t, uint8_t*) { return 0; }
+#endif
+
+void byte_stream_split_decode(const RawIn& data, int64_t width_, const RawOut& out) {
+    const size_t width = checked_value_width(width_), n = checked_items(data.size, width, "streams");
+    if (out.size != data.size) fail("out has " + str(out.size) + " bytes, but needs " + str(data.size));
+    NoGil nogil(data.size);
+    join_streams(data.data, n, width, out.data);
+}
+
+nb::object byte_stream_split_encode(const RawIn& values, int64_t width_) {
+    const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
+    Fresh<uint8_t> out(values.size);
+    NoGil nogil(values.size);
+    split_into(values.data, n, width, out.data);
+    return std::move(out.object);
+}
+
+}  // namespace
+
+void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out) {
+    size_t done = 0;
+    if (width == 2) done = join_sse2<2>(streams, n, out);
+    if (width == 4) done = join_sse2<4>(streams, n, out);
+    if (width == 8) done = join_sse2<8>(streams, n, out);
+    join_plain(streams, n, width, done, out);
+}
+
+void split_into(const uint8_t* values, size_t n, size_t width, uint8_t* out) {
+    size_t done = 0;
+    if (width == 2) done = split_sse2<2>(values, n, out);
+    if (width == 4) done = split_sse2<4>(values, n, out);
+    if (width == 8) done = split_sse2<8>(values, n, out);
+    split_plain(values, n, width, done, out);
+}
+
+}  // namespace pyparq
+
+void bind_split(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    m.def("byte_stream_split_decode", &byte_stream_split_decode, "data"_a, "width"_a, "out"_a);
+    m.def("byte_stream_split_encode", &byte_stream_split_encode, "values"_a, "width"_a);
+}

@@ -1,0 +1,405 @@
+// Hash tables: dictionary building, set membership, counting distinct hashes.
+#include "encode/encoders.hpp"
+#include "values/checks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace pyparq {
+namespace {
+
+// Drawn once per process, so that nobody can prepare data whose values all collide. Results do not depend
+// on it: entries are numbered by first appearance.
+uint64_t seed() {
+    static const uint64_t s = [] {
+        std::random_device device;
+        return uint64_t{device()} << 32 | device();
+    }();
+    return s;
+}
+
+constexpr uint64_t kMul1 = 0xD6E8FEB86659FD93ull, kMul2 = 0xA0761D6478BD642Full;
+
+inline uint64_t mix(uint64_t x) {
+    x *= kMul1;
+    x ^= x >> 32;
+    return x * kMul1;
+}
+
+inline uint64_t fold(uint64_t a, uint64_t b) {
+#if defined(__SIZEOF_INT128__)
+    const auto r = static_cast<unsigned __int128>(a) * b;
+    return static_cast<uint64_t>(r) ^ static_cast<uint64_t>(r >> 64);
+#else
+    return mix(a ^ mix(b));
+#endif
+}
+
+inline uint64_t hash_bytes(const uint8_t* p, size_t n, uint64_t s) {
+    uint64_t h = s ^ n * kMul2, a = 0, b = 0;
+    if (n > 16) {
+        for (; n > 16; n -= 16, p += 16) h = fold(load<uint64_t>(p) ^ kMul1, load<uint64_t>(p + 8) ^ h);
+        a = load<uint64_t>(p + n - 16);  // overlaps what came before
+        b = load<uint64_t>(p + n - 8);
+    } else if (n >= 8) {
+        a = load<uint64_t>(p);
+        b = load<uint64_t>(p + n - 8);
+    } else if (n >= 4) {
+        a = load<uint32_t>(p);
+        b = load<uint32_t>(p + n - 4);
+    } else if (n > 0) {
+        a = uint64_t{p[0]} << 16 | uint64_t{p[n / 2]} << 8 | p[n - 1];
+    }
+    return mix(fold(a ^ kMul1, b ^ h) ^ h);
+}
+
+// Open addressing with linear probing, sparse: a second probe is a mispredicted branch. `Slot` holds an index (< 0 when empty).
+template <class Slot>
+class Table {
+  public:
+    explicit Table(uint64_t slots) { reset(slots); }
+    uint64_t mask() const { return slots_.size() - 1; }
+    uint64_t first(uint64_t hash) const { return hash >> shift_; }
+    Slot& at(uint64_t slot) { return slots_[slot]; }
+    const Slot& at(uint64_t slot) const { return slots_[slot]; }
+    bool full(uint64_t entries) const { return entries * 2 >= slots_.size(); }
+
+    template <class Hash>
+    void grow(Hash&& hash_of) {
+        std::vector<Slot> old = std::move(slots_);
+        reset(old.size() * 4);
+        for (const Slot& s : old) {
+            if (s.index < 0) continue;
+            uint64_t k = first(hash_of(s));
+            while (slots_[k].index >= 0) k = (k + 1) & mask();
+            slots_[k] = s;
+        }
+    }
+
+  private:
+    void reset(uint64_t slots) {
+        slots_.assign(slots, Slot{});
+        shift_ = 64 - std::countr_zero(slots);
+    }
+    std::vector<Slot> slots_;
+    int shift_ = 0;
+};
+
+// Slots that a table begins with: few values need no more than these.
+uint64_t slots_for(size_t values) { return std::clamp<uint64_t>(std::bit_ceil(2 * (uint64_t{values} + 1)), 64, 4096); }
+
+struct Encoded {
+    size_t stopped;
+    std::vector<int64_t> first;
+};
+
+template <class T>
+struct KeySlot {
+    T key{};
+    int32_t index = -1;
+};
+
+template <class T>
+Encoded encode_keys(const uint8_t* values, size_t n, size_t max_entries, int32_t* indices) {
+    Table<KeySlot<T>> table(slots_for(n));
+    std::vector<int64_t> first;
+    const uint64_t s = seed();
+    const auto hash_of = [s](const KeySlot<T>& slot) { return mix(slot.key ^ s); };
+    for (size_t i = 0; i < n; ++i) {
+        const T key = load<T>(values + i * sizeof(T));
+        uint64_t k = table.first(mix(key ^ s));
+        while (table.at(k).index >= 0 && table.at(k).key != key) k = (k + 1) & table.mask();
+        if (table.at(k).index < 0) {
+            if (first.size() >= max_entries) return {i, std::move(first)};
+            if (table.full(first.size())) {  // not before another entry comes: a table that stops at its limit stays
+                table.grow(hash_of);
+                for (k = table.first(mix(key ^ s)); table.at(k).index >= 0;) k = (k + 1) & table.mask();
+            }
+            table.at(k) = {key, static_cast<int32_t>(first.size())};
+            indices[i] = static_cast<int32_t>(first.size());
+            first.push_back(static_cast<int64_t>(i));
+            continue;
+        }
+        indices[i] = table.at(k).index;
+    }
+    return {n, std::move(first)};
+}
+
+struct Span {
+    const uint8_t* data;
+    size_t size;
+};
+
+struct TagSlot {
+    uint32_t tag = 0;  // the hash's upper half: enough to place it in tables of up to 2^31 slots
+    int32_t index = -1;
+    uint64_t hash() const { return uint64_t{tag} << 32; }
+};
+
+// `value(i)` gives pointer and length of value i; `admit(entries, length)` says whether a new entry may come.
+template <class Value, class Admit>
+Encoded encode_bytes(size_t n, int32_t* indices, Value&& value, Admit&& admit) {
+    Table<TagSlot> table(slots_for(n));
+    std::vector<int64_t> first;
+    std::vector<Span> entries;  // beside each other, where the offsets of first appearances are far apart
+    const uint64_t s = seed();
+    for (size_t i = 0; i < n; ++i) {
+        const auto [p, len] = value(i);
+        const uint64_t hash = hash_bytes(p, len, s);
+        const uint32_t tag = static_cast<uint32_t>(hash >> 32);
+        uint64_t k = table.first(uint64_t{tag} << 32);
+        int32_t found = -1;
+        for (; table.at(k).index >= 0; k = (k + 1) & table.mask()) {
+            if (table.at(k).tag != tag) continue;
+            const Span& e = entries[static_cast<size_t>(table.at(k).index)];
+            if (e.size == len && equal_bytes(p, e.data, len)) {
+                found = table.at(k).index;
+                break;
+            }
+        }
+        if (found < 0) {
+            if (!admit(first.size(), len)) return {i, std::move(first)};
+            found = static_cast<int32_t>(first.size());
+            table.at(k) = {tag, found};
+            first.push_back(static_cast<int64_t>(i));
+            entries.push_back({p, len});
+            if (table.full(first.size())) table.grow([](const TagSlot& slot) { return slot.hash(); });
+        }
+        indices[i] = found;
+    }
+    return {n, std::move(first)};
+}
+
+nb::object result(Fresh<int32_t>&& indices, const Encoded& e) {
+    Fresh<int64_t> first(e.first.size());
+    std::copy(e.first.begin(), e.first.end(), first.data);
+    return nb::make_tuple(first_items(indices.object, indices.size, e.stopped), first.object);
+}
+
+constexpr size_t kMaxEntries = size_t{1} << 30;
+
+Encoded encode_fixed(const Values& v, size_t most, int32_t* indices) {
+    switch (v.width) {
+        case 1: return encode_keys<uint8_t>(v.data, v.count, most, indices);
+        case 2: return encode_keys<uint16_t>(v.data, v.count, most, indices);
+        case 4: return encode_keys<uint32_t>(v.data, v.count, most, indices);
+        case 8: return encode_keys<uint64_t>(v.data, v.count, most, indices);
+        default:
+            return encode_bytes(
+                v.count, indices, [&](size_t i) { return Span{v.data + i * v.width, v.width}; },
+                [&](size_t entries, size_t) { return entries < most; });
+    }
+}
+
+Encoded encode_binary(const Values& v, size_t most, int32_t* indices) {
+    return v.visit([&](const auto* o) {
+        size_t used = 0;
+        return encode_bytes(
+            v.count, indices, [&](size_t i) { return Span{v.data + o[i], static_cast<size_t>(o[i + 1] - o[i])}; },
+            [&](size_t entries, size_t len) {
+                if (len > most - used || 4 > most - used - len || entries >= kMaxEntries) return false;
+                used += 4 + len;
+                return true;
+            });
+    });
+}
+
+nb::object dict_encode_fixed(const RawIn& values, int64_t width_, int64_t max_entries) {
+    Values v;
+    v.width = checked_value_width(width_), v.count = checked_items(values.size, v.width, "values");
+    v.data = values.data, v.size = values.size;
+    const size_t most = std::min(checked_count(max_entries, "max_entries"), kMaxEntries);
+    Fresh<int32_t> indices(v.count);
+    Encoded e;
+    {
+        NoGil nogil(values.size);
+        e = encode_fixed(v, most, indices.data);
+    }
+    return result(std::move(indices), e);
+}
+
+nb::object dict_encode_binary(const Offsets& offsets, const RawIn& data, int64_t max_bytes) {
+    const size_t most = checked_count(max_bytes, "max_bytes");
+    const Values v = byte_arrays(offsets, data);
+    Fresh<int32_t> indices(v.count);
+    Encoded e;
+    {
+        NoGil nogil(offsets.size * 8);
+        e = encode_binary(v, most, indices.data);
+    }
+    return result(std::move(indices), e);
+}
+
+nb::object isin_binary(const Offsets& offsets, const RawIn& data, const Offsets& set_offsets, const RawIn& set_data) {
+    const auto run = [&](const auto* o, const auto* so) {
+        check_offsets(o, offsets.size, data.size);
+        check_offsets(so, set_offsets.size, set_data.size, "set offsets");
+        const size_t n = offsets.size - 1, m = set_offsets.size - 1;
+        Fresh<bool> out(n);
+        NoGil nogil(n * 8 + m * 8);
+        if (m > kMaxEntries) fail("set too large");
+        const auto member = [&](size_t i) { return Span{set_data.data + so[i], static_cast<size_t>(so[i + 1] - so[i])}; };
+        std::vector<int32_t> entry(m);
+        const Encoded e = encode_bytes(m, entry.data(), member, [](size_t, size_t) { return true; });
+        Table<TagSlot> table(std::bit_ceil(uint64_t{8} * e.first.size() + 256));
+        const uint64_t s = seed();
+        for (int64_t f : e.first) {
+            const Span x = member(static_cast<size_t>(f));
+            const uint32_t tag = static_cast<uint32_t>(hash_bytes(x.data, x.size, s) >> 32);
+            uint64_t k = table.first(uint64_t{tag} << 32);
+            while (table.at(k).index >= 0) k = (k + 1) & table.mask();
+            table.at(k) = {tag, static_cast<int32_t>(f)};
+        }
+        for (size_t i = 0; i < n; ++i) {
+            const uint8_t* p = data.data + o[i];
+            const size_t len = static_cast<size_t>(o[i + 1] - o[i]);
+            const uint32_t tag = static_cast<uint32_t>(hash_bytes(p, len, s) >> 32);
+            bool found = false;
+            for (uint64_t k = table.first(uint64_t{tag} << 32); !found && table.at(k).index >= 0;
+                 k = (k + 1) & table.mask()) {
+                if (table.at(k).tag != tag) continue;
+                const Span x = member(static_cast<size_t>(table.at(k).index));
+                found = x.size == len && equal_bytes(x.data, p, len);
+            }
+            out.data[i] = found;
+        }
+        return std::move(out.object);
+    };
+    return offsets.visit([&](const auto* o) { return set_offsets.visit([&](const auto* so) { return run(o, so); }); });
+}
+
+// ---- distinct hashes ------------------------------------------------------------------------------------
+
+// Distinct values among n mixed hashes; `table` has a power of two > n slots, 0 marks an empty one.
+size_t distinct_in(const uint64_t* h, size_t n, std::vector<uint64_t>& table) {
+    const uint64_t slots = std::bit_ceil(uint64_t{2} * n + 2);
+    if (table.size() < slots) table.resize(slots);
+    std::fill_n(table.begin(), slots, 0);
+    size_t count = 0, zero = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (h[i] == 0) {
+            zero = 1;
+            continue;
+        }
+        uint64_t k = h[i] & (slots - 1);
+        while (table[k] != 0 && table[k] != h[i]) k = (k + 1) & (slots - 1);
+        count += table[k] == 0;
+        table[k] = h[i];
+    }
+    return count + zero;
+}
+
+// Scattered by their upper bits into parts whose tables stay in the cache.
+size_t count_distinct(const uint64_t* h, size_t n) {
+    const uint64_t s = seed();
+    std::vector<uint64_t> table;
+    const auto mixed = std::make_unique_for_overwrite<uint64_t[]>(n);
+    const int bits = n <= 4096 ? 0 : std::min(10, static_cast<int>(std::bit_width(n >> 12)));
+    std::vector<size_t> at((size_t{1} << bits) + 1, 0);
+    // A bijection: distinct stays distinct.
+    const auto part = [bits](uint64_t x) { return bits == 0 ? 0 : static_cast<size_t>(x >> (64 - bits)); };
+    for (size_t i = 0; i < n; ++i) ++at[part(mix(h[i] ^ s)) + 1];
+    for (size_t p = 1; p < at.size(); ++p) at[p] += at[p - 1];
+    std::vector<size_t> next(at.begin(), at.end() - 1);
+    for (size_t i = 0; i < n; ++i) {
+        const uint64_t x = mix(h[i] ^ s);
+        mixed[next[part(x)]++] = x;
+    }
+    size_t count = 0;
+    for (size_t p = 0; p + 1 < at.size(); ++p) count += distinct_in(mixed.get() + at[p], at[p + 1] - at[p], table);
+    return count;
+}
+
+// Linear counting: how many of so many slots stay empty when every value falls on one.
+double estimate_distinct(const uint64_t* h, size_t n) {
+    const uint64_t s = seed();
+    const int bits = std::max(10, static_cast<int>(std::bit_width(n)) + 1);
+    std::vector<uint64_t> filled(size_t{1} << (bits - 6), 0);
+    for (size_t i = 0; i < n; ++i) {
+        const uint64_t slot = mix(h[i] ^ s) >> (64 - bits);
+        filled[slot >> 6] |= uint64_t{1} << (slot & 63);
+    }
+    size_t there = 0;
+    for (const uint64_t word : filled) there += static_cast<size_t>(std::popcount(word));
+    const double slots = std::ldexp(1.0, bits);
+    return -slots * std::log1p(-static_cast<double>(there) / slots);
+}
+
+double estimate_distinct_u64(const In<uint64_t>& hashes) {
+    if (hashes.size > size_t{1} << 40) fail("too many values");
+    NoGil nogil(hashes.size * 8);
+    return estimate_distinct(hashes.data, hashes.size);
+}
+
+size_t count_distinct_u64(const In<uint64_t>& hashes) {
+    NoGil nogil(hashes.size * 8);
+    return count_distinct(hashes.data, hashes.size);
+}
+
+// Places of values that stand for all: half of them on their own, half in runs. Ascending.
+std::vector<size_t> sampled(size_t n, size_t wanted) {
+    constexpr size_t kRun = 32;
+    std::vector<size_t> places;
+    places.reserve(wanted);
+    uint64_t x = 0;
+    const auto next = [&](size_t below) { return static_cast<size_t>(mix(x += kMul2) % below); };
+    while (places.size() < wanted / 2) places.push_back(next(n));
+    while (places.size() < wanted) {
+        const size_t start = next(n - kRun);
+        for (size_t k = 0; k < kRun; ++k) places.push_back(start + k);
+    }
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    return places;
+}
+
+}  // namespace
+
+bool may_repeat(const Values& v, size_t most) {
+    constexpr size_t kSample = 4096;
+    constexpr double kClearly = 0.25;  // share of the repetitions that there would have to be
+    if (v.count < 4 * kSample) return true;
+    const double each = static_cast<double>(v.plain_size()) / static_cast<double>(v.count);
+    // A dictionary holds the first values only, where all are too many.
+    const size_t n = std::min(v.count, static_cast<size_t>(2 * static_cast<double>(most) / each) + 1);
+    if (n < 4 * kSample) return true;
+    const std::vector<size_t> places = sampled(n, kSample);
+    std::vector<uint64_t> hashes, table;
+    hashes.reserve(places.size());
+    const uint64_t s = seed();
+    if (v.binary()) {
+        v.visit([&](const auto* o) {
+            for (const size_t k : places) hashes.push_back(hash_bytes(v.data + o[k], static_cast<size_t>(o[k + 1] - o[k]), s));
+        });
+    } else {
+        for (const size_t k : places) hashes.push_back(hash_bytes(v.data + k * v.width, v.width, s));
+    }
+    // The most entries with which a dictionary is not larger than the values, and how many pairs would be equal then.
+    const double share = 1 - static_cast<double>(std::bit_width(n)) / (8 * each);
+    if (share <= 0) return true;
+    const double m = static_cast<double>(places.size()), expected = m * m / (2 * share * static_cast<double>(n));
+    return static_cast<double>(places.size() - distinct_in(hashes.data(), hashes.size(), table)) >= kClearly * expected;
+}
+
+size_t dictionary_of(const Values& v, size_t most, int32_t* indices, std::vector<int64_t>& first) {
+    Encoded e = v.binary() ? encode_binary(v, most, indices)
+                           : encode_fixed(v, std::min(std::max(most / v.width, size_t{1}), kMaxEntries), indices);
+    first = std::move(e.first);
+    return e.stopped;
+}
+
+}  // namespace pyparq
+
+void bind_dictionary(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    seed();  // now: a process that is forked while a thread is about to draw it would wait for that thread for ever
+    m.def("dict_encode_fixed", &dict_encode_fixed, "values"_a, "width"_a, "max_entries"_a);
+    m.def("dict_encode_binary", &dict_encode_binary, "offsets"_a, "data"_a, "max_bytes"_a);
+    m.def("isin_binary", &isin_binary, "offsets"_a, "data"_a, "set_offsets"_a, "set_data"_a);
+    m.def("count_distinct_u64", &count_distinct_u64, "hashes"_a);
+    m.def("estimate_distinct_u64", &estimate_distinct_u64, "hashes"_a);
+}

@@ -1,0 +1,293 @@
+// Values of fixed width: dictionary gather, spreading over nulls and back.
+#include "decode/rle_bitpacked.hpp"
+#include "values/checks.hpp"
+
+#include <array>
+
+namespace pyparq {
+
+size_t count_equal(const uint8_t* v, size_t n, uint8_t value) {
+    const uint64_t pattern = uint64_t{value} * 0x0101010101010101ull;
+    size_t others = 0, i = 0;
+    while (i + 8 <= n) {  // sums of bytes, before any of them can pass 255
+        uint64_t sums = 0;
+        for (const size_t stop = std::min(n - 8, i + 8 * 254); i <= stop; i += 8)
+            sums += ones_of_eight(load<uint64_t>(v + i) ^ pattern);
+        others += (sums & 0x00ff00ff00ff00ffull) * 0x0001000100010001ull >> 48;
+        others += (sums >> 8 & 0x00ff00ff00ff00ffull) * 0x0001000100010001ull >> 48;
+    }
+    for (; i < n; ++i) others += v[i] != value;
+    return n - others;
+}
+
+size_t count_set(const uint8_t* valid, size_t n) { return n - count_equal(valid, n, 0); }
+
+void check_present(const Valid& valid, size_t values) {
+    const size_t set = count_set(valid.data, valid.size);
+    if (set != values) fail(str(set) + " slots are present but there are " + str(values) + " values");
+}
+
+#ifdef PYPARQ_AVX2
+namespace {
+
+// For eight slots, a bit each: how many values lie before each of them, a byte each.
+constexpr std::array<uint64_t, 256> values_before() {
+    std::array<uint64_t, 256> all{};
+    for (unsigned bits = 0; bits < 256; ++bits)
+        for (unsigned j = 1; j < 8; ++j)
+            all[bits] |= static_cast<uint64_t>(std::popcount(bits & ((1u << j) - 1))) << 8 * j;
+    return all;
+}
+constexpr std::array<uint64_t, 256> kValuesBefore = values_before();
+
+__attribute__((target("avx2,popcnt"))) size_t spread_starts_avx2(const int32_t* starts, size_t readable,
+                                                                 const uint8_t* valid, size_t n, int32_t* out,
+                                                                 size_t& k) {
+    size_t i = 0, at = k;
+    for (; i + 8 <= n && at + 8 <= readable; i += 8) {
+        const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(valid + i));
+        const unsigned bits = ~static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_setzero_si128()))) & 0xff;
+        const __m256i before = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(kValuesBefore[bits])));
+        const __m256i near = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(starts + at));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permutevar8x32_epi32(near, before));
+        at += static_cast<size_t>(std::popcount(bits));
+    }
+    k = at;
+    return i;
+}
+
+}  // namespace
+#endif
+
+// As many slots as can be done eight at once; `k` counts their values.
+size_t spread_starts(const int32_t* starts, size_t readable, const uint8_t* valid, size_t n, int32_t* out, size_t& k) {
+#ifdef PYPARQ_AVX2
+    if (have_avx2()) return spread_starts_avx2(starts, readable, valid, n, out, k);
+#endif
+    return 0;
+}
+
+// Indices up to and including the last present slot.
+size_t end_of_set(const uint8_t* valid, size_t n) {
+    while (n > 0 && valid[n - 1] == 0) --n;
+    return n;
+}
+
+size_t checked_value_width(int64_t width) {
+    if (width < 1 || width > std::numeric_limits<int32_t>::max()) fail("value width is not positive: " + str(width));
+    return static_cast<size_t>(width);
+}
+
+size_t checked_items(size_t bytes, size_t width, const char* name) {
+    if (bytes % width != 0)
+        fail(std::string(name) + " of " + str(bytes) + " bytes are not whole values of " + str(width));
+    return bytes / width;
+}
+
+namespace {
+
+[[gnu::always_inline]] inline uint32_t largest(const int32_t* v, size_t n) {
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; ++i) top = std::max(top, static_cast<uint32_t>(v[i]));
+    return top;
+}
+PYPARQ_TARGET_AVX2 uint32_t largest_avx2(const int32_t* v, size_t n) { return largest(v, n); }
+
+}  // namespace
+
+// Fails unless every index is in [0, limit).
+void check_indices(const int32_t* indices, size_t n, size_t limit) {
+    const uint32_t top = have_avx2() ? largest_avx2(indices, n) : largest(indices, n);
+    if (n > 0 && top >= limit)
+        fail("dictionary index " + str(int64_t{static_cast<int32_t>(top)}) + " is not in a dictionary of " +
+             str(limit) + " entries");
+}
+
+namespace {
+
+struct Wide12 { uint32_t v[3]; };
+struct Wide16 { uint64_t v[2]; };
+
+// Calls f with a value type of that width, or with no type (void) for odd widths.
+template <class F>
+void by_width(size_t width, F&& f) {
+    switch (width) {
+        case 1: return f(uint8_t{});
+        case 2: return f(uint16_t{});
+        case 4: return f(uint32_t{});
+        case 8: return f(uint64_t{});
+        case 12: return f(Wide12{});
+        case 16: return f(Wide16{});
+        default: return f(nullptr);
+    }
+}
+
+template <class T>
+constexpr bool is_odd = std::is_same_v<T, std::nullptr_t>;
+
+void gather_fixed(const RawIn& dict, int64_t width_, const In<int32_t>& indices, const RawOut& out) {
+    const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
+    const size_t n = indices.size;
+    if (out.size != checked_mul(n, width))
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " values of " + str(width) + " are needed");
+    NoGil nogil(out.size);
+    by_width(width, [&](auto tag) {
+        using T = decltype(tag);
+        for (size_t from = 0; from < n; from += 4096) {  // checked and used while in the first-level cache
+            const size_t to = std::min(n, from + 4096);
+            check_indices(indices.data + from, to - from, entries);
+            for (size_t i = from; i < to; ++i) {
+                const size_t k = static_cast<size_t>(indices.data[i]);
+                if constexpr (is_odd<T>) std::memcpy(out.data + i * width, dict.data + k * width, width);
+                else store(out.data + i * sizeof(T), load<T>(dict.data + k * sizeof(T)));
+            }
+        }
+    });
+}
+
+constexpr size_t BLOCK = 1024;  // indices, in the first-level cache
+
+// A block of indices into their entries; absent slots become zeros. `indices` has one valid item more than values.
+template <class T>
+void pick(const uint8_t* dict, const uint32_t* indices, const uint8_t* valid, size_t n, size_t width, uint8_t* out) {
+    if (valid == nullptr) {
+        for (size_t i = 0; i < n; ++i) {
+            const size_t k = indices[i];
+            if constexpr (is_odd<T>) std::memcpy(out + i * width, dict + k * width, width);
+            else store(out + i * sizeof(T), load<T>(dict + k * sizeof(T)));
+        }
+        return;
+    }
+    size_t k = 0;
+    for (size_t i = 0; i < n; ++i) {
+        const bool set = valid[i] != 0;
+        const uint8_t* entry = dict + size_t{indices[k]} * width;
+        if constexpr (is_odd<T>) {
+            if (set) std::memcpy(out + i * width, entry, width);
+            else std::memset(out + i * width, 0, width);
+        } else if constexpr (std::is_integral_v<T>) {
+            store(out + i * sizeof(T), static_cast<T>(load<T>(entry) & (T{0} - static_cast<T>(set))));
+        } else {
+            const T v = load<T>(entry);
+            store(out + i * sizeof(T), set ? v : T{});
+        }
+        k += set;
+    }
+}
+
+// The values of one page's indices, over its slots.
+void gather_page(const RawIn& dict, size_t width, size_t entries, const PageRuns& page, uint8_t* out) {
+    const size_t count = page.count, n = page.slots();
+    if (!page.valid.none()) check_present(page.valid, count);
+    if (count == 0) {  // there may be no index at all, nor any entry
+        if (n > 0) std::memset(out, 0, n * width);
+        return;
+    }
+    IndexReader reader(page.data.data, page.data.size, entries);
+    uint32_t indices[BLOCK + 1];
+    by_width(width, [&](auto tag) {
+        for (size_t from = 0; from < n; from += BLOCK) {
+            const size_t m = std::min(BLOCK, n - from);
+            const uint8_t* present = page.valid.none() ? nullptr : page.valid.data + from;
+            const size_t values = present == nullptr ? m : count_set(present, m);
+            reader.read(values, indices);
+            indices[values] = 0;  // looked up for absent slots behind the last value
+            pick<decltype(tag)>(dict.data, indices, values == m ? nullptr : present, m, width, out + from * width);
+        }
+    });
+}
+
+void gather_pages(const RawIn& dict, int64_t width_, const nb::list& pages_, const RawOut& out) {
+    const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
+    const std::vector<PageRuns> pages = page_runs(pages_);
+    const size_t n = total_slots(pages);
+    if (out.size != checked_mul(n, width))
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are needed");
+    NoGil nogil(out.size);
+    uint8_t* at = out.data;
+    for (const PageRuns& page : pages) {
+        gather_page(dict, width, entries, page, at);
+        at += page.slots() * width;
+    }
+}
+
+template <class T>
+void spread(const uint8_t* values, const uint8_t* valid, size_t end, uint8_t* out) {
+    size_t k = 0;
+    for (size_t i = 0; i < end; ++i) {  // values[k] exists for every slot up to the last present one
+        const T v = load<T>(values + k * sizeof(T));
+        const bool set = valid[i] != 0;
+        if constexpr (std::is_integral_v<T>) store(out + i * sizeof(T), static_cast<T>(set ? v : T{0}));
+        else store(out + i * sizeof(T), set ? v : T{});
+        k += set;
+    }
+}
+
+void scatter_fixed(const RawIn& values, int64_t width_, const Valid& valid, const RawOut& out) {
+    const size_t width = checked_value_width(width_), have = checked_items(values.size, width, "values");
+    const size_t n = valid.none() ? have : valid.size;
+    if (out.size != checked_mul(n, width))
+        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are needed");
+    NoGil nogil(out.size);
+    if (!valid.none()) check_present(valid, have);
+    if (have == n) {
+        if (n > 0) std::memcpy(out.data, values.data, values.size);
+        return;
+    }
+    const size_t end = end_of_set(valid.data, n);
+    by_width(width, [&](auto tag) {
+        using T = decltype(tag);
+        if constexpr (is_odd<T>) {
+            const uint8_t* next = values.data;
+            for (size_t i = 0; i < end; ++i) {
+                if (valid.data[i] != 0) {
+                    std::memcpy(out.data + i * width, next, width);
+                    next += width;
+                } else {
+                    std::memset(out.data + i * width, 0, width);
+                }
+            }
+        } else {
+            spread<T>(values.data, valid.data, end, out.data);
+        }
+    });
+    std::memset(out.data + end * width, 0, (n - end) * width);
+}
+
+nb::object compact_fixed(const RawIn& values, int64_t width_, const Valid& valid) {
+    const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
+    if (!valid.none() && valid.size != n) fail(str(n) + " values but " + str(valid.size) + " validity bytes");
+    const size_t set = valid.none() ? n : count_set(valid.data, n);
+    Fresh<uint8_t> out(set * width);
+    NoGil nogil(values.size);
+    if (set == n) {
+        if (n > 0) std::memcpy(out.data, values.data, values.size);
+        return std::move(out.object);
+    }
+    const size_t end = end_of_set(valid.data, n);
+    by_width(width, [&](auto tag) {
+        using T = decltype(tag);
+        size_t k = 0;
+        for (size_t i = 0; i < end; ++i) {  // k < set for every i < end, so each write has its place
+            if constexpr (is_odd<T>) {
+                if (valid.data[i] != 0) std::memcpy(out.data + k * width, values.data + i * width, width);
+            } else {
+                store(out.data + k * sizeof(T), load<T>(values.data + i * sizeof(T)));
+            }
+            k += valid.data[i] != 0;
+        }
+    });
+    return std::move(out.object);
+}
+
+}  // namespace
+}  // namespace pyparq
+
+void bind_fixed(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    m.def("gather_fixed", &gather_fixed, "dictionary"_a, "width"_a, "indices"_a, "out"_a);
+    m.def("gather_pages", &gather_pages, "dictionary"_a, "width"_a, "pages"_a, "out"_a);
+    m.def("scatter_fixed", &scatter_fixed, "values"_a, "width"_a, "valid"_a.none(), "out"_a);
+    m.def("compact_fixed", &compact_fixed, "values"_a, "width"_a, "valid"_a.none());
+}
