@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from pyparq.maintenance.verify.findings import Finding
     from pyparq.maintenance.verify.report import VerificationReport
     from pyparq.maintenance.verify.verify import verify
-    from pyparq.options import BloomOptions, ReadOptions, SortKey, WriteOptions
+    from pyparq.option_values import BloomOptions, SortKey
+    from pyparq.options import ReadOptions, WriteOptions
     from pyparq.read.explain import Explanation
     from pyparq.read.file import ParquetFile
     from pyparq.read.footers.metadata import FileMetaData
@@ -89,9 +90,9 @@ _LATER = {
     "col": "pyparq.filters.expression",
     "ObjectFile": "pyparq.io.object_stores",
     "Limits": "pyparq.limits",
-    "BloomOptions": "pyparq.options",
+    "BloomOptions": "pyparq.option_values",
     "ReadOptions": "pyparq.options",
-    "SortKey": "pyparq.options",
+    "SortKey": "pyparq.option_values",
     "WriteOptions": "pyparq.options",
     "Explanation": "pyparq.read.explain",
     "ParquetFile": "pyparq.read.file",

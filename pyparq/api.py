@@ -18,7 +18,8 @@ from pyparq.read.footers.metadata import FileMetaData
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from pyparq.arguments import Filters, Names, ReadArguments
+    from pyparq.arguments import Filters, ReadArguments
+    from pyparq.column_names import Names
 
 __all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "schema"]
 

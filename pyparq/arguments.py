@@ -1,4 +1,4 @@
-"""Types of arguments, for type checkers and editors: the values of each option, and the options of each function.
+"""Types of arguments, for type checkers and editors: filters, and the options of each function.
 
 A running program never loads this file. ``python tests/api_page.py`` generates the classes at the end from
 :mod:`pyparq.options`. A test fails when they are out of date.
@@ -6,76 +6,23 @@ A running program never loads this file. ``python tests/api_page.py`` generates 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, TypedDict
 
+from pyparq.column_names import Name, Names, PerColumn
 from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
+from pyparq.filters.expression import Expression
 from pyparq.limits import Limits
-from pyparq.options import BloomOptions, SortKey
-
-if TYPE_CHECKING:
-    from pyparq.filters.expression import Expression
-
-T = TypeVar("T")
-Item = TypeVar("Item", covariant=True)
-
-
-class ListOf(Protocol[Item]):
-    """A list or a tuple, but not a string (its ``in`` takes only text) and not a dict (it has no numbered items)."""
-
-    def __contains__(self, item: object, /) -> bool: ...
-    def __getitem__(self, place: int, /) -> Item: ...
-    def __iter__(self) -> Iterator[Item]: ...
-    def __len__(self) -> int: ...
-
-
-class NamedSortColumn(Protocol):
-    """``pyarrow.parquet.SortingColumn``."""
-
-    @property
-    def column_index(self) -> int: ...
-    @property
-    def descending(self) -> bool: ...
-
-
-Name: TypeAlias = str | tuple[str, ...]
-"""A column: its name, its dotted path, or its path as a tuple."""
-Names: TypeAlias = ListOf[Name] | Set[Name]
-PerColumn: TypeAlias = Mapping[Any, T]
-"""Values by column (:obj:`Name`). Columns that are not named keep the default."""
-
-Compression: TypeAlias = Literal[
-    "none", "uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw", "lz4",
-    "NONE", "UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI", "LZ4_RAW", "LZ4",
-]  # fmt: skip
-Encoding: TypeAlias = Literal[
-    "auto", "PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY",
-    "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT",
-]  # fmt: skip
-FloatOrder: TypeAlias = Literal["TYPE_ORDER", "IEEE_754_TOTAL_ORDER"]
-DecimalStorage: TypeAlias = Literal["smallest", "fixed", "binary"]
-Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes"]
-KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
-
-
-class BloomValues(TypedDict, total=False):
-    """The fields of :class:`pyparq.BloomOptions`."""
-
-    fpp: float
-    ndv: int | None
-    bytes: int | None
-    max_bytes: int
-    power_of_two: bool
-    auto: bool
-
-
-Bloom: TypeAlias = bool | float | Literal["auto"] | BloomOptions | BloomValues | None
-Direction: TypeAlias = Literal["ascending", "descending"]
-Nulls: TypeAlias = bool | Literal["nulls_first", "nulls_last"]
-SortColumn: TypeAlias = (
-    str | SortKey | tuple[str, ...] | tuple[Name, Direction] | tuple[Name, Direction, Nulls] | NamedSortColumn
+from pyparq.option_values import (
+    Bloom,
+    Compression,
+    DecimalStorage,
+    Encoding,
+    FloatOrder,
+    Int96Unit,
+    KeyValues,
+    SortOrder,
 )
-SortOrder: TypeAlias = str | SortKey | Sequence[SortColumn] | None
 
 Test: TypeAlias = "tuple[Name, str, Any] | Expression"
 Filters: TypeAlias = "Expression | tuple[Name, str, Any] | Sequence[Test | Sequence[Test]]"

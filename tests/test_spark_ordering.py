@@ -14,7 +14,7 @@ from conftest import require
 require("pyspark")
 
 from pyparq.errors import UnsupportedError  # noqa: E402
-from pyparq.options import SortKey  # noqa: E402
+from pyparq.option_values import SortKey  # noqa: E402
 from pyparq.spark.ordering import Order  # noqa: E402
 
 pytestmark = pytest.mark.spark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pyparq.options import ColumnName
+from pyparq.column_names import ColumnName
 
 _QUOTED = r'"(?:[^"]|"")*"'
 _NAME = rf'(?:{_QUOTED}|[^",.]+)'

@@ -17,8 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyparq.datasets.read import unfinished_commits as writes
-from pyparq.datasets.read.unfinished_commits import Names, Place, Unfinished
+from pyparq.datasets import unfinished_commits as writes
+from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
 from pyparq.datasets.staging import PREFIX, staging_folders
 from pyparq.datasets.table_formats import Managed, managed_in, tables_of, warning_of
 from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning

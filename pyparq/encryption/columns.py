@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from pyparq.column_names import ColumnName
 from pyparq.errors import ColumnNotFoundError, OptionError, near_matches
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.options import ColumnName
 
 T = TypeVar("T")
 Path = tuple[str, ...]

@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from pyparq.column_names import ColumnName, is_name
 from pyparq.encryption import material as km
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.columns import Find, assign, find_among
@@ -29,7 +30,6 @@ from pyparq.encryption.properties import (
     ReadSibling,
 )
 from pyparq.errors import EncryptionError, OptionError, ParquetError, near_matches
-from pyparq.options import ColumnName, is_name
 from pyparq.runtime import fork_safety
 
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, Self
 
+from pyparq.column_names import ColumnName, is_name
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.columns import Find, assign, find_among
 from pyparq.errors import EncryptionError, OptionError, ParquetError
-from pyparq.options import ColumnName, is_name
 from pyparq.runtime.safe_repr import printable
 
 AES_GCM_V1, AES_GCM_CTR_V1 = "AES_GCM_V1", "AES_GCM_CTR_V1"

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pyparq.column_names import ColumnName
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, OptionError, near_matches
 from pyparq.format.annotation import leaf_type
 from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, Physical, arrow_type
-from pyparq.options import ColumnName
 from pyparq.runtime.safe_repr import printable
 
 _PHYSICAL_NAMES = {int(p): p.name for p in Physical}

@@ -1,8 +1,8 @@
 """Memory that one read after another goes into.
 
 Fresh memory is given out by the kernel page by page, at a microsecond and more for each 4 KiB when it is first touched:
-more than it costs to decompress into it. So some of it is kept when it is let go of (``kernels/src/base/memory.hpp``), as
-the memory pools of other Arrow libraries do.
+more than it costs to decompress into it. So some of it is kept when it is let go of (``kernels/src/base/memory.hpp``),
+as the memory pools of other Arrow libraries do.
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ from pyparq.options import ReadOptions, WriteOptions
 from pyparq.read.footers.open_file import OpenFile
 
 if TYPE_CHECKING:
-    from pyparq.arguments import Bloom, ListOf, Names, PerColumn
+    from pyparq.column_names import ListOf, Names, PerColumn
     from pyparq.encryption.properties import DecryptionProperties
+    from pyparq.option_values import Bloom
 
 
 def add_indexes(

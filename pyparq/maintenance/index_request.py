@@ -8,7 +8,8 @@ from typing import Any
 
 from pyparq.errors import OptionError, near_matches
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.options import BloomOptions, WriteOptions
+from pyparq.option_values import BloomOptions
+from pyparq.options import WriteOptions
 from pyparq.write.plan.column_plans import bloom_plan, per_leaf
 
 BLOOM, COLUMN_INDEX, OFFSET_INDEX = "bloom_filter", "column_index", "offset_index"

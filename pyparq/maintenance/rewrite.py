@@ -27,7 +27,8 @@ from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_
 from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, without_marks
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.option_help import WRITE, with_options
-from pyparq.options import SortKey, WriteOptions, sort_keys
+from pyparq.option_values import SortKey, sort_keys
+from pyparq.options import WriteOptions
 from pyparq.write.external_sort import ExternalSorter
 from pyparq.write.file import ParquetWriter
 from pyparq.write.plan.column_plans import check_options, make_plan
@@ -36,7 +37,8 @@ from pyparq.write.row_buffer import batch_bytes
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from pyparq.arguments import Filters, Names, WriteArguments
+    from pyparq.arguments import Filters, WriteArguments
+    from pyparq.column_names import Names
     from pyparq.encryption.properties import DecryptionProperties
 
 _SUFFIXES = (".parquet", ".parq", ".pq")

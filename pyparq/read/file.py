@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from pyparq.arrow.table import Batch, Table
+from pyparq.column_names import ColumnName
 from pyparq.errors import UnsupportedError, located
 from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_tree import SchemaTree
@@ -19,7 +20,7 @@ from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
 from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
-from pyparq.options import ColumnName, ReadOptions
+from pyparq.options import ReadOptions
 from pyparq.read.decode.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
 from pyparq.read.footers.metadata import FileMetaData, find_leaf
 from pyparq.read.footers.open_file import OpenFile, open_file
@@ -33,7 +34,8 @@ from pyparq.runtime.safe_repr import printable
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from pyparq.arguments import Filters, Names, ReadArguments
+    from pyparq.arguments import Filters, ReadArguments
+    from pyparq.column_names import Names
 
 Column = int | ColumnName
 

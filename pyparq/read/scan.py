@@ -41,7 +41,8 @@ from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
 from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
-    from pyparq.arguments import Filters, Names
+    from pyparq.arguments import Filters
+    from pyparq.column_names import Names
 
 BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""

@@ -14,7 +14,7 @@ from pyparq.datasets.read.dataset import Dataset, dataset
 from pyparq.datasets.read.evolution import COMPACTION
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.io.url import is_url
-from pyparq.options import SortKey
+from pyparq.option_values import SortKey
 from pyparq.read.footers.metadata import FileMetaData
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.spark.keys import keys_of

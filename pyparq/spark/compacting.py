@@ -21,7 +21,8 @@ from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError
 from pyparq.format.types import Schema
 from pyparq.io.url import is_url
 from pyparq.maintenance.kept_storage import storage_kept
-from pyparq.options import SortKey, WriteOptions, sort_keys
+from pyparq.option_values import SortKey, sort_keys
+from pyparq.options import WriteOptions
 from pyparq.spark import stores
 from pyparq.spark.choosing import Choice, Group, Wanted, choose
 from pyparq.spark.compaction_tasks import Cut, Piece, Work

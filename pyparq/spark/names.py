@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+from pyparq.column_names import ColumnName
 from pyparq.datasets.read.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters.bind import items_leaf
@@ -25,7 +26,6 @@ from pyparq.filters.shown_values import meaning
 from pyparq.filters.tuple_filters import parse_filters
 from pyparq.format.schema_tree import Node, SchemaTree
 from pyparq.format.shown_types import shown_field
-from pyparq.options import ColumnName
 from pyparq.spark.collations import collated_columns
 from pyparq.spark.moments import in_zone
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import UnsupportedError
-from pyparq.options import SortKey
+from pyparq.option_values import SortKey
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,7 +21,8 @@ from pyparq.spark.types import SparkTypes
 from pyparq.spark.work import ask, over_payloads, replies
 
 if TYPE_CHECKING:
-    from pyparq.arguments import Filters, Names
+    from pyparq.arguments import Filters
+    from pyparq.column_names import Names
 
 
 def read(

@@ -29,7 +29,8 @@ from pyparq.spark.work import replies
 from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, committer_of
 
 if TYPE_CHECKING:
-    from pyparq.arguments import Filters, Names
+    from pyparq.arguments import Filters
+    from pyparq.column_names import Names
 
 
 def rewrite(

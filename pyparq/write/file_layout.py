@@ -17,7 +17,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.order import Order
 from pyparq.format.thrift_codec import serialize_row_group
 from pyparq.io.sink import Sink
-from pyparq.options import SortKey
+from pyparq.option_values import SortKey
 from pyparq.write.encode.column_chunks import StoredChunks
 from pyparq.write.plan.column_plans import WritePlan
 

@@ -15,7 +15,8 @@ from pyparq.arrow.table import Batch
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError, ParquetError
 from pyparq.format.nesting import shapes
-from pyparq.options import SortKey, WriteOptions
+from pyparq.option_values import SortKey
+from pyparq.options import WriteOptions
 from pyparq.runtime.threads import Task, cpu_count, stop_all
 from pyparq.write.encode.column_chunks import ChunkEncoder, StoredChunks
 from pyparq.write.encode.flat_columns import FlatData, code_parts, flat_parts, is_flat

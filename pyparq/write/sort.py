@@ -17,7 +17,7 @@ from pyparq import kernels
 from pyparq.arrow.column_operations import ranges
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import domain, stored_dtype
-from pyparq.options import SortKey
+from pyparq.option_values import SortKey
 
 if TYPE_CHECKING:
     from pyparq.write.encode.shred import LeafData

@@ -1,1 +1,1 @@
-"""..."""
+"""Schemas between Arrow and Parquet: types, the ``ARROW:schema`` metadata, schemas as text."""

@@ -1,1 +1,1 @@
-"""..."""
+"""Reading many files as one table."""

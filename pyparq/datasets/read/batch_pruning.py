@@ -2,8 +2,8 @@
 
 The questions and the answers are those of :mod:`pyparq.read.plan.prune`, for all files whose footers are alike: each
 test is evaluated once over the statistics of all row groups, its hashes are computed once, and native code reads one
-block of 32 bytes of each filter. Nothing is read of a file that is ruled out by its statistics. What is unusual about a file
-is left to the scan of that file, which says what it is.
+block of 32 bytes of each filter. Nothing is read of a file that is ruled out by its statistics. What is unusual about a
+file is left to the scan of that file, which says what it is.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ from pyparq.runtime.threads import REQUESTS, cpu_count, map_requests, map_tasks
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from pyparq.arguments import Filters, Names, ReadArguments
+    from pyparq.arguments import Filters, ReadArguments
+    from pyparq.column_names import Names
     from pyparq.datasets.read.plan_shards import Surveyed
 
 T = TypeVar("T")

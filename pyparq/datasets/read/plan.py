@@ -17,13 +17,14 @@ import numpy as np
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Table
+from pyparq.column_names import ColumnName
 from pyparq.datasets.discovery import DataFile
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.errors import PlanError
 from pyparq.format.types import Field, Schema
 from pyparq.io.url import is_url
-from pyparq.options import ColumnName, ReadOptions
+from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import FileState
 from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, check_version, join_results
 

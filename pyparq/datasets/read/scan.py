@@ -26,7 +26,8 @@ from pyparq.read.scan import BATCH_ROWS
 from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
-    from pyparq.arguments import Filters, Names
+    from pyparq.arguments import Filters
+    from pyparq.column_names import Names
     from pyparq.datasets.read.dataset import Dataset
 
 

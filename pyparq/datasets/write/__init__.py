@@ -1,1 +1,1 @@
-"""..."""
+"""Writing folders of files, committed together."""

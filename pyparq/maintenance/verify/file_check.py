@@ -14,7 +14,7 @@ from pyparq.maintenance.verify.chunk_check import ChunkCheck, ChunkResult, Place
 from pyparq.maintenance.verify.findings import Findings
 from pyparq.maintenance.verify.report import FileReport
 from pyparq.maintenance.verify.sorted_rows import check_order, checkable
-from pyparq.options import SortKey
+from pyparq.option_values import SortKey
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
 from pyparq.read.footers.open_file import OpenFile

@@ -12,7 +12,7 @@ from pyparq.format.order import domain
 from pyparq.format.schema_tree import Node
 from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Findings
-from pyparq.options import SortKey
+from pyparq.option_values import SortKey
 from pyparq.write.encode.shred import LeafData
 from pyparq.write.sort import first_unsorted
 

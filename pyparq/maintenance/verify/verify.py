@@ -20,7 +20,7 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime import fork_safety
 
 if TYPE_CHECKING:
-    from pyparq.arguments import Names
+    from pyparq.column_names import Names
     from pyparq.encryption.properties import DecryptionProperties
     from pyparq.limits import Limits
 

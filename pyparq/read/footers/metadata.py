@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyparq.column_names import ColumnName
 from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, column_encryption
 from pyparq.errors import OptionError
 from pyparq.format.compression import codec_name
@@ -12,7 +13,6 @@ from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_tree import Node
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.statistics import bounds_from_statistics
-from pyparq.options import ColumnName
 from pyparq.read.footers.known_schemas import to_bytes
 from pyparq.read.footers.open_file import Chunk, OpenFile
 from pyparq.runtime.safe_repr import printable

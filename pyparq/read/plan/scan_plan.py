@@ -11,9 +11,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pyparq.arrow.table import Batch, Table, batches_from_arrow, widen_columns
+from pyparq.column_names import ColumnName
 from pyparq.errors import DataError, PlanError
 from pyparq.index.row_ranges import RowRanges
-from pyparq.options import ColumnName, ReadOptions
+from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import FileState
 from pyparq.read.plan.packed_integers import pack_ranges, unpack_ranges
 from pyparq.read.plan.page_reads import ColumnRead, Pages

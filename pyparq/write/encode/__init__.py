@@ -1,1 +1,1 @@
-"""..."""
+"""From columns in memory to encoded column chunks."""

@@ -14,7 +14,7 @@ from pyparq.format.leaf_values import Values
 from pyparq.format.types import LeafType
 from pyparq.index.bloom_filter import BloomFilter, hash_values, serialize_filter
 from pyparq.index.bloom_sizing import bytes_for
-from pyparq.options import BloomOptions
+from pyparq.option_values import BloomOptions
 
 
 def build_filter(

@@ -1,4 +1,5 @@
-"""Columns that are leaves themselves: the kernels take them as they lie in Arrow's buffers (``encode/flat_columns.cpp``).
+"""Columns that are leaves themselves: the kernels (``encode/flat_columns.cpp``) take them as Arrow's buffers have them.
+
 Of a column that keeps its dictionary they take the codes.
 
 They do what :mod:`pyparq.write.encode.shred` does for all others. A column that does not hold what its leaf may hold is

@@ -14,7 +14,8 @@ from pyparq.format.order import Order, has_order
 from pyparq.format.schema_tree import Node, SchemaTree, build_tree
 from pyparq.format.types import LeafType, Schema
 from pyparq.index.bloom_filter import can_prune
-from pyparq.options import BloomOptions, SortKey, WriteOptions, bloom_options, sort_keys
+from pyparq.option_values import BloomOptions, SortKey, bloom_options, sort_keys
+from pyparq.options import WriteOptions
 from pyparq.write.plan.arrow_schema_hint import dictionary_leaves, hint_for
 from pyparq.write.plan.key_values import text_key, text_value
 from pyparq.write.plan.storage import apply_storage, by_node, order_of_leaf

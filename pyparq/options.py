@@ -7,30 +7,24 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
+from pyparq.column_names import check_names
 from pyparq.errors import OptionError
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.options.bloom import BloomOptions as BloomOptions
-from pyparq.options.bloom import bloom_options as bloom_options
-from pyparq.options.checks import ColumnName as ColumnName
-from pyparq.options.checks import check_choice, check_int, check_names, check_switch
-from pyparq.options.checks import is_name as is_name
-from pyparq.options.sorting import SortKey as SortKey
-from pyparq.options.sorting import sort_keys as sort_keys
-from pyparq.options.unknown import NOT_FOR_READING, NOT_FOR_WRITING, refuse_unknown
+from pyparq.option_checks import NOT_FOR_READING, NOT_FOR_WRITING, check_choice, check_int, check_switch, refuse_unknown
+from pyparq.option_values import (
+    Bloom,
+    Compression,
+    DecimalStorage,
+    Encoding,
+    FloatOrder,
+    Int96Unit,
+    KeyValues,
+    SortOrder,
+    sort_keys,
+)
 
 if TYPE_CHECKING:
-    from pyparq.arguments import (
-        Bloom,
-        Compression,
-        DecimalStorage,
-        Encoding,
-        FloatOrder,
-        Int96Unit,
-        KeyValues,
-        Names,
-        PerColumn,
-        SortOrder,
-    )
+    from pyparq.column_names import Names, PerColumn
     from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
 

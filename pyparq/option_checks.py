@@ -1,11 +1,43 @@
-"""Options that are not known: what they may have meant."""
+"""What values of options are checked to be, and what unknown options may have meant."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyparq.column_names import is_name
 from pyparq.errors import OptionError, near, near_matches
+
+
+def is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def check_int(name: str, value: Any, least: int) -> None:
+    if not is_int(value) or value < least:
+        raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def check_switch(name: str, value: Any, per_column: bool) -> None:
+    """``True``, ``False``, or the columns it is on for, as names or (``per_column``) as a dict of booleans."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, Mapping) and per_column and all(isinstance(v, bool) for v in value.values()):
+        return
+    if isinstance(value, (list, tuple, set, frozenset)) and all(is_name(v) for v in value):
+        return
+    more = ", or a dict of names to booleans" if per_column else ""
+    raise OptionError(f"{name} must be True, False or a list of names{more}, not {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise OptionError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
+
 
 _NO_DATASETS = (
     "this writes a single file. Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files"

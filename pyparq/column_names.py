@@ -1,0 +1,45 @@
+"""Columns as a user names them, and collections of such names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from pyparq.errors import OptionError
+
+ColumnName = str | tuple[str, ...]
+"""A column as a user names it: a string, with dots for nested columns, or a tuple of names, which is the exact
+path even where the names contain dots."""
+
+T = TypeVar("T")
+Item = TypeVar("Item", covariant=True)
+
+
+class ListOf(Protocol[Item]):
+    """A list or a tuple, but not a string (its ``in`` takes only text) and not a dict (it has no numbered items)."""
+
+    def __contains__(self, item: object, /) -> bool: ...
+    def __getitem__(self, place: int, /) -> Item: ...
+    def __iter__(self) -> Iterator[Item]: ...
+    def __len__(self) -> int: ...
+
+
+Name: TypeAlias = str | tuple[str, ...]
+"""A column: its name, its dotted path, or its path as a tuple."""
+Names: TypeAlias = ListOf[Name] | Set[Name]
+PerColumn: TypeAlias = Mapping[Any, T]
+"""Values by column (:obj:`Name`). Columns that are not named keep the default."""
+
+
+def is_name(value: Any) -> bool:
+    """Can it be a :data:`ColumnName`?"""
+    if isinstance(value, tuple):
+        return len(value) > 0 and all(isinstance(part, str) for part in value)
+    return isinstance(value, str)
+
+
+def check_names(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        raise OptionError(f"{name} must be a list of names; did you mean [{value!r}]?")
+    if not isinstance(value, (list, tuple, set, frozenset)) or not all(is_name(v) for v in value):
+        raise OptionError(f"{name} must be a list of names, not {value!r}")

@@ -1,0 +1,165 @@
+"""Values of options: Bloom filters, sort orders, and the types of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
+
+from pyparq.column_names import ColumnName, Name, is_name
+from pyparq.errors import OptionError, near_matches
+from pyparq.option_checks import is_int, is_number
+
+Compression: TypeAlias = Literal[
+    "none", "uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw", "lz4",
+    "NONE", "UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI", "LZ4_RAW", "LZ4",
+]  # fmt: skip
+Encoding: TypeAlias = Literal[
+    "auto", "PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY",
+    "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT",
+]  # fmt: skip
+FloatOrder: TypeAlias = Literal["TYPE_ORDER", "IEEE_754_TOTAL_ORDER"]
+DecimalStorage: TypeAlias = Literal["smallest", "fixed", "binary"]
+Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes"]
+KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomOptions:
+    """Options for the Bloom filters of one column."""
+
+    fpp: float = 0.01
+    """Target false-positive rate. The filter is sized for the distinct values of each row group, which are counted when
+    the row group is complete."""
+    ndv: int | None = None
+    """Number of distinct values per row group to size the filter for. ``None`` counts them."""
+    bytes: int | None = None
+    """Exact size of the bitset, in bytes."""
+    max_bytes: int = 128 << 20
+    """Maximum size of the bitset, in bytes. A filter that reaches it has a higher false-positive rate than ``fpp``."""
+    power_of_two: bool = True
+    """Round the size of the bitset to a power of two. ``False`` uses the exact number of 32-byte blocks. That is
+    smaller, but Arrow C++ refuses to read it."""
+    auto: bool = False
+    """Write no filter for a column chunk that is completely dictionary-encoded: readers can test its dictionary."""
+
+    def __post_init__(self) -> None:
+        if not (is_number(self.fpp) and 0 < self.fpp < 1):
+            raise OptionError(f"a Bloom filter's fpp must be between 0 and 1 (exclusive), not {self.fpp!r}")
+        if self.ndv is not None and not (is_int(self.ndv) and self.ndv >= 0):
+            raise OptionError(f"a Bloom filter's ndv must be a whole number of at least 0, not {self.ndv!r}")
+        for name, size in (("bytes", self.bytes), ("max_bytes", self.max_bytes)):
+            if size is not None and not (is_int(size) and 32 <= size <= 128 << 20):
+                raise OptionError(f"a Bloom filter's {name} must be between 32 bytes and 128 MiB, not {size!r}")
+        if self.bytes is not None and self.bytes % 32:
+            raise OptionError(f"a Bloom filter's bytes must be a multiple of 32, not {self.bytes}")
+        if self.bytes is not None and self.power_of_two and self.bytes & (self.bytes - 1):
+            raise OptionError(
+                f"a Bloom filter's bytes must be a power of two, not {self.bytes}, unless power_of_two=False"
+            )
+
+
+def bloom_options(given: Any, base: BloomOptions | None = None) -> BloomOptions | None:
+    """One column's value in ``bloom_filters`` or ``bloom_filter_options``; ``None`` when it says no filter."""
+    base = base or BloomOptions()
+    if given is None or given is False:
+        return None
+    if given is True:
+        return base
+    if isinstance(given, BloomOptions):
+        return given
+    if isinstance(given, str) and given == "auto":
+        return BloomOptions(**{**_as_dict(base), "auto": True})
+    if is_number(given):
+        return BloomOptions(**{**_as_dict(base), "fpp": given})
+    if isinstance(given, Mapping):
+        known = [f.name for f in fields(BloomOptions)]
+        for name in given:
+            if name not in known:
+                raise OptionError(f"unknown Bloom filter option {name!r}{near_matches(str(name), known, 'options')}")
+        return BloomOptions(**{**_as_dict(base), **given})
+    raise OptionError(f"a Bloom filter takes True, a false-positive rate, 'auto' or a dict of options, not {given!r}")
+
+
+def _as_dict(options: BloomOptions) -> dict[str, Any]:
+    return {f.name: getattr(options, f.name) for f in fields(options)}
+
+
+class BloomValues(TypedDict, total=False):
+    """The fields of :class:`pyparq.BloomOptions`."""
+
+    fpp: float
+    ndv: int | None
+    bytes: int | None
+    max_bytes: int
+    power_of_two: bool
+    auto: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of a sort order."""
+
+    name: ColumnName | int
+    """The column: its name, its path, or its number among the leaf columns, counted from 0."""
+    descending: bool = False
+    """Sort from the largest value to the smallest."""
+    nulls_first: bool = False
+    """Put nulls before all values. By default they come after all values, in either direction."""
+
+
+def sort_keys(given: Any) -> tuple[SortKey, ...]:
+    """The keys of ``sort_by`` or ``sorting_columns``: names, tuples, or :class:`SortKey`."""
+    if given is None:
+        return ()
+    if isinstance(given, (str, SortKey)):
+        given = [given]
+    if not isinstance(given, (list, tuple)):
+        raise OptionError(f"a sort order must be a list of names or (name, direction) tuples, not {given!r}")
+    keys = tuple(_sort_key(item) for item in given)
+    names = [key.name for key in keys]
+    if len(set(names)) != len(names):
+        raise OptionError(f"the sort order names a column twice: {names}")
+    return keys
+
+
+_DIRECTIONS = ("ascending", "descending", "asc", "desc")
+"""What stands for a direction, or was meant to, and not for the second name of a path."""
+
+
+def _sort_key(item: Any) -> SortKey:
+    if isinstance(item, SortKey):
+        return item
+    if isinstance(item, str):
+        return SortKey(item)
+    if hasattr(item, "column_index") and hasattr(item, "descending"):  # pyarrow.parquet.SortingColumn
+        return SortKey(item.column_index, bool(item.descending), bool(getattr(item, "nulls_first", False)))
+    if is_name(item) and len(item) > 1 and item[1].lower() not in _DIRECTIONS:
+        return SortKey(item)
+    if isinstance(item, tuple) and 1 <= len(item) <= 3 and is_name(item[0]):
+        direction = item[1] if len(item) > 1 else "ascending"
+        nulls = item[2] if len(item) > 2 else False
+        if direction in ("ascending", "descending") and nulls in (True, False, "nulls_first", "nulls_last"):
+            return SortKey(item[0], direction == "descending", nulls in (True, "nulls_first"))
+    raise OptionError(
+        f"{item!r} is not a sort key. Give a name, (name, 'ascending' | 'descending'), or "
+        "(name, 'ascending' | 'descending', 'nulls_first' | 'nulls_last')"
+    )
+
+
+class NamedSortColumn(Protocol):
+    """``pyarrow.parquet.SortingColumn``."""
+
+    @property
+    def column_index(self) -> int: ...
+    @property
+    def descending(self) -> bool: ...
+
+
+Bloom: TypeAlias = bool | float | Literal["auto"] | BloomOptions | BloomValues | None
+Direction: TypeAlias = Literal["ascending", "descending"]
+Nulls: TypeAlias = bool | Literal["nulls_first", "nulls_last"]
+SortColumn: TypeAlias = (
+    str | SortKey | tuple[str, ...] | tuple[Name, Direction] | tuple[Name, Direction, Nulls] | NamedSortColumn
+)
+SortOrder: TypeAlias = str | SortKey | Sequence[SortColumn] | None
