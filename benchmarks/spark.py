@@ -6,7 +6,8 @@ Needs the extra "spark" and Java 17 or newer. All questions are asked in each ro
 cores, and in another order each time (from a seed), as the cost of one depends on the one before. A time is the median
 over the rounds. The floors: a data source that sends constant batches of the same number of rows,
 and a mapInArrow that reads by Spark and discards its input. A line's ratio is that of the medians; a write is compared
-with the slower of Spark's own and the discarding mapInArrow, which no Python writer can beat.
+with the slower of Spark's own and the discarding mapInArrow, which no Python writer can beat. A compaction joins and
+sorts small files, and gives them Bloom filters; Spark reads, sorts and writes the same rows into as many files.
 """
 
 from __future__ import annotations
@@ -34,18 +35,20 @@ from pyparq import col
 from pyparq.spark.session import local_session
 
 FILES, GROUPS = 4, 2
+SMALL_FILES, SORTED_FILES = 40, 2
 BLOOM = {"parquet.bloom.filter.enabled#k": "true"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--files", type=int, default=1000, help="of 10,000 rows, for the questions about many files")
+    parser.add_argument("--files", type=int, default=2000, help="of 10,000 rows, for the questions about many files")
     parser.add_argument("--runs", type=int, default=12)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        indexed, bare = Path(folder) / "indexed", Path(folder) / "bare"
+        indexed, bare, small = (Path(folder) / name for name in ("indexed", "bare", "small"))
         make(indexed, bare, given.rows)
+        make_small(bare, small)
         spark = local_session(
             "pyparq benchmark", "local[2]", spark_driver_memory="4g", spark_sql_session_timeZone="UTC"
         )
@@ -53,11 +56,12 @@ def main() -> None:
         ps.register(spark)
         spark.dataSource.register(constant_source(given.rows))
         out = Path(folder) / "out"
-        show(measured(questions(spark, indexed, bare, out, given.rows), given.runs, bare, out), LINES)
+        asked = questions(spark, indexed, bare, small, out, given.rows)
+        show(measured(asked, given.runs, {"copy": bare, "small": small}, out), LINES)
         lake = Path(folder) / "lake"
         make_many(lake, given.files)
         print(f"\n{given.files:,} files of 10,000 rows")
-        show(measured(many_questions(spark, lake), given.runs, bare, out), MANY_LINES)
+        show(measured(many_questions(spark, lake), given.runs, {}, out), MANY_LINES)
         show_memory(spark, lake)
         spark.stop()
 
@@ -84,6 +88,15 @@ def make(folder: Path, bare: Path, rows: int) -> None:
         options: dict[str, Any] = {"row_group_size": size, "use_dictionary": ["c"]}
         pyparq.write_table(table, folder / f"{k}.parquet", bloom_filters={"k": 0.01}, **options)
         pq.write_table(table, bare / f"{k}.parquet", **options)
+
+
+def make_small(bare: Path, small: Path) -> None:
+    """The rows of ``bare`` in many files, in no order."""
+    small.mkdir()
+    table = pq.read_table(bare)
+    each = -(-table.num_rows // SMALL_FILES)
+    for k in range(SMALL_FILES):
+        pq.write_table(table.slice(k * each, each), small / f"{k:03}.parquet", use_dictionary=["c"])
 
 
 def constant_source(rows: int) -> type:
@@ -116,12 +129,13 @@ def constant_source(rows: int) -> type:
     return Constant
 
 
-def questions(spark: Any, folder: Path, bare: Path, out: Path, rows: int) -> dict[str, Callable[[], Any]]:
+def questions(spark: Any, folder: Path, bare: Path, small: Path, out: Path, rows: int) -> dict[str, Callable[[], Any]]:
     """Each question with the name of who answers it, after a bar."""
     source, absent = str(folder), rows + 1 | 1
     low, high = (np.datetime64(n * 1000, "us") for n in (500_000_000, 501_000_000))
     hours = (col("ts") >= low) & (col("ts") < high)
-    text = f"ts >= timestamp'{low}' and ts < timestamp'{high}'".replace("T", " ")
+    size = sum(file.stat().st_size for file in small.iterdir())
+    text = f"ts >= timestamp'{low}Z' and ts < timestamp'{high}Z'".replace("T", " ")
 
     def own() -> Any:
         return spark.read.parquet(source)
@@ -151,6 +165,16 @@ def questions(spark: Any, folder: Path, bare: Path, out: Path, rows: int) -> dic
         "index | Spark, all written anew": lambda: (
             spark.read.parquet(str(bare)).write.options(**BLOOM).parquet(str(out / "anew"))
         ),
+        "compact | pyparq": lambda: ps.compact(
+            spark, str(out / "small"), target_size=size // SORTED_FILES, sort_by="k", bloom_filters={"k": 0.01}
+        ).collect(),
+        "compact | Spark, all written anew": lambda: (
+            spark.read.parquet(str(small))
+            .repartitionByRange(SORTED_FILES, "k")
+            .sortWithinPartitions("k")
+            .write.options(**BLOOM)
+            .parquet(str(out / "sorted"))
+        ),
     }
 
 
@@ -159,13 +183,15 @@ def discard(batches: Iterator[Any]) -> Iterator[Any]:
     yield pa.RecordBatch.from_pydict({"n": pa.array([rows], pa.int64())})
 
 
-def measured(asked: dict[str, Callable[[], Any]], runs: int, bare: Path, out: Path) -> dict[str, float]:
+def measured(asked: dict[str, Callable[[], Any]], runs: int, copies: dict[str, Path], out: Path) -> dict[str, float]:
     """Median milliseconds; the first round warms everything up.
 
-    Each round finds a copy of ``bare`` in ``out``. What it leaves there is deleted after it."""
+    Each round finds copies of these folders in ``out``, by name. What it leaves there is deleted after it."""
     times: dict[str, list[float]] = {name: [] for name in asked}
     for round_ in range(runs + 1):
-        shutil.copytree(bare, out / "copy")
+        out.mkdir()
+        for name, folder in copies.items():
+            shutil.copytree(folder, out / name)
         for name, ask in random.Random(round_).sample(list(asked.items()), len(asked)):
             began = time.perf_counter()
             ask()
@@ -188,10 +214,11 @@ LINES = [
     ("0.1 % range | data source", ["0.1 % range | Spark"], 1.0),
     ("write | pyparq", ["write | Spark", "write | discarding mapInArrow"], 1.1),
     ("index | add_indexes", ["index | Spark, all written anew"], 0.33),
+    ("compact | pyparq", ["compact | Spark, all written anew"], 0.6),
 ]
 MANY_LINES = [
     ("count | pyparq.spark.count", ["count | Spark"], 1.0),
-    ("one key | read", ["one key | Spark"], None),
+    ("one key | read", ["one key | Spark"], 0.1),
     ("plan | read", [], None),
 ]
 

@@ -56,8 +56,7 @@ def as_shown(test: Expression, leaf: Node, field: Field | None) -> Expression:
 
     Raises :class:`FilterError` where the shown values cannot be compared so.
     """
-    means = meaning(field)
-    if field is None or not means:
+    if field is None or not (means := meaning(field)):
         return test
     if means == "duration":
         return counted(test, leaf, values_of(field.type).unit)

@@ -89,6 +89,7 @@ class FileFields:
         self._places: dict[Node, int] | None = None
         self._dictionaries: dict[Node, frozenset[int]] = {}
         self._whole: dict[Node, Output] = {}
+        self._shown: dict[Node, Field | None] = {}
         self.projection: Projection | None = None
         """That of all columns, once somebody has asked for it."""
 
@@ -152,10 +153,10 @@ class FileFields:
 
     def shown(self, leaf: Node) -> Field | None:
         """The field that the leaf is shown as; ``None`` where nothing is hinted about it."""
-        if not self._hints:
-            return None
-        top = top_of(leaf)
-        return shown_field(leaf, [top], [self.whole(top).field])
+        if leaf not in self._shown:
+            top = top_of(leaf)
+            self._shown[leaf] = shown_field(leaf, [top], [self.whole(top).field]) if self._hints else None
+        return self._shown[leaf]
 
     def _hinted_format(self, leaf: Node) -> str:
         return self.whole(leaf).field.type.format if self._hints and leaf.parent is self._tree.root else ""
