@@ -3,7 +3,7 @@
     python tests/api_page.py            writes the three files
     python tests/api_page.py --check    names those that are out of date
 
-Each option is described once, under its field in ``pyparq/options/`` (``pyparq/limits.py`` for limits). This script
+Each option is described once, under its field in ``pyparq/options.py`` and ``pyparq/option_values.py`` (``pyparq/limits.py`` for limits). This script
 copies the description into ``docs/api.md``, into ``help()`` (``pyparq/option_help.py``) and into the classes that tell
 type checkers and editors the keyword arguments (``pyparq/arguments.py``).
 """
@@ -59,8 +59,8 @@ GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", 
          "VerificationReport", "Finding",
          "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
-OPTIONS = {"ReadOptions": "options/__init__", "WriteOptions": "options/__init__", "BloomOptions": "options/bloom",
-           "SortKey": "options/sorting", "Limits": "limits"}  # fmt: skip
+OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "option_values",
+           "SortKey": "option_values", "Limits": "limits"}  # fmt: skip
 """Classes whose fields are options, and the module of each class."""
 
 
@@ -226,7 +226,7 @@ def _shown_default(value: Any) -> str:
 
 def help_module() -> str:
     return (
-        '"""What ``help()`` says of options. Made from ``pyparq/options/`` by ``python tests/api_page.py``."""\n\n'
+        '"""What ``help()`` says of options. Made from the classes of options by ``python tests/api_page.py``."""\n\n'
         "from __future__ import annotations\n\nfrom inspect import cleandoc\n\n\n"
         "def with_options(doc: str | None, options: str) -> str | None:\n"
         '    """A docstring and the options that go with it; ``None`` where Python leaves docstrings out."""\n'

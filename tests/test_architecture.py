@@ -16,43 +16,26 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "errors", "forks", "option_help", "printing", "text"],
-    ["later", "limits", "threads"],
-    ["options"],
-    ["kernels"],
-    ["buffers"],
-    ["format"],
-    ["schemas"],
-    ["compression", "encryption"],
-    ["encodings"],
-    ["index"],
-    ["tables"],
+    ["_version", "errors", "limits", "option_help", "runtime"],
+    ["column_names", "kernels"],
+    ["format", "option_checks"],
+    ["arrow", "encryption", "option_values"],
+    ["index", "options"],
     ["io"],
-    ["filters", "ingest"],
-    ["arguments", "sql"],
-    ["footers", "write"],
-    ["decoding"],
-    ["pruning"],
-    ["read"],
+    ["filters"],
+    ["arguments"],
+    ["read", "write"],
     ["datasets"],
-    ["rewriting", "verification"],
-    ["api"],
-    ["polars"],
+    ["maintenance"],
+    ["api", "polars"],
     ["spark"],
     ["cli"],
     ["__main__"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Never on import: methods of Schema, Column, Table and the thrift codec that need a higher layer when called, and the
-# types of options, which only type checkers ask for.
-LAZY = {
-    ("options", "arguments"),
-    ("options", "encryption"),
-    ("schemas", "tables"),
-    ("tables", "ingest"),
-    ("format", "kernels"),
-}
+# Never on import: what the Arrow schema of a Schema needs when it is asked for.
+LAZY = {("format", "arrow")}
 
 
 def modules() -> list[Path]:
