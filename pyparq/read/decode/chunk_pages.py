@@ -86,8 +86,9 @@ class ChunkPages:
         """Why the list ends early."""
         self._share = share
         self._granted = 0
-        self._native = kernels.PageReader(terms_of(chunk.node), Piece(chunk, data).terms(), limits_of(options))
-        refusal = self._native.list(to_the_end, self._more, max(share.left, 0))
+        terms, self._untyped = _terms(chunk)
+        self._native = kernels.PageReader(terms, Piece(chunk, data).terms(), limits_of(options))
+        refusal = self._native.list_pages(to_the_end, self._more, max(share.left, 0))
         self.num_values: int = self._native.num_values
         """Of all pages, nulls included."""
         self.size: int = self._native.end
@@ -105,10 +106,12 @@ class ChunkPages:
 
     def _data_pages(self) -> list[DataPage]:
         start, found = self.chunk.start, []
-        for row in self._native.pages().reshape(-1, 10).tolist():
-            nulls, rows = (row[7], row[8]) if row[4] == DATA_PAGE_V2 else (None, None)
-            flags = bool(row[9] & _HAS_CRC), bool(row[9] & _HAS_STATISTICS)
-            found.append(DataPage(start + row[0], *row[1:7], nulls, rows, *flags))
+        for at, size, stored, inflated, type_, values, encoding, nulls, rows, flags in self._native.pages():
+            is_v2 = type_ == DATA_PAGE_V2
+            found.append(DataPage(
+                start + at, size, stored, inflated, type_, values, encoding, nulls if is_v2 else None,
+                rows if is_v2 else None, bool(flags & _HAS_CRC), bool(flags & _HAS_STATISTICS),
+            ))  # fmt: skip
         return found
 
     def check(self) -> None:
@@ -127,6 +130,8 @@ class ChunkPages:
         """The entries of the dictionary, without a look at what text holds; ``None`` without a dictionary page."""
         if self.dictionary is None:
             return None
+        if self._untyped is not None:
+            raise self._untyped
         found, refusal = self._native.entries(self._more, max(self._share.left, 0))
         if refusal is not None:
             raise self._error(refusal)
@@ -142,6 +147,8 @@ class ChunkPages:
         ``entries``: of the dictionary. Without ``with_values``, their levels alone. What the call before has given out
         is not counted any more.
         """
+        if self._untyped is not None:
+            raise self._untyped
         count = -1 if entries is None else count_of(entries)
         found, refusal = self._native.decode(
             first, last, window, count, with_values, self._more, max(self._share.left, 0)
@@ -170,12 +177,22 @@ class ChunkPages:
         self._granted += size
         return size, max(self._share.left, 0)
 
-    def _error(self, refusal: Any) -> BaseException:
+    def _error(self, refusal: Any) -> ParquetError:
         told = Refusal(*refusal)
         error = worded(told, self._share.refusal) if told.error is None else told.error
-        if told.place is not None and hasattr(error, "locate"):
-            error.locate(page=told.place)
-        return error
+        if not isinstance(error, ParquetError):
+            raise error
+        return error if told.place is None else error.locate(page=told.place)
+
+
+def _terms(chunk: Chunk) -> tuple[tuple[int, ...], ParquetError | None]:
+    """The leaf as the native decoder takes it. Headers can be read even where its type is not known: the error is for
+    those who ask for values."""
+    node = chunk.node
+    try:
+        return terms_of(node), None
+    except ParquetError as error:
+        return (int(Physical.BYTE_ARRAY), 0, node.max_def, node.max_rep, 0, 0, 0, 0, 0, 0, 0, 0), error
 
 
 def _values(leaf: LeafType, count: int, stored: Any) -> Values:

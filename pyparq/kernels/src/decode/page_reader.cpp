@@ -11,9 +11,6 @@ namespace {
 
 constexpr int64_t kAllPresent = -1, kAllNull = -2;  // in place of where the levels of a page begin
 
-// Columns of PageReader.pages().
-constexpr size_t kPageNumbers = 10;
-
 // Bytes that grow as pages come.
 class Growing {
   public:
@@ -73,19 +70,16 @@ class PageReader {
         });
     }
 
-    nb::object pages() const {
-        Fresh<int64_t> out(piece_.pages.size() * kPageNumbers);
-        int64_t* to = out.data;
+    nb::list pages() const {
+        nb::list found;
         for (size_t k = 0; k < piece_.pages.size(); ++k) {
             const PageHead& head = piece_.pages[k].head;
             const Bytes& body = piece_.pages[k].body;
             const int64_t end = body.data + body.size - piece_.parts[0].data;
-            const int64_t numbers[kPageNumbers] = {
-                starts_[k], end - starts_[k], head.stored, head.size, head.type,
-                head.count, head.encoding, head.nulls, head.rows, (head.has_crc ? 1 : 0) | (head.has_statistics ? 2 : 0)};
-            to = std::copy_n(numbers, kPageNumbers, to);
+            found.append(nb::make_tuple(starts_[k], end - starts_[k], head.stored, head.size, head.type, head.count,
+                                        head.encoding, head.nulls, head.rows, (head.has_crc ? 1 : 0) | (head.has_statistics ? 2 : 0)));
         }
-        return std::move(out.object);
+        return found;
     }
 
     nb::object dictionary() const {
@@ -320,7 +314,7 @@ void bind_page_reader(nb::module_& m) {
     using namespace nb::literals;
     nb::class_<PageReader>(m, "PageReader")
         .def(nb::init<const nb::tuple&, const nb::tuple&, const nb::tuple&>(), "leaf"_a, "piece"_a, "limits"_a)
-        .def("list", &PageReader::list, "to_the_end"_a, "more"_a, "beyond"_a)
+        .def("list_pages", &PageReader::list, "to_the_end"_a, "more"_a, "beyond"_a)
         .def("pages", &PageReader::pages)
         .def("dictionary", &PageReader::dictionary)
         .def("entries", &PageReader::entries, "more"_a, "beyond"_a)
