@@ -1,4 +1,5 @@
-"""What a scan did, for a person and for a program: what each index removed, pages, ranges, requests and bytes."""
+"""The explanation of a scan, as text and as values: what each index ruled out, and the pages, requests and bytes
+read."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ class Explanation:
 
 
 def explain_scan(scan: Scan) -> Explanation:
-    """The explanation of a scan that has been pruned, and maybe run. What opening the file took is counted in."""
+    """The explanation of a scan that was pruned, and possibly run. The cost of opening the file is included."""
     file, counts, opened = scan.file, scan.file.fetcher.counts, scan.file.open_counts
     selections = scan._prune()
     return Explanation(
@@ -150,7 +151,8 @@ def _pages(number: int | None) -> str:
 
 
 def _share(read: int, size: int) -> str:
-    """``43.53 %``; more than there are were read twice, such as the end of a large chunk that the tail holds too."""
+    """``43.53 %``. A number above 100 % means that bytes were read twice, for example the end of a chunk that the tail
+    read had."""
     if read > size:
         return f"all, and {_count(read - size, 'byte')} twice"
     return f"{100 * read / size:.2f} %" if size else "-"
