@@ -32,7 +32,7 @@ CANDIDATES: dict[Physical, tuple[int, ...]] = {
     Physical.DOUBLE: (BYTE_STREAM_SPLIT,),
     Physical.BYTE_ARRAY: (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY),
 }
-"""No candidate for fixed-length byte arrays: there is none that both DuckDB and polars read."""
+"""By physical type. Fixed-length byte arrays have no candidate that both DuckDB and polars read."""
 
 MOST = {
     RLE: 0.9,
