@@ -35,7 +35,8 @@ from pyparq.spark.question import Question, parts_of
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import ask, replies
-from pyparq.spark.writing import TaskReply, WriteJob, check_target, committer_of
+from pyparq.spark.write_tasks import TaskReply, WriteJob
+from pyparq.spark.writing import check_target, committer_of
 from pyparq.write.plan.column_plans import make_plan
 
 REPORT = (

@@ -20,7 +20,7 @@ from pyparq.format.types import Schema
 from pyparq.options import WriteOptions
 from pyparq.spark.keys import keys_of
 from pyparq.spark.ordering import Numbers, Order
-from pyparq.spark.writing import TaskReply, WriteJob
+from pyparq.spark.write_tasks import TaskReply, WriteJob
 from pyparq.write.external_sort import ExternalSorter
 from pyparq.write.plan.column_plans import make_plan
 

@@ -23,10 +23,11 @@ from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.options import ReadOptions
-from pyparq.spark.conditions import Condition, parsed
+from pyparq.spark.conditions import Condition
 from pyparq.spark.keys import keys_of
 from pyparq.spark.names import Names
 from pyparq.spark.skipped import LeftOut, left_out
+from pyparq.spark.sql_conditions import parsed
 from pyparq.spark.translate import columns_needed, filter_of
 from pyparq.spark.types import SparkTypes
 

@@ -10,9 +10,9 @@ from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionE
 from pyparq.format import ttypes as tt
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
+from pyparq.io.byte_ranges import Source
 from pyparq.io.companion_files import base_name, read_sibling
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import Source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 

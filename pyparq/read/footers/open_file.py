@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq.encryption.reading import CLEAR, ChunkDecryption, FileDecryption
-from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, EncryptionError, OptionError, ParquetError, UnsupportedError, located
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.order import Order, order_of
@@ -393,10 +393,19 @@ class OpenFile:
         """Look where all column chunks begin, before working on the whole file. From then on :meth:`chunk` ends each of
         them where the next begins, and refuses one that begins where another does."""
         if self._placed is None:
-            placed = places_of(self)
+            start_of = None if self.decryption.info is None else self._start_of
+            placed = places_of(self.footer, self.tree.leaves, self.fetcher.source.size, start_of)
             self._chunks.clear()
             self._placed = placed
         return self._placed
+
+    def _start_of(self, row_group: int, node: Node) -> int:
+        """Where a column chunk begins; 0 for one without pages, and for one that cannot be opened."""
+        try:
+            chunk = self.chunk(row_group, node)
+        except ParquetError:
+            return 0
+        return chunk.start if chunk.size else 0
 
     def check_places(self) -> None:
         """:meth:`place_chunks`. Raises :class:`CorruptFileError` where two column chunks begin at one place."""
