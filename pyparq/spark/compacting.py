@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyparq.datasets.read.evolution import COMPACTION
-from pyparq.datasets.read.plan import DatasetPlan
+from pyparq.datasets.read.scan import DatasetPlan
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError
 from pyparq.format.types import Schema
 from pyparq.io.url import is_url

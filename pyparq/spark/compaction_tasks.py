@@ -13,7 +13,7 @@ import numpy as np
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.table import Batch
 from pyparq.datasets.read.dataset import dataset
-from pyparq.datasets.read.plan import DatasetPlan
+from pyparq.datasets.read.scan import DatasetPlan
 from pyparq.datasets.write.store_staging import StoreStaging
 from pyparq.datasets.write.write_dataset import write_staged
 from pyparq.format.types import Schema

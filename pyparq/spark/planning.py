@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from pyparq.datasets.read.dataset import Dataset
-from pyparq.datasets.read.plan import DatasetPlan, FilePlan
-from pyparq.datasets.read.plan_shards import Share, Surveyed, shares_of
-from pyparq.datasets.read.scan import DatasetScan
+from pyparq.datasets.read.file_plan import FilePlan
+from pyparq.datasets.read.plan_shards import Share, shares_of
+from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
+from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.errors import CorruptIndexWarning
 from pyparq.format.types import Schema
 from pyparq.spark.files import PER_SLOT
@@ -77,11 +78,13 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
     if question.schema is not None:
         scan = scan_of(question, here)
     else:
-        surveyed = _surveyed(shares, replies)
+        surveyed = _surveyed(replies)
         here = here.with_survey(surveyed)
         scan = scan_of(question, here)
         again = [
-            k for k, share in enumerate(shares) if replies[k].plans is None or not surveyed.is_like_all(share, here._by)
+            k
+            for k, share in enumerate(shares)
+            if replies[k].plans is None or not surveyed.are_like_all(share.numbers, here.matching)
         ]
         # The schema of a plan is what its parts are run with: it has the columns that the question names.
         resolved = replace(question, columns=scan.columns, filters=scan.filters, case_sensitive=True, zone=None)
@@ -96,12 +99,12 @@ def _assembled(here: Dataset, scan: DatasetScan, replies: Sequence[ShareReply]) 
     left, plans = set(scan.opened), list[FilePlan]()
     for found in replies:
         for number, error in sorted(found.failed.items()):
-            if number in left and number not in here._skipped:
+            if number in left and number not in here.unreadable:
                 here.leave_out(number, error)
         for said in found.said:
             warnings.warn(said, CorruptIndexWarning, stacklevel=2)
         for number, made in found.plans or ():
-            plans.append(replace(made, combination=int(here._partitions.of_file[number])))
+            plans.append(replace(made, combination=int(here.partition_values.of_file[number])))
     return scan.assembled(plans)
 
 
@@ -109,7 +112,7 @@ def _rows(spark: Any, question: Question, listing: Listing) -> int:
     """The rows of all files, by their footers."""
     here = listing.dataset(question)
     shares = shares_of(here, _tasks(spark, question, here))
-    surveyed = _surveyed(shares, _asked(spark, question, shares, counts=True))
+    surveyed = _surveyed(_asked(spark, question, shares, counts=True))
     here = here.with_survey(surveyed)
     for number, error in sorted(surveyed.failed.items()):
         here.leave_out(number, error)
@@ -133,7 +136,7 @@ def _asked(
     return replies(spark, "share", [pickle.dumps(share) for share in shares], settings)
 
 
-def _surveyed(shares: Sequence[Share], found: Sequence[ShareReply]) -> Surveyed:
+def _surveyed(found: Sequence[ShareReply]) -> Surveyed:
     """What the tasks found in the footers."""
     failed = {number: error for reply in found for number, error in reply.failed.items()}
-    return Surveyed([(s, r.survey) for s, r in zip(shares, found, strict=True) if r.survey is not None], failed)
+    return Surveyed([reply.survey for reply in found if reply.survey is not None], failed)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from pyparq.datasets.read.plan import FilePlan
-from pyparq.datasets.read.plan_shards import Share, Survey, survey
+from pyparq.datasets.read.file_plan import FilePlan
+from pyparq.datasets.read.plan_shards import Share, survey
+from pyparq.datasets.read.schema_survey import Survey
 from pyparq.errors import CorruptIndexWarning, ParquetError
 from pyparq.format.types import Schema
 from pyparq.spark.keys import keys_of
@@ -46,4 +47,4 @@ def share_reply(share: Share, question: Question, schema: Schema | None, counts:
                 if schema is not None:
                     raise
     said = tuple(str(warning.message) for warning in heard if issubclass(warning.category, CorruptIndexWarning))
-    return ShareReply(seen, plans, {share.first + k: error for k, error in files._skipped.items()}, said)
+    return ShareReply(seen, plans, {share.first + k: error for k, error in files.unreadable.items()}, said)
