@@ -10,7 +10,7 @@ from typing import Any
 
 from pyparq.datasets.discovery import DataFile
 from pyparq.errors import OptionError
-from pyparq.spark.file_tasks import REPORT, FileJob, listed
+from pyparq.spark.file_jobs import REPORT, FileJob, listed
 from pyparq.spark.session import is_connect, parallelism
 from pyparq.spark.work import ask, over_payloads
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyparq.errors import OptionError
 from pyparq.spark import stores
-from pyparq.spark.file_tasks import FileJob
+from pyparq.spark.file_jobs import FileJob
 from pyparq.spark.files import Progress, report_of
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute

@@ -16,7 +16,7 @@ from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.kept_storage import storage_kept, without_marks
 from pyparq.spark import stores
 from pyparq.spark.columns import taken
-from pyparq.spark.file_tasks import REPORT
+from pyparq.spark.file_jobs import REPORT
 from pyparq.spark.keys import check_factory
 from pyparq.spark.partition_types import folders_of
 from pyparq.spark.paths import absolute

@@ -112,7 +112,7 @@ def _commit_step(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
 
 def _list(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The files of a source."""
-    from pyparq.spark.file_tasks import listed
+    from pyparq.spark.file_jobs import listed
 
     yield _told(lambda: listed(*pickle.loads(settings["arguments"])))
 
@@ -121,7 +121,8 @@ def _files(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """A row of the report for each file of the payload."""
     import pyarrow as pa
 
-    from pyparq.spark.file_tasks import REPORT, file_rows
+    from pyparq.spark.file_jobs import REPORT
+    from pyparq.spark.file_tasks import file_rows
 
     types = {"string": pa.string(), "boolean": pa.bool_(), "long": pa.int64(), "double": pa.float64()}
     schema = pa.schema([(name, types[kind]) for name, kind in (column.split() for column in REPORT.split(", "))])

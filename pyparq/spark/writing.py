@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.report import WriteReport
 from pyparq.errors import OptionError, UnsupportedError
@@ -109,8 +110,6 @@ def nullable_schema(schema: Any) -> Any:
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
-
-    from pyparq.arrow.schema.from_text import schema as parse_schema
 
     for field in schema.fields:
         try:

@@ -104,7 +104,11 @@ class DatasetScan:
 
     def to_table(self) -> Table:
         """All matching rows as a table, in the order of the files. Files are read in parallel."""
-        return Table(*widen_columns(self.schema, self._reads.all_batches()))
+        return self._to_table()
+
+    def _to_table(self, *, together: bool = True) -> Table:
+        """``together``: many files may be asked at once, and small ones read as one."""
+        return Table(*widen_columns(self.schema, self._reads.all_batches(together=together)))
 
     def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows as :class:`pyparq.Batch` values of at most ``batch_size`` rows (``None``: a whole row group).
