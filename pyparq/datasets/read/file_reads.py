@@ -55,7 +55,7 @@ class FileReads:
         """All matching rows, in the order of the files. Files are read in parallel."""
         if self._limit is not None:
             return list(self.batches(None))
-        scans = self._all_scans() if together else self.file_scans(together=False)
+        scans = self.all_scans() if together else self.file_scans(together=False)
         read = self._files.map_files(self._read_any, scans, self._files.at_a_time())
         batches = [batch for part in read for batch in part]
         self.rows_returned = sum(batch.num_rows for batch in batches)
@@ -81,7 +81,7 @@ class FileReads:
         self._files.know_rows(whole)
         total = sum(map(self._rows_of, whole))
         if undecided:
-            scans = self._all_scans(undecided)
+            scans = self.all_scans(undecided)
             total += sum(self._files.map_files(self._count_any, scans, self._files.at_a_time()))
         return total
 
@@ -122,7 +122,7 @@ class FileReads:
         self.done(number)
         return rows
 
-    def _all_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan | JoinedScan]:
+    def all_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan | JoinedScan]:
         """The scans of the files in which a row may match, in the order of the files; many small ones have one."""
         wanted = list(self.numbers if numbers is None else numbers)
         groups = self._scans.row_groups(wanted)
