@@ -23,3 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pyparq: error: {advice}", file=sys.stderr)
         return 2
     return run(list(sys.argv[1:] if argv is None else argv))
+
+
+DOOR = ()
+"""Modules of this package that other packages may use: none."""

@@ -100,17 +100,6 @@ class Scan:
         self._groups = RowGroupReader(self.file, reader, self.projection, self.predicate, self._within)
         self.rows_of_groups = self._groups.rows_of_groups
 
-    def _of_another(
-        self, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
-    ) -> Scan:
-        """The same question to a file that shares this one's schema tree. ``ask_filters``: its Bloom filters have not
-        been asked yet."""
-        other = copy(self)
-        other.limit = limit
-        other._ask_filters = ask_filters
-        other._set_up(file, row_groups)
-        return other
-
     @classmethod
     def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
         """The scan that ``plan`` describes: see :meth:`pyparq.ParquetFile.scan_of`."""
@@ -424,6 +413,23 @@ class Scan:
             needs = [{w.node.column: w.rows for w in wanted} for wanted in self._all_wanted(selection)]
             selection.planned = check_reads(group, self.file, *needs)
             self._selections.append(selection)
+
+
+def same_question(
+    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
+) -> Scan:
+    """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
+    have not been asked yet."""
+    other = copy(scan)
+    other.limit = limit
+    other._ask_filters = ask_filters
+    other._set_up(file, row_groups)
+    return other
+
+
+def prune(scan: Scan) -> None:
+    """Ask the indexes now what a scan has to read, if they have not been asked."""
+    scan._prune()
 
 
 def _set_last_apart(batches: list[Batch], size: int) -> None:

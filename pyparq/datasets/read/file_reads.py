@@ -17,6 +17,7 @@ from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.stored_footer import AT_A_TIME
 from pyparq.errors import ParquetError
 from pyparq.filters.expression import Known
+from pyparq.read.scan import prune
 
 
 class FileReads:
@@ -100,7 +101,7 @@ class FileReads:
         if self.together or not ran:
             ran = self.file_scans(self.numbers[: self._reached], together=False)
         for file_scan in ran:
-            file_scan.scan._prune()
+            prune(file_scan.scan)
         if self.together:  # the scans that ran have not seen what was removed before
             carry_over(self.ran_together, ran)
         return ran

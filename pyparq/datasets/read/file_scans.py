@@ -22,7 +22,7 @@ from pyparq.errors import ParquetError, located
 from pyparq.filters.expression import Expression, Known
 from pyparq.filters.predicate import Constant
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.scan import Scan
+from pyparq.read.scan import Scan, same_question
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class FileScans:
             model = self._model(file, rest, adapter)
             if model is None:
                 return None
-            scan = model._of_another(file.fork(), row_groups, limit, ask_filters=row_groups is None)
+            scan = same_question(model, file.fork(), row_groups, limit, ask_filters=row_groups is None)
         else:
             question = self._parts.for_file(rest, self._projection, file, self._dataset.matching)
             if isinstance(question, Known) and question.value is not True:
@@ -169,7 +169,7 @@ class FileScans:
 
     def _joined_scan(self, joint: Joint, model: FileScan, numbers: list[int]) -> JoinedScan:
         file = joint.file(numbers)
-        scan = model.scan._of_another(file, file.row_groups, None, ask_filters=False)
+        scan = same_question(model.scan, file, file.row_groups, None, ask_filters=False)
         return JoinedScan(numbers[0], numbers, scan, model.adapter, file)
 
     def adapted(self, file_scan: FileScan, columns: Sequence[Column], num_rows: int) -> Batch:

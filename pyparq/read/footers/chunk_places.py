@@ -18,15 +18,13 @@ from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_tree import Node
 from pyparq.read.footers.chunk_table import check_numbers
-from pyparq.read.footers.footer_read import MAGIC
+from pyparq.read.footers.footer_read import MAGIC, TRAILER
 from pyparq.read.footers.leaf_set import LeafSet
 
 Int64Array = npt.NDArray[np.int64]
 Key = tuple[int, int]
 """(row group, leaf column)."""
 
-TRAILER = 8
-"""Bytes behind the footer."""
 SLAB = 1 << 16
 """Column chunks whose numbers are in memory at a time."""
 KEPT = 16

@@ -18,6 +18,9 @@ from pyparq.options import ReadOptions
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 
+TRAILER = 8
+"""Bytes behind the footer: its length, and the magic bytes."""
+
 LOCAL_TAIL, REMOTE_TAIL, MANY_REMOTE_TAIL = 16 << 10, 128 << 10, 48 << 10
 """Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
 footer of most files, and often page indexes or Bloom filters."""
@@ -95,7 +98,7 @@ def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[b
         raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
     if size + 8 > len(tail):
         tail = fetcher.read_tail(size + 8)
-    return magic, tail[len(tail) - 8 - size : len(tail) - 8]
+    return magic, tail[len(tail) - TRAILER - size : len(tail) - TRAILER]
 
 
 def _local_tail(source: Source) -> int:

@@ -23,7 +23,7 @@ from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
 from pyparq.read.footers.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
-from pyparq.read.footers.footer_read import MAGIC, read_footer
+from pyparq.read.footers.footer_read import MAGIC, TRAILER, read_footer
 from pyparq.read.footers.known_schemas import FileSchema, schema_of
 from pyparq.read.footers.leaf_set import LeafSet
 from pyparq.runtime.threads import cpu_count
@@ -368,7 +368,7 @@ class OpenFile:
                 raise CorruptFileError(f"the column chunk has the invalid data page offset {meta.data_page_offset}")
             # No page was ever written.
             return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), len(MAGIC), 0, crypto, meta)
-        start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - 8
+        start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - TRAILER
         if size < 0 or start < len(MAGIC) or start >= end:
             raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
         if omits_dictionary_header(self.created_by):
