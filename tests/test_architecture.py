@@ -183,20 +183,21 @@ def test_circles_are_found() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", modules(), ids=short)
-def test_modules_are_imported_at_the_top(path: Path) -> None:
-    inside = [f"line {i.line}: {i.module}" for i in imports_of(path) if i.kind == "function"]
-    name = short(path)
-    if not is_tied(path) and not any(
-        name == one or (one[-1] == "/" and name.startswith(one)) for one in INSIDE_FUNCTIONS
-    ):
-        assert inside == []
+def is_among(file: str, name: str) -> bool:
+    """``name``: of a file, or of a folder with ``/`` at its end."""
+    return file == name or (name.endswith("/") and file.startswith(name))
 
 
-@pytest.mark.parametrize("name", INSIDE_FUNCTIONS)
-def test_whoever_may_import_inside_functions_does(name: str) -> None:
-    paths = [p for p in modules() if short(p) == name or (name[-1] == "/" and short(p).startswith(name))]
-    assert any(i.kind == "function" for path in paths for i in imports_of(path)), "take it off the list"
+def test_modules_are_imported_at_the_top() -> None:
+    allowed, wrong = set(), []
+    for path in modules():
+        listed = [name for name in INSIDE_FUNCTIONS if is_among(short(path), name)]
+        for found in imports_of(path):
+            if found.kind == "function":
+                allowed |= set(listed)
+                wrong += [] if listed or is_tied(path) else [f"{short(path)}:{found.line}: {found.module}"]
+    assert wrong == []
+    assert set(INSIDE_FUNCTIONS) == allowed, "the list names a file that has no such import"
 
 
 # ---- doors
