@@ -256,8 +256,8 @@ NOT_NATIVE = -1 << 30
 
 
 def native_level(codec: int, level: int | None) -> int:
-    """The level for a native codec that is fast enough. :data:`NOT_NATIVE` for others: they are compressed in pieces, so
-    that Ctrl-C is noticed between two pieces."""
+    """The level for a native codec that is fast enough. :data:`NOT_NATIVE` for others: they are compressed in pieces,
+    so that Ctrl-C is noticed between two pieces."""
     slow = {ZSTD: _SLOW_ZSTD, BROTLI: _SLOW_BROTLI}.get(codec, 99)
     if codec == UNCOMPRESSED or not codec_writes_native(codec) or (level is not None and level >= slow):
         return NOT_NATIVE
