@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import CorruptFileError, located, reading
-from pyparq.format.leaf_values import BinaryValues, Values, count_of
+from pyparq.format.leaf_values import Values, count_of
 from pyparq.format.order import Order
 from pyparq.index.bloom_filter import hash_values
 from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
 from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages, DataPage
 from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.decode.page_values import PageValues, take_values
-from pyparq.read.decode.physical_values import check_utf8
 from pyparq.read.footers.open_file import Chunk, OpenFile
 from pyparq.runtime.threads import check_stopped
 
@@ -166,11 +165,8 @@ class _Surveyor:
     def _take_dictionary(self, pages: ChunkPages) -> None:
         if pages.dictionary is None:
             return
-        with located(page="dictionary"):
-            self._entries = pages.entries()
-            assert self._entries is not None
-            if self._leaf.is_text and isinstance(self._entries, BinaryValues):
-                check_utf8(self._entries)
+        self._entries = pages.entries(check_text=True)
+        assert self._entries is not None
         count = count_of(self._entries)
         self._share.take(9 * count)
         self._used = np.zeros(count, np.bool_)

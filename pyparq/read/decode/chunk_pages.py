@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.errors import CorruptFileError, ParquetError
+from pyparq.errors import CorruptFileError, ParquetError, located
 from pyparq.format.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS
 from pyparq.format.leaf_values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
 from pyparq.format.types import LeafType, Physical
@@ -19,6 +19,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.decode.decoder import Piece, limits_of, terms_of
 from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.decode.page_values import PageRun
+from pyparq.read.decode.physical_values import check_utf8
 from pyparq.read.decode.refusals import Refusal, worded
 from pyparq.read.footers.open_file import Chunk
 
@@ -126,8 +127,8 @@ class ChunkPages:
         if self.num_values > declared:
             raise CorruptFileError(f"the column chunk declares {declared} values, but its pages hold {self.num_values}")
 
-    def entries(self) -> Values | None:
-        """The entries of the dictionary, without a look at what text holds; ``None`` without a dictionary page."""
+    def entries(self, check_text: bool = False) -> Values | None:
+        """The entries of the dictionary; ``None`` without a dictionary page. With ``check_text``, text must be UTF-8."""
         if self.dictionary is None:
             return None
         if self._untyped is not None:
@@ -136,7 +137,11 @@ class ChunkPages:
         if refusal is not None:
             raise self._error(refusal)
         count, offsets, data = found
-        return _values(self.chunk.node.type, count, data if offsets is None else (offsets, data))
+        values = _values(self.chunk.node.type, count, data if offsets is None else (offsets, data))
+        if check_text and self.chunk.node.type.is_text and isinstance(values, BinaryValues):
+            with located(page="dictionary"):
+                check_utf8(values)
+        return values
 
     def decode(
         self, first: int = 0, last: int = WITHOUT_END, window: int = WITHOUT_END, entries: Values | None = None,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pyparq.errors import CorruptFileError, located
-from pyparq.format.leaf_values import BinaryValues, Values, size_of
+from pyparq.format.leaf_values import Values, size_of
 from pyparq.options import ReadOptions
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.decode.physical_values import check_utf8
 from pyparq.read.footers.open_file import Chunk
 
 
@@ -23,9 +22,7 @@ def decode_dictionary(data: memoryview, chunk: Chunk, options: ReadOptions, acco
             if pages.fault is not None and not isinstance(pages.fault, CorruptFileError):
                 raise pages.fault
             return None
-        values = pages.entries()
+        values = pages.entries(check_text=True)
         assert values is not None
         pages.release(size_of(values))
-        if chunk.node.type.is_text and isinstance(values, BinaryValues):
-            check_utf8(values)
         return values
