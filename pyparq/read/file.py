@@ -249,7 +249,6 @@ class ParquetFile:
 ParquetFile.__doc__ = with_options(ParquetFile.__doc__, READ)
 
 
-<<<<<<< HEAD
 def _page_infos(pages: ChunkPages) -> list[PageInfo]:
     found = []
     if (first := pages.dictionary) is not None:
@@ -263,20 +262,6 @@ def _page_infos(pages: ChunkPages) -> list[PageInfo]:
             page.uncompressed, page.has_crc,
         ))  # fmt: skip
     return found
-=======
-def _page_info(page: Any) -> PageInfo:
-    header = page.header
-    kind, inner = "data v1", header.data_page_header
-    if header.type == DATA_PAGE_V2:
-        kind, inner = "data v2", header.data_page_header_v2
-    elif header.type == DICTIONARY_PAGE:
-        kind, inner = "dictionary", header.dictionary_page_header
-    if inner is None:
-        raise UnsupportedError(f"the {kind} page has no {kind} page header")
-    return PageInfo(
-        page.ordinal, kind, encoding_name(inner.encoding), inner.num_values, header.compressed_page_size,
-        header.uncompressed_page_size, header.crc is not None,
-    )  # fmt: skip
 
 
 def file_of(parquet: ParquetFile) -> OpenFile:
@@ -295,4 +280,3 @@ def first_scan(
     """The scan of a file that has just been opened: see :meth:`ParquetFile.scan`."""
     with located(file=parquet._file.name):
         return Scan(parquet._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
->>>>>>> main

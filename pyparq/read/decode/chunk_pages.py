@@ -128,7 +128,8 @@ class ChunkPages:
             raise CorruptFileError(f"the column chunk declares {declared} values, but its pages hold {self.num_values}")
 
     def entries(self, check_text: bool = False) -> Values | None:
-        """The entries of the dictionary; ``None`` without a dictionary page. With ``check_text``, text must be UTF-8."""
+        """The entries of the dictionary; ``None`` without a dictionary page. With ``check_text``, text must be
+        UTF-8."""
         if self.dictionary is None:
             return None
         if self._untyped is not None:
