@@ -226,11 +226,12 @@ class Crc32:
     """CRC-32 by the processor's own means, where it has them, and by zlib."""
 
     native: bool
-    """Whether the library itself was found, which needs no GIL."""
+    """Whether the kernels call zlib themselves, which needs no GIL."""
 
-    def __init__(self, function: Callable[[Any], int], module: str) -> None:
-        """`function(data)` of Python's module `zlib`, and the file that this is in ("": in none): so the library is
-        found."""
+    def __init__(self, function: Callable[..., int], use_library: bool = True) -> None:
+        """`function(data, before)` of Python's module `zlib` is called where the kernels have no zlib of their own, or
+        must not use it."""
+
     def of(self, data: Buffer, before: int = 0) -> int:
         """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
 
@@ -324,6 +325,10 @@ probe_open_filters: Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tu
 bytes are `tail`; with the number of requests that this took, and their bytes."""
 
 # --- codecs ---
+def library_report() -> list[tuple[str, str, str, str, str]]:
+    """Of zlib, zstd, brotli and libcrypto: name, state (`linked`, `found`, `missing`, `switched off` or `interrupted`),
+    version, the file that it is in, and why candidates were refused. Looks for libraries that were not used yet."""
+
 def codec_is_native(codec: int) -> bool:
     """Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift."""
 
@@ -342,9 +347,9 @@ def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
 
 # --- the decoder of column chunks ---
 
-def set_libraries(crc32: Callable[[Any], int], crc_module: str, decode: Callable[[int, Any, Any], int]) -> None:
-    """What the decoder calls: `zlib.crc32` and the file of its module, and `decode(codec, stored, out)` for codecs that
-    no native library reads, which gives the bytes written."""
+def set_libraries(crc32: Callable[..., int], decode: Callable[[int, Any, Any], int]) -> None:
+    """What the decoder calls where the kernels have no library: `zlib.crc32(data, before)`, and `decode(codec, stored,
+    out)`, which gives the bytes written."""
 
 class DecodedColumn:
     """A decoded column of fixed width or of byte arrays, in memory that arrays of numpy and of Arrow share.

@@ -20,7 +20,7 @@ from pyparq.read.footers.open_file import Chunk
 SpelledPage = tuple[int, Levels | None, Levels | None, int, int, Any]
 """What :class:`~pyparq.read.decode.pages.PageParts` holds, in its order."""
 
-_CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
+_CRC = kernels.Crc32(zlib.crc32)
 
 
 class Together:
