@@ -160,9 +160,26 @@ class Nonces:
         """Give none of those that are drawn already: a forked process has the same ones as its parent."""
 
 class AesKey:
-    """An AES key of 16, 24 or 32 bytes for native code, which opens pages with it. Nothing gives it out again."""
+    """An AES key of 16, 24 or 32 bytes, used by libcrypto, which the kernels must have. Nothing gives it out again.
+
+    Nonces have 12 bytes; tags have 16 and stand behind what is sealed. `out` has exactly the size of the result. Any
+    thread may call. KernelError: the tag is wrong, so another key or AAD, or damaged bytes."""
 
     def __init__(self, key: bytes) -> None: ...
+    def encrypt(self, nonce: bytes, text: Buffer, aad: Buffer | None) -> bytes:
+        """By GCM."""
+
+    def encrypt_into(self, nonce: bytes, text: Buffer, aad: Buffer | None, out: Buffer) -> None:
+        """By GCM; `text` may be where `out` begins."""
+
+    def decrypt(self, nonce: bytes, sealed: Buffer, aad: Buffer | None) -> bytes:
+        """By GCM."""
+
+    def decrypt_into(self, nonce: bytes, sealed: Buffer, aad: Buffer | None, out: Buffer) -> None:
+        """By GCM."""
+
+    def run_ctr(self, nonce: bytes, text: Buffer, out: Buffer) -> None:
+        """Encrypt or decrypt by CTR, whose first counter is the nonce and the number 1."""
 
 def aes_is_native() -> bool:
     """Whether OpenSSL's libcrypto was found; where it was not, pages are opened by calls of Python."""

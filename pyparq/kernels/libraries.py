@@ -1,8 +1,8 @@
 """Where the kernels look for zlib, zstd, Brotli and libcrypto, unless the build linked them.
 
-A default build needs no library but brings none either. At run time it looks up C functions in the extension modules of
-installed Python packages, and checks each library before it uses it (``src/codecs/library_checks.cpp``). Python packages
-do the work of a library that is missing. Only the kernels call what is here, once for each library.
+A default build needs no library but brings none either. At run time it looks up C functions in the extension modules
+of installed Python packages, and checks each library before it uses it (``src/codecs/library_checks.cpp``). Python
+packages do the work of a library that is missing. Only the kernels call what is here, once for each library.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ LIBRARIES = {
 
 def is_switched_off(name: str) -> bool:
     """Whether the environment forbids the kernels to use a library."""
-    value = os.environ.get(SWITCH, "").strip().lower()
-    if value in ("", "0"):
-        return False
-    return value in ("1", "all") or name in [word.strip() for word in value.split(",")]
+    words = [word.strip().lower() for word in os.environ.get(SWITCH, "").split(",")]
+    if unknown := [word for word in words if word not in ("", "0", "1", "all", *LIBRARIES)]:
+        known = ", ".join(LIBRARIES)
+        warnings.warn(f"{SWITCH} names {unknown[0]!r}, but the libraries are {known}", RuntimeWarning, stacklevel=2)
+    return name in words or "1" in words or "all" in words
 
 
 def files_of(name: str) -> list[str]:
