@@ -24,6 +24,10 @@ CODECS = ["none", "snappy", "gzip", "brotli", "zstd", "lz4_raw"]
 KEY = b"k" * 16
 TABLE = pa.table({"n": range(5_000), "s": [None if n % 5 == 0 else f"text {n % 97}" for n in range(5_000)]})
 
+searched = pytest.mark.skipif(
+    any(row[1] == "linked" for row in kernels.library_report()), reason="this build is linked: it searches nothing"
+)
+
 START = """
 import os, signal, sys, warnings
 from pyparq import kernels
@@ -61,6 +65,7 @@ def test_what_is_found_here() -> None:
 # ---- looking for a library is interrupted
 
 
+@searched
 @pytest.mark.parametrize("kind", ["KeyboardInterrupt", "TimeoutError", "Stop"])
 def test_an_interrupted_look_is_made_again(kind: str) -> None:
     """The exception arrives all the same: it belongs to the program."""
@@ -81,6 +86,7 @@ def test_an_interrupted_look_is_made_again(kind: str) -> None:
     assert run(code).split() == [kind, "True", "found"]
 
 
+@searched
 def test_ctrl_c_during_the_look() -> None:
     code = """
     def interrupted(name):
@@ -99,6 +105,7 @@ def test_ctrl_c_during_the_look() -> None:
     assert run(code).split() == ["interrupted", "True"]
 
 
+@searched
 def test_lack_of_memory_during_the_look() -> None:
     code = """
     def interrupted(name):
@@ -110,6 +117,7 @@ def test_lack_of_memory_during_the_look() -> None:
     assert run(code).split() == ["False", "True"]
 
 
+@searched
 def test_a_look_that_always_fails_is_given_up() -> None:
     code = """
     looks = []
@@ -138,6 +146,7 @@ STUB(deflateInit2_) STUB(deflateReset) STUB(deflate) STUB(deflateEnd)
 """
 
 
+@searched
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 @pytest.mark.parametrize(
     ("version", "calls", "said"),
@@ -165,6 +174,7 @@ def test_versions_and_self_tests(version: str, calls: int, said: str, tmp_path: 
     assert run(code, str(fake), "and others").split("|")[1] == "found"
 
 
+@searched
 def test_a_library_without_the_functions() -> None:
     code = """
     libraries.files_of = lambda name: ["/nowhere/libz.so", *look("zlib" if name == "zstd" else "zstd")]
@@ -178,6 +188,7 @@ def test_a_library_without_the_functions() -> None:
 # ---- missing libraries
 
 
+@searched
 def test_a_missing_library_warns_once() -> None:
     """Whoever uses it, on how many threads, and how often."""
     code = """
@@ -204,6 +215,7 @@ def test_a_missing_library_warns_once() -> None:
         assert part in zstd
 
 
+@searched
 def test_warnings_may_be_errors() -> None:
     code = """
     libraries.files_of = lambda name: []
