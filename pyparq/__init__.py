@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from pyparq.arrow.table import Batch, Table
     from pyparq.datasets.read.dataset import Dataset, dataset, scan
     from pyparq.datasets.read.explain import DatasetExplanation
-    from pyparq.datasets.read.plan import DatasetPlan
-    from pyparq.datasets.read.scan import DatasetScan
+    from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
     from pyparq.datasets.write.commit import recover_dataset
     from pyparq.datasets.write.report import WriteReport, WrittenFile
     from pyparq.datasets.write.write_dataset import write_dataset
@@ -79,7 +78,7 @@ _LATER = {
     "dataset": "pyparq.datasets.read.dataset",
     "scan": "pyparq.datasets.read.dataset",
     "DatasetExplanation": "pyparq.datasets.read.explain",
-    "DatasetPlan": "pyparq.datasets.read.plan",
+    "DatasetPlan": "pyparq.datasets.read.scan",
     "WriteReport": "pyparq.datasets.write.report",
     "WrittenFile": "pyparq.datasets.write.report",
     "DatasetScan": "pyparq.datasets.read.scan",
@@ -124,8 +123,8 @@ _LATER = {
 
 #: Modules that can be named without an import of their own.
 _MODULES = (
-    "buffers", "chunked", "columns", "compression", "datasets", "encodings", "encryption", "filters", "format", "index",
-    "io", "limits", "options", "polars", "read", "schemas", "table", "threads",
+    "arrow", "datasets", "encryption", "filters", "format", "index", "io", "limits", "maintenance", "options", "polars",
+    "read", "runtime", "write",
 )  # fmt: skip
 
 __all__ = [

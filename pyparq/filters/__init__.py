@@ -19,3 +19,26 @@ __all__ = [
     "col",
     "parse_filters",
 ]
+
+DOOR = (
+    "bind",
+    "bloom_hashes",
+    "bounds_tests",
+    "constant_folding",
+    "dataset_types",
+    "dictionary_tests",
+    "durations",
+    "expression",
+    "literal",
+    "polars_expressions",
+    "predicate",
+    "row_tests",
+    "shown_values",
+    "sql.intervals",
+    "sql.literals",
+    "sql.where",
+    "temporal",
+    "tuple_filters",
+    "value_array",
+)
+"""Modules of this package that other packages may use."""

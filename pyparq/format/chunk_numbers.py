@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.kernels._native import bytes_at
+from pyparq.kernels import bytes_at
 
 __all__ = ["ALL_DICTIONARY", "HAS_STATISTICS", "ODD", "BoundPlaces", "ChunkNumbers", "stored_path"]
 

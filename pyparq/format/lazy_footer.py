@@ -20,7 +20,7 @@ import numpy.typing as npt
 from pyparq.format.chunk_numbers import BoundPlaces
 from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement
 from pyparq.format.thrift_codec import Bytes, ThriftDecodeError, ThriftTruncatedError, column_chunk_numbers, deserialize
-from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_index_footer
+from pyparq.kernels import KernelError, ThriftTruncated, thrift_index_footer
 
 __all__ = ["LazyFileMetaData"]
 

@@ -31,7 +31,7 @@ from pyparq.errors import CorruptFileError, DataError
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.generated import ttypes
 from pyparq.format.generated.rules import RULES
-from pyparq.kernels._native import KernelError, ThriftRules, ThriftTruncated
+from pyparq.kernels import KernelError, ThriftRules, ThriftTruncated
 from pyparq.runtime import fork_safety
 
 try:

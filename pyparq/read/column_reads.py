@@ -12,7 +12,7 @@ from pyparq.format.schema_tree import Node
 from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.source import Range
+from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.arrow_columns import Kind
 from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
 from pyparq.read.decode.decoded_leaf import DecodedLeaf

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyparq.errors import ParquetError
 from pyparq.read.decode.pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.prune import StageReport
-
-if TYPE_CHECKING:
-    from pyparq.read.scan import Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +65,6 @@ class Explanation:
             f"for {_count(self.ranges, 'range')}",
         ]
         return "\n".join(lines)
-
-
-def explain_scan(scan: Scan) -> Explanation:
-    """The explanation of a scan that has been pruned, and maybe run. What opening the file took is counted in."""
-    file, counts, opened = scan.file, scan.file.fetcher.counts, scan.file.open_counts
-    selections = scan._prune()
-    return Explanation(
-        source=file.name,
-        columns=scan.schema.names,
-        predicate=str(scan.predicate),
-        file_bytes=file.fetcher.source.size,
-        file_row_groups=file.num_row_groups,
-        file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
-        file_pages=count_pages(file),
-        stages=tuple(scan.reports),
-        row_groups=len(selections),
-        candidate_rows=sum(s.maybe.count for s in selections),
-        rows=scan.rows_returned,
-        pages_decoded=scan.reader.counts.data_pages,
-        dictionaries_decoded=scan.reader.counts.dictionary_pages,
-        requests=counts.requests + opened.requests,
-        bytes_fetched=counts.bytes + opened.bytes,
-        ranges=counts.ranges + opened.ranges,
-    )
 
 
 def count_pages(file: OpenFile) -> int | None:

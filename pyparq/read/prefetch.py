@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from pyparq.errors import ParquetError
+from pyparq.io.byte_ranges import Range
 from pyparq.io.early_requests import Ahead
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import Range
 from pyparq.runtime import fork_safety
 
 Ranges = Sequence[Range]

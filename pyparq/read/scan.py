@@ -22,12 +22,12 @@ from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
 from pyparq.format.types import Schema
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.source import Range
+from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
 from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
-from pyparq.read.explain import Explanation, explain_scan
+from pyparq.read.explain import Explanation, count_pages
 from pyparq.read.footers.arrow_fields import Output
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_reads import with_pages
@@ -99,17 +99,6 @@ class Scan:
         self.reader = reader
         self._groups = RowGroupReader(self.file, reader, self.projection, self.predicate, self._within)
         self.rows_of_groups = self._groups.rows_of_groups
-
-    def _of_another(
-        self, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
-    ) -> Scan:
-        """The same question to a file that shares this one's schema tree. ``ask_filters``: its Bloom filters have not
-        been asked yet."""
-        other = copy(self)
-        other.limit = limit
-        other._ask_filters = ask_filters
-        other._set_up(file, row_groups)
-        return other
 
     @classmethod
     def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
@@ -353,8 +342,26 @@ class Scan:
         """
         if execute and self.rows_returned is None:
             self.to_table()
-        self._prune()
-        return explain_scan(self)
+        selections = self._prune()
+        file, decoded, counts, opened = self.file, self.reader.counts, self.file.fetcher.counts, self.file.open_counts
+        return Explanation(
+            source=file.name,
+            columns=self.schema.names,
+            predicate=str(self.predicate),
+            file_bytes=file.fetcher.source.size,
+            file_row_groups=file.num_row_groups,
+            file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
+            file_pages=count_pages(file),
+            stages=tuple(self.reports),
+            row_groups=len(selections),
+            candidate_rows=sum(s.maybe.count for s in selections),
+            rows=self.rows_returned,
+            pages_decoded=decoded.data_pages,
+            dictionaries_decoded=decoded.dictionary_pages,
+            requests=counts.requests + opened.requests,
+            bytes_fetched=counts.bytes + opened.bytes,
+            ranges=counts.ranges + opened.ranges,
+        )
 
     # ---- the line from pruning to batches
 
@@ -406,6 +413,23 @@ class Scan:
             needs = [{w.node.column: w.rows for w in wanted} for wanted in self._all_wanted(selection)]
             selection.planned = check_reads(group, self.file, *needs)
             self._selections.append(selection)
+
+
+def same_question(
+    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
+) -> Scan:
+    """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
+    have not been asked yet."""
+    other = copy(scan)
+    other.limit = limit
+    other._ask_filters = ask_filters
+    other._set_up(file, row_groups)
+    return other
+
+
+def prune(scan: Scan) -> None:
+    """Ask the indexes now what a scan has to read, if they have not been asked."""
+    scan._prune()
 
 
 def _set_last_apart(batches: list[Batch], size: int) -> None:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.arrow.plain_layouts import normal_schema
+from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.ipc_write import stored_schema
 from pyparq.arrow.table import Batch
@@ -440,12 +442,8 @@ def _schema_of(given: Any) -> Schema:
     if isinstance(given, Schema):
         return given
     if isinstance(given, Mapping):
-        from pyparq.arrow.schema.from_text import schema
-
-        return schema(given)
+        return parse_schema(given)
     if hasattr(given, "__arrow_c_schema__"):
-        from pyparq.arrow.exchange import schema_from_arrow
-
         return schema_from_arrow(given)
     if isinstance(given, (str, os.PathLike)):
         raise OptionError(

@@ -9,27 +9,22 @@ make anybody work without end.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.errors import ParquetError
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.schema_tree import Node
 from pyparq.read.footers.chunk_table import check_numbers
-from pyparq.read.footers.footer_read import MAGIC
+from pyparq.read.footers.footer_read import MAGIC, TRAILER
 from pyparq.read.footers.leaf_set import LeafSet
-
-if TYPE_CHECKING:
-    from pyparq.read.footers.open_file import OpenFile
 
 Int64Array = npt.NDArray[np.int64]
 Key = tuple[int, int]
 """(row group, leaf column)."""
 
-TRAILER = 8
-"""Bytes behind the footer."""
 SLAB = 1 << 16
 """Column chunks whose numbers are in memory at a time."""
 KEPT = 16
@@ -141,37 +136,32 @@ class ChunkPlaces:
         return k < len(self._shared) and bool(self._shared[k] == chunk)
 
 
-def places_of(file: OpenFile) -> ChunkPlaces:
-    """Where all column chunks of ``file`` begin. Says nothing of what is wrong with any."""
-    leaves = LeafSet(file.tree.leaves)
-    starts = np.zeros((file.num_row_groups, len(leaves)), np.int64)
-    if file.decryption.info is not None:
-        _of_encrypted(file, leaves, starts)
+def places_of(
+    footer: LazyFileMetaData, leaves: Sequence[Node], file_size: int, start_of: Callable[[int, Node], int] | None
+) -> ChunkPlaces:
+    """Where all column chunks of a file of ``file_size`` bytes begin. Says nothing of what is wrong with any.
+
+    ``start_of``: for an encrypted file, whose columns' metadata may be encrypted. It gives the start of one chunk, by
+    row group and leaf; 0 for a chunk without pages, or one that cannot be opened.
+    """
+    chosen = LeafSet(leaves)
+    groups, step = footer.num_row_groups, max(SLAB // max(len(chosen), 1), 1)
+    starts = np.zeros((groups, len(chosen)), np.int64)
+    if start_of is not None:
+        for row_group in range(groups):
+            starts[row_group] = [start_of(row_group, node) for node in chosen.nodes]
         return ChunkPlaces(starts)
-    step = max(SLAB // max(len(leaves), 1), 1)
-    for first in range(0, file.num_row_groups if len(leaves) else 0, step):
-        groups = np.arange(first, min(first + step, file.num_row_groups))
-        starts[first : first + step] = _starts(file, groups, leaves)
+    for first in range(0, groups if len(chosen) else 0, step):
+        part = np.arange(first, min(first + step, groups))
+        starts[first : first + step] = _starts(footer, part, chosen, file_size)
     return ChunkPlaces(starts)
 
 
-def _starts(file: OpenFile, groups: Int64Array, leaves: LeafSet) -> Int64Array:
-    rows, size = file.footer.rows[groups], file.fetcher.source.size
-    stack = file.footer.chunk_numbers(groups, leaves.columns, leaves.stored_paths, len(leaves))
-    start, _, _ = check_numbers(stack, leaves, rows, size)
+def _starts(footer: LazyFileMetaData, groups: Int64Array, leaves: LeafSet, file_size: int) -> Int64Array:
+    rows = footer.rows[groups]
+    stack = footer.chunk_numbers(groups, leaves.columns, leaves.stored_paths, len(leaves))
+    start, _, _ = check_numbers(stack, leaves, rows, file_size)
     numbers = ChunkNumbers(*stack)
     holds = (numbers.total_compressed_size != 0) | (numbers.num_values != 0) | (rows[:, None] != 0)
-    inside = (start >= len(MAGIC)) & (start < size - TRAILER)
+    inside = (start >= len(MAGIC)) & (start < file_size - TRAILER)
     return np.where(holds & inside, start, 0)
-
-
-def _of_encrypted(file: OpenFile, leaves: LeafSet, starts: Int64Array) -> None:
-    """The metadata of columns may be encrypted: they are opened one by one, as far as there are keys."""
-    for row_group in range(file.num_row_groups):
-        for node in leaves.nodes:
-            try:
-                chunk = file.chunk(row_group, node)
-            except ParquetError:
-                continue
-            if chunk.size:
-                starts[row_group, node.column] = chunk.start

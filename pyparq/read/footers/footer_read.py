@@ -10,13 +10,16 @@ from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionE
 from pyparq.format import ttypes as tt
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
+from pyparq.io.byte_ranges import Source
 from pyparq.io.companion_files import base_name, read_sibling
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import Source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+
+TRAILER = 8
+"""Bytes behind the footer: its length, and the magic bytes."""
 
 LOCAL_TAIL, REMOTE_TAIL, MANY_REMOTE_TAIL = 16 << 10, 128 << 10, 48 << 10
 """Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
@@ -95,7 +98,7 @@ def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[b
         raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
     if size + 8 > len(tail):
         tail = fetcher.read_tail(size + 8)
-    return magic, tail[len(tail) - 8 - size : len(tail) - 8]
+    return magic, tail[len(tail) - TRAILER - size : len(tail) - TRAILER]
 
 
 def _local_tail(source: Source) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq.encryption.reading import CLEAR, ChunkDecryption, FileDecryption
-from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, EncryptionError, OptionError, ParquetError, UnsupportedError, located
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.order import Order, order_of
@@ -23,7 +23,7 @@ from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
 from pyparq.read.footers.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
-from pyparq.read.footers.footer_read import MAGIC, read_footer
+from pyparq.read.footers.footer_read import MAGIC, TRAILER, read_footer
 from pyparq.read.footers.known_schemas import FileSchema, schema_of
 from pyparq.read.footers.leaf_set import LeafSet
 from pyparq.runtime.threads import cpu_count
@@ -368,7 +368,7 @@ class OpenFile:
                 raise CorruptFileError(f"the column chunk has the invalid data page offset {meta.data_page_offset}")
             # No page was ever written.
             return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), len(MAGIC), 0, crypto, meta)
-        start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - 8
+        start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - TRAILER
         if size < 0 or start < len(MAGIC) or start >= end:
             raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
         if omits_dictionary_header(self.created_by):
@@ -393,10 +393,19 @@ class OpenFile:
         """Look where all column chunks begin, before working on the whole file. From then on :meth:`chunk` ends each of
         them where the next begins, and refuses one that begins where another does."""
         if self._placed is None:
-            placed = places_of(self)
+            start_of = None if self.decryption.info is None else self._start_of
+            placed = places_of(self.footer, self.tree.leaves, self.fetcher.source.size, start_of)
             self._chunks.clear()
             self._placed = placed
         return self._placed
+
+    def _start_of(self, row_group: int, node: Node) -> int:
+        """Where a column chunk begins; 0 for one without pages, and for one that cannot be opened."""
+        try:
+            chunk = self.chunk(row_group, node)
+        except ParquetError:
+            return 0
+        return chunk.start if chunk.size else 0
 
     def check_places(self) -> None:
         """:meth:`place_chunks`. Raises :class:`CorruptFileError` where two column chunks begin at one place."""

@@ -18,8 +18,9 @@ from pyparq.encryption.aad import Module
 from pyparq.encryption.cipher import GCM_OVERHEAD, module_end
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, EncryptionError, ParquetError
 from pyparq.index import bloom_filter
+from pyparq.io.byte_ranges import Range
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import LocalFile, Range
+from pyparq.io.source import LocalFile
 from pyparq.limits import Limits
 from pyparq.read.footers.open_file import Chunk
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pyparq.io.byte_ranges import Range
 from pyparq.io.early_requests import Ahead
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import Range
 
 MOST = 8 << 20
 """Bytes asked for in one step before it is known that they are needed. A store sends as many in about the time that it

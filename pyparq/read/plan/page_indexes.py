@@ -13,7 +13,7 @@ from pyparq.errors import CorruptFileError, CorruptIndexWarning, ParquetError
 from pyparq.format.schema_tree import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
-from pyparq.io.source import Range
+from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.open_file import Chunk, OpenFile
 
 Key = tuple[int, int]

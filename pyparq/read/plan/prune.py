@@ -25,7 +25,7 @@ from pyparq.index import bloom_filter
 from pyparq.index.bounds import Bounds
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
-from pyparq.io.source import Range
+from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.dictionary_entries import decode_dictionary
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.pages import DICTIONARY_PAGE, StoredPage, read_header
