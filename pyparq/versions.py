@@ -12,7 +12,8 @@ from pyparq.kernels import library_report
 
 NEEDED = ("numpy", "thrift", "python-snappy", "zstandard", "xxhash", "cramjam", "nanoarrow", "cryptography")
 OPTIONAL = (
-    "click", "rich", "sqlglot", "pyspark", "pyarrow", "pandas", "polars", "duckdb", "fsspec", "s3fs", "aiohttp", "obstore",
+    "click", "rich", "sqlglot", "pyspark", "pyarrow", "pandas", "polars", "duckdb", "fsspec", "s3fs", "aiohttp",
+    "obstore",
 )  # fmt: skip
 
 
@@ -46,11 +47,11 @@ def show_versions(as_dict: Literal[True]) -> dict[str, Any]: ...
 def show_versions(as_dict: bool = False) -> dict[str, Any] | None:
     """Print the versions of pyparq, Python and packages, and which library does each codec and AES.
 
-    Of each library the text has the version, the file, and where it comes from: the build linked it, or pyparq found it
-    at run time in an installed package. Where pyparq has no such library, Python packages do its work, more slowly. With
-    ``as_dict=True`` nothing is printed. The result then has the keys ``pyparq``, ``python``, ``platform``, ``packages``
-    (name to version, ``None`` where not installed) and ``codecs`` (name to a dict with ``uses``, ``origin``,
-    ``version``, ``file`` and ``note``).
+    Of each library the text has the version, the file, and where it comes from: the build linked it, or pyparq found
+    it at run time in an installed package. Where pyparq has no such library, Python packages do its work, more slowly.
+    With ``as_dict=True`` nothing is printed. The result then has the keys ``pyparq``, ``python``, ``platform``,
+    ``packages`` (name to version, ``None`` where not installed) and ``codecs`` (name to a dict with ``uses``,
+    ``origin``, ``version``, ``file`` and ``note``).
     """
     found = _versions()
     if as_dict:
