@@ -39,9 +39,6 @@ _SMALL = 8 << 10
 
 _REFUSED = "authentication failed: the key or AAD is wrong, or the bytes were changed"
 
-_ANY = 1 << 31
-"""No body has more bytes."""
-
 Buffer = npt.NDArray[np.uint8]
 PageSeal = NativeSealer | Callable[[Any, list[Any], int], list[Any]]
 """What the native writer seals pages with: on its threads, or by calls of Python (module, parts, page)."""
@@ -102,9 +99,6 @@ class KernelCiphers:
     def run_ctr(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
         self.native.run_ctr(nonce, data, out[: len(data)])
 
-    def opening_calls(self, ctr: bool) -> tuple[tuple[Any, Any, Any, Any], int]:
-        return (self.decrypt, None if ctr else self.decrypt_into, None, None), -1 if ctr else _ANY
-
 
 class DataKey:
     """An AES key of 16, 24 or 32 bytes, ready for use from several threads. Never printed, never pickled."""
@@ -160,13 +154,13 @@ class DataKey:
         self._ciphers.encrypt_into(nonce, body, aad, into)
         return out
 
-    def open(self, stored: Any, aad: bytes, out: memoryview | None = None) -> memoryview:
-        """The plaintext of a whole stored GCM module, in ``out`` when that is given (at least as large).
+    def open(self, stored: Any, aad: bytes) -> memoryview:
+        """The plaintext of a whole stored GCM module.
 
         Raises :class:`EncryptionError` when it is damaged, was moved, or belongs to another key.
         """
         nonce, body = _unframed(stored, GCM_OVERHEAD)
-        return self._opened(nonce, body, aad, out)
+        return self._opened(nonce, body, aad)
 
     def open_at(self, data: memoryview, at: int, aad: bytes) -> tuple[bytes, int]:
         """(plaintext, end) of the GCM module of a few hundred bytes that starts at ``data[at]``."""
@@ -178,10 +172,10 @@ class DataKey:
         except self._ciphers.refused:
             raise EncryptionError(_REFUSED) from None
 
-    def _opened(self, nonce: bytes, body: Any, aad: bytes, out: memoryview | None) -> memoryview:
+    def _opened(self, nonce: bytes, body: Any, aad: bytes) -> memoryview:
         size = len(body) - TAG
         try:
-            target = (np.empty(size, np.uint8).data if out is None else out)[:size]
+            target = np.empty(size, np.uint8).data
             self._ciphers.decrypt_into(nonce, body, aad, target)
         except self._ciphers.refused:
             raise EncryptionError(_REFUSED) from None
@@ -195,20 +189,15 @@ class DataKey:
         self._ciphers.run_ctr(nonce, body, into)
         return out[: len(out) - TAG]
 
-    def open_ctr(self, stored: Any, out: memoryview | None = None) -> memoryview:
-        """The bytes of a whole stored CTR module, in ``out`` when that is given (at least as large as the module)."""
+    def open_ctr(self, stored: Any) -> memoryview:
+        """The bytes of a whole stored CTR module."""
         nonce, body = _unframed(stored, CTR_OVERHEAD)
         size = len(body)
-        target = (np.empty(size + TAG, np.uint8).data if out is None else out)[: size + TAG]
+        target = np.empty(size + TAG, np.uint8).data
         self._ciphers.run_ctr(nonce, body, target)
         return target[:size]
 
     # ---- many pages
-
-    def calls(self, ctr: bool) -> tuple[tuple[Any, Any, Any, Any], int]:
-        """The library's calls that open pages on this thread, as :class:`pyparq.kernels.Unsealer` takes them, and the
-        stored bytes of a body up to which these are used; -1 where the library is too old for them."""
-        return self._ciphers.opening_calls(ctr)
 
     def sealer(
         self, ctr: bool, aads: Sequence[bytes], otherwise: Callable[[Any, list[Any], int], list[Any]]
@@ -241,7 +230,7 @@ class DataKey:
         """The secret in what :meth:`wrap` made; :class:`EncryptionError` for another key or damaged bytes."""
         if len(wrapped) < NONCE + TAG:
             raise EncryptionError(f"the wrapped key has {len(wrapped)} bytes, which is too few")
-        return bytes(self._opened(wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad, None))
+        return bytes(self._opened(wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad))
 
     def _framed(
         self, parts: Sequence[Any], overhead: int, spare: int = 0

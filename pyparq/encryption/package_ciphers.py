@@ -101,14 +101,6 @@ class PackageCiphers(threading.local):
 
     # ---- many pages
 
-    def opening_calls(self, ctr: bool) -> tuple[tuple[Any, Any, Any, Any], int]:
-        """The calls that open pages on this thread, as :class:`pyparq.kernels.Unsealer` takes them, and the stored
-        bytes of a body up to which these are used; -1 where the package is too old for them."""
-        if not ctr:
-            return (self.decrypt, self.decrypt_from, None, None), _ANY if self.decrypt_from is not None else -1
-        reset, update, most = self._ctr_calls()
-        return (self.decrypt, None, reset, update), most
-
     def sealing_calls(self, ctr: bool) -> tuple[Any, Any, Any, int]:
         """``encrypt_into``, ``reset_nonce`` and ``update_into`` as :class:`pyparq.kernels.Sealer` takes them, and the
         bytes of a body up to which these are used; -1 where the package is too old for them."""
