@@ -1,4 +1,4 @@
-"""Filters: what users write (``col``), what it means for a file (``bind``), and the evaluators."""
+"""Filters: the expressions that users write (``col``), their binding to a file (``bind``), and their evaluation."""
 
 from __future__ import annotations
 

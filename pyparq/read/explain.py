@@ -1,4 +1,5 @@
-"""What a scan did, for a person and for a program: what each index removed, pages, ranges, requests and bytes."""
+"""The explanation of a scan, as text and as values: what each index ruled out, and the pages, requests and bytes
+read."""
 
 from __future__ import annotations
 
@@ -123,7 +124,8 @@ def _pages(number: int | None) -> str:
 
 
 def _share(read: int, size: int) -> str:
-    """``43.53 %``; more than there are were read twice, such as the end of a large chunk that the tail holds too."""
+    """``43.53 %``. A number above 100 % means that bytes were read twice, for example the end of a chunk that the tail
+    read had."""
     if read > size:
         return f"all, and {_count(read - size, 'byte')} twice"
     return f"{100 * read / size:.2f} %" if size else "-"

@@ -95,7 +95,7 @@ class ParquetFile:
     def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
         return self.scan().__pyparq_stream__()
 
-    # ---- what the file says of itself
+    # ---- the contents of the footer and the indexes
 
     @property
     def schema(self) -> SchemaTree:
@@ -153,7 +153,7 @@ class ParquetFile:
     # ---- reading
 
     def _asked(self) -> OpenFile:
-        """The file, of which something new is asked."""
+        """The file, prepared for a new question: a remote file is checked for changes."""
         begin(self._file.fetcher.source)
         return self._file
 

@@ -1,4 +1,5 @@
-"""The end of a file: one speculative tail read, the footer in it, and what that says of encryption."""
+"""Reads the end of a file: one speculative tail read, the footer in it, and the footer's information about
+encryption."""
 
 from __future__ import annotations
 
@@ -26,17 +27,17 @@ LOCAL_TAIL, REMOTE_TAIL, MANY_REMOTE_TAIL = 16 << 10, 128 << 10, 48 << 10
 footer of most files, and often page indexes or Bloom filters."""
 
 SMALL_FILE = 128 << 10
-"""A local file of up to this many bytes is read at once: a second read takes longer than these bytes."""
+"""A local file of up to this many bytes is read whole at once: a second read would take longer."""
 
 
 def read_footer(
     fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL
 ) -> tuple[LazyFileMetaData, FileDecryption]:
-    """Footer from the end of the file (README.md, File format), and how to decrypt the rest. ``remote_tail``: bytes to
-    read first where the file is remote and no option says how many.
+    """The footer at the end of the file (README.md, File format), and the decryption context for the rest.
 
-    Raises :class:`EncryptionError` for an encrypted footer without its key, one that fails its authentication or its
-    signature, and for a file that is not encrypted when keys are given, unless they allow it.
+    ``remote_tail``: bytes to read first if the file is remote and no option gives the number. Raises
+    :class:`EncryptionError` for an encrypted footer without its key, and for one that fails its authentication or
+    signature. Also raises it for a file that is not encrypted when keys are given, unless they allow that.
     """
     _check_keys(options)
     magic, stored = _stored(fetcher, options, remote_tail)
@@ -46,7 +47,8 @@ def read_footer(
 def open_footer(
     encrypted: bool, stored: memoryview, source: Source, options: ReadOptions
 ) -> tuple[LazyFileMetaData, FileDecryption]:
-    """As :func:`read_footer`, of a footer whose bytes are known: ``stored`` is what its length counts."""
+    """As :func:`read_footer`, for a footer whose bytes were read before. ``stored`` are the bytes that its length field
+    counts."""
     properties = _properties(options, source)
     if encrypted:
         crypto, end = deserialize(tt.FileCryptoMetaData, stored)
@@ -83,7 +85,7 @@ def _check_keys(options: ReadOptions) -> None:
 
 
 def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[bytes, memoryview]:
-    """The magic at the end, and the bytes that the length before it counts."""
+    """The magic at the end of the file, and the bytes that the length field before it counts."""
     source: Source = fetcher.source
     tail = fetcher.read_tail(options.tail_size or (_local_tail(source) if source.is_local else remote_tail))
     if source.size < 12:
