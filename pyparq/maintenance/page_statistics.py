@@ -34,7 +34,8 @@ from pyparq.read.decode.pages import (
     open_page,
     room_of,
 )
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.threads import check_stopped
 
 Int64Array = npt.NDArray[np.int64]

@@ -9,6 +9,7 @@ DOOR = (
     "explain",
     "file",
     "footers.chunk_table",
+    "footers.column_chunk",
     "footers.footer_read",
     "footers.known_schemas",
     "footers.leaf_set",

@@ -16,7 +16,7 @@ from pyparq.io.fetch import Fetcher
 from pyparq.limits import Limits
 from pyparq.maintenance.verify.chunk_values import ChunkValues, take_values
 from pyparq.maintenance.verify.findings import Findings
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.plan.bloom_probe import HEADER, read_filter
 
 FILTER = "BloomFilter"

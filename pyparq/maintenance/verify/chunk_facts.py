@@ -19,7 +19,8 @@ from pyparq.maintenance.verify.chunk_values import ChunkValues, take_values
 from pyparq.maintenance.verify.findings import Findings
 from pyparq.maintenance.verify.stored_pages import StoredPages, encodings_shown
 from pyparq.read.decode.pages import DATA_PAGE, DATA_PAGE_V2
-from pyparq.read.footers.open_file import Chunk, omits_dictionary_header
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import omits_dictionary_header
 
 META, STATISTICS, SIZES, HEADER = "ColumnMetaData", "Statistics", "SizeStatistics", "PageHeader"
 

@@ -26,7 +26,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.decode.dictionary_entries import decode_entries
 from pyparq.read.decode.memory_account import Share
 from pyparq.read.decode.pages import Levels, PageBuffers, PageWalk, open_page, room_of
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 
 _NULL = np.zeros(1, np.uint8)
 WAITING = 1 << 20

@@ -15,7 +15,7 @@ from pyparq.format.compression import SNAPPY, library_decoder, most_per_byte
 from pyparq.options import ReadOptions
 from pyparq.read.decode.memory_account import Share
 from pyparq.read.decode.pages import Levels, PageBuffers, PageWalk
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 
 SpelledPage = tuple[int, Levels | None, Levels | None, int, int, Any]
 """What :class:`~pyparq.read.decode.pages.PageParts` holds, in its order."""

@@ -11,7 +11,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.encodings import encoding_name
 from pyparq.options import ReadOptions
 from pyparq.read.decode.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, StoredPage, num_levels_of, read_header
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 
 
 class DataPage(NamedTuple):

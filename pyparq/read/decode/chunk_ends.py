@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pyparq.errors import CorruptFileError, LimitError
 from pyparq.read.decode.pages import DATA_PAGE, DATA_PAGE_V2, PageWalk, num_levels_of, read_page
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 
 
 def beyond_its_size(file: OpenFile, chunk: Chunk, data: memoryview) -> Chunk | None:

@@ -12,7 +12,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.decode.pages import StoredPage, open_dictionary
 from pyparq.read.decode.physical_values import check_utf8
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 
 
 def dictionary_room(page: StoredPage) -> int:

@@ -25,7 +25,7 @@ from pyparq.format.thrift_codec import ThriftDecodeError
 from pyparq.kernels import KernelError
 from pyparq.kernels.buffers import new_arena
 from pyparq.options import ReadOptions
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 
 Levels = npt.NDArray[np.uint8]
 DataHeader = DataPageHeader | DataPageHeaderV2

@@ -30,7 +30,8 @@ from pyparq.read.decode.dictionary_entries import decode_dictionary
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.pages import DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.footers.chunk_table import Mask
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.bloom_probe import ABSENT, HEADER, UNUSABLE, Probe, Probing, probe_local
 from pyparq.read.plan.joint_requests import hold, pays
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations, read_page_indexes
