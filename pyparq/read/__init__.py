@@ -18,8 +18,8 @@ DOOR = (
     "hinted_types",
     "plan.bloom_probe",
     "plan.page_indexes",
-    "plan.prune",
     "plan.scan_plan",
+    "plan.stage_report",
     "projection",
     "scan",
 )
