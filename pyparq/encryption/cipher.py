@@ -163,13 +163,13 @@ class DataKey:
             into[:] = self._ciphers.encrypt(nonce, body, aad)
         return out
 
-    def open(self, stored: Any, aad: bytes, out: memoryview | None = None) -> memoryview:
-        """The plaintext of a whole stored GCM module, in ``out`` when that is given (at least as large).
+    def open(self, stored: Any, aad: bytes) -> memoryview:
+        """The plaintext of a whole stored GCM module.
 
         Raises :class:`EncryptionError` when it is damaged, was moved, or belongs to another key.
         """
         nonce, body = _unframed(stored, GCM_OVERHEAD)
-        return self._opened(nonce, body, aad, out)
+        return self._opened(nonce, body, aad)
 
     def open_at(self, data: memoryview, at: int, aad: bytes) -> tuple[bytes, int]:
         """(plaintext, end) of the GCM module of a few hundred bytes that starts at ``data[at]``."""
@@ -181,12 +181,12 @@ class DataKey:
         except _invalid_tag:
             raise EncryptionError(_REFUSED) from None
 
-    def _opened(self, nonce: bytes, body: Any, aad: bytes, out: memoryview | None) -> memoryview:
+    def _opened(self, nonce: bytes, body: Any, aad: bytes) -> memoryview:
         size = len(body) - TAG
         try:
             if self._ciphers.decrypt_into is None:
                 return memoryview(self._ciphers.decrypt(nonce, body, aad))
-            target = (np.empty(size, np.uint8).data if out is None else out)[:size]
+            target = np.empty(size, np.uint8).data
             self._ciphers.decrypt_into(nonce, body, aad, target)
         except _invalid_tag:
             raise EncryptionError(_REFUSED) from None
@@ -200,11 +200,11 @@ class DataKey:
         self._run_ctr(nonce, body, into)
         return out[: len(out) - TAG]
 
-    def open_ctr(self, stored: Any, out: memoryview | None = None) -> memoryview:
-        """The bytes of a whole stored CTR module, in ``out`` when that is given (at least as large as the module)."""
+    def open_ctr(self, stored: Any) -> memoryview:
+        """The bytes of a whole stored CTR module."""
         nonce, body = _unframed(stored, CTR_OVERHEAD)
         size = len(body)
-        target = (np.empty(size + TAG, np.uint8).data if out is None else out)[: size + TAG]
+        target = np.empty(size + TAG, np.uint8).data
         self._run_ctr(nonce, body, target)
         return target[:size]
 
@@ -253,15 +253,6 @@ class DataKey:
 
     # ---- many pages
 
-    def calls(self, ctr: bool) -> tuple[tuple[Any, Any, Any, Any], int]:
-        """The library's calls that open pages on this thread, as :class:`pyparq.kernels.Unsealer` takes them, and the
-        stored bytes of a body up to which these are used; -1 where the library is too old for them."""
-        decrypt, into = self._ciphers.decrypt, self._ciphers.decrypt_into
-        if not ctr:
-            return (decrypt, into, None, None), _ANY if into is not None else -1
-        reset, update, most = self._ctr_calls()
-        return (decrypt, None, reset, update), most
-
     def sealer(
         self, ctr: bool, aads: Sequence[bytes], otherwise: Callable[[Any, list[Any], int], list[Any]]
     ) -> PageSeal:
@@ -302,7 +293,7 @@ class DataKey:
         """The secret in what :meth:`wrap` made; :class:`EncryptionError` for another key or damaged bytes."""
         if len(wrapped) < NONCE + TAG:
             raise EncryptionError(f"the wrapped key has {len(wrapped)} bytes, which is too few")
-        return bytes(self._opened(wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad, None))
+        return bytes(self._opened(wrapped[:NONCE], memoryview(wrapped)[NONCE:], aad))
 
     def _framed(
         self, parts: Sequence[Any], overhead: int, spare: int = 0

@@ -875,6 +875,49 @@ class EncodedChunks:
     def first_places(self, chunk: int) -> NDArray[np.int64] | None:
         """The values at which the entries of its dictionary first occur; None without one that has all values."""
 
+_More: TypeAlias = Callable[[int], tuple[int, int]]
+"""Called for so many bytes more than there are: how many it adds, and how many could follow. It may raise."""
+
+class PageReader:
+    """The pages of one column chunk (used by pyparq.read.decode.chunk_pages alone).
+
+    `leaf`, `piece` and `limits` as for `decode_columns`; the piece is a whole column chunk. Its data stay referenced.
+    `beyond`: bytes that `more` could give. A refusal is what `decode_columns` gives, or None. For one thread at a time.
+    """
+
+    def __init__(self, leaf: tuple[int, ...], piece: tuple[Any, ...], limits: tuple[int, ...]) -> None: ...
+    def list_pages(self, to_the_end: bool, more: _More, beyond: int) -> tuple[Any, ...] | None:
+        """Read headers until the pages hold the values of the piece, or to the end of its data. Returns a refusal. The
+        pages before the one that is refused are listed."""
+    @property
+    def num_values(self) -> int:
+        """Of all pages that are listed, nulls included."""
+    @property
+    def end(self) -> int:
+        """Where the last of them ends in the data."""
+    @property
+    def uncompressed(self) -> int:
+        """Bytes of all of them before compression, headers as they are stored."""
+    def pages(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
+        """Of each data page: start of its header, bytes with the header, stored bytes without it, uncompressed bytes,
+        PageType, values, encoding, nulls and rows (of version 2), flags: 1 for a CRC, 2 for statistics."""
+    def dictionary(self) -> tuple[int, int, int, int, int, int, bool, bool] | None:
+        """Of the dictionary page the first four of these numbers, entries, encoding, whether it is sorted, and has a
+        CRC."""
+    def entries(self, more: _More, beyond: int) -> tuple[Any, Any]:
+        """((entries, int64 offsets or None, their bytes) or None, refusal) of the dictionary page, which is listed.
+        Booleans take a byte each."""
+    def decode(
+        self, first: int, last: int, window: int, entries: int, with_values: bool, more: _More, beyond: int
+    ) -> tuple[Any, Any]:
+        """Decode data pages from number `first` on, none behind number `last`, until they take `window` bytes; one at
+        least. `entries`: how many the dictionary has, below 0 without one. Levels alone unless `with_values`.
+
+        Returns (found or None, refusal). What is found: how many pages; int64 numbers, five for each page: values,
+        those that are present, rows, where its repetition and its definition levels begin (-1: all are the maximum,
+        -2: all are 0); uint8 repetition levels; uint8 definition levels; int32 codes of the pages that have codes; the
+        present values of the others: bytes, (int64 offsets, bytes), or None without such a page."""
+
 class ThriftRules:
     """The structs' fields, as `pyparq.format.generated.rules` tells them, to check bytes before decoding."""
 

@@ -9,7 +9,6 @@ from pyparq.encryption.reading import CLEAR, ChunkDecryption
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_tree import Node
-from pyparq.read.footers.chunk_table import numbers_of
 
 
 class Chunk:
@@ -88,10 +87,4 @@ class Chunk:
         """The same chunk with another size in bytes."""
         other = copy(self)
         other.size = size
-        return other
-
-    def with_meta(self, meta: Any) -> Chunk:
-        """The same chunk with other metadata."""
-        other = copy(self)
-        other._meta, other.numbers = meta, numbers_of(self.raw, meta)
         return other

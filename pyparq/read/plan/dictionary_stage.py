@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyparq.errors import CorruptFileError
 from pyparq.filters.bounds_tests import found_at_bounds
 from pyparq.filters.dictionary_tests import evaluate_dictionary
 from pyparq.filters.predicate import VALUE_OPS, Test
@@ -13,7 +12,6 @@ from pyparq.format.leaf_values import Values
 from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.dictionary_entries import decode_dictionary
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.decode.pages import DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.footers.chunk_table import Mask
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.plan.candidates import Candidates, Question
@@ -100,13 +98,8 @@ class DictionaryStage:
                 selection.dictionaries[chunk.node.column] = values
 
     def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:
-        try:
-            header, body, _ = read_header(data, 0, chunk, self._rows.options, "dictionary")
-        except CorruptFileError:  # the first page may not be where the metadata say
-            return None
-        if header.type != DICTIONARY_PAGE:
-            return None
-        return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self._rows.options, self._account)
+        # The first page may not be where the metadata say.
+        return decode_dictionary(data, chunk, self._rows.options, self._account)
 
 
 def _ranges(asked: Sequence[Question]) -> list[Range]:
