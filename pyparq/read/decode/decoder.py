@@ -39,7 +39,7 @@ def _inflate(codec: int, stored: Any, out: Any) -> int:
         return -1
 
 
-kernels.set_libraries(zlib.crc32, getattr(zlib, "__file__", ""), _inflate)
+kernels.set_libraries(zlib.crc32, _inflate)
 
 
 @dataclass(slots=True)
