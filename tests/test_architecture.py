@@ -34,9 +34,6 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Never on import: what the Arrow schema of a Schema needs when it is asked for.
-LAZY = {("format", "arrow")}
-
 
 def modules() -> list[Path]:
     return sorted(p for p in SOURCE.rglob("*.py") if "generated" not in p.parts)
@@ -72,11 +69,9 @@ def test_imports_point_down(path: Path) -> None:
     if here == "__init__":
         return  # the public names, from anywhere
     assert here in RANK, f"{here} has no layer: give it one in LAYERS"
-    for module, lazy, line in imports_of(path):
+    for module, _, line in imports_of(path):
         there = top_of(module)
         if there == here or there in ("", "__version__"):
-            continue
-        if lazy and (here, there) in LAZY:
             continue
         assert there in RANK, f"{path}:{line} imports {module}, which has no layer"
         assert RANK[there] < RANK[here], f"{path}:{line}: {here} imports {there}, which is not below it"

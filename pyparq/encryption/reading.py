@@ -19,7 +19,8 @@ from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionP
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
 from pyparq.format.page_header import PageHeader, read_page_header
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import deserialize
 from pyparq.kernels import Arena, Unsealer
 from pyparq.runtime import fork_safety

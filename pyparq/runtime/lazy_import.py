@@ -72,6 +72,22 @@ def load(name: str) -> Any:
         return import_module(name)
 
 
+class Later:
+    """A module that loads when one of its names is first asked for.
+
+    For a heavy module that the importing module stands on, but rarely needs. Type checkers, and the test of the order
+    of imports, see an ordinary import beside it (``if TYPE_CHECKING:``).
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(load(self._name), name)
+
+
 def _before_fork() -> None:
     if threading.active_count() < 2:
         return

@@ -7,7 +7,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyparq.arrow.table import Batch, Table, widen_columns
+from pyparq.arrow.table import Batch, Table
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.datasets.read.early_scans import InTurn
 from pyparq.datasets.read.explain import DatasetExplanation, carry_over, explain_files
 from pyparq.datasets.read.file_scans import FileScan, FileScans, JoinedScan

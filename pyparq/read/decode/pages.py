@@ -20,7 +20,7 @@ from pyparq.errors import ChecksumError, CorruptFileError, LimitError, Unsupport
 from pyparq.format.compression import UNCOMPRESSED, decompress, most_output
 from pyparq.format.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN, RLE, encoding_name, rle
 from pyparq.format.page_header import DataPageHeader, DataPageHeaderV2, PageHeader
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.thrift_codec import ThriftDecodeError
 from pyparq.kernels import KernelError
 from pyparq.kernels.buffers import new_arena

@@ -14,7 +14,8 @@ from pyparq.errors import CorruptFileError, EncryptionError, OptionError, Unsupp
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.order import Order, order_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import ThriftDecodeError
 from pyparq.index.statistics import parse_created_by
 from pyparq.io.fetch import Fetcher, IOCounts, gap_of

@@ -20,7 +20,7 @@ from pyparq.filters.dictionary_tests import evaluate_dictionary
 from pyparq.filters.predicate import VALUE_OPS, And, Constant, Predicate, Test
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.leaf_values import Values
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index import bloom_filter
 from pyparq.index.bounds import Bounds
 from pyparq.index.row_ranges import RowRanges
