@@ -122,8 +122,8 @@ _LATER = {
 
 #: Modules that can be named without an import of their own.
 _MODULES = (
-    "buffers", "chunked", "columns", "compression", "datasets", "encodings", "encryption", "filters", "format", "index",
-    "io", "limits", "options", "polars", "read", "schemas", "table", "threads",
+    "arrow", "datasets", "encryption", "filters", "format", "index", "io", "limits", "maintenance", "options", "polars",
+    "read", "runtime", "write",
 )  # fmt: skip
 
 __all__ = [

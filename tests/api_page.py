@@ -3,9 +3,10 @@
     python tests/api_page.py            writes the three files
     python tests/api_page.py --check    names those that are out of date
 
-Each option is described once, under its field in ``pyparq/options.py`` and ``pyparq/option_values.py`` (``pyparq/limits.py`` for limits). This script
-copies the description into ``docs/api.md``, into ``help()`` (``pyparq/option_help.py``) and into the classes that tell
-type checkers and editors the keyword arguments (``pyparq/arguments.py``).
+Each option is described once, under its field in ``pyparq/options.py`` and ``pyparq/option_values.py``
+(``pyparq/limits.py`` for limits). This script copies the description into ``docs/api.md``, into ``help()``
+(``pyparq/option_help.py``) and into the classes that tell type checkers and editors the keyword arguments
+(``pyparq/arguments.py``).
 """
 
 from __future__ import annotations

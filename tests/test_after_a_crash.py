@@ -15,7 +15,7 @@ import pytest
 import pyparq
 from pyparq.datasets import commit_record
 from pyparq.datasets.file_state import local_state
-from pyparq.datasets.write.write_dataset import commit
+from pyparq.datasets.write import commit
 from pyparq.io import file_lock
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

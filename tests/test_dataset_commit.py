@@ -26,8 +26,8 @@ import pytest
 
 import pyparq
 from pyparq.datasets.staging import PREFIX, Staging, StagingLock
+from pyparq.datasets.write import commit
 from pyparq.datasets.write.commit import Committer, StagedFile
-from pyparq.datasets.write.write_dataset import commit
 from pyparq.errors import CorruptFileError, DataError, TargetExistsError, WriteConflictError
 from pyparq.io.file_lock import locked_folder
 

@@ -250,14 +250,14 @@ def test_every_lock_knows_of_forks() -> None:
     for file in SOURCE.rglob("*.py"):
         text = file.read_text()
         if makes.search(text):
-            assert re.search(r"forks\.watch\(self\)|^@(forks\.)?in_child", text, re.MULTILINE), file
+            assert re.search(r"fork_safety\.watch\(self\)|^@(fork_safety\.)?in_child", text, re.MULTILINE), file
             assert not re.search(r"cached_property", text), f"{file}: it has a lock until Python 3.12"
 
 
 CROWD = """
 import os, signal, sys, threading, time
 import pyarrow as pa, pyparq
-from pyparq import threads
+from pyparq.runtime import threads
 threads.cpu_count = lambda: 4
 path, out = sys.argv[1:3]
 stop = threading.Event()

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.datasets.write.write_dataset import commit
+from pyparq.datasets.write import commit
 from pyparq.io import atomic_write, renames
 
 ROWS = 20

@@ -15,7 +15,7 @@ from test_after_a_crash import crash_at
 import pyparq
 from pyparq import col
 from pyparq.datasets import unfinished_commits
-from pyparq.datasets.write.write_dataset import commit
+from pyparq.datasets.write import commit
 from pyparq.errors import UnfinishedWriteWarning
 
 STEPS = [

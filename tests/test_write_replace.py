@@ -442,7 +442,7 @@ def test_key_material_beside_a_file(tmp_path: Path, system: str) -> None:
 
 WRITE = """
 import sys, numpy as np, pyparq
-from pyparq.io import replace
+from pyparq.io import atomic_write
 if sys.argv[2] == "named":
     atomic_write._open_unnamed = lambda folder, mode: -1
 for round in range(1 << 20):

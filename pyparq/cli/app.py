@@ -31,10 +31,10 @@ _COMMANDS = {
     "lookup": ("lookup", "The rows with certain keys, out of many files."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
     "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
-    "add-index": ("rewriting", "Add Bloom filters and page indexes to files that exist."),
-    "edit-metadata": ("rewriting", "Change the key-value metadata of files."),
-    "merge": ("joining", "Join files of one schema without decoding them."),
-    "rewrite": ("again", "Write files again: join, sort, split, compress, encrypt."),
+    "add-index": ("indexing", "Add Bloom filters and page indexes to files that exist."),
+    "edit-metadata": ("indexing", "Change the key-value metadata of files."),
+    "merge": ("merge", "Join files of one schema without decoding them."),
+    "rewrite": ("rewrite", "Write files again: join, sort, split, compress, encrypt."),
 }
 
 
