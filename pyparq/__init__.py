@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from pyparq.arrow.table import Batch, Table
     from pyparq.datasets.read.dataset import Dataset, dataset, scan
     from pyparq.datasets.read.explain import DatasetExplanation
-    from pyparq.datasets.read.plan import DatasetPlan
-    from pyparq.datasets.read.scan import DatasetScan
+    from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
     from pyparq.datasets.write.commit import recover_dataset
     from pyparq.datasets.write.report import WriteReport, WrittenFile
     from pyparq.datasets.write.write_dataset import write_dataset
@@ -78,7 +77,7 @@ _LATER = {
     "dataset": "pyparq.datasets.read.dataset",
     "scan": "pyparq.datasets.read.dataset",
     "DatasetExplanation": "pyparq.datasets.read.explain",
-    "DatasetPlan": "pyparq.datasets.read.plan",
+    "DatasetPlan": "pyparq.datasets.read.scan",
     "WriteReport": "pyparq.datasets.write.report",
     "WrittenFile": "pyparq.datasets.write.report",
     "DatasetScan": "pyparq.datasets.read.scan",

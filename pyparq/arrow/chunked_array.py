@@ -21,9 +21,9 @@ from pyparq.runtime.safe_repr import printable
 if TYPE_CHECKING:
     from pyparq.arrow import equality, preview, to_python
 else:  # a read needs none of them
-    equality, preview, to_python = map(
-        Later, ("pyparq.arrow.equality", "pyparq.arrow.preview", "pyparq.arrow.to_python")
-    )
+    equality = Later("pyparq.arrow.equality")
+    preview = Later("pyparq.arrow.preview")
+    to_python = Later("pyparq.arrow.to_python")
 
 Objects = list[Any]
 _AT_ONCE = 4096

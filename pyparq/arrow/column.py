@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pyparq.format.types import DataType, Field
 from pyparq.kernels import ArrowField, DecodedColumn, arrow_array
-from pyparq.runtime.lazy_import import load
+from pyparq.runtime.lazy_import import provided
 from pyparq.runtime.safe_repr import printable
 
 Buffer = npt.NDArray[Any]
@@ -72,12 +72,12 @@ class Column:
 
     def to_pylist(self) -> list[Any]:
         """One Python object per value, as :func:`pyparq.arrow.to_python.column_to_pylist` makes them."""
-        made: list[Any] = _conversions().column_to_pylist(self)
+        made: list[Any] = provided("conversions of columns").column_to_pylist(self)
         return made
 
     def to_numpy(self) -> Buffer:
         """The values as a numpy array, as :func:`pyparq.arrow.to_python.chunks_to_numpy` makes it."""
-        made: Buffer = _conversions().chunks_to_numpy(self.type, [self])
+        made: Buffer = provided("conversions of columns").chunks_to_numpy(self.type, [self])
         return made
 
     def valid_mask(self) -> npt.NDArray[np.bool_] | None:
@@ -102,14 +102,6 @@ class Column:
         if len(self.buffers[0]) == 0:  # Arrow lets an empty array leave its offsets out
             return np.zeros(1, dtype)
         return self.buffers[0].view(dtype)[self.offset : self.offset + self.length + 1]
-
-
-def _conversions() -> Any:
-    """:mod:`pyparq.arrow.to_python`.
-
-    It stands on this module, so it is found by its name, when a value is asked for. It is always found: another process
-    may unpickle a column, and have imported nothing but this module."""
-    return load("pyparq.arrow.to_python")
 
 
 class NativeColumn(Column):

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pyparq.arrow import to_pandas, to_polars
     from pyparq.arrow.ingest import from_any
 else:  # a read needs none of them
-    from_any, to_pandas, to_polars = map(
-        Later, ("pyparq.arrow.ingest.from_any", "pyparq.arrow.to_pandas", "pyparq.arrow.to_polars")
-    )
+    from_any = Later("pyparq.arrow.ingest.from_any")
+    to_pandas = Later("pyparq.arrow.to_pandas")
+    to_polars = Later("pyparq.arrow.to_polars")
 
 
 class _FromOtherData(Tabular):

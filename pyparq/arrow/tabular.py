@@ -23,7 +23,8 @@ from pyparq.runtime.safe_repr import printable
 if TYPE_CHECKING:
     from pyparq.arrow import equality, preview
 else:  # a read needs neither
-    equality, preview = map(Later, ("pyparq.arrow.equality", "pyparq.arrow.preview"))
+    equality = Later("pyparq.arrow.equality")
+    preview = Later("pyparq.arrow.preview")
 
 Part = tuple[list[Column], int]
 """The columns of some rows, and how many rows these are."""

@@ -3,3 +3,30 @@
 from pyparq.format.generated import ttypes
 
 __all__ = ["ttypes"]
+
+DOOR = (
+    "annotation",
+    "chunk_numbers",
+    "compression",
+    "encodings",
+    "encodings.delta_byte_array",
+    "encodings.dictionary",
+    "encodings.plain",
+    "encodings.rle",
+    "hybrid_calendar",
+    "int96",
+    "java_zones",
+    "lazy_footer",
+    "leaf_values",
+    "nesting",
+    "order",
+    "page_header",
+    "schema_node",
+    "schema_tree",
+    "shown_types",
+    "thrift_codec",
+    "thrift_tree",
+    "total_order",
+    "types",
+)
+"""Modules of this package that other packages may use."""

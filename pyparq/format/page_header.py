@@ -1,6 +1,7 @@
-"""Page headers as tuples: a scan reads one per page, and their statistics are of no use to it.
+"""Page headers as tuples. A scan reads one per page and does not need their statistics, so no object is made.
 
-Fields are those of parquet.thrift, in its order; ``None`` where one is absent, and for what is not a number.
+Fields are those of parquet.thrift, in its order. ``None`` stands for an absent field, and for a field that is no
+number.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class PageHeader(NamedTuple):
 
 
 def read_page_header(data: Bytes, offset: int = 0) -> tuple[PageHeader, int]:
-    """The page header at ``data[offset]``, and where it ends; raises what ``deserialize`` does."""
+    """The page header at ``data[offset]``, and the offset behind it. Raises the errors of ``deserialize``."""
     numbers, end = deserialize_numbers(tt.PageHeader, data, offset)
     kind, size, stored, crc, v1, index, dictionary, v2 = numbers
     return PageHeader(

@@ -68,11 +68,11 @@ class Node:
 
     @type.setter
     def type(self, leaf: LeafType) -> None:
-        """Read (or write) the leaf as another type over the same stored values."""
+        """Change the type in which the leaf is read or written. The stored values stay the same."""
         self._type = leaf
 
     def _in_variant(self) -> bool:
-        """Below a group annotated with VARIANT, whose binary values have no order."""
+        """Whether the node lies below a group annotated with VARIANT. The binary values there have no order."""
         node = self.parent
         while node is not None:
             if node.is_variant:
@@ -82,7 +82,7 @@ class Node:
 
     @property
     def is_variant(self) -> bool:
-        """A group annotated with VARIANT."""
+        """Whether the node is a group annotated with VARIANT."""
         logical = self.element.logicalType
         return logical is not None and logical.VARIANT is not None
 

@@ -30,6 +30,8 @@ try:
         NumberSet,
         Sealer,
         ShortDictionary,
+        ThriftRules,
+        ThriftTruncated,
         Unsealer,
         aes_is_native,
         arrow_array,
@@ -40,6 +42,7 @@ try:
         bit_packed_decode_u8,
         byte_stream_split_decode,
         byte_stream_split_encode,
+        bytes_at,
         check_chunks,
         check_page_locations,
         chunk_counts,
@@ -171,6 +174,8 @@ __all__ = [
     "NumberSet",
     "Sealer",
     "ShortDictionary",
+    "ThriftRules",
+    "ThriftTruncated",
     "Unsealer",
     "aes_is_native",
     "arrow_array",
@@ -181,6 +186,7 @@ __all__ = [
     "bit_packed_decode_u8",
     "byte_stream_split_decode",
     "byte_stream_split_encode",
+    "bytes_at",
     "check_chunks",
     "check_page_locations",
     "chunk_counts",
@@ -285,3 +291,6 @@ __all__ = [
     "xxh64_binary",
     "xxh64_fixed",
 ]
+
+DOOR = ("buffers",)
+"""Modules of this package that other packages may use."""

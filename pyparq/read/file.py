@@ -95,7 +95,7 @@ class ParquetFile:
     def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
         return self.scan().__pyparq_stream__()
 
-    # ---- what the file says of itself
+    # ---- the contents of the footer and the indexes
 
     @property
     def schema(self) -> SchemaTree:
@@ -153,7 +153,7 @@ class ParquetFile:
     # ---- reading
 
     def _asked(self) -> OpenFile:
-        """The file, of which something new is asked."""
+        """The file, prepared for a new question: a remote file is checked for changes."""
         begin(self._file.fetcher.source)
         return self._file
 
@@ -177,14 +177,7 @@ class ParquetFile:
         column and :class:`OptionError` for rows that do not exist.
         """
         begin(self._file.fetcher.source)
-        return self._scan(columns, filters, row_groups, rows, limit)
-
-    def _scan(
-        self, columns: Names | None, filters: Filters | None, row_groups: Sequence[int] | None, rows: Any, limit: Any
-    ) -> Scan:
-        """The first scan of a file that has just been opened."""
-        with located(file=self._file.name):
-            return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
+        return first_scan(self, columns, filters, row_groups, rows, limit)
 
     def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """All (matching) rows as a table."""
@@ -266,3 +259,21 @@ def _page_info(page: Any) -> PageInfo:
         page.ordinal, kind, encoding_name(inner.encoding), inner.num_values, header.compressed_page_size,
         header.uncompressed_page_size, header.crc is not None,
     )  # fmt: skip
+
+
+def file_of(parquet: ParquetFile) -> OpenFile:
+    """The open file that ``parquet`` shows to a user."""
+    return parquet._file
+
+
+def first_scan(
+    parquet: ParquetFile,
+    columns: Names | None,
+    filters: Filters | None,
+    row_groups: Sequence[int] | None,
+    rows: Any,
+    limit: int | None,
+) -> Scan:
+    """The scan of a file that has just been opened: see :meth:`ParquetFile.scan`."""
+    with located(file=parquet._file.name):
+        return Scan(parquet._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)

@@ -72,6 +72,21 @@ def load(name: str) -> Any:
         return import_module(name)
 
 
+_provided: dict[str, str] = {}
+
+
+def provide(what: str, module: str) -> None:
+    """Say which module does ``what`` for modules that it stands on, which therefore cannot import it.
+
+    A package says so in its ``__init__``: Python runs that before any module of the package."""
+    _provided[what] = module
+
+
+def provided(what: str) -> Any:
+    """The module that does ``what``. It loads with its first use."""
+    return load(_provided[what])
+
+
 class Later:
     """A module that loads when one of its names is first asked for.
 

@@ -32,7 +32,7 @@ from pyparq.maintenance.verify.stored_pages import StoredPages, header_statistic
 from pyparq.maintenance.verify.value_rules import check_range, check_text
 from pyparq.read.decode.chunk_ends import beyond_its_size
 from pyparq.read.decode.memory_account import Account, Share
-from pyparq.read.footers.chunk_places import TRAILER
+from pyparq.read.footers.footer_read import TRAILER
 from pyparq.read.footers.open_file import Chunk, OpenFile, omits_dictionary_header
 from pyparq.runtime.threads import check_stopped
 from pyparq.write.encode.shred import LeafData
