@@ -22,7 +22,7 @@ SOURCE = Path(__file__).parent.parent / "pyparq"
 LAYERS = [
     ["_version", "errors", "limits", "option_help", "runtime"],
     ["column_names", "kernels"],
-    ["format", "option_checks"],
+    ["format", "option_checks", "versions"],
     ["arrow", "encryption", "option_values"],
     ["index", "options"],
     ["io"],

@@ -52,7 +52,6 @@ __all__ = [
     "column_chunks_of_footers",
     "deserialize",
     "deserialize_column_index",
-    "deserialize_numbers",
     "deserialize_lists",
     "serialize",
     "serialize_footer",
@@ -167,12 +166,6 @@ def deserialize(cls: type[T], data: Bytes, offset: int = 0) -> tuple[T, int]:
     if raw:
         _restore_text(value)
     return value, end
-
-
-def deserialize_numbers(cls: type, data: Bytes, offset: int = 0) -> tuple[tuple[Any, ...], int]:
-    """As `deserialize`, but instead of an object a tuple by field id, from 1 up: integers and bools, structs as such
-    tuples, `None` for what is absent or something else. A third of the time, where thousands are read."""
-    return _natively(_rules.numbers, cls, data, offset)
 
 
 def deserialize_lists(cls: type, data: Bytes, offset: int = 0) -> tuple[list[NDArray[np.int64] | None], int]:

@@ -3,9 +3,9 @@
 DOOR = (
     "arrow_stream",
     "decode.chunk_ends",
-    "decode.dictionary_entries",
+    "decode.chunk_pages",
     "decode.memory_account",
-    "decode.pages",
+    "decode.page_values",
     "explain",
     "file",
     "footers.chunk_table",

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
-from pyparq.errors import UnsupportedError, located
+from pyparq.errors import located
 from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
@@ -21,7 +21,8 @@ from pyparq.index.page_index import PageLocations
 from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
-from pyparq.read.decode.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
+from pyparq.read.decode.chunk_pages import ChunkPages
+from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.metadata import FileMetaData, find_leaf
 from pyparq.read.footers.open_file import OpenFile, open_file
 from pyparq.read.plan.bloom_probe import read_filter
@@ -148,7 +149,9 @@ class ParquetFile:
         chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
         with located(file=self._file.name, row_group=row_group, column=chunk.name):
             (data,) = self._file.fetcher.fetch([(chunk.start, chunk.size)])
-            return [_page_info(page) for page in walk_pages(data, chunk, self._file.options)]
+            pages = ChunkPages(data, chunk, self._file.options, Account(self._file.options.limits))
+            pages.check()
+            return _page_infos(pages)
 
     # ---- reading
 
@@ -246,19 +249,19 @@ class ParquetFile:
 ParquetFile.__doc__ = with_options(ParquetFile.__doc__, READ)
 
 
-def _page_info(page: Any) -> PageInfo:
-    header = page.header
-    kind, inner = "data v1", header.data_page_header
-    if header.type == DATA_PAGE_V2:
-        kind, inner = "data v2", header.data_page_header_v2
-    elif header.type == DICTIONARY_PAGE:
-        kind, inner = "dictionary", header.dictionary_page_header
-    if inner is None:
-        raise UnsupportedError(f"the {kind} page has no {kind} page header")
-    return PageInfo(
-        page.ordinal, kind, encoding_name(inner.encoding), inner.num_values, header.compressed_page_size,
-        header.uncompressed_page_size, header.crc is not None,
-    )  # fmt: skip
+def _page_infos(pages: ChunkPages) -> list[PageInfo]:
+    found = []
+    if (first := pages.dictionary) is not None:
+        found.append(PageInfo(
+            "dictionary", "dictionary", encoding_name(first.encoding), first.num_values, first.stored,
+            first.uncompressed, first.has_crc,
+        ))  # fmt: skip
+    for ordinal, page in enumerate(pages.pages):
+        found.append(PageInfo(
+            ordinal, f"data v{page.version}", encoding_name(page.encoding), page.num_values, page.stored,
+            page.uncompressed, page.has_crc,
+        ))  # fmt: skip
+    return found
 
 
 def file_of(parquet: ParquetFile) -> OpenFile:

@@ -121,12 +121,6 @@ class Chunk:
         other.size = size
         return other
 
-    def with_meta(self, meta: Any) -> Chunk:
-        """The same chunk with other metadata."""
-        other = copy(self)
-        other._meta, other.numbers = meta, numbers_of(self.raw, meta)
-        return other
-
 
 def _of_rows(meta: Any, num_rows: int) -> Any:
     """The metadata of a chunk without lists, with the number of rows in place of a wrong number of values. The pages

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyparq.errors import CorruptFileError, ParquetError
+from pyparq.errors import ParquetError
 from pyparq.filters.bloom_hashes import probe_hashes
 from pyparq.filters.bounds_tests import evaluate_bounds, found_at_bounds
 from pyparq.filters.dictionary_tests import evaluate_dictionary
@@ -28,7 +28,6 @@ from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
 from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.dictionary_entries import decode_dictionary
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.decode.pages import DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.footers.chunk_table import Mask
 from pyparq.read.footers.open_file import Chunk, OpenFile
 from pyparq.read.plan.bloom_probe import ABSENT, HEADER, UNUSABLE, Probe, Probing, probe_local
@@ -473,13 +472,8 @@ class Pruner:
                 selection.dictionaries[chunk.node.column] = values
 
     def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:
-        try:
-            header, body, _ = read_header(data, 0, chunk, self.options, "dictionary")
-        except CorruptFileError:  # the first page may not be where the metadata say
-            return None
-        if header.type != DICTIONARY_PAGE:
-            return None
-        return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options, self._account)
+        # (The first page may not be where the metadata say.)
+        return decode_dictionary(data, chunk, self.options, self._account)
 
     def _have_page_index(self, test: Test) -> Mask | None:
         numbers = self._numbers(test.node)
