@@ -8,7 +8,7 @@ from typing import Any
 
 from pyparq.datasets.read.file_scans import FileScan
 from pyparq.read.explain import Explanation, stage_table
-from pyparq.read.plan.prune import StageReport
+from pyparq.read.plan.stage_report import StageReport
 
 
 @dataclass(frozen=True, slots=True)
