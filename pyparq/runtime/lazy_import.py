@@ -73,6 +73,37 @@ def load(name: str) -> Any:
         return import_module(name)
 
 
+_provided: dict[str, str] = {}
+
+
+def provide(what: str, module: str) -> None:
+    """Say which module does ``what`` for modules that it stands on, which therefore cannot import it.
+
+    A package says so in its ``__init__``: Python runs that before any module of the package."""
+    _provided[what] = module
+
+
+def provided(what: str) -> Any:
+    """The module that does ``what``. It loads with its first use."""
+    return load(_provided[what])
+
+
+class Later:
+    """A module that loads when one of its names is first asked for.
+
+    For a heavy module that the importing module stands on, but rarely needs. Type checkers, and the test of the order
+    of imports, see an ordinary import beside it (``if TYPE_CHECKING:``).
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(load(self._name), name)
+
+
 def _before_fork() -> None:
     if threading.active_count() < 2:
         return
