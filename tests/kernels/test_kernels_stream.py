@@ -19,7 +19,7 @@ import pytest
 
 from pyparq.kernels import arrow_stream
 
-SUPPORT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "support")
+HERE = os.path.dirname(__file__)
 
 
 class Struct(ctypes.Structure):
@@ -273,7 +273,7 @@ def test_an_interrupt_comes_again() -> None:
         "except KeyboardInterrupt:\n"
         "    print('interrupted')\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, SUPPORT], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code, HERE], capture_output=True, text=True)
     assert done.stdout.split() in (["interrupted"], [str(errno.EINTR), "interrupted"]), done.stderr
     assert signal.getsignal(signal.SIGINT) is not None
 
@@ -316,7 +316,7 @@ def test_at_exit(name: str) -> None:
         "stream = t.struct_of(capsule)\n"
         "print(t.take(stream))\n"
     ) + AT_EXIT[name]
-    where = SUPPORT
+    where = HERE
     done = subprocess.run([sys.executable, "-c", code, where], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("(0, True)\n")

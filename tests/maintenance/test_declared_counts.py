@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from forged import Forged
 from hostile_claims import by_hand, no_columns, null_pages, nulls
-from test_hostile import OPTIONAL_INT, data_page, run_of, with_size
+from hostile_pages import OPTIONAL_INT, data_page, run_of, with_size
 from written import written
 
 import pyparq

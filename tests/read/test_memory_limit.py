@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from handmade import OPTIONAL, REPEATED, REQUIRED, Column, Page, group, leaf, make
-from test_hostile import bombs
+from hostile_pages import bombs
 
 import pyparq
 from pyparq import col

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from forged import Forged
-from test_hostile import OPTIONAL_INT, REQUIRED_INT, data_page, run_of, with_size
+from hostile_pages import OPTIONAL_INT, REQUIRED_INT, data_page, run_of, with_size
 from written import written
 
 from pyparq.format import ttypes as tt
