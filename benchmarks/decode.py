@@ -24,8 +24,6 @@ import pyarrow.parquet as pq
 from floors import memory_bandwidth
 
 import pyparq
-from pyparq.format import encodings
-from pyparq.read.decode.pages import PageBuffers, open_page, walk_pages
 
 PAGE = 20_000  # values
 
@@ -62,15 +60,16 @@ def median(call: Callable[[], Any], runs: int) -> float:
 
 
 def decoder_seconds(path: Path, runs: int) -> float:
-    """Median seconds that the decoder takes for all pages of the file's one chunk, opened before."""
+    """Median seconds that the decoder takes for all pages of the file's one chunk, whose headers were read before."""
+    from pyparq.read.decode.chunk_pages import ChunkPages
+    from pyparq.read.decode.memory_account import Account
     from pyparq.read.footers.open_file import open_file
 
     file = open_file(path, pyparq.options.ReadOptions())
     chunk = file.chunk(0, file.tree.leaves[0])
     (data,) = file.fetcher.fetch([(chunk.start, chunk.size)])
-    parts = [open_page(p, chunk, file.options, PageBuffers()) for p in walk_pages(data, chunk, file.options)]
-    leaf = chunk.node.type
-    return median(lambda: [encodings.decode(p.encoding, p.data, p.num_values, leaf) for p in parts], runs)
+    pages = ChunkPages(data, chunk, file.options, Account(file.options.limits))
+    return median(pages.decode, runs)
 
 
 def reads(call: Callable[[], Any], values: pa.Array, engine: str) -> bool:

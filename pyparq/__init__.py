@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from pyparq.arrow.table import Batch, Table
     from pyparq.datasets.read.dataset import Dataset, dataset, scan
     from pyparq.datasets.read.explain import DatasetExplanation
-    from pyparq.datasets.read.plan import DatasetPlan
-    from pyparq.datasets.read.scan import DatasetScan
+    from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
     from pyparq.datasets.write.commit import recover_dataset
     from pyparq.datasets.write.report import WriteReport, WrittenFile
     from pyparq.datasets.write.write_dataset import write_dataset
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from pyparq.read.footers.metadata import FileMetaData
     from pyparq.read.plan.scan_plan import ScanPlan
     from pyparq.read.scan import Scan
+    from pyparq.versions import show_versions
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
@@ -78,7 +78,7 @@ _LATER = {
     "dataset": "pyparq.datasets.read.dataset",
     "scan": "pyparq.datasets.read.dataset",
     "DatasetExplanation": "pyparq.datasets.read.explain",
-    "DatasetPlan": "pyparq.datasets.read.plan",
+    "DatasetPlan": "pyparq.datasets.read.scan",
     "WriteReport": "pyparq.datasets.write.report",
     "WrittenFile": "pyparq.datasets.write.report",
     "DatasetScan": "pyparq.datasets.read.scan",
@@ -99,6 +99,7 @@ _LATER = {
     "FileMetaData": "pyparq.read.footers.metadata",
     "ScanPlan": "pyparq.read.plan.scan_plan",
     "Scan": "pyparq.read.scan",
+    "show_versions": "pyparq.versions",
     "rewrite": "pyparq.maintenance.rewrite",
     "edit_metadata": "pyparq.maintenance.edit_metadata",
     "add_indexes": "pyparq.maintenance.add_indexes",
@@ -196,6 +197,7 @@ __all__ = [
     "rewrite",
     "scan",
     "schema",
+    "show_versions",
     "verify",
     "write_dataset",
     "write_table",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-EXTRA = ("click", "rich", "sqlglot")
+from pyparq.cli.missing_extra import missing_extra
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,28 +25,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(list(sys.argv[1:] if argv is None else argv))
 
 
-def missing_extra(error: ImportError) -> str | None:
-    """What to do about a package of the extra that is not there; ``None`` for any other."""
-    name = (error.name or "").partition(".")[0]
-    return f"the command line needs {name}: pip install {_requirement()}" if name in EXTRA else None
-
-
-def _requirement() -> str:
-    """pyparq with the extra, from where it was installed: a clone's is not the registry's."""
-    import json
-    import shlex
-    from importlib.metadata import PackageNotFoundError, distribution
-    from urllib.parse import urlparse
-    from urllib.request import url2pathname
-
-    try:
-        source = json.loads(distribution("pyparq").read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):  # imported from a folder without being installed
-        return " ".join(EXTRA)
-    url = str(source.get("url", ""))
-    if url.startswith("file:") and "dir_info" in source:
-        editable = "-e " if source["dir_info"].get("editable") else ""
-        return editable + shlex.quote(url2pathname(urlparse(url).path) + "[cli]")
-    if "vcs_info" in source:
-        return f"'pyparq[cli] @ {source['vcs_info'].get('vcs', 'git')}+{url}'"
-    return "'pyparq[cli]'"
+DOOR = ()
+"""Modules of this package that other packages may use: none."""

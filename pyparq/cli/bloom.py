@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from pyparq.cli import chunks
-from pyparq.cli.common import ALL, FILE, JSON, ROW_GROUP, chosen_row_groups, opened, print_json
+from pyparq.cli.common import ALL, FILE, JSON, ROW_GROUP, chosen_row_groups, file_of, opened, print_json
 from pyparq.cli.names import one_name
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
@@ -69,9 +69,9 @@ def _list(parquet: Any, places: Sequence[tuple[int, Any]], limit: int) -> tuple[
         for k, leaf in places:
             busy.step()
             try:
-                meta = parquet._file.chunk(k, leaf).meta
+                meta = file_of(parquet).chunk(k, leaf).meta
                 offset, length = meta.bloom_filter_offset, meta.bloom_filter_length
-                if offset and not parquet._file.modules.belongs(offset, length, k, leaf.column):
+                if offset and not file_of(parquet).modules.belongs(offset, length, k, leaf.column):
                     problems.append(
                         f"the bytes of the Bloom filter at offset {offset} are also those of another column chunk's "
                         f"[row group {k}, column {leaf.dotted}]"
@@ -126,7 +126,7 @@ def rate(value: float) -> str:
 
 def _layout(parquet: Any) -> str | None:
     """Where the filters lie: after all row groups, or each row group's behind it; ``None`` without any."""
-    file = parquet._file
+    file = file_of(parquet)
     ends: list[int] = []
     places: list[tuple[int, int]] = []
     for k in range(parquet.num_row_groups):
@@ -158,7 +158,7 @@ def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_
     if not node.is_leaf:
         inner = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
         raise FilterError(f"the column has nested fields: name one of {inner}", column=node.dotted)
-    shown = parquet._file.fields.shown(node)
+    shown = file_of(parquet).fields.shown(node)
     hashes = [_hashes(node, text, shown) for text in texts]
     answers = [_ask(parquet, node, alternatives, groups) for alternatives in hashes]
     if as_json:
@@ -166,7 +166,7 @@ def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_
             {"value": text, "row_groups": [{"row_group": k, "answer": a} for k, a in zip(groups, row, strict=True)]}
             for text, row in zip(texts, answers, strict=True)
         ]
-        print_json({"file": parquet._file.name, "column": node.dotted, "probes": rows})
+        print_json({"file": file_of(parquet).name, "column": node.dotted, "probes": rows})
         return
     title(f"column {node.dotted}: {chunks.type_name(node)}")
     if len(texts) == 1:
@@ -228,7 +228,7 @@ def _hashes(node: Any, text: str, shown: Field | None) -> list[int]:
 def _ask(parquet: Any, node: Any, alternatives: list[int], groups: Sequence[int]) -> list[str]:
     from pyparq.read.plan.bloom_probe import Probe, Probing
 
-    file = parquet._file
+    file = file_of(parquet)
     probes: dict[int, Probe] = {}
     for k in groups:
         chunk = file.chunk(k, node)

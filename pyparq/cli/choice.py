@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pyparq.cli.common import file_of
 from pyparq.cli.text import count
 from pyparq.cli.walk import PageFacts
 from pyparq.errors import ParquetError
@@ -16,7 +17,7 @@ def measured(parquet: Any, chunk: Any) -> tuple[int, dict[str, float]] | None:
     """(row group that decided, stored bytes per value of its first page by encoding, the chosen one first)."""
     for row_group in (chunk.row_group, *range(chunk.row_group)):
         try:
-            meta = parquet._file.chunk(row_group, chunk.node).meta
+            meta = file_of(parquet).chunk(row_group, chunk.node).meta
         except ParquetError:  # damaged or encrypted: it tells nothing
             continue
         for pair in meta.key_value_metadata or ():
@@ -30,7 +31,7 @@ def reason(parquet: Any, chunk: Any, pages: Sequence[PageFacts]) -> str | None:
     """One sentence; ``None`` where another writer chose, who did not say why."""
     data = [p for p in pages if p.ordinal is not None]
     entries = [p for p in pages if p.type == "dictionary"]
-    if not data or not str(parquet._file.created_by or "").startswith("pyparq"):
+    if not data or not str(file_of(parquet).created_by or "").startswith("pyparq"):
         return None
     rest = [p for p in data if "DICTIONARY" not in (p.encoding or "")]
     said = []

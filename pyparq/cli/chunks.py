@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pyparq.cli.common import print_json
+from pyparq.cli.common import file_of, print_json
 from pyparq.cli.progress import Busy
 from pyparq.cli.text import count, one_line
 from pyparq.cli.values import bound_json, bound_text
@@ -34,11 +34,11 @@ def type_name(leaf: Any) -> str:
 
 def stored_size(parquet: Any, k: int) -> int:
     """Compressed bytes of a row group: as it says, else the sum of its chunks (-1 when one is damaged)."""
-    said = parquet._file.raw_row_group(k).total_compressed_size
+    said = file_of(parquet).raw_row_group(k).total_compressed_size
     if said is not None:
         return int(said)
     try:
-        return sum(parquet._file.chunk(k, leaf).size for leaf in parquet.schema.leaves)
+        return sum(file_of(parquet).chunk(k, leaf).size for leaf in parquet.schema.leaves)
     except ParquetError:
         return -1
 
@@ -90,7 +90,7 @@ class Summary:
 def summary(parquet: Any, leaf: Any, groups: Sequence[int]) -> Summary:
     """What the chunks of a leaf have in common or come to."""
     found = Summary()
-    file, known = parquet._file, []
+    file, known = file_of(parquet), []
     try:
         type_ = leaf.type
     except SchemaError as error:
@@ -141,7 +141,7 @@ def bound_texts(parquet: Any, leaf: Any, k: int) -> tuple[str, str]:
     bounds = parquet.metadata.row_group(k).column(leaf.column).bounds
     if not bounds.has_bounds[0]:
         return "-", "-"
-    order = parquet._file.column_order(leaf)
+    order = file_of(parquet).column_order(leaf)
     return bound_text(bounds.leaf, bounds.mins[0], order, BOUND), bound_text(bounds.leaf, bounds.maxs[0], order, BOUND)
 
 
@@ -152,8 +152,8 @@ def describe(parquet: Any, leaf: Any, k: int) -> dict[str, Any] | str:
         bounds = column.bounds
     except ParquetError as error:
         return one_line(str(error))
-    meta, raw = column._chunk.meta, column.raw
-    statistics, has, order = meta.statistics, bool(bounds.has_bounds[0]), parquet._file.column_order(leaf)
+    meta, raw = file_of(parquet).chunk(k, leaf).meta, column.raw
+    statistics, has, order = meta.statistics, bool(bounds.has_bounds[0]), file_of(parquet).column_order(leaf)
     return {
         "physical_type": column.physical_type,
         "codec": column.compression,

@@ -225,3 +225,10 @@ def facts(pairs: Sequence[tuple[str, str]]) -> None:
     for name, value in pairs:
         for n, line in enumerate(folded(visible(value), room)):
             emit(f"  {('' if n else name).ljust(longest)}  {line}")
+
+
+def file_of(parquet: Any) -> Any:
+    """What :class:`pyparq.ParquetFile` stands on: chunks, places and bytes."""
+    from pyparq.read.file import file_of as opened
+
+    return opened(parquet)

@@ -10,6 +10,7 @@ import click
 
 from pyparq.cli.common import COLUMNS, IGNORE_CASE, JSON, ROW_GROUP, SOURCE, WHERE, is_dataset, opened_any, print_json
 from pyparq.cli.progress import Busy
+from pyparq.cli.questions import chosen_groups, make_scan
 from pyparq.cli.table import Grid, emit, folded, headings, on_terminal, show, terminal_width, title
 from pyparq.cli.text import cut, visible
 
@@ -38,8 +39,6 @@ def explain_command(
 
     The query runs (unless --no-run is given), but its rows are not shown. --where takes SQL as in 'pyparq query'.
     """
-    from pyparq.cli.rows import chosen_groups, make_scan
-
     with opened_any(file) as parquet:
         if with_plan and is_dataset(parquet):
             raise click.UsageError("--plan is for a single file", ctx=click.get_current_context())

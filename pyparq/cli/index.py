@@ -17,6 +17,7 @@ from pyparq.cli.common import (
     ROW_GROUP,
     chosen_leaves,
     chosen_row_groups,
+    file_of,
     number,
     opened,
 )
@@ -59,7 +60,7 @@ class _Index:
     def __init__(self, parquet: Any, k: int, leaf: Any) -> None:
         from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 
-        file, key = parquet._file, (k, leaf.column)
+        file, key = file_of(parquet), (k, leaf.column)
         self.leaf = leaf
         self.order = file.column_order(leaf)
         self.chunk = file.chunk(k, leaf)

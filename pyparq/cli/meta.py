@@ -18,6 +18,7 @@ from pyparq.cli.common import (
     chosen_leaves,
     chosen_row_groups,
     facts,
+    file_of,
     is_dataset,
     number,
     opened_any,
@@ -77,7 +78,7 @@ def meta_command(file: str, columns: list[str], row_groups: tuple[int, ...], eve
 
 
 def _print_file(parquet: Any) -> None:
-    meta, source = parquet.metadata, parquet._file.fetcher.source
+    meta, source = parquet.metadata, file_of(parquet).fetcher.source
     title(source.name)
     pairs = [
         ("rows", f"{meta.num_rows:,} in {count(meta.num_row_groups, 'row group')}"),
@@ -104,7 +105,7 @@ def _leaves(parquet: Any) -> str:
 
 
 def _footer_size(parquet: Any) -> int:
-    return int.from_bytes(parquet._file.fetcher.read_tail(8)[:4], "little")
+    return int.from_bytes(file_of(parquet).fetcher.read_tail(8)[:4], "little")
 
 
 def _print_row_groups(parquet: Any, groups: list[int], limit: int) -> None:
@@ -205,8 +206,8 @@ def _document(parquet: Any, groups: list[int], leaves: Sequence[Any]) -> dict[st
             described.append(_group_document(parquet, k, leaves))
             busy.step()
     return {
-        "file": parquet._file.name,
-        "size": parquet._file.fetcher.source.size,
+        "file": file_of(parquet).name,
+        "size": file_of(parquet).fetcher.source.size,
         "footer_size": _footer_size(parquet),
         "num_rows": meta.num_rows,
         "num_row_groups": meta.num_row_groups,

@@ -18,6 +18,7 @@ from pyparq.cli.common import (
     ROW_GROUP,
     chosen_leaves,
     chosen_row_groups,
+    file_of,
     number,
     opened,
     ratio,
@@ -46,7 +47,7 @@ def pages_command(file: str, columns: list[str], row_groups: tuple[int, ...], ev
     """
     with opened(file) as parquet:
         leaves, groups = chosen_leaves(parquet, columns), chosen_row_groups(parquet, row_groups)
-        parquet._file.place_chunks()
+        file_of(parquet).place_chunks()
         places = [(k, leaf) for k in groups for leaf in leaves]
         if as_json:
             chunks.print_document(places, "reading page headers", partial(_chunk_document, parquet))
@@ -64,8 +65,8 @@ def _print(parquet: Any, places: Sequence[tuple[int, Any]]) -> None:
     with Busy("reading page headers", len(places)) as busy:
         for n, (k, leaf) in enumerate(places):
             try:
-                chunk = parquet._file.chunk(k, leaf)
-                pages = list(walk_headers(parquet._file, chunk))
+                chunk = file_of(parquet).chunk(k, leaf)
+                pages = list(walk_headers(file_of(parquet), chunk))
             except ParquetError as error:
                 problems.append(str(error))
                 continue
@@ -110,8 +111,8 @@ def _print_chunk(parquet: Any, chunk: Any, pages: Sequence[PageFacts]) -> None:
 
 
 def _chunk_document(parquet: Any, k: int, leaf: Any) -> dict[str, Any]:
-    chunk = parquet._file.chunk(k, leaf)
-    pages = list(walk_headers(parquet._file, chunk))
+    chunk = file_of(parquet).chunk(k, leaf)
+    pages = list(walk_headers(file_of(parquet), chunk))
     return {
         "offset": chunk.start,
         "size": chunk.size,

@@ -32,3 +32,7 @@ if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name f
         from pyparq.encryption import keytools, kms
 
         return getattr(keytools if hasattr(keytools, name) else kms, name)
+
+
+DOOR = ("aad", "cipher", "keyfile", "material", "properties", "reading", "writing")
+"""Modules of this package that other packages may use."""

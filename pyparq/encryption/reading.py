@@ -18,10 +18,8 @@ from pyparq.encryption.material import describe, short
 from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
-from pyparq.format.page_header import PageHeader, read_page_header
 from pyparq.format.schema_tree import Node, SchemaTree
 from pyparq.format.thrift_codec import deserialize
-from pyparq.kernels import Arena, Unsealer
 from pyparq.runtime import fork_safety
 
 T = TypeVar("T")
@@ -36,18 +34,11 @@ class ChunkDecryption(Protocol):
     overhead: int
     """Bytes that a module other than a page takes beside its plaintext."""
 
-    def open(self, module: Module, stored: Any, page: int = -1, out: Arena | None = None) -> memoryview:
-        """Plaintext of a whole stored module; in ``out``, where it had to be decrypted and ``out`` is given."""
+    def open(self, module: Module, stored: Any, page: int = -1) -> memoryview:
+        """Plaintext of a whole stored module."""
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
         """The Thrift struct stored at ``data[at]``, and where its stored bytes end."""
-
-    def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
-        """As :meth:`struct`, for what a scan reads most of."""
-
-    def unsealer(self, out: Arena) -> Unsealer | None:
-        """What opens data pages and their headers in a native loop, on this thread; ``None`` where they are in the
-        clear."""
 
     def of_pages(self) -> tuple[Any, ...] | None:
         """What the native decoder opens pages with: this, the key, the AADs of OF_PAGES up to the page number, whether
@@ -56,9 +47,7 @@ class ChunkDecryption(Protocol):
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
         """The plaintext of a page header that is stored at ``data[at]``, and where its stored bytes end."""
 
-    def open_page_v2(
-        self, stored: memoryview, levels: int, page: int, out: Arena | None = None
-    ) -> tuple[memoryview, memoryview]:
+    def open_page_v2(self, stored: memoryview, levels: int, page: int) -> tuple[memoryview, memoryview]:
         """(levels, values) of a v2 data page with so many bytes of levels."""
 
     def seal(self, module: Module, parts: list[Any]) -> list[Any]:
@@ -73,14 +62,11 @@ class _Clear:
     authenticates_pages = False
     overhead = 0
 
-    def open(self, module: Module, stored: Any, page: int = -1, out: Arena | None = None) -> memoryview:
+    def open(self, module: Module, stored: Any, page: int = -1) -> memoryview:
         return memoryview(stored)
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
         return deserialize(cls, data, at)
-
-    def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
-        return read_page_header(data, at)
 
     def of_pages(self) -> None:
         return None
@@ -88,12 +74,7 @@ class _Clear:
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
         raise AssertionError("a chunk in the clear has no modules")
 
-    def unsealer(self, out: Arena) -> None:
-        return None
-
-    def open_page_v2(
-        self, stored: memoryview, levels: int, page: int, out: Arena | None = None
-    ) -> tuple[memoryview, memoryview]:
+    def open_page_v2(self, stored: memoryview, levels: int, page: int) -> tuple[memoryview, memoryview]:
         return stored[:levels], stored[levels:]
 
     def seal(self, module: Module, parts: list[Any]) -> list[Any]:
@@ -115,12 +96,11 @@ class _Encrypted:
         self._ctr = ctr
         self.authenticates_pages = not ctr
 
-    def open(self, module: Module, stored: Any, page: int = -1, out: Arena | None = None) -> memoryview:
-        target = None if out is None else out.take(len(stored))
+    def open(self, module: Module, stored: Any, page: int = -1) -> memoryview:
         try:
             if self._ctr and IS_PAGE[module]:
-                return self._key.open_ctr(stored, target)
-            return self._key.open(stored, self._aad.of(module, page), target)
+                return self._key.open_ctr(stored)
+            return self._key.open(stored, self._aad.of(module, page))
         except EncryptionError as error:
             raise _explained(error, module) from None
 
@@ -129,24 +109,11 @@ class _Encrypted:
         # parquet-java leaves bytes behind the struct: they are not looked at.
         return deserialize(cls, plain)[0], end
 
-    def page_header(self, data: memoryview, at: int, module: Module, page: int = -1) -> tuple[PageHeader, int]:
-        plain, end = self._module_at(data, at, module, page)
-        return read_page_header(plain)[0], end
-
     def of_pages(self) -> tuple[Any, ...]:
         return self, self._key.native, self._aad.of_pages, self._ctr
 
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
         return self._module_at(data, at, Module(module), page)
-
-    def unsealer(self, out: Arena) -> Unsealer:
-        calls, most = self._key.calls(self._ctr)
-        header_aad, page_aad = self._aad.before(Module.DATA_PAGE_HEADER), self._aad.before(Module.DATA_PAGE)
-
-        def otherwise(stored: memoryview, page: int) -> memoryview:
-            return self.open(Module.DATA_PAGE, stored, page, out)
-
-        return Unsealer(*calls, header_aad, page_aad, out, most, otherwise)
 
     def _module_at(self, data: memoryview, at: int, module: Module, page: int) -> tuple[bytes, int]:
         try:
@@ -154,13 +121,11 @@ class _Encrypted:
         except EncryptionError as error:
             raise _explained(error, module) from None
 
-    def open_page_v2(
-        self, stored: memoryview, levels: int, page: int, out: Arena | None = None
-    ) -> tuple[memoryview, memoryview]:
+    def open_page_v2(self, stored: memoryview, levels: int, page: int) -> tuple[memoryview, memoryview]:
         # The specification encrypts the whole body, as Arrow C++ does; parquet-java leaves the levels in the clear.
         if stated_length(stored, 0) == len(stored) - LENGTH:
             try:
-                body = self.open(Module.DATA_PAGE, stored, page, out)
+                body = self.open(Module.DATA_PAGE, stored, page)
                 return body[:levels], body[levels:]
             except EncryptionError:
                 if not levels or stated_length(stored, levels) != len(stored) - levels - LENGTH:
@@ -169,7 +134,7 @@ class _Encrypted:
             raise CorruptFileError(
                 f"the page header declares {levels} bytes of levels, but the page has {len(stored)} bytes"
             )
-        return stored[:levels], self.open(Module.DATA_PAGE, stored[levels:], page, out)
+        return stored[:levels], self.open(Module.DATA_PAGE, stored[levels:], page)
 
     def seal(self, module: Module, parts: list[Any]) -> list[Any]:
         return [self._key.seal(parts, self._aad.of(module))]

@@ -1,4 +1,4 @@
-"""Filters: what users write (``col``), what it means for a file (``bind``), and the evaluators."""
+"""Filters: the expressions that users write (``col``), their binding to a file (``bind``), and their evaluation."""
 
 from __future__ import annotations
 
@@ -19,3 +19,26 @@ __all__ = [
     "col",
     "parse_filters",
 ]
+
+DOOR = (
+    "bind",
+    "bloom_hashes",
+    "bounds_tests",
+    "constant_folding",
+    "dataset_types",
+    "dictionary_tests",
+    "durations",
+    "expression",
+    "literal",
+    "polars_expressions",
+    "predicate",
+    "row_tests",
+    "shown_values",
+    "sql.intervals",
+    "sql.literals",
+    "sql.where",
+    "temporal",
+    "tuple_filters",
+    "value_array",
+)
+"""Modules of this package that other packages may use."""

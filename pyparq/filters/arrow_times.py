@@ -1,4 +1,5 @@
-"""Points in time of Arrow's scalars and arrays, exactly: as Python's objects they lose nanoseconds, or need pandas."""
+"""Exact points in time from Arrow's scalars and arrays. As Python objects they would lose nanoseconds, or need
+pandas."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from pyparq.filters.temporal import UNIT_NS, Instant
 from pyparq.format.types import DataType
 
 _TYPES = ("timestamp[", "time64[", "date64[", "duration[", "Datetime(", "Duration(", "Time")
-"""How the types begin that pyarrow, pandas (over pyarrow) and polars have for them."""
+"""Prefixes of the type names in pyarrow, pandas (over pyarrow) and polars."""
 
 
 def exact_scalar(scalar: Any) -> Any:
-    """The value of a pyarrow scalar; ``None`` for one that is null or no point in time."""
+    """The value of a pyarrow scalar. ``None`` if it is null or no point in time."""
     name, ticks = str(scalar.type), getattr(scalar, "value", None)
     if not name.startswith(_TYPES) or ticks is None:
         return None
@@ -24,7 +25,7 @@ def exact_scalar(scalar: Any) -> Any:
 
 
 def exact_values(values: Any) -> tuple[Any, ...] | None:
-    """The values of an array or series of points in time, ``None`` for nulls; ``None`` for anything else."""
+    """The values of an array or series of points in time, ``None`` for nulls. ``None`` for anything else."""
     if not str(getattr(values, "type", getattr(values, "dtype", ""))).startswith(_TYPES):
         return None
     if not (hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")):

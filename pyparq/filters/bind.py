@@ -1,8 +1,8 @@
-"""Tie an expression to a file's schema: names become leaves, literals values of the leaf's comparable domain.
+"""Binds an expression to a file's schema: names become leaves, literals become values of the leaf's comparable domain.
 
-NOT disappears on the way: it is pushed down to the tests, each of which has a negation (``not (x < 1)`` is
-``x >= 1``, NaN being above every number). What a literal decides alone becomes a constant or a null test:
-``x == 3.5`` on integers is false, ``x < 2**40`` on an int32 is ``x is not null``.
+NOT is pushed down to the tests, each of which has a negation: ``not (x < 1)`` is ``x >= 1``, because NaN lies above
+every number. A literal may decide a test alone. The test then becomes a constant or a null test: ``x == 3.5`` on
+integers is false, and ``x < 2**40`` on an int32 is ``x is not null``.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ _MAX_DEPTH = 200
 
 
 def bind(filters: Any, tree: SchemaTree, shown: Shown | None = None) -> Predicate:
-    """``filters`` (an expression, or pyarrow's list-of-tuples form) on the leaves of ``tree``. ``shown``: what
-    the reader shows them as.
+    """``filters`` (an expression, or pyarrow's list of tuples) as a predicate on the leaves of ``tree``.
 
-    Raises :class:`ColumnNotFoundError` (with near matches) for an unknown name and :class:`FilterError`
-    when a column cannot be tested or a literal cannot be compared with it.
+    ``shown``: the types in which results show the leaves. Raises :class:`ColumnNotFoundError` (with near matches) for
+    an unknown name. Raises :class:`FilterError` when a column cannot be tested, or a literal cannot be compared with
+    it.
     """
     expression = parse_filters(filters)
     if expression is None:
         return TRUE
     if shown is not None:
-        of_leaf = shown  # for mypy: what it knows of a variable does not reach into a function
+        of_leaf = shown  # For mypy, which forgets in a function what it knows about a variable.
         expression = simplified(expression, lambda test: _as_shown(test, tree, of_leaf))
     return _bind(expression, tree, False, _MAX_DEPTH)
 
@@ -69,7 +69,7 @@ def _as_shown(test: Expression, tree: SchemaTree, shown: Shown) -> Expression:
 
 
 def tested_leaf(tree: SchemaTree, test: Compare | Contains | IsIn | IsNan) -> Node:
-    """The leaf whose values a test looks at; a group where the test names one by mistake."""
+    """The leaf whose values a test looks at. A group, if the test names one by mistake."""
     node = tree.find(test.path)
     return _item(node) if isinstance(test, Contains) else node
 
@@ -120,7 +120,7 @@ def _leaf(tree: SchemaTree, path: Path) -> Node:
 
 
 def items_leaf(tree: SchemaTree, path: Path) -> Node:
-    """The leaf that holds the items of a list, of lists of lists, or a field that stands in a list."""
+    """The leaf that holds the items of a list, of lists of lists, or of a field inside a list."""
     node = tree.find(path)
     item = _item(node)
     if not item.is_leaf:
@@ -132,7 +132,7 @@ def items_leaf(tree: SchemaTree, path: Path) -> Node:
 
 
 def _item(node: Node) -> Node:
-    """What the innermost of lists of lists holds; the node itself where it is no list."""
+    """The items of the innermost list in lists of lists. The node itself if it is no list."""
     shape = shape_of(node)
     while shape.kind == "list":
         shape = shape.children[0]
@@ -140,7 +140,7 @@ def _item(node: Node) -> Node:
 
 
 def group_null_test(node: Node, is_null: bool) -> Predicate:
-    """``is_null`` or ``is_not_null`` of any node that a row has one of: a leaf, a struct, a list, a map."""
+    """``is_null`` or ``is_not_null`` of a node outside of lists: a leaf, a struct, a list or a map."""
     if node.is_leaf and node.max_rep == 0:
         return null_test(node, is_null)
     repeated = node.repetition == REPEATED  # a list without a node around it: as null as its parent
@@ -153,7 +153,7 @@ def group_null_test(node: Node, is_null: bool) -> Predicate:
     level = node.max_def - repeated
     if level == 0:
         return Constant(not is_null)
-    # Any leaf tells by its levels; one that is not repeated and of fixed width is the cheapest to read.
+    # The levels of any leaf below tell. A flat one of fixed width is the cheapest to read.
     leaf = min(node.leaves(), key=lambda leaf: (leaf.max_rep, leaf.type.is_binary, leaf.column))
     return Test(leaf, "is_null" if is_null else "is_not_null", level=level, name=node.dotted)
 
@@ -163,7 +163,7 @@ def _bind_contains(node: Node, value: Any, negate: bool) -> Predicate:
     found = in_calendar(found) if node.type.hybrid else found
     if not negate:
         return found
-    level = _outermost(node).max_def - 1  # from which on the outermost list is there
+    level = _outermost(node).max_def - 1  # the level from which on the outermost list exists
     if isinstance(found, Test):
         return Test(node, found.op, found.literals, level=level, none=True)
     return TRUE if level == 0 else Test(node, "is_not_null", level=level, name=node.dotted)
@@ -178,7 +178,8 @@ def _outermost(node: Node) -> Node:
 
 
 def _bind_null_items(tree: SchemaTree, path: Path, negate: bool) -> Predicate:
-    """Every level tells of one null: where a node that may be null ends the entry, the level before its own."""
+    """A test for null items. Each optional node ends the entry at one level below its own, so several levels mean
+    null."""
     item = _item(tree.find(path))
     if item.max_rep == 0:
         raise FilterError("contains() needs a list column: use .is_null() on this one", column=item.dotted)
@@ -198,7 +199,7 @@ def _bind_null_items(tree: SchemaTree, path: Path, negate: bool) -> Predicate:
 
 
 def compare(node: Node, op: str, place: Place) -> Predicate:
-    """``node op literal`` for a literal that stands at ``place``."""
+    """``node op literal``, for a literal at the position ``place`` among the leaf's values."""
     below, above = place
     if place.exact:
         return Test(node, op, (below,)) if below == below else _compare_nan(node, op)
@@ -216,8 +217,8 @@ def compare(node: Node, op: str, place: Place) -> Predicate:
 
 
 def _beyond_int96(node: Node, op: str, place: Place) -> Predicate:
-    """A literal beyond 64 bits of the unit: INT96 itself reaches further. No constant, but a test that looks at the
-    values: reading one that does not fit either is an error."""
+    """A literal beyond 64 bits of the unit, on INT96, which reaches further. It becomes a test of the values and not a
+    constant, because reading a value that does not fit is an error too."""
     below, above = place
     if above is None:
         return Test(node, "<=" if op in ("<", "<=", "!=") else ">", (below,))
@@ -239,9 +240,9 @@ def _bind_isin(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -
         return _bind_many(node, *many, values.has_null, negate)
     known = [v for v in values if not is_null_literal(v)]
     leaf, name = node.type, node.dotted
-    places = [locate(leaf, v, name) for v in known]  # also where a null decides: a wrong literal is a mistake
+    places = [locate(leaf, v, name) for v in known]  # checked even where a null decides: a wrong literal is a mistake
     if negate and len(known) < len(values):
-        return FALSE  # each row is either among the others or unknown
+        return FALSE  # each row is either in the list or unknown
     exact: list[Any] = [p.below for p in places if p.exact]
     if leaf.kind == "int96" and any(p.below is None or p.above is None for p in places):
         each = [compare(node, "!=" if negate else "==", p) for p in places]
@@ -251,12 +252,12 @@ def _bind_isin(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -
     if not negate:
         return _among(node, numbers, has_nan)
     if not values:
-        return TRUE  # nothing is among no values, not even a null
+        return TRUE  # an empty list contains nothing, not even a null
     return FALSE if leaf.kind == "null" else _not_among(node, numbers, has_nan)
 
 
 def _bind_many(node: Node, numbers: Any, has_nan: bool, has_null: bool, negate: bool) -> Predicate:
-    """Of numbers in an array, sorted and distinct; they stay one where they are many."""
+    """Bind an array of numbers, sorted and distinct. It stays an array if it is long."""
     if negate and has_null:
         return FALSE
     literals = numbers if len(numbers) >= MANY else tuple(numbers.tolist())

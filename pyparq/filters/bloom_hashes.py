@@ -1,4 +1,4 @@
-"""What a Bloom filter can be asked for a test: the hashes to probe."""
+"""The hashes to look up in a Bloom filter for a test."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from pyparq.filters.predicate import Test
 from pyparq.index.bloom_filter import can_prune, hash_literal
 
 MOST_LITERALS = 4096
-"""With more literals than this nearly every filter says "maybe" to one of them: asking is not worth the bytes."""
+"""With more literals, nearly every filter answers "maybe" to one of them, so asking is not worth the bytes."""
 
 
 def probe_hashes(test: Test) -> list[list[int]] | None:
-    """For each literal the XXH64 hashes it may have been inserted under; ``None`` when a filter cannot help.
+    """For each literal, the XXH64 hashes under which it may have been inserted. ``None`` if a filter cannot help.
 
-    A row can pass only if for some literal some of its hashes is in the filter; so an empty list, or only
-    empty lists inside, means that no row does. Only ``==`` and ``in`` can be answered. Zero has two hashes
-    (0.0 and -0.0).
+    A row can pass only if the filter contains some hash of some literal. So an empty list, or a list of empty lists,
+    means that no row passes. Only ``==`` and ``in`` can be answered. Zero has two hashes (0.0 and -0.0).
     """
     if test.none or test.op not in ("==", "in") or not can_prune(test.leaf):
         return None

@@ -1,8 +1,7 @@
-"""What statistics or a ColumnIndex prove about a test: for each page (or chunk), can some and must all rows
-pass?
+"""What bounds prove about a test. For each page or chunk: can some row pass, and must all rows pass?
 
-Both answers are one-sided. ``some`` is False only where no row can pass, ``all`` True only where every row
-does, whatever the values between the bounds are. For exact bounds both are as sharp as bounds allow.
+Both answers are one-sided. ``some`` is False only where no row can pass. ``all`` is True only where every row passes,
+whatever values lie between the bounds.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ class Verdict(NamedTuple):
 
 
 _NAN_PASSES = frozenset((">", ">=", "!=", "not in"))
-"""NaN lies above every number, so it passes these whatever the literal is (which is never NaN)."""
+"""NaN lies above every number, so it passes these operators whatever the literal is. (The literal is never NaN.)"""
 
 
 def evaluate_bounds(test: Test, bounds: Bounds) -> Verdict:
     """The verdict on each of the ``n`` parts that ``bounds`` describes.
 
-    ``all`` needs a null count that is known and zero, and for floats, where a NaN would not pass, a NaN count
-    that is. Unknown counts are -1 in ``bounds`` and never prove anything.
+    ``all`` needs a null count that is known and zero. For floats where a NaN would not pass, it needs such a NaN count
+    too. Unknown counts are -1 in ``bounds`` and never prove anything.
     """
     verdict = _of_stored(test, bounds)
     if not test.leaf.nulls_beyond:
         return verdict
-    # Values that do not fit the type are nulls, which neither bounds nor null counts know of.
+    # Values that do not fit the type are read as nulls. Neither bounds nor null counts include them.
     nulls_pass = test.op in ("is_null", "null_items")
     return Verdict(verdict.some | (nulls_pass and not test.none), np.zeros(len(bounds), bool))
 
@@ -51,17 +50,17 @@ def _of_stored(test: Test, bounds: Bounds) -> Verdict:
         return _by_levels(test, bounds)
     if test.node.max_rep == 0:
         return _by_values(test, bounds)
-    # In lists, a row passes where any item does: that all rows of a part have one, its bounds cannot tell.
+    # In lists, a row passes if any item does. Bounds cannot tell that every row has such an item.
     nowhere = ~_by_values(test, bounds).some
     nothing = np.zeros(len(bounds), bool)
     return Verdict(~nothing, nowhere & _all_there(test, bounds)) if test.none else Verdict(~nowhere, nothing)
 
 
 def found_at_bounds(test: Test, bounds: Bounds) -> BoolArray:
-    """The parts where a value passes, because the lower or the upper bound does, and these are values themselves.
+    """The parts where the lower or the upper bound itself passes, so that a value probably passes.
 
-    They need not be (a writer may state wider ones, and cuts byte strings short): nothing may be concluded from this
-    but that looking at the values one by one is not worth it.
+    A bound need not be a value: a writer may state wider bounds, and cuts byte strings short. So this only tells that
+    looking at single values is not worth it.
     """
     found = np.zeros(len(bounds), bool)
     if test.op not in ("!=", "<", "<=", ">", ">=") or domain(test.leaf) not in ("int", "uint", "float", "decimal"):
@@ -73,7 +72,8 @@ def found_at_bounds(test: Test, bounds: Bounds) -> BoolArray:
 
 
 def _by_levels(test: Test, bounds: Bounds) -> Verdict:
-    """Null tests of what lies around the leaf: the leaf's nulls hold those of the group, and more."""
+    """Null tests of a struct or list around the leaf. The leaf's nulls include the nulls of the struct or list, and
+    more."""
     there = _all_there(test, bounds)
     known, _, above = _split_levels(test, bounds)
     absent = known & (above == 0)
@@ -83,8 +83,8 @@ def _by_levels(test: Test, bounds: Bounds) -> Verdict:
 
 
 def _by_null_levels(test: Test, bounds: Bounds) -> Verdict:
-    """Without an entry at any of the levels that mean a null item, no row has one. Null counts tell less: what they
-    count around the leaf differs from writer to writer."""
+    """Null items of lists, by histograms: without an entry at any level that means a null item, no row has one. Null
+    counts tell less, because writers differ in what they count around the leaf."""
     known = _split_levels(test, bounds)[0]
     nothing, absent = np.zeros(len(bounds), bool), known
     if bounds.definition_histograms is not None and known.any():
@@ -93,19 +93,20 @@ def _by_null_levels(test: Test, bounds: Bounds) -> Verdict:
 
 
 def _all_there(test: Test, bounds: Bounds) -> BoolArray:
-    """The parts where ``test.level`` is certainly reached by every row."""
+    """The parts where every row certainly reaches ``test.level``."""
     if test.level == 0:
         return np.ones(len(bounds), bool)
     known, below, _ = _split_levels(test, bounds)
-    # Some writers leave null and empty lists out of the null count: only histograms tell about lists.
+    # Some writers leave null and empty lists out of the null count, so only histograms tell about lists.
     counted = (bounds.null_counts == 0) & ~bounds.all_null & (test.node.max_rep == 0)
     return np.asarray(counted | known & (below == 0))
 
 
 def _split_levels(test: Test, bounds: Bounds) -> tuple[BoolArray, Int64Array, Int64Array]:
-    """(is it known, entries below ``test.level``, entries from it on) for each part, from the level histograms.
+    """Three arrays, one entry per part, from the level histograms: whether the counts are known, the entries below
+    ``test.level``, and the entries from it on.
 
-    Below the outermost list a row has one entry, so the first count is of rows there.
+    Below the outermost list a row has one entry, so the first count is a number of rows there.
     """
     histograms = bounds.definition_histograms
     if histograms is None or histograms.shape[1] != test.node.max_def + 1:
@@ -118,7 +119,7 @@ def _split_levels(test: Test, bounds: Bounds) -> tuple[BoolArray, Int64Array, In
 
 def _by_values(test: Test, bounds: Bounds) -> Verdict:
     null_counts, all_null = bounds.null_counts, bounds.all_null
-    if test.node.max_def == 0:  # the schema rules nulls out; counts that say otherwise are not believed
+    if test.node.max_def == 0:  # the schema excludes nulls, so counts of nulls are not believed
         null_counts, all_null = np.zeros_like(null_counts), np.zeros_like(all_null)
     no_null, nans = null_counts == 0, bounds.nan_counts
     op = test.op
@@ -186,12 +187,12 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _within(test: Test, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[BoolArray, BoolArray]:
-    """``in``: does a literal lie within the bounds; do the literals cover them?"""
+    """``in``: whether a literal lies within the bounds, and whether the literals cover the bounds."""
     literals = test.literal_array()
     first = np.searchsorted(literals, low, "left")
     count = np.searchsorted(literals, high, "right") - first
     every = (count > 0) & (low == high)
-    if isinstance(test.literals[0], (int, np.integer)):  # integers have only so many values between two bounds
+    if isinstance(test.literals[0], (int, np.integer)):  # between two bounds there are only finitely many integers
         unsigned = low.dtype == np.dtype(np.int64)  # the difference of two int64 may need 64 bits
         span = high.view(np.uint64) - low.view(np.uint64) if unsigned else high - low
         every |= (count > 0) & (span == (count - 1).astype(span.dtype))

@@ -1,8 +1,8 @@
-"""Test values in bulk, in the kernels.
+"""Tests of many values at once, in the kernels.
 
-Every function gives a :class:`~pyparq.index.row_mask.RowMask` with one bit per value. Literals are in the leaf's
-comparable domain and, by binding, always within what the values' type can hold. ``within`` says of which values anybody
-wants to know: the others may come out either way.
+Every function returns a :class:`~pyparq.index.row_mask.RowMask` with one bit per value. Literals are in the leaf's
+comparable domain, and within the range of the values' type (binding has seen to that). ``within`` marks the values that
+matter. The bits of other values are undefined.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def match_numbers(
     op: str, literals: Sequence[Any], values: npt.NDArray[Any], within: Within = None, found: NumberSet | None = None
 ) -> RowMask:
     """Integers, floats (NaN above every number) and booleans as uint8, 1-D. ``found``: the literals as a set."""
-    values = np.require(values, requirements=("C", "A"))  # a dictionary may lie anywhere in its file
+    values = np.require(values, requirements=("C", "A"))  # the values of a dictionary may be unaligned
     if op in ("in", "not in"):
         mask = _isin_numbers(values, literals, within, found)
         return mask if op == "in" else ~mask
@@ -35,7 +35,7 @@ def match_numbers(
 
 
 def number_set(literals: Any, dtype: np.dtype[Any]) -> NumberSet:
-    """The literals, all of which values of this type can hold, to look such values up in."""
+    """The literals as a set to look values up in. Each of them fits the values' type."""
     return NumberSet(np.array(literals, dtype))
 
 
@@ -80,7 +80,7 @@ def match_fixed(op: str, literals: Sequence[bytes], values: npt.NDArray[np.uint8
 
 
 def match_limbs(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8], within: Within = None) -> RowMask:
-    """Decimals as memory holds them: little-endian two's complement, uint8 of shape ``(n, width)``."""
+    """Decimals in memory layout: little-endian two's complement, uint8 of shape ``(n, width)``."""
     count, width = values.shape
     if width <= 8:
         return match_numbers(op, literals, values.reshape(-1).view(f"<i{width}"), within)
@@ -93,7 +93,7 @@ def match_limbs(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8],
 
 
 def match_decimal_fixed(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8]) -> RowMask:
-    """Decimals as files hold them: big-endian two's complement, uint8 of shape ``(n, width)``."""
+    """Decimals in file layout: big-endian two's complement, uint8 of shape ``(n, width)``."""
     width = values.shape[1]
     data = values.reshape(-1)
 

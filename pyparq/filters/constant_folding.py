@@ -1,4 +1,4 @@
-"""Filters of which parts are known before any data is read: partition values, and columns that a file does not have."""
+"""Simplifies filters of which some tests are known before any data is read: partition values, and missing columns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MAX_DEPTH = 200
 
 
 def simplified(expression: Expression, look: Callable[[Expression], Expression], depth: int = _MAX_DEPTH) -> Expression:
-    """The expression with every test replaced by what ``look`` says of it, and without what is decided by that.
+    """The expression with every test replaced by the result of ``look``, without the parts that are decided by that.
 
-    ``look`` returns the test itself, another one, or a :class:`Known`. Unknown (null) follows SQL:
-    it stays unknown under NOT, and decides neither an AND nor an OR.
+    ``look`` returns the test itself, another test, or a :class:`Known`. Unknown (null) follows SQL: it stays unknown
+    under NOT, and decides neither an AND nor an OR.
     """
     if depth == 0:
         raise FilterError(f"the filter nests more than {_MAX_DEPTH} levels deep")
@@ -32,7 +32,7 @@ def simplified(expression: Expression, look: Callable[[Expression], Expression],
 
 
 def _joined(parts: list[Expression], kind: type[AllOf] | type[AnyOf]) -> Expression:
-    decisive = kind is AnyOf  # what decides the whole: False for AND, True for OR
+    decisive = kind is AnyOf  # the value that decides the whole: False for AND, True for OR
     known = [part.value for part in parts if isinstance(part, Known)]
     if decisive in known:
         return Known(decisive)

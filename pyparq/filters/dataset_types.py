@@ -1,7 +1,7 @@
-"""A dataset's tests on a file whose types differ: literals mean what they mean to the dataset's types.
+"""Applies a dataset's tests to a file that has other types. Literals mean what they mean to the dataset's types.
 
-A uuid as text is 36 bytes to a binary column, and an aware time is refused by a column of local times. The types of the
-dataset are those that a result shows, so they decide.
+For example, a uuid as text is 36 bytes to a binary column, and a time with a zone is refused by a column of local
+times. Results show the dataset's types, so these decide.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _NUMBERS = ("int", "uint", "float16", "float", "double")
 
 
 def for_leaf(test: Expression, wanted: Node, shown: Field | None, leaf: Node, own: Field | None) -> Expression:
-    """``test`` on the dataset's leaf ``wanted``, shown as ``shown``, as one on a file's ``leaf``, which the file alone
-    would show as ``own``. The path of ``test`` is the file's.
+    """``test`` on the dataset's leaf ``wanted``, as a test on a file's ``leaf``.
 
-    Raises :class:`FilterError` where the two cannot be compared so.
+    Results show ``wanted`` as ``shown``. The file alone would show ``leaf`` as ``own``. The path of ``test`` is the
+    file's. Raises :class:`FilterError` if the two types cannot be compared.
     """
     if not (wanted.is_leaf and leaf.is_leaf):
         return test
     if isinstance(test, IsNan) and wanted.type.kind in FLOAT_TYPES and leaf.type.kind in ("int", "uint"):
-        return Compare(test.path, "<", -(1 << 64))  # of whole numbers, none is
+        return Compare(test.path, "<", -(1 << 64))  # no whole number equals it
     if not isinstance(test, (Compare, Contains, IsIn)):
         return test
     means, has = meaning(shown), meaning(own)
     if means != has and means:
-        made = as_shown(test, leaf, shown)  # the dataset's schema alone says so
+        made = as_shown(test, leaf, shown)  # only the dataset's schema hints at it
         return made if _alike(wanted.type, leaf.type) else simplified(made, lambda part: _settled(part, wanted))
     if _rounds(wanted.type, leaf.type):
         return _rounded(test, wanted, leaf)
@@ -59,7 +59,7 @@ def for_leaf(test: Expression, wanted: Node, shown: Field | None, leaf: Node, ow
 
 
 def _alike(wanted: LeafType, leaf: LeafType) -> bool:
-    """Does a literal mean the same to both types?"""
+    """Whether a literal means the same to both types."""
     return wanted == leaf or leaf.kind == "null" or _family(wanted) == _family(leaf)
 
 
@@ -77,14 +77,14 @@ def _settled(test: Expression, wanted: Node) -> Expression:
         return test
     many = test.values if isinstance(test, IsIn) else None
     if isinstance(many, ValueArray) and many.numbers.dtype.kind != "f" and leaf.kind == "decimal":
-        return test  # whole numbers are what they are
+        return test  # whole numbers mean the same in both
     if not isinstance(test, IsIn):
         null = is_null_literal(test.value)
         return test if null else with_literals(test, settled(leaf, test.value, name))
     return with_literals(test, [None if is_null_literal(v) else settled(leaf, v, name) for v in test.values])
 
 
-# ---- floats that a dataset shows narrower than a file holds them ---------------------------------------------------
+# ---- floats that a dataset shows in a narrower type than the file's
 
 
 def _rounds(wanted: LeafType, leaf: LeafType) -> bool:
@@ -92,7 +92,7 @@ def _rounds(wanted: LeafType, leaf: LeafType) -> bool:
 
 
 def _rounded(test: Compare | Contains | IsIn, wanted: Node, leaf: Node) -> Expression:
-    """A test of the rounded value, as one of the values that are rounded to it."""
+    """A test of rounded values, as a test of the stored values that are rounded to them."""
     if isinstance(test, Compare):
         return _rounded_compare(test.path, test.op, test.value, wanted, leaf)
     if isinstance(test, IsIn):
@@ -118,13 +118,13 @@ def _rounded_compare(path: Path, op: str, value: Any, wanted: Node, leaf: Node) 
         return Compare(path, ">" if op == ">" else "<=", high)
     if op in (">=", "<"):
         return Compare(path, op, low)
-    # No value is rounded to a literal that lies between two: then ``low`` is above ``high``.
+    # A literal between two narrow values: no value is rounded to it, and ``low`` is above ``high``.
     same = AllOf((Compare(path, ">=", low), Compare(path, "<=", high)))
     return same if op == "==" else Not(same)
 
 
 def _rounded_to(value: Any, side: int, wanted: Node, leaf: Node) -> float:
-    """The largest (``side`` 1) or the smallest (-1) of the leaf's values that are rounded to ``value``."""
+    """The largest (``side`` 1) or smallest (``side`` -1) value of the leaf that is rounded to ``value``."""
     narrow, wide = FLOAT_TYPES[wanted.type.kind], FLOAT_TYPES[leaf.type.kind]
     near = narrow(value)
     if not np.isfinite(near):

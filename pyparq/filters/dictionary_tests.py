@@ -1,4 +1,4 @@
-"""Tests on a dictionary page: where none of its values passes, no row of a chunk encoded by it does."""
+"""Tests on a dictionary page. If no entry passes, no row passes in a chunk whose pages all use the dictionary."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from pyparq.index.row_mask import RowMask, Words
 
 
 def evaluate_dictionary(test: Test, values: Values, leaf: LeafType) -> bool:
-    """Whether a row of a chunk may pass whose values are all among ``values`` (physical, as the page has
-    them).
+    """Whether any row may pass in a chunk whose values are all among ``values`` (physical values, as in the page).
 
-    Always true for tests that a null passes and for leaves without an order (INT96): nothing is proven there.
+    True for tests that a null passes, and for leaves without an order (INT96): the dictionary proves nothing there.
     """
     mask = dictionary_mask(test, values, leaf)
     return mask is None or bool(mask)
 
 
 def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> RowMask | None:
-    """Which of the dictionary's values pass; ``None`` if the values alone do not decide."""
+    """The mask of the dictionary's values that pass. ``None`` if values alone do not decide."""
     op = test.op
     if op == "is_null" or test.asks_levels or test.none or leaf.kind == "int96":
         return None
@@ -48,7 +47,7 @@ def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> RowMask | Non
 
 
 def number_mask(test: Test, values: npt.NDArray[Any], within: Words | None = None) -> RowMask:
-    """Any test that looks at a value, on numbers (1-D)."""
+    """Any test of values, on numbers (1-D)."""
     found = test.number_set(values.dtype) if test.op in ("in", "not in") else None
     return match_numbers(test.op, test.literals, values, within, found)
 

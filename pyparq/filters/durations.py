@@ -1,7 +1,7 @@
-"""Filters on durations: a file holds plain integers there, and a literal is counted in that file's unit.
+"""Filters on durations. The file holds plain integers, so a literal is converted to the file's unit.
 
-A timedelta stands for the same time in every file, whatever unit each has. A bare number is refused: it would mean
-another time in each of them.
+A timedelta means the same time in every file, whatever its unit. A bare number is refused, because it would mean
+different times in different files.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from pyparq.format.schema_tree import Node
 
 
 def counted(test: Expression, leaf: Node, unit: str) -> Expression:
-    """``test`` on a column shown as durations, its literals counted in ``unit``.
-
-    Raises :class:`FilterError` for a literal that is no duration.
-    """
+    """``test`` on a column that is shown as durations, with its literals counted in ``unit``. Raises
+    :class:`FilterError` for a literal that is no duration."""
     if isinstance(test, IsIn):
         return with_literals(test, tuple(ticks(v, leaf, unit) for v in test.values))
     if isinstance(test, (Compare, Contains)):
@@ -28,11 +26,9 @@ def counted(test: Expression, leaf: Node, unit: str) -> Expression:
 
 
 def ticks(value: Any, leaf: Node, unit: str) -> Any:
-    """A duration counted in ``unit``; a null as it is.
-
-    A fraction where the literal is finer than the unit: it lies between two values of the column. Raises
-    :class:`FilterError` for a literal that is no duration.
-    """
+    """A duration counted in ``unit``. A null stays as it is. The result is a fraction if the literal is finer than
+    the unit: it then lies between two values of the column. Raises :class:`FilterError` for a literal that is no
+    duration."""
     if is_null_literal(value):
         return value
     try:

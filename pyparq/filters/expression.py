@@ -1,8 +1,8 @@
 """Filter expressions as a user writes them: ``(col("a") == 1) & ~col("b.c").is_null()``.
 
-An expression knows names and Python literals only; :mod:`pyparq.filters.bind` ties it to a file. Logic is
-SQL's with three values: a comparison with a null is unknown, ``~unknown`` is unknown, and a row is kept
-only where the whole is true. NaN equals itself and lies above every number; ``-0.0 == 0.0``.
+An expression holds only names and Python literals. :mod:`pyparq.filters.bind` binds it to a file. Logic is SQL's with
+three values: a comparison with a null is unknown, ``~unknown`` is unknown, and a row is kept only where the whole
+expression is true. NaN equals itself and lies above every number; ``-0.0 == 0.0``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Expression:
         return AllOf((*_operands(self, AllOf), *_operands(other, AllOf)))
 
     def __rand__(self, other: object) -> Expression:
-        return self.__and__(other)  # only ever called with something that is no expression: says so
+        return self.__and__(other)  # only called with values that are no expressions: raises the error
 
     def __or__(self, other: object) -> Expression:
         return AnyOf((*_operands(self, AnyOf), *_operands(other, AnyOf)))
@@ -63,7 +63,7 @@ class Expression:
 
 
 def as_condition(value: object) -> Expression:
-    """``value`` as something with a truth value; a column alone stands for ``column == True``."""
+    """``value`` as a condition. A column alone stands for ``column == True``."""
     if isinstance(value, ColumnRef):
         return Compare(value.path, "==", True)
     if isinstance(value, Expression):
@@ -75,7 +75,7 @@ def as_condition(value: object) -> Expression:
 
 
 def _operands(value: object, kind: type[AllOf] | type[AnyOf]) -> tuple[Expression, ...]:
-    """Chains stay flat: ``a & b & c`` is one node with three children."""
+    """Keep chains flat: ``a & b & c`` is one node with three children."""
     condition = as_condition(value)
     return condition.children if isinstance(condition, kind) else (condition,)
 
@@ -189,7 +189,7 @@ class Compare(Expression):
 
 
 class Contains(Expression):
-    """An item of the list equals ``value``, or is null if that is what ``value`` is."""
+    """An item of the list equals ``value``. If ``value`` is null, an item is null."""
 
     __slots__ = ("path", "value")
 
@@ -205,7 +205,7 @@ class Contains(Expression):
 
 
 class IsIn(Expression):
-    """The column's value is among ``values``: a tuple, or many numbers as a :class:`ValueArray`."""
+    """The column's value is one of ``values``: a tuple, or a :class:`ValueArray` for many numbers."""
 
     __slots__ = ("path", "values")
 
@@ -226,9 +226,9 @@ def _as_values(values: Any) -> tuple[Any, ...] | ValueArray:
 
 
 def _as_tuple(values: Any) -> tuple[Any, ...]:
-    """Python values of arrays (pyarrow's and numpy's scalars are slower, and masked ones no longer None)."""
+    """Python values of an array. The scalars of pyarrow and numpy are slower, and masked ones are no longer None."""
     narrow = NARROW_FLOATS.get(str(getattr(values, "type", getattr(values, "dtype", ""))))
-    if narrow is not None:  # their own digits are kept, which Python's floats do not have
+    if narrow is not None:  # keep their own digits, which Python's floats would lose
         known = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist() if _counts(values) else values
         return tuple(None if value is None or is_null_literal(value) else narrow(value) for value in known)
     exact = exact_values(values)
@@ -249,7 +249,7 @@ NARROW_FLOATS: dict[str, Any] = {
     "float16": np.float16, "halffloat": np.float16, "float32": np.float32, "float": np.float32,
     "Float32": np.float32, "float[pyarrow]": np.float32, "halffloat[pyarrow]": np.float16,
 }  # fmt: skip
-"""Types of floats that are narrower than Python's, as numpy, pyarrow, pandas and polars call them."""
+"""Float types narrower than Python's, by the names of numpy, pyarrow, pandas and polars."""
 
 
 class IsNull(Expression):
@@ -289,7 +289,7 @@ class StartsWith(Expression):
 
 
 class Known(Expression):
-    """A test whose outcome is known for all rows: true, false, or ``None`` for unknown. Users do not write it."""
+    """A test whose outcome is the same for all rows: true, false, or ``None`` for unknown. Users do not write it."""
 
     __slots__ = ("value",)
 
@@ -339,7 +339,7 @@ def dotted(path: Path) -> str:
 
 
 def with_literals(test: Compare | Contains | IsIn, literals: Any) -> Expression:
-    """The same test of other literals: a value, or the values of :class:`IsIn`."""
+    """The same test with other literals: one value, or the values of :class:`IsIn`."""
     if isinstance(test, Compare):
         return Compare(test.path, test.op, literals)
     return (Contains if isinstance(test, Contains) else IsIn)(test.path, literals)

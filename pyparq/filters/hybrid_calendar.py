@@ -1,6 +1,6 @@
-"""Tests on columns that a file stores in the hybrid calendar of old Spark: on the values as they are stored.
+"""Converts tests on columns in the hybrid calendar of old Spark to tests on stored values.
 
-So statistics, page indexes, Bloom filters and dictionaries, which know stored values alone, can be asked.
+Statistics, page indexes, Bloom filters and dictionaries hold stored values, so they can then be asked.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from pyparq.format.schema_tree import Node
 
 
 def in_calendar(predicate: Predicate) -> Predicate:
-    """The predicate, whose literals are in the Gregorian calendar, with those of hybrid columns as they are stored.
+    """The predicate with the literals of hybrid columns converted from the Gregorian calendar to stored values.
 
-    Raises :class:`UnsupportedError`, which names the column, where that takes a time zone that this machine does not
-    know.
+    Raises :class:`UnsupportedError`, naming the column, if that takes a time zone that this machine does not know.
     """
     if isinstance(predicate, (And, Or)):
         join = conjunction if isinstance(predicate, And) else disjunction

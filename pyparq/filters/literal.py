@@ -49,8 +49,8 @@ class Place(NamedTuple):
 
 
 class Settled:
-    """A literal of which the types of a dataset have said what it means: a number, bytes, or nanoseconds since 1970.
-    The type of a file's own leaf does not read it in another way."""
+    """A literal that the types of a dataset have already interpreted: a number, bytes, or nanoseconds since 1970. The
+    types of a file do not interpret it again."""
 
     __slots__ = ("value",)
 
@@ -94,7 +94,7 @@ def locate(leaf: LeafType, value: Any, column: str) -> Place:
 
 
 def describe(leaf: LeafType) -> str:
-    """The leaf's type as a user knows it: ``int32``, ``decimal(9, 2)``, ``timestamp[us, UTC]``."""
+    """The leaf's type in the words of a user: ``int32``, ``decimal(9, 2)``, ``timestamp[us, UTC]``."""
     kind = leaf.kind
     if kind in ("int", "uint"):
         return f"{kind}{leaf.bits}"
@@ -112,7 +112,8 @@ class _Mismatch(Exception):
 
 
 def plain(value: Any) -> Any:
-    """Python's number for a numpy one, the inside of a 0-d array or pyarrow scalar; anything else as is."""
+    """A Python number for a numpy number, the content of a 0-d array or a pyarrow scalar. Anything else is returned
+    unchanged."""
     if isinstance(value, np.generic):
         if isinstance(value, (np.datetime64, np.timedelta64)):
             return value
@@ -156,12 +157,13 @@ def _in_range(below: int, above: int, leaf: LeafType) -> Place:
     low, high = _int_range(leaf)
     if low <= below and above <= high:
         return Place(below, below if above == below else above)
-    # Both neighbours exist only inside the range; at its ends one of them does.
+    # Within the range both neighbours exist. At its ends only one does.
     return Place(min(below, high) if below >= low else None, max(above, low) if above <= high else None)
 
 
 def _int_range(leaf: LeafType) -> tuple[int, int]:
-    """What the leaf can hold, and memory with it (decimals have 128 bits there, 256 beyond 38 digits)."""
+    """The range of integers that the leaf can hold, in the file and in memory (decimals have 128 bits there, or 256
+    beyond 38 digits)."""
     if leaf.kind == "bool":
         return 0, 1
     if leaf.kind == "uint":
@@ -183,23 +185,20 @@ BYTES_KINDS = ("string", "enum", "json", "bson", "binary", "fixed")
 """Kinds of leaves whose literals are bytes; text is its UTF-8."""
 
 _HUGE = 10**400
-"""Beyond every finite value of every leaf; literals with more digits than that need not be spelled out."""
+"""More than every finite value of every leaf. Literals with more digits need not be converted exactly."""
 
 
 def _is_infinite(value: Any) -> bool:
-    """Asked of the value's own type: :func:`math.isinf` would make a float of it first, and finite numbers that no
-    float64 holds infinite."""
+    """Whether a number is infinite, asked of its own type. :func:`math.isinf` would convert it to a float first, and
+    make finite numbers beyond float64 infinite."""
     if isinstance(value, Decimal):
         return value.is_infinite()
     return isinstance(value, (float, np.floating)) and bool(np.isinf(value))
 
 
 def _ratio(value: Any) -> tuple[int, int] | None:
-    """A finite number as an exact fraction (tiny and huge ones replaced by others that compare alike); None
-    for NaN.
-
-    Infinities become ±10**400, beyond what integer and decimal columns hold.
-    """
+    """A finite number as an exact fraction. Tiny and huge numbers are replaced by others that compare alike. None for
+    NaN. Infinities become ±10**400, beyond the range of integer and decimal columns."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, numbers.Rational, np.floating)):
         raise _Mismatch
     if isinstance(value, np.timedelta64):  # numpy counts it among its integers
@@ -221,7 +220,7 @@ def _ratio(value: Any) -> tuple[int, int] | None:
 
 
 def _above_all(leaf: LeafType) -> Place:
-    """NaN's place on a leaf that has no NaN."""
+    """The place of NaN on a leaf that has no NaN: above all values."""
     return Place(_int_range(leaf)[1], None)
 
 
@@ -270,7 +269,8 @@ def _locate_float(leaf: LeafType, value: Any) -> Place:
 
 
 def _between_floats(numerator: int, denominator: int, near: Any, narrow: Any) -> Place:
-    """The place of a fraction of which ``near`` is a rounding (monotonic, so one of its two neighbours)."""
+    """The place of a fraction that rounds to ``near``. Rounding is monotonic, so it lies between ``near`` and a
+    neighbour."""
     exactly = float(near) + 0.0  # -0.0 becomes 0.0
     if math.isinf(exactly):
         largest = float(np.finfo(narrow).max)
@@ -353,11 +353,11 @@ def _locate_null(leaf: LeafType, value: Any) -> Place:
     return Place(None, None)  # every value is null: no comparison is ever true
 
 
-# ---- literals that a dataset has settled ---------------------------------------------------------------------------
+# ---- literals that the types of a dataset have interpreted
 
 
 def settled(leaf: LeafType, value: Any, column: str) -> Settled:
-    """What ``value`` means to a dataset's leaf. Raises :class:`FilterError` as :func:`locate` does."""
+    """The meaning of ``value`` to a dataset's leaf. Raises :class:`FilterError` as :func:`locate` does."""
     place = locate(leaf, value, column)
     if isinstance(value, Settled):
         return value
@@ -368,7 +368,7 @@ def settled(leaf: LeafType, value: Any, column: str) -> Settled:
         return Settled(place.below if place.exact else _bytes(value))
     if kind in ("timestamp", "int96", "date"):
         found = timestamp_ns(value)
-        assert found is not None  # it has been located
+        assert found is not None  # it is located already
         return Settled(found[0])
     if kind == "decimal" and isinstance(value, float) and math.isfinite(value):
         return Settled(Decimal(repr(value)))
@@ -376,7 +376,7 @@ def settled(leaf: LeafType, value: Any, column: str) -> Settled:
 
 
 def _settled_bool(leaf: LeafType, value: Any) -> Place:
-    """A number beside truth values that the dataset shows as 0 and 1."""
+    """A number, compared with truth values that the dataset shows as 0 and 1."""
     ratio = _ratio(value)
     return _above_all(leaf) if ratio is None else _rational(*ratio, leaf)
 

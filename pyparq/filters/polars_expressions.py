@@ -1,7 +1,7 @@
-"""polars' expressions as filters of pyparq: as much of one as means the same, or lets through more rows.
+"""Converts polars' expressions to filters of pyparq: as much as means the same, or lets through more rows.
 
-polars hands over an expression whose types are settled: a literal has the type of its column, or a cast stands around
-the column. It is read from its serialized form. What is not known there is left out, and polars filters again anyway.
+The types in polars' expressions are resolved: a literal has the type of its column, or a cast stands around the column.
+The expression is read from its serialized form. Unknown parts are left out, and polars filters again anyway.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars
 
 LARGEST = 4 << 20
-"""Bytes of a serialized expression beyond which it is not read: it holds a long list of values."""
+"""Serialized expressions above this size in bytes are not read. They hold a long list of values."""
 
 EXACT = float(1 << 53)
 """Integers below this are floats without rounding."""
@@ -30,7 +30,8 @@ EXACT = float(1 << 53)
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """A filter that is true wherever the expression is. ``exact``: it is false and unknown where that is, too."""
+    """A filter that is true wherever the expression is. ``exact``: it is also false and unknown where the expression
+    is."""
 
     expression: Expression
     exact: bool = True
@@ -48,12 +49,12 @@ class _Leaf:
 
 
 def as_filters(predicate: polars.Expr, schema: polars.Schema) -> Expression | None:
-    """A filter that is true for every row for which ``predicate`` is; ``None`` where there is none but all rows."""
+    """A filter that is true for every row for which ``predicate`` is true. ``None`` if only all rows would do."""
     try:
         if len(predicate.meta.serialize()) > LARGEST:
             return None
         node = json.loads(predicate.meta.serialize(format="json"))
-    except Exception:  # an expression that polars itself cannot write (a Python function, say)
+    except Exception:  # an expression that polars cannot serialize (a Python function, say)
         return None
     found = _Reader(schema).read(node)
     return None if found is None else found.expression
@@ -64,7 +65,7 @@ class _Reader:
         self._schema = schema
 
     def read(self, node: Any) -> _Filter | None:
-        """``None`` for what is not understood."""
+        """The filter of a node. ``None`` for nodes that are not understood."""
         kind, inner = _named(node)
         try:
             if kind == "BinaryExpr":
@@ -150,7 +151,7 @@ class _Reader:
     # ---- columns and literals
 
     def _operand(self, node: Any) -> _Leaf | None:
-        """A column that is compared as it is, or cast to a type that holds its values."""
+        """A column that is compared directly, or cast to a type that holds all its values."""
         kind, inner = _named(node)
         if kind != "Cast":
             return self._leaf(node)
@@ -186,7 +187,8 @@ class _Reader:
 
     @staticmethod
     def _literal(node: Any, dtype: Any, equality: bool) -> Any:
-        """The value that a column of ``dtype`` is compared with; ``None`` where pyparq might compare otherwise."""
+        """The value that a column of ``dtype`` is compared with. ``None`` where pyparq might compare otherwise than
+        polars."""
         if not _is_constant(node):
             return None
         series = _evaluated(node)
@@ -204,7 +206,7 @@ _TURNED = {"Eq": "Eq", "NotEq": "NotEq", "EqValidity": "EqValidity", "Lt": "Gt",
 
 
 def _named(node: Any) -> tuple[str, Any]:
-    """An enum of the serialized form: a name alone, or a name and what belongs to it."""
+    """An enum of the serialized form: a name alone, or a name and its content."""
     if isinstance(node, dict) and len(node) == 1:
         return next(iter(node.items()))
     return (node, None) if isinstance(node, str) else ("", None)
@@ -218,8 +220,8 @@ def _is_constant(node: Any) -> bool:
 
 
 def _evaluated(node: Any) -> polars.Series:
-    """A literal as polars sees it. Raises :class:`ValueError` for one that polars does not read again (NaN is none in
-    JSON)."""
+    """The value of a literal in polars. Raises :class:`ValueError` for one that polars does not read back (JSON has no
+    NaN)."""
     import polars as pl
 
     try:
@@ -237,11 +239,11 @@ _ALIKE = ("Int", "UInt", "String", "Binary", "Boolean", "Float", "Date", "Time")
 
 
 def _comparable(column: Any, literal: Any, equality: bool) -> bool:
-    """Whether pyparq compares values of the column with such a literal as polars does."""
+    """Whether pyparq and polars compare values of the column with such a literal alike."""
     kind = str(column)
     if kind.startswith("Decimal"):
         return str(literal).startswith("Decimal")
-    if kind.startswith(("Categorical", "Enum")):  # polars may order these by something else than their text
+    if kind.startswith(("Categorical", "Enum")):  # polars may order these by another key than their text
         return equality and str(literal) in ("String", kind)
     if kind.startswith("Datetime"):
         return bool(column == literal)
@@ -249,7 +251,7 @@ def _comparable(column: Any, literal: Any, equality: bool) -> bool:
 
 
 def _physical(series: polars.Series) -> list[Any]:
-    """Values that lose nothing: Python's own, and numbers for times."""
+    """Lossless values: Python's own values, and numbers for times."""
     if str(series.dtype).startswith(("Datetime", "Time")):
         return list(series.to_physical().to_list())
     if str(series.dtype).startswith(("Categorical", "Enum")):
@@ -264,7 +266,7 @@ def _string() -> Any:
 
 
 def _python(value: Any, dtype: Any) -> Any:
-    """A value of :func:`_physical` as pyparq takes it; ``None`` where it cannot be said."""
+    """A value of :func:`_physical` in the form that pyparq takes. ``None`` if there is none."""
     kind = str(dtype)
     if kind == "Float32":
         return np.float32(value)

@@ -1,9 +1,8 @@
-"""Bound predicates: tests on leaves joined by AND and OR, without NOT.
+"""Bound predicates: tests on leaves, joined by AND and OR, without NOT.
 
-The negation of every test is a test, so only "true" has to be computed: a row is kept where the tree of
-tests is true, taking each test that meets a null as not true. (The one exception, ``is_null``, says so
-itself.) Literals are in the leaf's comparable domain, see :mod:`pyparq.format.order`. Everything here can
-be pickled.
+The negation of every test is a test, so only "true" has to be computed. A row is kept where the tree of tests is true,
+and a test that meets a null is not true. (``is_null`` is the one exception.) Literals are in the leaf's comparable
+domain, see :mod:`pyparq.format.order`. Everything here can be pickled.
 """
 
 from __future__ import annotations
@@ -102,7 +101,8 @@ class Test:
 
     @property
     def asks_levels(self) -> bool:
-        """The levels answer it, not the values: a null test of something around the leaf, or of items."""
+        """Whether levels answer the test, and not values: a null test of a struct or list around the leaf, or of
+        items."""
         return self.op == "null_items" or (self.level < self.node.max_def and self.op in ("is_null", "is_not_null"))
 
     @property
@@ -111,13 +111,13 @@ class Test:
         return self.literals[0]
 
     def literal_array(self) -> npt.NDArray[Any]:
-        """The literals as an array of the comparable domain's dtype; made once."""
+        """The literals as an array of the comparable domain's dtype, made once."""
         if self._array is None:
             self._array = domain_array(self.leaf, self.literals)
         return self._array
 
     def number_set(self, dtype: np.dtype[Any]) -> NumberSet:
-        """The literals to look values of this type up in; made once."""
+        """The literals as a set to look up values of this dtype in, made once."""
         found = self._sets.get(dtype)
         if found is None:
             found = self._sets[dtype] = NumberSet(np.asarray(self.literal_array(), dtype))
@@ -229,8 +229,8 @@ def conjunction(children: Iterable[Predicate]) -> Predicate:
 
 
 def _merged(children: list[Predicate], one: str, many: str) -> list[Predicate]:
-    """Tests of one leaf for equality as one test that looks all their literals up: ``x == 1 or x == 2`` is ``x in (1,
-    2)``. Items of lists are left alone."""
+    """Equality tests of one leaf as one test with all their literals: ``x == 1 or x == 2`` becomes ``x in (1, 2)``.
+    Tests of list items are left alone."""
     groups: dict[int, list[Test]] = {}
     for child in children:
         if isinstance(child, Test) and child.op in (one, many) and child.node.max_rep == 0:
@@ -257,7 +257,7 @@ _LOWER, _UPPER = frozenset(("==", ">", ">=")), frozenset(("==", "<", "<="))
 
 
 def _contradictory(children: list[Predicate]) -> bool:
-    """No value passes all range tests on some leaf (``x > 3 and x < 4`` on integers)."""
+    """Whether no value passes all range tests on some leaf (``x > 3 and x < 4`` on integers)."""
     tests: dict[int, list[Test]] = {}
     for child in children:
         if not isinstance(child, Test) or child.node.max_rep > 0:
@@ -298,7 +298,7 @@ def domain_array(leaf: LeafType, literals: Iterable[Any]) -> npt.NDArray[Any]:
 
 
 def domain_dtype(leaf: LeafType) -> np.dtype[Any]:
-    """dtype of the comparable domain; INT96, which has no order in files, is nanoseconds like in memory."""
+    """dtype of the comparable domain. INT96 has no order in files, so it is compared as nanoseconds, as in memory."""
     return np.dtype(np.int64) if leaf.kind == "int96" else bound_dtype(leaf)
 
 
@@ -306,7 +306,7 @@ _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 
 
 def format_literal(leaf: LeafType, value: Any) -> str:
-    """A literal of the comparable domain as a person would write it."""
+    """A literal of the comparable domain as readable text."""
     kind = leaf.kind
     if leaf.hybrid:
         value = meant(leaf, value)

@@ -1,4 +1,4 @@
-"""Tests on decoded rows: the last word on which rows a filter keeps."""
+"""Evaluates a filter on decoded rows. This decides exactly which rows are kept."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _OF_LEVELS = ("is_null", "is_not_null", "null_items")
 
 @dataclass(frozen=True, slots=True)
 class EntryLevels:
-    """The levels of a leaf in a struct or list, one uint8 per entry.
+    """The levels of a leaf in a struct or list: one uint8 per entry.
 
-    ``definition`` is ``None`` where everything is there, ``repetition`` where each entry is a row. An entry has an
-    element in the leaf's column from definition level ``slot_level`` on.
+    ``definition`` is ``None`` if no entry is null. ``repetition`` is ``None`` if each entry is a row. An entry has an
+    element in the leaf's column if its definition level is ``slot_level`` or more.
     """
 
     definition: npt.NDArray[np.uint8] | None
@@ -87,7 +87,7 @@ def matching_rows(
 
 
 def _joined(predicate: And | Or, columns: Mapping[int, Column]) -> Sequence[Predicate]:
-    """The children, those that look at values of one dictionary-encoded column together."""
+    """The children of a predicate. Those on values of one dictionary-encoded column are grouped together."""
     groups: dict[int, list[Predicate]] = {}
     children: list[Predicate | list[Predicate]] = []
     for child in predicate.children:
@@ -105,7 +105,8 @@ def _joined(predicate: And | Or, columns: Mapping[int, Column]) -> Sequence[Pred
 
 
 def _on_entries(predicate: Predicate, columns: Mapping[int, Column]) -> int | None:
-    """The only column that the predicate looks at, where its answers follow from the entries of a dictionary."""
+    """The only column of the predicate, if the answers follow from the entries of its dictionary. Otherwise
+    ``None``."""
     found: int | None = None
     for test in predicate.tests():
         column = test.node.column
@@ -118,7 +119,7 @@ def _on_entries(predicate: Predicate, columns: Mapping[int, Column]) -> int | No
 
 
 def _of_entries(predicate: Predicate, number: int, column: Column, within: Words | None) -> RowMask:
-    """The predicate on each entry once, and then on the codes."""
+    """Evaluate the predicate once per dictionary entry, then look up the answers by the codes."""
     entries = column.dictionary
     assert entries is not None
     mask = _by_entry(column, entries, matching_rows(predicate, {number: entries}), within)
@@ -157,7 +158,7 @@ def _evaluate_slots(test: Test, column: Column, within: Words | None) -> RowMask
 
 
 def _reached(level: int, column: Column, levels: EntryLevels | None) -> BoolArray:
-    """For each row, does its first entry come to this definition level?"""
+    """For each row, whether its first entry reaches this definition level."""
     if levels is None:
         raise ValueError("a null test of a group needs the levels of its leaf")
     definition, repetition = levels.definition, levels.repetition
@@ -179,7 +180,7 @@ def _with_null_items(test: Test, column: Column, levels: EntryLevels | None) -> 
 
 
 def _rows_of(slots: npt.NDArray[np.intp], levels: EntryLevels) -> npt.NDArray[np.intp]:
-    """The rows in which the given elements (ascending) of a leaf's column stand."""
+    """The rows that hold the given elements (ascending) of a leaf's column."""
     entries = slots
     if levels.definition is not None and len(slots):
         entries = np.flatnonzero(levels.definition >= levels.slot_level)[slots]
@@ -187,8 +188,8 @@ def _rows_of(slots: npt.NDArray[np.intp], levels: EntryLevels) -> npt.NDArray[np
 
 
 def _valid(column: Column) -> RowMask | None:
-    """Where a value is present, ``None`` where all are; with nulls in the dictionary and columns of type null taken
-    in."""
+    """Where a value is present. ``None`` if all are. Nulls in the dictionary, and columns of type null, are
+    considered."""
     if column.type.format == "n":
         return RowMask.none(column.length)
     valid: RowMask | None = None
@@ -205,14 +206,14 @@ def _bits(column: Column, bitmap: npt.NDArray[Any]) -> RowMask:
 
 
 def _by_entry(column: Column, entries: Column, of_entries: RowMask | None, within: Words | None = None) -> RowMask:
-    """What holds for each row, from what holds for each entry of its dictionary (``None``: all)."""
+    """The answer for each row, from the answer for each entry of its dictionary (``None``: true for all)."""
     table = RowMask.all(entries.length) if of_entries is None else of_entries
     codes = np.ascontiguousarray(column.values())
     return RowMask.of_words(kernels.match_codes(codes, table.words, entries.length, within), column.length)
 
 
 def _match(test: Test, column: Column, within: Words | None) -> RowMask:
-    """The test on every slot; what comes out where the slot is null means nothing."""
+    """The test on every slot. The result for a null slot is undefined."""
     type_ = column.type
     if type_.dictionary is not None and column.dictionary is not None:
         return _by_entry(column, column.dictionary, _match(test, column.dictionary, None), within)
@@ -232,7 +233,7 @@ def _match(test: Test, column: Column, within: Words | None) -> RowMask:
 
 
 def _check(test: Test, have: DataType) -> None:
-    """Literals are counted in the leaf's unit: a column in another one would be compared wrongly."""
+    """Check the column's unit: literals are counted in the leaf's unit, and another unit would be compared wrongly."""
     want = test.node.arrow_type
     same = have.format == want.format
     if not same and have.kind == want.kind:

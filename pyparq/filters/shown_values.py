@@ -1,5 +1,5 @@
-"""Filters mean what a result shows. The file may hold something else: integers for durations, numbers for truth values,
-text for categories that have an order of their own."""
+"""Filters mean the values that a result shows. The file may hold something else: integers for durations, numbers for
+truth values, or text for categories with an order of their own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pyparq.format.shown_types import values_of
 from pyparq.format.types import Field
 
 Shown = Callable[[Node], Field | None]
-"""The field that a leaf is shown as; ``None`` where that adds nothing to the leaf's own type."""
+"""The field that a leaf is shown as. ``None`` if it adds nothing to the leaf's own type."""
 
 _RANGES = ("<", "<=", ">", ">=")
 _OPS: dict[str, Callable[[Any, Any], bool]] = {
@@ -38,8 +38,11 @@ _OPS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def meaning(field: Field | None) -> str:
-    """``duration``, ``bool8``, ``ordered`` (categories), ``int96``, or ``""``: what a column is shown as and its leaf
-    is not. ``int96``: local times in a dataset that INT96 stands behind, which are instants."""
+    """The kind of a shown value that differs from its leaf: ``duration``, ``bool8``, ``ordered`` (categories),
+    ``int96``, or ``""``.
+
+    ``int96`` means local times of a dataset that are stored as INT96, which are instants.
+    """
     if field is None:
         return ""
     if values_of(field.type).kind == "duration":
@@ -52,10 +55,8 @@ def meaning(field: Field | None) -> str:
 
 
 def as_shown(test: Expression, leaf: Node, field: Field | None) -> Expression:
-    """``test`` on what ``leaf`` is shown as, as a test on what the file holds.
-
-    Raises :class:`FilterError` where the shown values cannot be compared so.
-    """
+    """``test`` on the shown values of ``leaf``, as a test on the stored values. Raises :class:`FilterError` if the
+    shown values cannot be compared this way."""
     if field is None or not (means := meaning(field)):
         return test
     if means == "duration":
@@ -66,7 +67,7 @@ def as_shown(test: Expression, leaf: Node, field: Field | None) -> Expression:
 
 
 def _instants(test: Expression) -> Expression:
-    """Points in time that say their zone are compared too, as with the INT96 of a single file."""
+    """Points in time with a zone are compared as well, as they are with INT96 in a single file."""
     if isinstance(test, (Compare, Contains)):
         return with_literals(test, _instant(test.value))
     return with_literals(test, [_instant(value) for value in test.values]) if isinstance(test, IsIn) else test
@@ -76,7 +77,7 @@ def _instant(value: Any) -> Any:
     try:
         found = None if isinstance(value, Settled) else timestamp_ns(plain(value))
     except ValueError:
-        return value  # whoever compares it says what is wrong
+        return value  # the comparison raises the error
     return Settled(found[0]) if found is not None and found[1] else value
 
 
@@ -90,11 +91,11 @@ def _ordered(test: Expression, leaf: Node) -> Expression:
     return test
 
 
-# ---- bool8: bytes, of which all but 0 are true ---------------------------------------------------------------------
+# ---- bool8: one byte, false only if it is 0
 
 
 def _truth(test: Expression, leaf: Node) -> Expression:
-    """Truth values become tests of the bytes; numbers stand for the bytes themselves."""
+    """Tests of truth values become tests of bytes. Numbers mean the bytes themselves."""
     if isinstance(test, Compare) and isinstance(value := plain(test.value), bool):
         return _by_outcomes(test, [_OPS[test.op](truth, value) for truth in (False, True)])
     if isinstance(test, Contains) and plain(test.value) is True:
@@ -123,8 +124,8 @@ def _among(test: IsIn) -> Expression:
 
 
 def _by_outcomes(test: Compare | IsIn, outcomes: list[bool]) -> Expression:
-    """A test that comes out as given for false and for true bytes, and unknown for null."""
+    """A test with a given result for false bytes and for true bytes. It is unknown for null."""
     of_false, of_true = outcomes
     if of_false is of_true:
-        return Compare(test.path, ">=" if of_true else "<", -128)  # what all bytes pass, or none
+        return Compare(test.path, ">=" if of_true else "<", -128)  # a test that all bytes pass, or none
     return Compare(test.path, "!=" if of_true else "==", 0)

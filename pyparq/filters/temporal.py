@@ -1,7 +1,7 @@
 """Dates and times of Python, numpy and pandas, and ISO 8601 strings, as exact nanoseconds.
 
-Nanoseconds are rational (:class:`fractions.Fraction` or int) because numpy knows units down to attoseconds.
-pandas' Timestamp is a ``datetime`` with numpy's value in ``asm8``: it is told by that, pandas is never imported.
+Nanoseconds are :class:`fractions.Fraction` or int, because numpy has units down to attoseconds. A pandas Timestamp is a
+``datetime`` with numpy's value in ``asm8``. It is recognised by that, so pandas is never imported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _match(text: str) -> re.Match[str] | None:
 
 
 class Instant:
-    """A point in time: nanoseconds since 1970, and whether it said its zone."""
+    """A point in time: nanoseconds since 1970, and whether its zone was given."""
 
     __slots__ = ("aware", "ns")
 
@@ -59,16 +59,15 @@ class Instant:
 
 
 def timestamp_ns(value: Any) -> tuple[int | Fraction, bool] | None:
-    """(nanoseconds since 1970, whether the value says its zone); ``None`` if it is not a point in time.
+    """(nanoseconds since 1970, whether the value has a zone). ``None`` if it is no point in time.
 
-    Without a zone the nanoseconds count as if the clock showed UTC. Strings that are not ISO 8601 raise
-    ValueError.
+    Without a zone, nanoseconds are counted as in UTC. Strings that are not ISO 8601 raise ValueError.
     """
     if isinstance(value, Instant):
         return value.ns, value.aware
     if isinstance(value, dt.datetime):
         own = getattr(value, "asm8", None)
-        if own is not None:  # pandas', which goes on where Python's years end
+        if own is not None:  # a pandas Timestamp, which also reaches beyond Python's years
             return _numpy_ns(own), value.tzinfo is not None
         clock = (value.hour * 3600 + value.minute * 60 + value.second) * 1_000_000 + value.microsecond
         ns = (value.toordinal() - _EPOCH_ORDINAL) * _DAY_NS + clock * 1000
@@ -84,7 +83,7 @@ def timestamp_ns(value: Any) -> tuple[int | Fraction, bool] | None:
 
 
 def date_ns(value: Any) -> int | Fraction | None:
-    """The same for a column of dates, which have no zone: one in the value raises ValueError."""
+    """The same for a column of dates, which have no zone. A value with a zone raises ValueError."""
     found = timestamp_ns(value)
     if found is None:
         return None

@@ -21,12 +21,11 @@ _FORM = 'filters are an expression over col(...), or tuples [("column", "op", va
 
 
 def parse_filters(filters: Any) -> Expression | None:
-    """Whatever a caller may pass as ``filters`` as an expression; ``None`` stays ``None``.
+    """Any value of a parameter ``filters`` as an expression. ``None`` stays ``None``.
 
-    A flat list of tuples is their AND; a list of lists is the OR of each inner list's AND (pyarrow's
-    disjunctive normal form). Operators: ``= == != < <= > >= in`` and ``not in``. Semantics are those of
-    expressions: a null never passes ``not in``, ``!=`` or any other comparison. Raises :class:`FilterError`
-    for anything else.
+    A flat list of tuples is their AND. A list of lists is the OR of each inner list's AND (pyarrow's disjunctive normal
+    form). Operators: ``= == != < <= > >= in`` and ``not in``. The meaning is that of expressions: a null never passes
+    ``not in``, ``!=`` or any other comparison. Raises :class:`FilterError` for anything else.
     """
     if filters is None:
         return None

@@ -1,4 +1,4 @@
-"""Many values to look for, as one array of numbers: a Python object for each takes longer than the search."""
+"""Many literals as one array of numbers: one Python object per literal would take longer than the search."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Numbers = npt.NDArray[Any]
 
 
 class ValueArray:
-    """Integers or floats, and perhaps a null among them. Looks like a tuple of the Python values."""
+    """Integers or floats, and possibly a null. It behaves like a tuple of the Python values."""
 
     __slots__ = ("_found", "has_null", "numbers")
 
     def __init__(self, numbers: Numbers, has_null: bool) -> None:
-        """``numbers``: of any integer or float dtype, not to be changed, the null left out."""
+        """``numbers``: an array of any integer or float dtype, without the null. It must not be changed."""
         self.numbers = numbers
         self.has_null = has_null
         self._found: dict[tuple[str, int], tuple[Numbers, bool]] = {}
@@ -32,7 +32,7 @@ class ValueArray:
         return len(self.numbers) + self.has_null
 
     def __iter__(self) -> Iterator[Any]:
-        """Python's numbers; of floats that are narrower than those numpy's, whose own digits are kept."""
+        """Python's numbers. Narrow floats come as numpy's, which keep their own digits."""
         narrow = self.numbers.dtype.kind == "f" and self.numbers.dtype.itemsize < 8
         yield from (self.numbers if narrow else self.numbers.tolist())
         if self.has_null:
@@ -45,8 +45,8 @@ class ValueArray:
         return ValueArray(self.numbers, False)
 
     def among(self, leaf: LeafType) -> tuple[Numbers, bool] | None:
-        """Those that a leaf of numbers can hold, distinct and sorted, in the dtype of its comparable domain; and
-        whether NaN is another. ``None`` for other leaves. Found once, however many files are asked."""
+        """The values that a numeric leaf can hold, distinct and sorted, in the dtype of its comparable domain; and
+        whether NaN is among the values. ``None`` for other leaves. Computed once, however many files are asked."""
         if leaf.kind not in ("int", "uint", "float16", "float", "double"):
             return None
         key = leaf.kind, leaf.bits or 8 * leaf.width
@@ -56,8 +56,8 @@ class ValueArray:
 
 
 def value_array(values: Any) -> ValueArray | None:
-    """The values of a numpy array, a pandas Series over one, an Arrow array or column, or a list or set of Python's
-    numbers of one type, where they are many numbers; ``None`` for anything else."""
+    """The values of a numpy array, a pandas Series over one, an Arrow array or column, or a list or set of Python
+    numbers of one type, if they are many numbers. ``None`` for anything else."""
     try:
         if len(values) < MANY:
             return None
@@ -70,14 +70,14 @@ def value_array(values: Any) -> ValueArray | None:
         return ValueArray(np.array(values).astype(dtype.newbyteorder("=")), False) if plain and not masked else None
     if isinstance(values, (list, tuple, set, frozenset)):
         return _of_objects(values)
-    if hasattr(values, "iloc"):  # of pandas, whose own types have NaN or nulls in their own ways
+    if hasattr(values, "iloc"):  # pandas' own types have NaN or nulls in their own ways
         return None
     arrow = hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
     return _of_arrow(values) if arrow else None
 
 
 def _of_objects(values: Iterable[Any]) -> ValueArray | None:
-    """Python's integers or floats, and None. Others are not only numbers: True is no 1, and a Decimal no float."""
+    """Python integers or floats, and None. Other objects are refused: True is not 1, and a Decimal is no float."""
     kinds = set(map(type, values))
     has_null = type(None) in kinds
     kinds.discard(type(None))
@@ -116,14 +116,14 @@ def _fitting(numbers: Numbers, kind: str, bits: int) -> tuple[Numbers, bool]:
         kept = near[near == numbers]
         return _distinct(kept + 0.0), bool(np.isnan(numbers).any())  # -0.0 becomes 0.0
     wide = np.dtype(np.uint64 if numbers.dtype.kind == "u" else np.int64)
-    limit = 2.0**64 if wide == np.uint64 else 2.0**63  # what comes near it may round up to it
+    limit = 2.0**64 if wide == np.uint64 else 2.0**63  # a value just below the limit may round up to it
     fits = np.isfinite(near) & (near < limit)
     near, own = near[fits], numbers[fits]
     return _distinct(near[near.astype(wide) == own]), False
 
 
 def _integers(numbers: Numbers, kind: str, bits: int) -> Numbers:
-    """Those that an integer type can hold, as int64 or uint64."""
+    """The values that an integer type can hold, as int64 or uint64."""
     low, high = (0, (1 << bits) - 1) if kind == "uint" else (-(1 << bits - 1), (1 << bits - 1) - 1)
     wide = np.dtype(np.uint64 if kind == "uint" else np.int64)
     if numbers.dtype.kind == "f":
@@ -141,7 +141,7 @@ def _integers(numbers: Numbers, kind: str, bits: int) -> Numbers:
 
 
 def _distinct(numbers: Numbers) -> Numbers:
-    """Sorted; a sort by radix or vectors is far quicker than numpy's own ``unique``, which hashes."""
+    """Sorted distinct values. A radix or vectorised sort is far quicker than ``numpy.unique``, which hashes."""
     ascending: Numbers = np.sort(numbers)
     if len(ascending) < 2:
         return ascending

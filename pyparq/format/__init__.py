@@ -3,3 +3,26 @@
 from pyparq.format.generated import ttypes
 
 __all__ = ["ttypes"]
+
+DOOR = (
+    "annotation",
+    "chunk_numbers",
+    "compression",
+    "encodings",
+    "encodings.dictionary",
+    "encodings.plain",
+    "hybrid_calendar",
+    "int96",
+    "java_zones",
+    "lazy_footer",
+    "leaf_values",
+    "nesting",
+    "order",
+    "schema_tree",
+    "shown_types",
+    "thrift_codec",
+    "thrift_tree",
+    "total_order",
+    "types",
+)
+"""Modules of this package that other packages may use."""

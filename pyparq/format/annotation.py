@@ -1,4 +1,4 @@
-"""Resolve what a SchemaElement says about its values (LogicalTypes.md), and say it when writing.
+"""Types of leaves from SchemaElements, and back (LogicalTypes.md).
 
 LogicalType wins over the older ConvertedType. An annotation that is unknown or does not fit its physical type is
 ignored: the column then reads as its physical type.
@@ -95,7 +95,7 @@ def _from_logical(logical: Any, physical: Physical, length: int, element: Any) -
         if unit:
             return LeafType(physical, "timestamp", unit=unit, utc=bool(logical.TIMESTAMP.isAdjustedToUTC))
     if logical.UNKNOWN is not None and element.converted_type is None:
-        # Not beside a ConvertedType: parquet-java writes UNKNOWN for those without a LogicalType (INTERVAL).
+        # Ignored beside a ConvertedType: parquet-java writes UNKNOWN for types that only have one (INTERVAL).
         return LeafType(physical, "null", length)
     if physical == Physical.FIXED_LEN_BYTE_ARRAY:
         if logical.UUID is not None and length == 16:
@@ -132,7 +132,7 @@ def _from_converted(element: Any, physical: Physical, length: int) -> LeafType |
     if converted in _CONVERTED_TIMES:
         kind, unit, needed = _CONVERTED_TIMES[converted]
         if physical == needed:
-            # ConvertedType has no local times: these are UTC by definition.
+            # ConvertedType has no local times: these are in UTC by definition.
             return LeafType(physical, kind, unit=unit, utc=True)
     if converted == _CT.INTERVAL and physical == Physical.FIXED_LEN_BYTE_ARRAY and length == 12:
         return LeafType(physical, "interval", 12)
@@ -140,7 +140,7 @@ def _from_converted(element: Any, physical: Physical, length: int) -> LeafType |
 
 
 def decimal_capacity(physical: Physical, length: int) -> int:
-    """Most decimal digits that the storage can hold (LogicalTypes.md, DECIMAL)."""
+    """Maximum number of decimal digits that the storage can hold (LogicalTypes.md, DECIMAL)."""
     if physical == Physical.INT32:
         return 9
     if physical == Physical.INT64:
@@ -179,7 +179,7 @@ _UNIT_STRUCTS = {
 
 
 def restate(element: Any, leaf: LeafType) -> None:
-    """Make ``element`` (of a leaf, being written) say that it holds ``leaf``: physical type, length and annotation."""
+    """Set physical type, length and annotation of ``element``, a leaf that is being written, to those of ``leaf``."""
     element.type = int(leaf.physical)
     element.type_length = leaf.length if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY else None
     element.logicalType = element.converted_type = element.precision = element.scale = None
@@ -193,7 +193,7 @@ def annotate(element: Any, leaf: LeafType) -> None:
     converted = None
     if kind in ("int", "uint"):
         if kind == "int" and leaf.bits == (64 if leaf.physical == Physical.INT64 else 32):
-            return  # the physical type says it all
+            return  # the physical type is enough
         logical.INTEGER = tt.IntType(bitWidth=leaf.bits, isSigned=kind == "int")
         converted = _INT_CONVERTED[kind, leaf.bits]
     elif kind in ("string", "enum", "json", "bson"):
@@ -238,7 +238,7 @@ def _annotate_time(logical: Any, leaf: LeafType) -> int | None:
         logical.TIME = tt.TimeType(isAdjustedToUTC=leaf.utc, unit=unit)
     else:
         logical.TIMESTAMP = tt.TimestampType(isAdjustedToUTC=leaf.utc, unit=unit)
-    # They mean UTC, but LogicalTypes.md wants them beside local times too, for old readers that take these as local.
+    # ConvertedTypes mean UTC. LogicalTypes.md wants them for local times too: old readers take them as local.
     for number, (kind, converted_unit, _) in _CONVERTED_TIMES.items():
         if kind == leaf.kind and converted_unit == leaf.unit:
             return int(number)

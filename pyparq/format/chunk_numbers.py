@@ -1,4 +1,4 @@
-"""The numbers of column chunks: what pruning, planning and reading need of each, without an object per chunk.
+"""The numbers of column chunks that pruning, planning and reading need, without a Python object per chunk.
 
 `kernels/src/thrift/column_chunks.hpp` reads them from stored ColumnChunks, many in one call.
 """
@@ -11,22 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.kernels._native import bytes_at
+from pyparq.kernels import bytes_at
 
 __all__ = ["ALL_DICTIONARY", "HAS_STATISTICS", "ODD", "BoundPlaces", "ChunkNumbers", "stored_path"]
 
 Int64Array = npt.NDArray[np.int64]
 
 ODD, ALL_DICTIONARY, HAS_STATISTICS = 1, 2, 4
-"""Bits of `ChunkNumbers.flags`. Odd: something is unusual or damaged, so that only the decoded chunk tells what to
-make of it. All dictionary: every data page is certainly dictionary-encoded."""
+"""Bits of `ChunkNumbers.flags`. Odd: something is unusual or damaged, so the chunk must be decoded and looked at by
+itself. All dictionary: every data page is certainly dictionary-encoded."""
 
 
 class ChunkNumbers(NamedTuple):
-    """Numbers of one column chunk, or an array of each: row groups x columns.
+    """The numbers of one column chunk, or an int64 array of each (row groups x columns).
 
-    Names are those of ColumnChunk, ColumnMetaData and Statistics. What is absent is 0 for places in the file and their
-    lengths, -1 for anything else. Places of bounds are within the footer.
+    Names are those of ColumnChunk, ColumnMetaData and Statistics. A missing number is 0 for places in the file and
+    their lengths, and -1 for anything else. Places of bounds are offsets in the footer.
     """
 
     flags: Any
@@ -58,16 +58,16 @@ class ChunkNumbers(NamedTuple):
 
 
 class BoundPlaces(NamedTuple):
-    """What the places of bounds are in: serialized footers."""
+    """The bytes that the places of bounds refer to: one or several serialized footers."""
 
     footers: list[Any]
     of: Int64Array = np.empty(0, np.int64)
-    """Of each chunk the place of its footer among them; empty where there is one, or places tell."""
+    """For each chunk, the number of its footer. Empty if there is one footer, or if the places contain the number."""
     shift: int = 0
-    """If not 0, a place has the number of its footer above so many bits."""
+    """If not 0, a place holds the number of its footer in the bits above this many."""
 
     def bytes_at(self, starts: Int64Array, sizes: Int64Array) -> list[bytes | None]:
-        """What is stored there; ``None`` for a start of -1."""
+        """The stored bytes. ``None`` for a start of -1."""
         if self.shift:
             within = np.where(starts < 0, -1, starts & ((1 << self.shift) - 1))
             return bytes_at(self.footers, starts >> self.shift, within, sizes)
@@ -76,7 +76,7 @@ class BoundPlaces(NamedTuple):
 
 
 def stored_path(path: Sequence[str]) -> bytes:
-    """A `path_in_schema` as the compact protocol stores it."""
+    """A `path_in_schema` as the compact protocol encodes it."""
     count = len(path)
     head = bytes((count << 4 | 8,)) if count < 15 else b"\xf8" + _varint(count)
     names = [name.encode() for name in path]

@@ -1,7 +1,7 @@
-"""Codec ids of the format, each mapped to a library call (Compression.md).
+"""Codec ids of the format, each with its library call (Compression.md).
 
-Decompression writes into one preallocated buffer of the declared size: the output can never outgrow what the caller
-has checked, and reusing the buffer is twice as fast as a fresh object per page.
+Decompression writes into one preallocated buffer of the declared size. So the output never exceeds the size that the
+caller has checked, and a reused buffer is twice as fast as a new object per page.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ def codec_name(codec: int) -> str:
 
 
 def codec_number(name: str | None) -> int:
-    """Codec id of a user's name (any case; ``None`` and ``"none"`` mean uncompressed, ``"lz4"`` is LZ4_RAW, as it is
-    to pyarrow and polars: the format's own LZ4 is deprecated, since writers disagreed on its framing)."""
+    """Codec id of a user's name, in any case.
+
+    ``None`` and ``"none"`` mean uncompressed. ``"lz4"`` means LZ4_RAW, as in pyarrow and polars: the format's own LZ4
+    is deprecated, because writers disagreed on its framing.
+    """
     wanted = "NONE" if name is None else str(name).upper()
     wanted = {"NONE": "UNCOMPRESSED", "LZ4": "LZ4_RAW"}.get(wanted, wanted)
     if wanted not in CODEC_NAMES or wanted == "LZO":
@@ -48,9 +51,10 @@ def codec_number(name: str | None) -> int:
 
 
 def decompress(codec: int, data: Any, size: int, out: Bytes | memoryview | None = None) -> Any:
-    """The ``size`` bytes that ``data`` inflates to, in ``out[:size]`` when given (uncompressed data: ``data`` itself).
+    """The ``size`` bytes that ``data`` decompresses to, in ``out[:size]`` if it is given. Uncompressed data is returned
+    as it is.
 
-    Raises :class:`CorruptFileError` when the stream is bad or yields another size, :class:`UnsupportedError` for a
+    Raises :class:`CorruptFileError` if the stream is invalid or has another size, and :class:`UnsupportedError` for a
     codec that no library here reads.
     """
     if codec == UNCOMPRESSED:
@@ -76,10 +80,11 @@ def decompress(codec: int, data: Any, size: int, out: Bytes | memoryview | None 
 
 
 def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
-    """The ``decode(stored, out)`` behind :func:`decompress`, ``None`` where nothing is compressed.
+    """The function ``decode(stored, out)`` behind :func:`decompress`. ``None`` for uncompressed data.
 
-    An error of any kind, or another number of bytes than are due, means that something is wrong with the stream. Raises
-    :class:`UnsupportedError` for a codec that no library here reads."""
+    It returns the number of bytes. An error of any kind, or another number than expected, means that the stream is
+    invalid. Raises :class:`UnsupportedError` for a codec that no library here reads.
+    """
     if codec == UNCOMPRESSED:
         return None
     if (reason := unreadable(codec)) is not None:
@@ -88,21 +93,21 @@ def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
 
 
 _MOST_PER_BYTE = {UNCOMPRESSED: 1, SNAPPY: 22, GZIP: 1032, LZ4_RAW: 255, ZSTD: 1 << 15}
-"""Output bytes that one stored byte can stand for: the formats' longest match for its shortest code."""
+"""Maximum number of output bytes per stored byte: the longest match of the codec's format for its shortest code."""
 
 
 def most_output(codec: int, stored: int) -> int:
-    """No stream of ``stored`` bytes inflates to more than this. Brotli has no such bound worth naming."""
+    """An upper bound for the output of ``stored`` bytes. Brotli has no useful bound."""
     return stored * most_per_byte(codec) + 64
 
 
 def most_per_byte(codec: int) -> int:
-    """As :func:`most_output`, for each byte."""
+    """As :func:`most_output`, per byte."""
     return _MOST_PER_BYTE.get(codec, 1 << 31)
 
 
 def unreadable(codec: int) -> str | None:
-    """Why no library here reads the codec; ``None`` for one that is read."""
+    """The reason why no library here reads the codec. ``None`` for a codec that is read."""
     if codec == UNCOMPRESSED or codec in _DECODERS:
         return None
     if codec == LZO:
@@ -133,7 +138,7 @@ def _gzip_into(data: Any, out: Any) -> int:
 
 
 def _lz4_into(data: Any, out: Any) -> int:
-    """Codec LZ4 is deprecated and ambiguous: Hadoop's framing, or a raw block under the same id."""
+    """Codec LZ4 is deprecated and ambiguous: the data are either Hadoop's frames or one raw block."""
     view = memoryview(data)
     try:
         written = _hadoop_lz4_into(view, out)
@@ -143,8 +148,9 @@ def _lz4_into(data: Any, out: Any) -> int:
 
 
 def _hadoop_lz4_into(view: memoryview, out: Any) -> int:
-    """Frames of a big-endian uncompressed size and, until that many bytes are there, LZ4 blocks each behind its
-    big-endian stored size (Hadoop cuts what does not fit its buffer, so a large page has several in one frame)."""
+    """Hadoop's frames: a big-endian uncompressed size, then LZ4 blocks until that many bytes are reached, each behind
+    its big-endian stored size. Hadoop cuts data that exceeds its buffer, so one frame of a large page has several
+    blocks."""
     at, written = 0, 0
     while at < len(view):
         frame_end = written + int.from_bytes(view[at : at + 4], "big")
@@ -179,7 +185,7 @@ _LEVELS = {GZIP: (0, 9, 6), BROTLI: (0, 11, 4), ZSTD: (-131072, 22, 3)}
 
 
 def check_level(codec: int, level: int | None) -> int | None:
-    """The level to use, or :class:`OptionError` when the codec does not have it."""
+    """The level to use. Raises :class:`OptionError` if the codec does not have it."""
     if codec not in _LEVELS:
         if level is not None:
             raise OptionError(f"{codec_name(codec)} has no compression levels")
@@ -195,9 +201,9 @@ def check_level(codec: int, level: int | None) -> int | None:
 
 
 def compress(codec: int, data: Any, level: int | None = None, scratch: Scratch | None = None) -> Any:
-    """``data`` compressed, as a bytes-like object; ``level`` as :func:`check_level` returned it.
+    """``data`` compressed, as a bytes-like object. ``level`` is the result of :func:`check_level`.
 
-    With ``scratch`` it may lie in there: fresh memory for every page would take longer than Snappy does.
+    With ``scratch``, the result may lie in that memory. Fresh memory for every page would take longer than Snappy does.
     """
     if codec == UNCOMPRESSED:
         return data
@@ -246,11 +252,12 @@ def _brotli(data: Any, level: int) -> Any:
 
 
 NOT_NATIVE = -1 << 30
-"""In place of a level: not the kernels' own codec."""
+"""In place of a level: the native codec is not used."""
 
 
 def native_level(codec: int, level: int | None) -> int:
-    """The level for the kernels' own codec, where there is one that is quick: others must be stopped between pieces."""
+    """The level for a native codec that is fast enough. :data:`NOT_NATIVE` for others: they are compressed in pieces,
+    so that Ctrl-C is noticed between two pieces."""
     slow = {ZSTD: _SLOW_ZSTD, BROTLI: _SLOW_BROTLI}.get(codec, 99)
     if codec == UNCOMPRESSED or not codec_writes_native(codec) or (level is not None and level >= slow):
         return NOT_NATIVE
@@ -260,11 +267,11 @@ def native_level(codec: int, level: int | None) -> int:
 _PIECE = 128 << 10
 _QUICK = 4 << 20
 _SLOW_ZSTD, _SLOW_BROTLI = 10, 6
-"""From these levels on a page of a megabyte takes tenths of a second, at the highest ones seconds."""
+"""From these levels on, a page of one megabyte takes tenths of a second. At the highest levels it takes seconds."""
 
 
 def _pieces(data: Any) -> Iterator[memoryview]:
-    """The data for a slow compressor, which can be stopped between two pieces."""
+    """The data in pieces for a slow compressor. Ctrl-C is noticed between two pieces."""
     view = memoryview(data).cast("B")
     for start in range(0, len(view), _PIECE):
         check_stopped()
@@ -272,7 +279,7 @@ def _pieces(data: Any) -> Iterator[memoryview]:
 
 
 def _zstd_compressor(level: int) -> Any:
-    """One context per thread and level: making one costs more than compressing a small page."""
+    """One context per thread and level: making a context costs more than compressing a small page."""
     import zstandard
 
     contexts = _threads.__dict__.setdefault("zstd", {})

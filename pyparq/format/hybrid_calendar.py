@@ -25,7 +25,7 @@ from pyparq.format.java_zones import java_zone
 from pyparq.format.types import LeafType
 
 LOCAL = "local"
-"""Stands for the zone of this process: Spark takes its own where a file names none."""
+"""Stands for the zone of this process. Spark uses its own zone where a file names none."""
 
 VERSION = b"org.apache.spark.version"
 LEGACY_DATES, LEGACY_INT96 = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
@@ -34,7 +34,7 @@ TIME_ZONE = b"org.apache.spark.timeZone"
 
 Int64Array = npt.NDArray[np.int64]
 Range = tuple[int | None, int | None]
-"""The first and the last value of a range; ``None`` where it has no end."""
+"""The first and the last value of a range. ``None`` for an open end."""
 
 _DAY = 86_400
 _JULIAN_MARCH, _AHEAD = -719_470, 2
@@ -44,33 +44,32 @@ _FIRST_CENTURY = -59_000
 _REFORM = -141_427
 """15 October 1582, the first Gregorian day."""
 _1900 = -2_208_988_800
-"""Seconds from which on Java's older classes know what clocks showed."""
+"""Seconds of the year 1900. From then on, Java's older classes know the real clock times."""
 _OLDEST = -5_364_662_400
 """Seconds of the year 1800: no zone had standard time before."""
 _STANDARD_YEAR = 1_546_300_800
-"""Seconds of the year 2019, when Spark's tables were made: standard time is that of then."""
+"""Seconds of the year 2019, in which Spark's tables were made. Standard time is the one of that year."""
 _MONTH = 30 * _DAY
 _UNMOVED = _1900 + 2 * _DAY
 """Seconds from which on nothing is moved, and to which nothing is."""
 
 
 class Hybrid(NamedTuple):
-    """Which columns of a file are in the hybrid calendar, and the zone of its timestamps."""
+    """The columns of a file that are in the hybrid calendar, and the zone of its timestamps."""
 
     dates: bool
     int96: bool
     zone: str
 
     def has(self, leaf: LeafType) -> bool:
-        """Whether Spark takes values of this type for hybrid ones. Local times never are."""
+        """Whether Spark stores values of this type in the hybrid calendar. Local times never are."""
         if leaf.kind == "int96":
             return self.int96
         return self.dates and (leaf.kind == "date" or (leaf.kind == "timestamp" and leaf.utc and leaf.unit != "ns"))
 
 
 def hybrid_of(key_values: Mapping[bytes, bytes]) -> Hybrid | None:
-    """What a file's key-value metadata says, read as Spark reads it; ``None`` where nothing is in the hybrid
-    calendar."""
+    """The hybrid columns of a file by its key-value metadata, read as Spark reads it. ``None`` if there are none."""
     version = key_values.get(VERSION)
     if version is None:
         return None
@@ -81,7 +80,7 @@ def hybrid_of(key_values: Mapping[bytes, bytes]) -> Hybrid | None:
 
 
 def without_hybrid(key_values: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """The metadata of the same rows when they are in the Gregorian calendar."""
+    """The metadata without the notes on the hybrid calendar, for rows that were converted to the Gregorian one."""
     if hybrid_of(key_values) is None:
         return dict(key_values)
     gone = [LEGACY_DATES, LEGACY_INT96, TIME_ZONE]
@@ -97,9 +96,9 @@ class Calendar(NamedTuple):
 
 
 def to_gregorian(values: npt.NDArray[Any], leaf: LeafType) -> npt.NDArray[Any]:
-    """Stored days or ticks as the Gregorian calendar counts them; the array itself where none is moved.
+    """Stored days or ticks in the Gregorian calendar. The same array if none of them moves.
 
-    Those that leave their 64 bits wrap around. Raises :class:`UnsupportedError` where an old point in time is in a zone
+    Values that leave their 64 bits wrap around. Raises :class:`UnsupportedError` for an old point in time in a zone
     that this machine does not know.
     """
     if not len(values) or int(values.min()) >= unmoved_from(leaf):
@@ -110,7 +109,7 @@ def to_gregorian(values: npt.NDArray[Any], leaf: LeafType) -> npt.NDArray[Any]:
 
 
 def meant(leaf: LeafType, value: int) -> int:
-    """The Gregorian value of one stored one, to be shown: as it is stored where its zone is not known."""
+    """The Gregorian value of one stored value, for display. If its zone is unknown, the stored value."""
     try:
         return int(to_gregorian(np.array([value], np.int64), leaf)[0])
     except UnsupportedError:
@@ -118,7 +117,7 @@ def meant(leaf: LeafType, value: int) -> int:
 
 
 def stored_up_to(leaf: LeafType, value: int) -> list[Range]:
-    """The ranges of stored values, in order and apart, that mean ``value`` or less."""
+    """The ranges of stored values that mean ``value`` or less, ascending and disjoint."""
     if value >= unmoved_from(leaf):
         return [(None, value)]
     switches, shifts = calendar_of(leaf)
@@ -137,7 +136,7 @@ def stored_up_to(leaf: LeafType, value: int) -> list[Range]:
 
 
 def stored_above(leaf: LeafType, value: int) -> list[Range]:
-    """The ranges of stored values, in order and apart, that mean more than ``value``: all the others."""
+    """The ranges of stored values that mean more than ``value``, ascending and disjoint: all other values."""
     below = stored_up_to(leaf, value)
     ends = [end + 1 for _, end in below if end is not None]
     begins = [begin - 1 for begin, _ in below if begin is not None]
@@ -172,7 +171,7 @@ def meant_range(leaf: LeafType, low: int, high: int) -> tuple[int, int]:
 
 
 def unmoved_from(leaf: LeafType) -> int:
-    """From here on a stored value means itself, and nothing else means it."""
+    """From this value on, a stored value means itself, and no other stored value means it."""
     return _REFORM if leaf.kind == "date" else _UNMOVED * (10**9 // UNIT_NS[leaf.unit or "ns"])
 
 
@@ -190,7 +189,7 @@ def calendar_of(leaf: LeafType) -> Calendar:
 @lru_cache(maxsize=1)
 def _of_days() -> Calendar:
     centuries = np.arange(_FIRST_CENTURY, 16)
-    centuries = centuries[centuries % 4 != 0]  # in the others both calendars have a 29 February
+    centuries = centuries[centuries % 4 != 0]  # in other years both calendars have a 29 February
     switches = 36_525 * centuries + _JULIAN_MARCH
     shifts = _AHEAD - centuries + centuries // 4
     return Calendar(np.append(switches, _REFORM), np.concatenate(([shifts[0] + 1], shifts, [0])))
@@ -214,11 +213,11 @@ def _of_ticks(zone: str, own: str, per_second: int) -> Calendar:
 
 
 def _zone(name: str) -> dt.tzinfo | None:
-    """``None``: that of this process."""
+    """A time zone by its name. ``None`` means the zone of this process."""
     if name == LOCAL:
         return None
     if name.startswith(("+", "-", "UTC+", "UTC-", "UT+", "UT-")):
-        return dt.UTC  # Spark asks an older class of Java's here, which takes offsets without GMT for no zone
+        return dt.UTC  # Spark asks an older Java class here, which does not take offsets without GMT for zones.
     found = java_zone(name)
     if found is None:
         raise UnsupportedError(
@@ -229,7 +228,7 @@ def _zone(name: str) -> dt.tzinfo | None:
 
 
 def _offset(seconds: int, zone: dt.tzinfo | None) -> int:
-    """By how many seconds clocks of the zone are ahead of UTC."""
+    """Seconds by which clocks in the zone are ahead of UTC."""
     at = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds)
     offset = at.astimezone(zone).utcoffset()
     assert offset is not None  # zones have offsets at all times

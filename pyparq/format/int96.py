@@ -1,8 +1,8 @@
 """INT96 timestamps: nanoseconds of the day (8 bytes), then the Julian day (4 bytes), both little-endian and signed.
 
-The type is deprecated but Impala, Hive and Spark have filled the world with it. An instant is read in a unit of choice
-(nanoseconds reach from 1677 to 2262 only); INT96_TIMESTAMP_ORDER (parquet.thrift, ColumnOrder) compares days, then
-nanoseconds, which is the order of the instants where the nanoseconds stay within a day.
+The type is deprecated, but Impala, Hive and Spark have written many files with it. An instant is read in a chosen unit
+(nanoseconds reach from 1677 to 2262 only). INT96_TIMESTAMP_ORDER (parquet.thrift, ColumnOrder) compares days, then
+nanoseconds. That is the order of the instants if the nanoseconds stay within a day.
 """
 
 from __future__ import annotations
@@ -32,15 +32,13 @@ def parts(values: Bytes) -> tuple[Int64Array, Int64Array]:
 
 
 def instants(values: Bytes, unit: str) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
-    """Ticks of ``unit`` since the epoch, finer parts dropped (towards the past), and a mask of those that fit int64.
-
-    The others wrap around.
-    """
+    """Ticks of ``unit`` since the epoch (int64), with finer parts cut off towards the past, and a mask of the instants
+    that fit int64. The others wrap around."""
     days, nanos = parts(values)
     per_day = NS_PER_DAY // UNIT_NS[unit]
     ticks = nanos // UNIT_NS[unit]
     before = days < 0
-    days += before  # whole days towards the epoch: the first day that is there in part is told by its ticks alone
+    days += before  # whole days towards the epoch: the ticks alone decide about the first day that fits only in part
     with np.errstate(over="ignore"):
         rest = ticks - before * per_day
         whole = days * per_day
@@ -51,7 +49,7 @@ def instants(values: Bytes, unit: str) -> tuple[Int64Array, npt.NDArray[np.bool_
 
 
 def from_ticks(values: npt.NDArray[Any], unit: str) -> tuple[Bytes, npt.NDArray[np.bool_]]:
-    """Rows of 12 bytes for ticks of ``unit`` since the epoch, and a mask of those whose day fits 32 bits."""
+    """Rows of 12 bytes for ticks of ``unit`` since the epoch, and a mask of the rows whose day fits 32 bits."""
     per_day = NS_PER_DAY // UNIT_NS[unit]
     days, ticks = np.divmod(values.astype(np.int64, copy=False), per_day)
     days = days + JULIAN_EPOCH
@@ -62,7 +60,7 @@ def from_ticks(values: npt.NDArray[Any], unit: str) -> tuple[Bytes, npt.NDArray[
 
 
 def decode_bounds(raw: list[bytes | None], unit: str) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
-    """Stored bounds as ticks of ``unit``, and a mask of those that can be used."""
+    """Stored bounds as ticks of ``unit``, and a mask of the usable ones."""
     fits = np.array([r is not None and len(r) == 12 for r in raw], bool)
     joined = b"".join([r if r is not None and len(r) == 12 else bytes(12) for r in raw])
     values, in_range = instants(np.frombuffer(joined, np.uint8).reshape(-1, 12), unit)

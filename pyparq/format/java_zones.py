@@ -1,4 +1,4 @@
-"""Time zones by the names that Java has for them."""
+"""Time zones by the names that Java uses."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _SHORT = {
     "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh", "EST": "-05:00", "MST": "-07:00", "HST": "-10:00",
     "Z": "+00:00", "UTC": "+00:00", "GMT": "+00:00", "UT": "+00:00",
 }  # fmt: skip
-"""Short names that Java takes for zones (``ZoneId.SHORT_IDS``)."""
+"""Short names that Java accepts as zones (``ZoneId.SHORT_IDS``)."""
 
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2}))?(?::?(\d{1,2}))?", re.ASCII)
 
 
 @lru_cache(maxsize=64)
 def java_zone(name: str) -> dt.tzinfo | None:
-    """The zone with Java's name: a region, an offset or a short name. ``None`` where this machine has no such zone."""
+    """The zone with this name in Java: a region, an offset or a short name. ``None`` if this machine has no such
+    zone."""
     text = _SHORT.get(name, name)
     found = _OFFSET.fullmatch(text)
     if found is not None:

@@ -1,12 +1,12 @@
 """The footer, decoded piece by piece.
 
-A footer of 20 row groups x 5,000 columns has 11.5 MB and takes most of a second to decode into objects, while
-a query of one column needs 20 of its 100,000 column chunks. The native index notes where every row group and
-column chunk starts; each piece is then decoded by the generated code when it is asked for, and kept.
+A footer of 20 row groups x 5,000 columns has 11.5 MB and takes most of a second to decode into objects. A query of one
+column needs 20 of its 100,000 column chunks. The native index notes where every row group and column chunk starts. The
+generated code decodes each piece when it is asked for, and the piece is kept.
 
-The pieces are cut out so that what is decoded is itself a valid struct: FileMetaData with empty lists of schema
-elements and of row groups, RowGroup with an empty list of columns (compact protocol numbers fields by differences,
-which an empty list in place of a full one leaves as they are).
+Each piece is cut out so that it is a valid struct by itself: FileMetaData with empty lists of schema elements and row
+groups, and RowGroup with an empty list of columns. (The compact protocol numbers fields by differences, so an empty
+list must take the place of a full one.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from pyparq.format.chunk_numbers import BoundPlaces
 from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement
 from pyparq.format.thrift_codec import Bytes, ThriftDecodeError, ThriftTruncatedError, column_chunk_numbers, deserialize
-from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_index_footer
+from pyparq.kernels import KernelError, ThriftTruncated, thrift_index_footer
 
 __all__ = ["LazyFileMetaData"]
 
@@ -34,10 +34,9 @@ _SCHEMA_ALONE = b"\x15\x00\x19", b"\x16\x00\x19\x0c\x00"
 class LazyFileMetaData:
     """A serialized FileMetaData whose row groups and column chunks are decoded on demand.
 
-    `data` starts with the struct and may go on behind it (a footer signature, padding): `end` says where it
-    stops. It is kept as it is, so it must not change. Every method raises `ThriftDecodeError` when the bytes
-    it decodes are damaged, and `IndexError` for a row group or column that is not there. May be used from
-    several threads.
+    `data` starts with the struct. More bytes may follow (a footer signature, padding); `end` is the end of the struct.
+    The data is kept, so it must not change. Every method raises `ThriftDecodeError` when the bytes it decodes are
+    damaged, and `IndexError` for a row group or column that does not exist. Several threads may use it.
     """
 
     __slots__ = (
@@ -53,15 +52,15 @@ class LazyFileMetaData:
     )
 
     meta: FileMetaData
-    """Everything but the row groups and the schema (whose lists are empty). Not to be changed."""
+    """Everything except the row groups and the schema, whose lists are empty. It must not be changed."""
     schema_bytes: bytes
     """The list of schema elements as it is stored."""
     end: int
     """Position behind the struct in the bytes."""
 
     def __init__(self, data: Bytes, like: LazyFileMetaData | None = None) -> None:
-        """``like``: the footer of another file that is known to be the same in all but its rows and row groups. What
-        it has decoded is shared."""
+        """``like``: the footer of another file that is known to be equal except for its rows and row groups. Its
+        decoded parts are shared."""
         view = memoryview(data).cast("B")
         try:
             end, schema, row_groups, groups, first_chunk, chunk_starts = thrift_index_footer(view)
@@ -101,21 +100,22 @@ class LazyFileMetaData:
         return int(self._first_chunk[row_group + 1] - self._first_chunk[row_group]) - 1
 
     def num_rows(self, row_group: int) -> int:
-        """What the row group says it holds; nothing else of it is decoded for this."""
+        """The number of rows that the row group states. Nothing else of it is decoded."""
         self._require(row_group)
         return int(self._groups[row_group, 4])
 
     @property
     def rows(self) -> Int64Array:
-        """What each row group says it holds. Not to be changed."""
+        """The number of rows that each row group states. It must not be changed."""
         return self._groups[:, 4]
 
     def chunk_numbers(self, row_groups: Int64Array, columns: Int64Array, paths: list[bytes], leaves: int) -> Int64Array:
-        """The numbers of the chunks of these columns in these row groups; nothing is kept. An array for each field of
-        :class:`pyparq.format.chunk_numbers.ChunkNumbers`, of the shape (row groups, columns).
+        """The numbers of the chunks of these columns in these row groups. Nothing is kept.
 
-        ``paths``: the columns' paths in the schema, as they are stored; ``leaves``: how many columns it has. A chunk is
-        marked as odd that has another path, that is damaged, or whose row group lists more columns or fewer.
+        Returns an array of the shape (row groups, columns) for each field of
+        :class:`pyparq.format.chunk_numbers.ChunkNumbers`. ``paths``: the encoded paths of the columns. ``leaves``: the
+        number of columns of the schema. A chunk is marked as odd if it has another path, if it is damaged, or if its
+        row group has another number of columns.
         """
         if len(row_groups) == self.num_row_groups == 1 and len(self._chunk_starts) == leaves + 1:
             found = column_chunk_numbers(self._data, self._chunk_starts[columns], paths)
@@ -132,7 +132,7 @@ class LazyFileMetaData:
 
     @property
     def places(self) -> BoundPlaces:
-        """What the places of bounds are in that the numbers of chunks tell."""
+        """The bytes that the places of bounds in :meth:`chunk_numbers` refer to."""
         return BoundPlaces([self._data])
 
     def row_group(self, row_group: int) -> RowGroup:
@@ -168,7 +168,7 @@ class LazyFileMetaData:
         return zlib.crc32(self._data[: self.end])
 
     def full(self) -> FileMetaData:
-        """A complete FileMetaData of its own, decoded anew at every call: the caller may change it."""
+        """A complete FileMetaData, decoded anew at every call. The caller may change it."""
         return deserialize(FileMetaData, bytes(self._data[: self.end]))[0]
 
     def _require(self, row_group: int) -> None:

@@ -35,6 +35,11 @@ class BinaryValues(NamedTuple):
 Values = npt.NDArray[Any] | BinaryValues
 
 
+def as_bytes(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """A flat uint8 view of values of fixed width: kernels take bytes and a width."""
+    return values.reshape(-1).view(np.uint8)
+
+
 def count_of(values: Values) -> int:
     """How many values there are."""
     return len(values.offsets) - 1 if isinstance(values, BinaryValues) else len(values)

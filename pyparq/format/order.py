@@ -54,12 +54,10 @@ _HALF = struct.Struct("<e")
 
 
 class Order(IntEnum):
-    """The order a footer gives a column (``ColumnOrder``). ``ABSENT`` and ``TYPE`` stand for false and
-    true.
-    """
+    """The order that a footer gives a column (``ColumnOrder``). ``ABSENT`` and ``TYPE`` stand for false and true."""
 
     ABSENT = 0
-    """The footer has no column orders: only the deprecated, signed ``min`` and ``max`` may mean something."""
+    """The footer has no column orders. Only the deprecated, signed ``min`` and ``max`` may be valid."""
     TYPE = 1
     """TYPE_ORDER."""
     TOTAL = 2
@@ -67,7 +65,7 @@ class Order(IntEnum):
     INT96 = 4
     """INT96_TIMESTAMP_ORDER."""
     UNKNOWN = 3
-    """An order, an annotation or a combination that is not known, or a writer known to get it wrong."""
+    """An unknown order, annotation or combination, or a writer that is known to get it wrong."""
 
 
 def domain(leaf: LeafType) -> str:
@@ -89,7 +87,7 @@ def domain(leaf: LeafType) -> str:
 
 
 def has_order(leaf: LeafType) -> bool:
-    """Whether bounds of this leaf can mean anything: under TYPE_ORDER, or for INT96 under its own order."""
+    """Whether bounds of this leaf can be valid: under TYPE_ORDER, or for INT96 under its own order."""
     return domain(leaf) != ""
 
 
@@ -126,7 +124,7 @@ _DOMAIN_DTYPES: dict[str, np.dtype[Any]] = {
 
 
 def stored_dtype(leaf: LeafType) -> np.dtype[Any] | None:
-    """dtype that reads the leaf's PLAIN values so that they compare rightly; None where numpy has none."""
+    """The dtype in which the leaf's PLAIN values compare correctly. None where numpy has none."""
     if leaf.kind == "bool":
         return np.dtype(np.uint8)
     if leaf.kind == "float16":
@@ -142,8 +140,8 @@ def _numbers(code: str, width: int) -> np.dtype[Any]:
 
 @cache
 def number_layout(leaf: LeafType) -> tuple[int, int]:
-    """Bytes of a stored bound, and how kernels read it (0 signed, 1 unsigned, 2 floating, 3 boolean) to give numbers of
-    :func:`bound_dtype`; no bytes where it is no number, or one that they do not read."""
+    """Size of a stored bound in bytes, and how kernels read it (0 signed, 1 unsigned, 2 floating, 3 boolean) into
+    numbers of :func:`bound_dtype`. The size is 0 if the bound is no number, or if kernels do not read it."""
     stored = stored_dtype(leaf)
     if stored is None or leaf.kind == "float16":
         return 0, 0
@@ -151,10 +149,10 @@ def number_layout(leaf: LeafType) -> tuple[int, int]:
 
 
 def decode_bounds(leaf: LeafType, raw: Sequence[bytes | None]) -> tuple[npt.NDArray[Any], BoolArray]:
-    """Stored bounds as an array in the comparable domain, and a mask of those that can be used.
+    """Stored bounds as an array in the comparable domain, and a mask of the usable ones.
 
-    Entries that are missing, of a wrong length, or NaN are not usable; what the array holds there means
-    nothing. Never raises for what the bytes are.
+    Missing bounds, bounds of a wrong length and NaN are not usable. The array's value is undefined there. Never raises
+    an error for the content of the bytes.
     """
     dtype = stored_dtype(leaf)
     if dtype is not None:
@@ -191,7 +189,7 @@ def _decode_numbers(
         ok = np.array([r is not None for r in parts], bool)
     found = np.frombuffer(joined, stored)
     if stored.kind == "f":
-        with np.errstate(invalid="ignore"):  # numpy warns of signalling NaNs, which are no more usable than others
+        with np.errstate(invalid="ignore"):  # numpy warns about signalling NaNs, which are unusable like other NaNs
             values = found.astype(wanted)
         return values, ok & ~np.isnan(values)
     values = found.astype(wanted)
@@ -201,9 +199,9 @@ def _decode_numbers(
 def decode_bound_pairs(
     leaf: LeafType, low: Sequence[bytes | None], high: Sequence[bytes | None]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], BoolArray]:
-    """(lower bounds, upper bounds, where both can be used) of as many parts: see :func:`decode_bounds`.
+    """(lower bounds, upper bounds, mask of the parts where both are usable): see :func:`decode_bounds`.
 
-    Bounds the wrong way round cannot be right, whoever wrote them.
+    A lower bound above its upper bound is unusable.
     """
     count = len(low)
     values, usable = decode_bounds(leaf, [*low, *high])
@@ -281,7 +279,7 @@ _DOMAINS = {"": 0, "int": 1, "uint": 2, "float": 3, "bytes": 4, "decimal": 5, "i
 
 @lru_cache(maxsize=4096)
 def native_order(leaf: LeafType, order: Order = Order.TYPE) -> kernels.LeafOrder:
-    """The leaf's order as the kernels take it."""
+    """The number by which the kernels know the leaf's order."""
     total = order == Order.TOTAL and leaf.kind in FLOAT_KINDS
     return kernels.LeafOrder(_DOMAINS[domain(leaf)], leaf.width, total, can_truncate(leaf), leaf.is_text)
 

@@ -1,7 +1,7 @@
 """The schema of a file as a tree: nodes with levels, leaves with their column ordinal.
 
-The flat list of SchemaElements in the footer is untrusted: child counts, depth and repetition are checked here.
-Building is kept cheap per leaf (files with thousands of columns exist): types are resolved on first use.
+The flat list of SchemaElements in the footer is untrusted, so child counts, depth and repetition are checked here.
+Files with thousands of columns exist, so building is cheap per leaf: types are resolved at first use.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ class Node:
 
     @type.setter
     def type(self, leaf: LeafType) -> None:
-        """Read (or write) the leaf as another type over the same stored values."""
+        """Change the type in which the leaf is read or written. The stored values stay the same."""
         self._type = leaf
 
     def _in_variant(self) -> bool:
-        """Below a group annotated with VARIANT, whose binary values have no order."""
+        """Whether the node lies below a group annotated with VARIANT. The binary values there have no order."""
         node = self.parent
         while node is not None:
             if node.is_variant:
@@ -91,7 +91,7 @@ class Node:
 
     @property
     def is_variant(self) -> bool:
-        """A group annotated with VARIANT."""
+        """Whether the node is a group annotated with VARIANT."""
         logical = self.element.logicalType
         return logical is not None and logical.VARIANT is not None
 
@@ -146,7 +146,7 @@ class SchemaTree:
         return [child.name for child in self.root.children]
 
     def has_leaf(self, path: Iterable[str]) -> bool:
-        """Whether exactly this is the path of a leaf."""
+        """Whether this is exactly the path of a leaf."""
         if self._paths is None:
             self._paths = frozenset(leaf.path for leaf in self.leaves)
         return tuple(path) in self._paths
@@ -182,7 +182,7 @@ class SchemaTree:
         return self.only(found, name)
 
     def fitting(self, name: ColumnName, *, any_case: bool = False) -> list[Node]:
-        """All nodes that :meth:`find` has to choose from, whether they stand at the top or below."""
+        """All nodes that a name may mean, at the top or below."""
         parts = name if isinstance(name, str) else tuple(name) if isinstance(name, (tuple, list)) else ()
         if not (isinstance(parts, str) or (parts and all(isinstance(part, str) for part in parts))):
             raise OptionError(f"a column name must be a string or a tuple of strings, not {name!r}")
@@ -236,7 +236,7 @@ class SchemaTree:
         return found
 
     def only(self, found: list[Node], name: ColumnName) -> Node:
-        """The one node that :meth:`fitting` found; :class:`ColumnNotFoundError` where it found several."""
+        """The one node that :meth:`fitting` found. Raises :class:`ColumnNotFoundError` if it found several."""
         if len(found) == 1:
             return found[0]
         dotted = name if isinstance(name, str) else ".".join(name)
@@ -258,7 +258,7 @@ class SchemaTree:
 
 
 class _Search(NamedTuple):
-    """What is looked for below a node, and where it was looked for already."""
+    """A name that is looked for below a node, and the nodes that were searched already."""
 
     short: bool
     any_case: bool
@@ -274,8 +274,8 @@ def _lowered(named: Iterable[tuple[str, Node]]) -> dict[str, list[Node]]:
 
 
 def _beginnings(name: ColumnName) -> list[tuple[str, ColumnName]]:
-    """What the outermost name of a path may be, with what follows it (nothing, where that is all): a tuple's first, a
-    string's part before any of its dots."""
+    """Possible first names of a path, each with the rest of the path (empty if that is all). A tuple has one; a string
+    has one for each of its dots, and the whole string."""
     if not isinstance(name, str):
         return [(name[0], tuple(name[1:]))] if name else []
     dots = [k for k, char in enumerate(name) if char == "."]
@@ -303,7 +303,7 @@ def build_tree(elements: Sequence[Any], max_depth: int = 64, *, case_sensitive: 
 
 
 def _fill_flat(root: Node, elements: Sequence[Any], leaves: list[Node]) -> int | None:
-    """The common case, all elements but the root are leaves; ``None`` when they are not."""
+    """Read a flat schema, the common case: all elements except the root are leaves. ``None`` if they are not."""
     count = len(elements) - 1
     if root.element.num_children != count or any(e.num_children for e in elements[1:]):
         return None
@@ -343,7 +343,7 @@ def _fill(node: Node, elements: Sequence[Any], at: int, leaves: list[Node], dept
 
 def _check(element: Any, is_leaf: bool) -> None:
     stated = element.repetition_type
-    # A leaf without one is REQUIRED, as others read it. A group may rather be one of some other kind.
+    # A leaf without one is REQUIRED, as in other readers. A group without one may be of an unknown kind.
     if stated not in (REQUIRED, OPTIONAL, REPEATED) and not (stated is None and is_leaf):
         raise CorruptFileError(f"the schema has the unknown repetition type {stated}", column=str(element.name))
     if is_leaf and element.type is None:

@@ -1,6 +1,7 @@
-"""What a leaf is shown as: ``ARROW:schema`` and declared schemas say more of some values than Parquet does.
+"""The Arrow fields that results show for leaves. ``ARROW:schema`` and declared schemas add meaning to some values.
 
-Parquet has no durations, no categories with an order and no extension types of users: the file holds integers or text.
+Parquet has no durations, no ordered categories and no extension types of users. The file holds integers or text for
+them.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ def top_of(leaf: Node) -> Node:
 
 
 def shown_field(leaf: Node, tops: Sequence[Node], fields: Sequence[Field]) -> Field | None:
-    """The Arrow field of a leaf; ``None`` where the result has none. ``fields``: what the top-level nodes ``tops`` come
-    out as."""
+    """The Arrow field of a leaf in the result. ``None`` if the result does not have it. ``fields``: the result's fields
+    for the top-level nodes ``tops``."""
     top = top_of(leaf)
     place = next((k for k, node in enumerate(tops) if node is top), None)
     return None if place is None else _below(leaf, shape_of(top), fields[place])
 
 
 def values_of(type_: DataType) -> DataType:
-    """What a dictionary or runs are of; any other type itself."""
+    """The value type of a dictionary or of run-end encoding. Any other type is returned as it is."""
     return type_.dictionary or (type_.children[1].type if type_.format == "+r" else type_)
 
 

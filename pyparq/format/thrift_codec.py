@@ -1,16 +1,14 @@
 """Thrift structs from bytes and back: the compact protocol, checked before it is decoded.
 
-Decoding runs in two steps. The native check (`ThriftRules`) walks the bytes with the generated table of
-structs and refuses what is truncated, malformed, too deep, doubled, or lacks a required field (but for a few
-that nobody needs); it also finds the end. Only then does the thrift package's accelerated decoder build the
-objects, from exactly those bytes. So counts and lengths that the decoder sees have been held against the bytes
-that are there, and no object comes out half filled.
+Decoding takes two steps. First, the native check (`ThriftRules`) walks the bytes with the generated table of structs.
+It refuses truncated, malformed, too deep and doubled structs, and missing required fields (except a few that readers
+can do without). It also finds the end. Then the thrift package's accelerated decoder builds the objects from exactly
+those bytes. So all counts and lengths that the decoder sees were checked against the bytes, and no object is half
+filled.
 
-Text that is not UTF-8 is refused (the decoder would put U+FFFD in without a word), with one exception:
-`KeyValue.value`, which files in the wild fill with raw bytes. Such a value is handed out as `bytes`, and is
-written back as it was.
-
-Enum fields are plain ints, unknown values included.
+Text that is not UTF-8 is refused; the decoder would silently insert U+FFFD. `KeyValue.value` is the one exception,
+because existing files hold raw bytes there. Such a value is returned as `bytes`, and written back unchanged. Enum
+fields are plain ints, unknown values included.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from pyparq.errors import CorruptFileError, DataError
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.generated import ttypes
 from pyparq.format.generated.rules import RULES
-from pyparq.kernels._native import KernelError, ThriftRules, ThriftTruncated
+from pyparq.kernels import KernelError, ThriftRules, ThriftTruncated
 from pyparq.runtime import fork_safety
 
 try:
@@ -54,7 +52,6 @@ __all__ = [
     "column_chunks_of_footers",
     "deserialize",
     "deserialize_column_index",
-    "deserialize_numbers",
     "deserialize_lists",
     "serialize",
     "serialize_footer",
@@ -128,7 +125,7 @@ NOT_NEEDED = {
     ("ColumnChunk", "file_offset"), ("ColumnMetaData", "type"), ("ColumnMetaData", "encodings"),
     ("ColumnMetaData", "path_in_schema"),
 }  # fmt: skip
-"""Required fields that a reader can do without: the schema and the pages say the same."""
+"""Required fields that a reader can do without: the schema and the pages state the same."""
 _REQUIRED = 1
 
 
@@ -169,12 +166,6 @@ def deserialize(cls: type[T], data: Bytes, offset: int = 0) -> tuple[T, int]:
     if raw:
         _restore_text(value)
     return value, end
-
-
-def deserialize_numbers(cls: type, data: Bytes, offset: int = 0) -> tuple[tuple[Any, ...], int]:
-    """As `deserialize`, but instead of an object a tuple by field id, from 1 up: integers and bools, structs as such
-    tuples, `None` for what is absent or something else. A third of the time, where thousands are read."""
-    return _natively(_rules.numbers, cls, data, offset)
 
 
 def deserialize_lists(cls: type, data: Bytes, offset: int = 0) -> tuple[list[NDArray[np.int64] | None], int]:

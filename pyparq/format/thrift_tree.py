@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Union
 
 from pyparq.format.thrift_codec import ThriftDecodeError, ThriftTruncatedError
-from pyparq.kernels._native import KernelError, ThriftTruncated, thrift_split_list, thrift_split_struct
+from pyparq.kernels import KernelError, ThriftTruncated, thrift_split_list, thrift_split_struct
 
 __all__ = ["BINARY", "I16", "I32", "I64", "LIST", "STRUCT", "ThriftList", "ThriftStruct"]
 

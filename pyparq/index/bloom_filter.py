@@ -1,7 +1,8 @@
-"""Split block Bloom filters (BloomFilter.md): blocks of 256 bits, one bit per 32-bit word and value.
+"""Split block Bloom filters (BloomFilter.md).
 
-A hash selects its block by its upper 32 bits and the bits by its lower 32, so a probe needs one block of 32
-bytes. What is hashed (XXH64, seed 0) is the PLAIN encoding of the physical value without length prefix.
+A filter is a list of blocks of 256 bits, eight 32-bit words each. The upper 32 bits of a hash choose the block, the
+lower 32 bits choose one bit in each word. So a probe needs one block of 32 bytes. The hash is XXH64 with seed 0, over
+the PLAIN encoding of the physical value without its length prefix.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _WORDS = struct.Struct("<8I")
 def can_prune(leaf: LeafType) -> bool:
     """Whether a filter on this leaf can prove absence.
 
-    Not on BOOLEAN (writers leave such filters empty), not where one value has several encodings or writers
-    disagree (BYTE_ARRAY decimals, INTERVAL, INT96), nor on leaves whose values cannot be asked for.
+    Not for BOOLEAN: writers leave such filters empty. Not where one value has several encodings, or writers disagree:
+    BYTE_ARRAY decimals, INTERVAL, INT96. Not for leaves without literals to ask for.
     """
     if leaf.kind in ("bool", "int96") or domain(leaf) == "":
         return False
@@ -49,11 +50,11 @@ def can_prune(leaf: LeafType) -> bool:
 
 
 def hash_values(values: Values, leaf: LeafType) -> UInt64Array:
-    """The hashes to insert for physical values without nulls, one per value.
+    """The hashes to insert for physical values without nulls: uint64, one per value.
 
-    Floats: when either zero occurs, the hashes of both are in the result (at the end, once more), because
-    -0.0 equals 0.0 and others probe only one of them; when any NaN occurs, that of the usual NaN bits is too, because
-    all NaNs are equal to Spark, which probes those (processors make others).
+    Floats get extra hashes at the end. If either zero occurs, the hashes of both are inserted, because -0.0 equals 0.0
+    and other readers probe only one. If a NaN occurs, the hash of the usual NaN bits is inserted: Spark treats all NaNs
+    as equal and probes that one, but processors make others.
     """
     if isinstance(values, BinaryValues):
         return kernels.xxh64_binary(values.offsets, values.data)
@@ -77,15 +78,16 @@ def _zero_hashes(width: int) -> tuple[int, ...]:
 
 
 def _nan_hash(dtype: np.dtype[Any]) -> int:
-    """Hash of the positive quiet NaN without payload."""
+    """The hash of the positive quiet NaN without payload."""
     return int(xxhash.xxh64_intdigest(np.array(np.nan, dtype).tobytes()))
 
 
 def hash_literal(value: Any, leaf: LeafType) -> list[int] | None:
-    """Hashes under which a value of the comparable domain may be found; any of them present means "perhaps".
+    """The hashes under which a value of the comparable domain may have been inserted. If any of them is found, the
+    answer is "maybe".
 
-    An empty list: the leaf's type cannot hold the value, so it is absent. ``None``: a filter cannot help
-    (NaN, or :func:`can_prune` is false).
+    An empty list: the leaf's type cannot hold the value, so it is absent. ``None``: a filter cannot help (NaN, or
+    :func:`can_prune` is false).
     """
     if not can_prune(leaf):
         return None
@@ -104,7 +106,7 @@ def hash_literal(value: Any, leaf: LeafType) -> list[int] | None:
 
 
 def block_index(hash_value: int, num_blocks: int) -> int:
-    """Which of ``num_blocks`` blocks a 64-bit hash belongs to."""
+    """The block (of ``num_blocks``) that a 64-bit hash belongs to."""
     return ((hash_value >> 32) * num_blocks) >> 32
 
 
@@ -114,7 +116,7 @@ def block_mask(key: int) -> tuple[int, ...]:
 
 
 def check_block(block: bytes | memoryview, hash_value: int) -> bool:
-    """Whether the 32 bytes of the hash's block hold it ("perhaps"); False proves absence."""
+    """Whether the 32 bytes of a block contain the hash ("maybe"). False proves absence."""
     key = hash_value & 0xFFFFFFFF
     for word, salt in zip(_WORDS.unpack(block), SALT, strict=True):
         if not word >> (((key * salt) & 0xFFFFFFFF) >> 27) & 1:
@@ -126,9 +128,7 @@ def check_block(block: bytes | memoryview, hash_value: int) -> bool:
 
 
 class BloomFilter:
-    """A filter in memory: ``bitset`` is uint8, a multiple of 32 bytes. ``leaf`` is needed for :meth:`check`
-    alone.
-    """
+    """A filter in memory. ``bitset`` is uint8, a multiple of 32 bytes. Only :meth:`check` needs ``leaf``."""
 
     __slots__ = ("bitset", "leaf")
 
@@ -202,14 +202,12 @@ class BloomFilter:
         return np.asarray(self.check_hash(kernels.xxh64_fixed(fast, leaf.width)), bool)
 
     def false_positive_rate(self) -> float:
-        """The rate at which an absent value finds its bits set, from the bits that are set: what was
-        achieved.
-        """
+        """The achieved rate at which absent values are answered with "maybe", computed from the set bits."""
         counts = _bit_count(self.bitset.view("<u4")).reshape(-1, 8)
         return float((counts / 32.0).prod(axis=1).mean())
 
     def estimated_distinct(self) -> int:
-        """About how many distinct values were inserted, from the bits that are set."""
+        """Estimated number of distinct values, computed from the set bits."""
         filled = float(_bit_count(self.bitset.view("<u4")).mean()) / 32.0
         if filled >= 1.0:
             raise ValueError("every bit is set")
@@ -255,7 +253,8 @@ def _comparable(value: Any, leaf: LeafType) -> Any:
 
 
 def _as_stored(values: Any, leaf: LeafType) -> npt.NDArray[Any] | None:
-    """An integer array in the dtype of the leaf's physical values; None where values must go one by one."""
+    """An integer array in the dtype of the leaf's physical values. ``None`` where the values must be converted one by
+    one."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or not can_prune(leaf):
         return None
     dtype = stored_dtype(leaf)
@@ -291,9 +290,8 @@ def serialize_filter(bitset: npt.NDArray[np.uint8]) -> tuple[bytes, npt.NDArray[
 
 
 def bitset_bytes(bloom_filter_length: int) -> int:
-    """Bytes of the bitset when header and bitset take ``bloom_filter_length``: a standard header is under
-    32 bytes.
-    """
+    """Size of the bitset if header and bitset take ``bloom_filter_length`` bytes: a standard header is shorter than 32
+    bytes."""
     return bloom_filter_length // BLOCK_BYTES * BLOCK_BYTES
 
 
@@ -332,7 +330,7 @@ def parse_header(
 
 
 def _is_murmur3(data: bytes | memoryview) -> bool:
-    """The old layout: three little-endian int32, namely the size, then 0 (Murmur3) and 0 (block)."""
+    """Whether this is the old layout: three little-endian int32 (the size, 0 for Murmur3, 0 for block)."""
     if len(data) < 12:
         return False
     size, hash_kind, algorithm = struct.unpack_from("<iii", data)

@@ -1,10 +1,10 @@
-"""How large a split block Bloom filter must be for a rate, and which rate a size gives.
+"""The size of a split block Bloom filter for a false-positive rate, and the rate of a size.
 
-The rate follows from the load of the blocks: ``n`` values fall on ``z`` blocks as balls into bins, nearly by
-a Poisson distribution of mean ``n / z``, and a block that took ``i`` values answers "perhaps" to an absent
-one with probability ``(1 - (31/32)**i)**8``, one bit of each of its eight words being asked. (The closed
-formula of the older specification takes every block to have the mean load and so misses its target, by 1.5
-times at 1 % and 3 times at 0.01 %.)
+The rate follows from the load of the blocks. ``n`` values fall on ``z`` blocks like balls into bins, nearly by a
+Poisson distribution of mean ``n / z``. A block that took ``i`` values answers "maybe" to an absent value with
+probability ``(1 - (31/32)**i)**8``: one bit in each of its eight words is tested. (The formula of the older
+specification assumes that every block has the mean load. It misses its target by 1.5 times at 1 % and 3 times at 0.01
+%.)
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ MAX_BYTES = 128 << 20
 
 
 def false_positive_rate(num_blocks: int, ndv: int) -> float:
-    """Expected rate of "perhaps" for absent values after ``ndv`` distinct values went into ``num_blocks``
-    blocks.
-    """
+    """Expected rate of "maybe" for absent values, after ``ndv`` distinct values went into ``num_blocks`` blocks."""
     if num_blocks <= 0 or ndv < 0:
         raise ValueError(f"{num_blocks} blocks and {ndv} values")
     return rate_of_load(ndv / num_blocks)
@@ -60,10 +58,10 @@ def load_for_rate(fpp: float) -> float:
 
 
 def bytes_for(ndv: int, fpp: float, power_of_two: bool = True, cap: int = MAX_BYTES) -> int:
-    """Bytes of the smallest bitset that keeps ``ndv`` distinct values at ``fpp``, within ``cap``.
+    """Bytes of the smallest bitset that keeps ``ndv`` distinct values at the rate ``fpp``, and at most ``cap``.
 
-    ``power_of_two``: only such sizes (Arrow C++ refuses others); else any multiple of 32. With a ``cap`` the
-    rate may be missed. Raises ValueError for a rate outside (0, 1) or a cap below one block.
+    ``power_of_two``: only such sizes, because Arrow C++ refuses others; otherwise any multiple of 32. With a ``cap``
+    the rate may be missed. Raises ValueError for a rate outside (0, 1) or a cap below one block.
     """
     if cap < MIN_BYTES:
         raise ValueError(f"a Bloom filter needs at least {MIN_BYTES} bytes, but the cap is {cap}")

@@ -1,4 +1,4 @@
-"""What statistics or a ColumnIndex say about some pages (or row groups) of one leaf, ready to evaluate."""
+"""Bounds of several parts (pages or column chunks) of one leaf, as arrays, ready for the evaluation of tests."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ UNORDERED, ASCENDING, DESCENDING = 0, 1, 2
 
 @dataclass(slots=True)
 class Bounds:
-    """``n`` parts of one leaf: the pages of a chunk, or whole chunks (then usually ``n`` is 1).
+    """What statistics or a ColumnIndex state about ``n`` parts of one leaf: the pages of a chunk, or whole chunks.
 
-    ``mins`` and ``maxs`` hold values in the leaf's comparable domain (:mod:`pyparq.format.order`); an entry
-    means something only where ``has_bounds`` is set. There every value that is neither null nor NaN lies
-    within ``[min, max]``; the bounds need not occur themselves.
+    ``mins`` and ``maxs`` hold values in the leaf's comparable domain (:mod:`pyparq.format.order`). An entry is valid
+    only where ``has_bounds`` is set. There, every value that is neither null nor NaN lies within ``[min, max]``. The
+    bounds themselves need not occur.
     """
 
     leaf: LeafType
@@ -32,15 +32,15 @@ class Bounds:
     maxs: npt.NDArray[Any]
     has_bounds: BoolArray
     null_counts: Int64Array
-    """Nulls per part, null ancestors and empty lists included; -1 where it is not known."""
+    """Nulls per part (int64), null ancestors and empty lists included. -1 where unknown."""
     nan_counts: Int64Array
-    """NaNs per part; -1 where it is not known, 0 for types that have none."""
+    """NaNs per part (int64). -1 where unknown, 0 for types without NaN."""
     counts: Int64Array
     """Slots per part, nulls included; -1 where it is not known."""
     all_null: BoolArray
-    """The part is known to hold nothing but nulls (an empty part included)."""
+    """True where the part certainly holds only nulls, or nothing."""
     boundary_order: int = UNORDERED
-    """``ASCENDING`` or ``DESCENDING`` only if mins and maxs of the parts with bounds really are (checked)."""
+    """``ASCENDING`` or ``DESCENDING`` only if the bounds are really in that order. This is checked."""
     definition_histograms: Int64Array | None = None
     """``[n, max_definition_level + 1]`` counts of each level, where the file has them."""
     repetition_histograms: Int64Array | None = None
@@ -51,10 +51,8 @@ class Bounds:
 
 
 def gregorian(bounds: Bounds) -> Bounds:
-    """The bounds of values in the Gregorian calendar, where the file has them in the hybrid one.
-
-    Raises :class:`pyparq.UnsupportedError` for a time zone that this machine does not know.
-    """
+    """The same bounds in the Gregorian calendar, if the file stores them in the hybrid one. Raises
+    :class:`pyparq.UnsupportedError` for a time zone that this machine does not know."""
     if not bounds.leaf.hybrid:
         return bounds
     mins, maxs = bounds.mins.copy(), bounds.maxs.copy()

@@ -1,15 +1,16 @@
-"""ColumnIndex and OffsetIndex, both directions (PageIndex.md and parquet.thrift).
+"""ColumnIndex and OffsetIndex, reading and writing (PageIndex.md and parquet.thrift).
 
-Parsing checks structure: lists that disagree with each other or with the chunk raise
-:class:`pyparq.errors.CorruptFileError`; callers warn with CorruptIndexWarning and read without the index. A
-well-formed index that lies cannot be noticed here.
+Parsing checks the structure. Lists that disagree with each other or with the chunk raise
+:class:`pyparq.errors.CorruptFileError`. Callers then warn with CorruptIndexWarning and read without the index. A
+well-formed index with wrong bounds cannot be noticed here.
 
 **Pages without values.** Writers may store data pages that hold no value (pyarrow does, where pages are tiny). Such a
-page holds no row. An OffsetIndex may list it: its first row is then that of the next page, or the number of rows behind
-the last. Or it may leave it out, with the ColumnIndex leaving out the same pages. The first page of a chunk must be
-listed, as readers would take what lies before it for a dictionary. So must all pages of an encrypted chunk, as these
-are counted. In a ColumnIndex the page is a null page without nulls. Readers read a page without rows together with the
-one before it (:func:`pyparq.index.row_ranges.read_along`): values in it would belong to the last row of that one.
+page holds no row. An OffsetIndex may list it: its first row is then that of the next page, or the number of rows if it
+is the last page. Or it may leave it out, if the ColumnIndex leaves out the same pages. The first page of a chunk must
+be listed, because readers would take what lies before it for a dictionary. All pages of an encrypted chunk must be
+listed, because their ordinals count. In a ColumnIndex such a page is a null page without nulls. Readers read it
+together with the page before it (:func:`pyparq.index.row_ranges.read_along`): if it held values, they would belong to
+the last row of that page.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from pyparq.kernels import check_page_locations
 from pyparq.limits import DEFAULT_LIMITS, Limits
 
 MAX_WHOLE_BOUND = 4096
-"""A ColumnIndex is not written when a bound that cannot be truncated is longer than this (bytes)."""
+"""Maximum size in bytes of a bound that cannot be truncated. With a longer one, no ColumnIndex is written."""
 
 _INT32_MAX = (1 << 31) - 1
 
@@ -81,10 +82,11 @@ class ColumnIndexBuilder:
         definition_histogram: Sequence[int] | None = None,
         repetition_histogram: Sequence[int] | None = None,
     ) -> None:
-        """Add a page: PLAIN bounds (whole), nulls, values that are not null, NaNs (floats), level counts.
+        """Add a page: whole PLAIN bounds, number of nulls, number of other values, number of NaNs (floats), counts of
+        levels.
 
-        Bounds are ``None`` for a page without values that could be one. Histograms are given for every page
-        or none.
+        Bounds are ``None`` for a page without values that could be a bound. Histograms are given for every page or for
+        none.
         """
         self._mins.append(minimum)
         self._maxs.append(maximum)
@@ -95,7 +97,7 @@ class ColumnIndexBuilder:
         self._repetition.extend(repetition_histogram or ())
 
     def finish(self) -> bytes | None:
-        """The serialized ColumnIndex, or ``None`` when the format allows none (no order; a page of nothing but NaN)."""
+        """The serialized ColumnIndex. ``None`` if the format allows none: no order, or a page that holds only NaN."""
         return kernels.column_index(
             self._order, self._mins, self._maxs, self._null_counts, self._value_counts, self._nan_counts,
             self._definition, self._repetition, self._truncate, MAX_WHOLE_BOUND,
@@ -103,17 +105,17 @@ class ColumnIndexBuilder:
 
 
 class OffsetIndexBuilder:
-    """Gathers the place of each data page of a chunk, in page order (dictionary pages are not listed)."""
+    """Collects the place of each data page of a chunk, in page order. Dictionary pages are not listed."""
 
     def __init__(self) -> None:
         self._pages: list[tuple[int, int, int]] = []
         self._unencoded: list[int] = []
 
     def add_page(self, offset: int, size: int, first_row: int, unencoded: int | None = None) -> None:
-        """Add a page: where its header starts, its bytes with the header, its first row in the row group.
+        """Add a page: the offset of its header, its size with the header, and its first row in the row group.
 
-        ``unencoded``: bytes of its BYTE_ARRAY values without lengths; for every page or none. Raises
-        DataError for what an OffsetIndex cannot express.
+        ``unencoded``: bytes of its BYTE_ARRAY values without lengths, for every page or none. Raises DataError for
+        numbers that an OffsetIndex cannot express.
         """
         if not 0 < size <= _INT32_MAX:
             raise DataError(f"a data page of {size} bytes cannot be indexed", page=len(self._pages))
@@ -138,7 +140,7 @@ class OffsetIndexBuilder:
 
 @dataclass(slots=True)
 class PageLocations:
-    """Where the data pages of a chunk are: int64 arrays, one entry per page."""
+    """The places of the data pages of a chunk: int64 arrays, one entry per page."""
 
     offsets: Int64Array
     """File offset of the page header."""
@@ -249,7 +251,7 @@ def parse_column_index(
         mins, maxs, ok = decode_bound_pairs(leaf, low, high)
     ok &= ~all_null if usable else False
     if max_rep:
-        # arrow-rs calls a page of lists null when it has as many nulls as rows, whatever else it holds.
+        # arrow-rs marks a page of lists as null when it has as many nulls as rows, even if it holds values.
         all_null &= False if definition is None else definition[:, -1] == 0
     bounds = Bounds(leaf, mins, maxs, ok, null_counts, nan_counts, slots, all_null)
     bounds.boundary_order = _checked_order(bounds, order)

@@ -1,8 +1,8 @@
-"""Sets of rows of one row group as a bitmap, one bit per row.
+"""A set of rows of one row group as a bitmap, one bit per row.
 
-A predicate that has looked at values keeps rows here and there: a random half of a million rows are 250,000 ranges,
-but always 125 KB of bits. Few long runs are better off as :class:`~pyparq.index.row_ranges.RowRanges`: :func:`rows_of`
-chooses.
+A filter that has looked at values keeps rows here and there. A random half of a million rows is 250,000 ranges, but
+always 125 KB of bits. Few long runs are smaller as :class:`~pyparq.index.row_ranges.RowRanges`. :func:`rows_of` chooses
+the form.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Words = npt.NDArray[np.uint64]
 MOST_RANGES = 1024
 """Up to so many runs, rows are ranges."""
 NEAR = 64
-"""Rows between two that are set, up to which :attr:`RowMask.cover` joins them: no page that matters is that short."""
+""":attr:`RowMask.cover` joins rows with at most this many rows between them. No page that matters is that short."""
 
 
 class RowMask:
-    """Rows of a row group with ``num_rows`` rows. Not to be changed.
+    """Some rows of a row group with ``num_rows`` rows. It must not be changed.
 
-    ``bits`` is a bitmap in Arrow's order (the least significant bit first), padded with zeros to a multiple of 8 bytes;
-    ``count`` says how many bits are set.
+    ``bits`` is a bitmap in Arrow's order (least significant bit first), uint8, padded with zeros to a multiple of 8
+    bytes. ``count`` is the number of set bits.
     """
 
     __slots__ = ("_count", "_cover", "_ranges", "bits", "num_rows")
 
     def __init__(self, bits: npt.NDArray[np.uint8], num_rows: int, count: int = -1) -> None:
-        """``count`` is found when it is needed, where it is not given."""
+        """``count`` is computed when it is needed, if it is not given."""
         self.bits = bits
         self.num_rows = num_rows
         self._count = count
@@ -41,12 +41,12 @@ class RowMask:
 
     @classmethod
     def of_words(cls, words: Words, num_rows: int, count: int = -1) -> RowMask:
-        """From the bitmap as words of 64 rows."""
+        """From a bitmap as uint64 words of 64 rows."""
         return cls(words.view(np.uint8), num_rows, count)
 
     @classmethod
     def of_bools(cls, mask: npt.NDArray[np.bool_]) -> RowMask:
-        """One bool per row."""
+        """From one bool per row."""
         bits = np.zeros((len(mask) + 63) // 64 * 8, np.uint8)
         bits[: (len(mask) + 7) // 8] = np.packbits(mask, bitorder="little")
         return cls(bits, len(mask))
@@ -69,7 +69,7 @@ class RowMask:
 
     @property
     def count(self) -> int:
-        """How many rows are in the set."""
+        """Number of rows in the set."""
         if self._count < 0:
             self._count = kernels.mask_count(self.words)
         return self._count
@@ -121,7 +121,7 @@ class RowMask:
         return RowMask.of_words(kernels.mask_head(self.words, count), self.num_rows, count)
 
     def num_runs(self) -> int:
-        """Runs of rows side by side."""
+        """Number of runs of consecutive rows."""
         return kernels.mask_runs(self.words)
 
     @property
@@ -133,20 +133,20 @@ class RowMask:
 
     @property
     def cover(self) -> RowRanges:
-        """Ranges that hold all these rows and not many more: what to choose pages by."""
+        """Ranges that hold all these rows and few others. Pages are chosen by them."""
         if self._cover is None:
             self._cover = RowRanges(*kernels.mask_to_ranges(self.words, self.num_rows, NEAR), self.num_rows)
         return self._cover
 
     def within(self, outer: RowRanges) -> RowMask:
-        """Which of the rows of ``outer``, one after another, are in this set."""
+        """A mask over the rows of ``outer``: the rows that are in this set too."""
         if outer.is_all:
             return self
         words = kernels.mask_within(self.words, self.num_rows, outer.starts, outer.ends)
         return RowMask.of_words(words, outer.count)
 
     def spread(self, outer: RowRanges) -> RowMask:
-        """The reverse: this set tells of each row of ``outer`` whether it is in the result."""
+        """The inverse of :meth:`within`: this mask over the rows of ``outer``, as a set of rows of the row group."""
         if outer.is_all:
             return self
         words = kernels.mask_spread(self.words, outer.starts, outer.ends, outer.num_rows)
@@ -162,7 +162,7 @@ def as_mask(rows: Rows) -> RowMask:
 
 
 def rows_of(mask: RowMask) -> Rows:
-    """The same rows in the form that suits them."""
+    """The same rows as ranges or as a bitmap, in the smaller form."""
     if mask.num_runs() <= MOST_RANGES:
         return mask.ranges
     return mask

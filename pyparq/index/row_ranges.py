@@ -1,6 +1,6 @@
-"""Sets of rows of one row group, as sorted disjoint half-open ranges.
+"""Sets of rows of one row group, as sorted, disjoint, half-open ranges.
 
-Every pruning stage narrows one :class:`RowRanges`; planning turns it into pages.
+Every pruning stage narrows one :class:`RowRanges`. Planning turns it into pages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class RowRanges:
     __slots__ = ("_count", "ends", "num_rows", "starts")
 
     def __init__(self, starts: Int64Array, ends: Int64Array, num_rows: int, count: int = -1) -> None:
-        """Not to be changed afterwards; ``count`` is how many rows these are, where the caller knows."""
+        """It must not be changed afterwards. ``count``: the number of rows, if the caller knows it."""
         self.starts = starts
         self.ends = ends
         self.num_rows = num_rows
@@ -42,7 +42,7 @@ class RowRanges:
 
     @classmethod
     def one(cls, start: int, end: int, num_rows: int) -> RowRanges:
-        """The rows ``[start, end)``; a scan of few rows has hardly any other sets, so these are made with less ado."""
+        """The rows ``[start, end)``. Scans of few rows use hardly any other sets, so this skips all checks."""
         if end <= start:
             return cls.none(num_rows)
         return cls(np.array([start], np.int64), np.array([end], np.int64), num_rows, end - start)
@@ -71,7 +71,7 @@ class RowRanges:
     def from_pages(cls, first_rows: Int64Array, pages: Int64Array, num_rows: int) -> RowRanges:
         """The rows of the given pages (ascending); page ``k`` starts at ``first_rows[k]``."""
         count = len(pages)
-        if count and pages[-1] - pages[0] == count - 1:  # side by side
+        if count and pages[-1] - pages[0] == count - 1:  # consecutive pages
             after = int(pages[-1]) + 1
             end = int(first_rows[after]) if after < len(first_rows) else num_rows
             return cls.one(int(first_rows[pages[0]]), end, num_rows)
@@ -80,7 +80,7 @@ class RowRanges:
 
     @classmethod
     def merged(cls, starts: Int64Array, ends: Int64Array, num_rows: int) -> RowRanges:
-        """From sorted ranges that may touch or be empty."""
+        """From sorted ranges, which may touch or be empty."""
         nonempty = ends > starts
         starts, ends = starts[nonempty], ends[nonempty]
         if len(starts) == 0:
@@ -94,7 +94,7 @@ class RowRanges:
 
     @property
     def count(self) -> int:
-        """How many rows are in the set."""
+        """Number of rows in the set."""
         if self._count < 0:
             self._count = int((self.ends - self.starts).sum())
         return self._count
@@ -159,19 +159,21 @@ class RowRanges:
         return RowRanges.merged(starts, ends, self.num_rows)
 
     def _combine(self, other: RowRanges, needed: int) -> RowRanges:
-        """Sweep over all edges: rows covered by at least ``needed`` of the two sets."""
+        """Sweep over all edges: the rows that at least ``needed`` of the two sets contain."""
         points = np.concatenate((self.starts, other.starts, self.ends, other.ends))
         deltas = np.ones(len(points), np.int64)
         deltas[len(self.starts) + len(other.starts) :] = -1
-        # At one point, starts sort before ends, so touching ranges join.
+        # Starts sort before ends at the same row, so that touching ranges join.
         order = np.lexsort((-deltas, points))
         points = points[order]
         inside = np.cumsum(deltas[order]) >= needed
         return RowRanges.merged(points[:-1][inside[:-1]], points[1:][inside[:-1]], self.num_rows)
 
     def pages(self, first_rows: Int64Array) -> Int64Array:
-        """The pages that hold any row of this set, ascending; page ``k`` starts at ``first_rows[k]``. Pages without
-        rows come with the page before them (:func:`read_along`)."""
+        """The pages that hold any row of this set, ascending. Page ``k`` starts at ``first_rows[k]``.
+
+        Pages without rows come with the page before them (:func:`read_along`).
+        """
         if not self:
             return np.empty(0, np.int64)
         if first_rows[-1] >= self.num_rows or (first_rows[1:] <= first_rows[:-1]).any():  # a page without rows
@@ -196,7 +198,7 @@ class RowRanges:
         return self._at(np.arange(self.count, dtype=np.int64))
 
     def _at(self, positions: Int64Array) -> Int64Array:
-        """The rows that stand at ``positions`` (ascending) of this set."""
+        """The rows at ``positions`` (ascending) of this set."""
         if len(self.starts) == 1:
             return np.asarray(positions + self.starts[0])
         before = np.concatenate(([0], np.cumsum(self.ends - self.starts)[:-1]))
@@ -211,7 +213,7 @@ class RowRanges:
         return RowRanges.merged(self.starts, np.minimum(self.ends, self.starts + count - before), self.num_rows)
 
     def positions_in(self, outer: RowRanges) -> Int64Array:
-        """Where this set's rows stand among the rows of ``outer``, a superset; int64, ascending."""
+        """The positions of this set's rows among the rows of ``outer``, a superset (int64, ascending)."""
         rows = self.rows()
         if len(outer) == 1:
             return np.asarray(rows - outer.starts[0])
@@ -225,10 +227,10 @@ class RowRanges:
 
 
 def read_along(pages: Int64Array, num_rows: Int64Array) -> Int64Array:
-    """The places of ``pages`` and of the pages without rows that directly follow one of them, ascending. ``num_rows``
-    are the rows of each page of the column chunk that is known.
+    """The positions of ``pages``, and of the pages without rows that directly follow one of them, ascending.
 
-    Should such a page hold values after all, they belong to the last row of the page before it.
+    ``num_rows`` are the rows of each known page of the column chunk. If such a page held values after all, they would
+    belong to the last row of the page before it.
     """
     if num_rows.min(initial=1) > 0:
         return pages

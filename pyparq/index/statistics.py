@@ -1,4 +1,4 @@
-"""Chunk statistics: which of them to believe when reading, and how to put them together when writing."""
+"""Statistics of column chunks: which ones to believe when reading, and how to build them when writing."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _VERSION = re.compile(r"v?(?P<numbers>\d+(?:\.\d+){0,2})(?P<rest>[^+]*)")
 
 @lru_cache(maxsize=64)
 def parse_created_by(created_by: str) -> tuple[str, tuple[int, int, int] | None, str]:
-    """(application, version, pre-release suffix) of ``created_by``: ``<application> version <version> (build
-    …)``.
+    """(application, version, pre-release suffix) from a ``created_by`` of the form ``<application> version <version>
+    (build …)``.
 
-    The application is lower case; the version is ``None`` where there is none that can be read.
+    The application is lower case. The version is ``None`` if there is no readable one.
     """
     at = created_by.find("version")
     while at == 0 or (at > 0 and not created_by[at - 1].isspace()):
@@ -58,15 +58,15 @@ def parse_created_by(created_by: str) -> tuple[str, tuple[int, int, int] | None,
 
 
 def writer_is_trusted(leaf: LeafType, created_by: str | None) -> bool:
-    """Whether bounds of this leaf by this writer can be right, in statistics and in the ColumnIndex.
+    """Whether this writer can be trusted with bounds of this leaf, in statistics and in the ColumnIndex.
 
-    Broken ones that are known (the public trackers have the stories):
+    Known faults, with the issues of the public trackers:
 
-    - parquet-mr before 1.8.0 (PARQUET-251): byte arrays kept a reference to a buffer that changed later;
-      Cloudera's 1.5.0-cdh5.5 and later builds carry the fix.
-    - DECIMAL on byte arrays compared in the wrong order: parquet-cpp and parquet-cpp-arrow before 4.0
-      (PARQUET-1655), ClickHouse before 25.8, polars and parquet-go (no version is known to be right);
-      arrow-rs before 60 for BYTE_ARRAY alone.
+    - parquet-mr before 1.8.0 (PARQUET-251): byte arrays kept a reference to a buffer that changed later. Cloudera's
+      1.5.0-cdh5.5 and later builds have the fix.
+    - DECIMAL on byte arrays compared in the wrong order: parquet-cpp and parquet-cpp-arrow before 4.0 (PARQUET-1655),
+      ClickHouse before 25.8, polars and parquet-go (no correct version is known), and arrow-rs before 60 for BYTE_ARRAY
+      only.
     """
     if not created_by or leaf.physical not in _BYTES_PHYSICAL:
         return True
@@ -100,8 +100,8 @@ def bounds_from_statistics(
 ) -> Bounds:
     """The :class:`Bounds` (``n`` = 1) of one column chunk, as far as its statistics can be believed.
 
-    ``column_order`` is what :func:`pyparq.format.order.order_of` said (``True`` and ``False`` will do for
-    TYPE_ORDER and none).
+    ``column_order`` is the result of :func:`pyparq.format.order.order_of` (``True`` and ``False`` stand for TYPE_ORDER
+    and none).
     """
     return bounds_of_chunks(leaf, [meta], column_order, created_by)
 
@@ -112,7 +112,7 @@ def bounds_of_chunks(
     column_order: int = Order.TYPE,
     created_by: str | None = None,
 ) -> Bounds:
-    """The :class:`Bounds` of the chunks of one leaf in several row groups, in one go."""
+    """The :class:`Bounds` of the chunks of one leaf in several row groups."""
     modern, old = believed_bounds(leaf, column_order, created_by)
     mins: list[bytes | None] = []
     maxs: list[bytes | None] = []
@@ -137,9 +137,11 @@ def bounds_of_numbers(
     column_order: int = Order.TYPE,
     created_by: str | None = None,
 ) -> Bounds:
-    """As :func:`bounds_of_chunks`, but without level histograms, of chunks whose numbers are known: ``stack`` has an
-    array of each kind, in the order of :class:`~pyparq.format.chunk_numbers.ChunkNumbers`. ``places``: what the places
-    of their bounds are in."""
+    """As :func:`bounds_of_chunks`, but from arrays and without level histograms.
+
+    ``stack`` has one array per kind of number, in the order of :class:`~pyparq.format.chunk_numbers.ChunkNumbers`.
+    ``places``: the bytes that the places of bounds refer to.
+    """
     modern, old = believed_bounds(leaf, column_order, created_by)
     width, kind = number_layout(leaf)
     if not width:
@@ -167,11 +169,11 @@ def _bounds_as_bytes(
 
 
 def believed_bounds(leaf: LeafType, column_order: int, created_by: str | None) -> tuple[bool, bool]:
-    """Whether ``min_value`` and ``max_value`` can be believed; whether the deprecated ``min`` and ``max`` can, where
-    neither of these is there."""
+    """Two flags: whether ``min_value`` and ``max_value`` can be believed, and whether the deprecated ``min`` and
+    ``max`` can be believed if the former are missing."""
     if not has_order(leaf) or column_order == Order.UNKNOWN or not writer_is_trusted(leaf, created_by):
         return False, False
-    # The deprecated pair was always found by signed comparison.
+    # Writers computed the deprecated pair by signed comparison.
     return column_order in (Order.TYPE, Order.TOTAL, Order.INT96), domain(leaf) in ("int", "float")
 
 
@@ -183,8 +185,7 @@ def bounds_of_stored(
     nan_counts: npt.NDArray[np.int64],
     num_values: npt.NDArray[np.int64],
 ) -> Bounds:
-    """The :class:`Bounds` of chunks from what their footers store: bounds, ``None`` where there is none, and counts, -1
-    where there is none."""
+    """The :class:`Bounds` of chunks from stored bounds (``None`` where missing) and counts (-1 where missing)."""
     lows, highs, usable = decode_bound_pairs(leaf, mins, maxs)
     nulls, nans = (np.where(found <= num_values, found, -1) for found in (null_counts, nan_counts))
     counts = np.maximum(num_values, -1)
@@ -195,7 +196,7 @@ def bounds_of_stored(
 
 
 def _level_histograms(metas: Sequence[tt.ColumnMetaData]) -> npt.NDArray[np.int64] | None:
-    """How often each definition level occurs in each chunk; ``None`` unless all chunks say so."""
+    """Counts of each definition level in each chunk. ``None`` unless all chunks have them."""
     found: list[list[int]] = []
     for meta in metas:
         sizes = meta.size_statistics

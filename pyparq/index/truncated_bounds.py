@@ -1,7 +1,7 @@
-"""Shorter bounds that stay valid (PageIndex.md: bounds need not occur in the page).
+"""Shorter bounds that stay valid. PageIndex.md allows bounds that do not occur in the page.
 
-Only types whose every prefix is a value of the type may be cut: strings (UTF-8 stays valid), enum, JSON, BSON
-and plain binary. A cut lower bound is smaller by itself; a cut upper bound must grow at its end.
+Only types of which every prefix is a value may be cut: strings (UTF-8 stays valid), enum, JSON, BSON and plain binary.
+A cut lower bound is smaller by itself. A cut upper bound must be incremented at its end.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ DEFAULT_TRUNCATE = 64
 
 
 def truncate_min(leaf: LeafType, value: bytes, length: int | None) -> bytes:
-    """A lower bound of ``value`` of at most ``length`` bytes (``None``: whole)."""
+    """A lower bound of ``value`` with at most ``length`` bytes (``None``: the whole value)."""
     return kernels.shorter_min(native_order(leaf), value, -1 if length is None else length)
 
 
 def truncate_max(leaf: LeafType, value: bytes, length: int | None) -> bytes:
-    """An upper bound of ``value`` of at most ``length`` bytes; the whole value when there is none."""
+    """An upper bound of ``value`` with at most ``length`` bytes. The whole value if there is none."""
     return kernels.shorter_max(native_order(leaf), value, -1 if length is None else length)

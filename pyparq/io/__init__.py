@@ -1,0 +1,23 @@
+"""Where bytes come from and go to: files, URLs, stores; locks and replacement of files."""
+
+DOOR = (
+    "atomic_write",
+    "brace_patterns",
+    "byte_ranges",
+    "companion_files",
+    "early_requests",
+    "fetch",
+    "file_lock",
+    "file_versions",
+    "folders",
+    "object_stores",
+    "process_ownership",
+    "remote",
+    "remote_changes",
+    "renames",
+    "retry",
+    "sink",
+    "source",
+    "url",
+)
+"""Modules of this package that other packages may use."""

@@ -10,12 +10,13 @@ from typing import Any
 
 from pyparq.encryption.material import external_json, parse_external, when_replaced, while_replaced
 from pyparq.errors import EncryptionError, LimitError, ParquetError
+from pyparq.io.byte_ranges import Source
 from pyparq.io.file_lock import locked_folder
 from pyparq.io.folders import Folders
 from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
 from pyparq.io.sink import FsspecSink, Sink, open_sink
-from pyparq.io.source import Source, open_source
+from pyparq.io.source import open_source
 
 MAX_SIBLING = 64 << 20
 """Bytes of a sibling that are read; a key's material takes some 400."""

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import CorruptFileError
+from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.early_requests import Ahead
-from pyparq.io.source import Range, Source
 from pyparq.runtime import fork_safety
 
 LOCAL_GAP = 4 << 10

@@ -7,17 +7,15 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError
+from pyparq.io.byte_ranges import Range
 from pyparq.io.retry import Retry
 from pyparq.io.url import say_tries
 from pyparq.runtime import fork_safety
 from pyparq.runtime.safe_repr import printable
 from pyparq.runtime.threads import map_requests
-
-if TYPE_CHECKING:
-    from pyparq.io.source import Range
 
 T = TypeVar("T")
 

@@ -6,9 +6,10 @@ import errno
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, located
+from pyparq.io.byte_ranges import Range
 from pyparq.io.file_systems import alone, is_concurrent, loops, shares_one_reader, takes_generations
 from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.http import Version, is_http, ranges_of
@@ -18,9 +19,6 @@ from pyparq.io.tail_read import read_end, tells_size
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import map_requests
-
-if TYPE_CHECKING:
-    from pyparq.io.source import Range
 
 
 class FsspecFile:

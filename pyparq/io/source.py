@@ -14,12 +14,13 @@ import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
+from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.file_objects import check_opened
 from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.object_stores import ObjectFile
@@ -39,27 +40,6 @@ from pyparq.io.url import (
 from pyparq.kernels.buffers import SMALLEST
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import check_stopped
-
-Range = tuple[int, int]
-"""(offset, length) in bytes."""
-
-
-class Source(Protocol):
-    """Random access to the bytes of one file."""
-
-    name: str
-    is_local: bool
-    """Requests cost microseconds, not milliseconds."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file. A remote file may have to ask for it."""
-
-    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        """The bytes of each range; :class:`CorruptFileError` where the file ends before a range does."""
-
-    def close(self) -> None: ...
-
 
 _OPEN_FLAGS = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NONBLOCK"))
 """Not to block matters for pipes alone, which are refused rather than waited for."""

@@ -160,9 +160,26 @@ class Nonces:
         """Give none of those that are drawn already: a forked process has the same ones as its parent."""
 
 class AesKey:
-    """An AES key of 16, 24 or 32 bytes for native code, which opens pages with it. Nothing gives it out again."""
+    """An AES key of 16, 24 or 32 bytes, used by libcrypto, which the kernels must have. Nothing gives it out again.
+
+    Nonces have 12 bytes; tags have 16 and stand behind what is sealed. `out` has exactly the size of the result. Any
+    thread may call. KernelError: the tag is wrong, so another key or AAD, or damaged bytes."""
 
     def __init__(self, key: bytes) -> None: ...
+    def encrypt(self, nonce: bytes, text: Buffer, aad: Buffer | None) -> bytes:
+        """By GCM."""
+
+    def encrypt_into(self, nonce: bytes, text: Buffer, aad: Buffer | None, out: Buffer) -> None:
+        """By GCM; `text` may be where `out` begins."""
+
+    def decrypt(self, nonce: bytes, sealed: Buffer, aad: Buffer | None) -> bytes:
+        """By GCM."""
+
+    def decrypt_into(self, nonce: bytes, sealed: Buffer, aad: Buffer | None, out: Buffer) -> None:
+        """By GCM."""
+
+    def run_ctr(self, nonce: bytes, text: Buffer, out: Buffer) -> None:
+        """Encrypt or decrypt by CTR, whose first counter is the nonce and the number 1."""
 
 def aes_is_native() -> bool:
     """Whether OpenSSL's libcrypto was found; where it was not, pages are opened by calls of Python."""
@@ -226,11 +243,12 @@ class Crc32:
     """CRC-32 by the processor's own means, where it has them, and by zlib."""
 
     native: bool
-    """Whether the library itself was found, which needs no GIL."""
+    """Whether the kernels call zlib themselves, which needs no GIL."""
 
-    def __init__(self, function: Callable[[Any], int], module: str) -> None:
-        """`function(data)` of Python's module `zlib`, and the file that this is in ("": in none): so the library is
-        found."""
+    def __init__(self, function: Callable[..., int], use_library: bool = True) -> None:
+        """`function(data, before)` of Python's module `zlib` is called where the kernels have no zlib of their own, or
+        must not use it."""
+
     def of(self, data: Buffer, before: int = 0) -> int:
         """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
 
@@ -324,6 +342,10 @@ probe_open_filters: Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tu
 bytes are `tail`; with the number of requests that this took, and their bytes."""
 
 # --- codecs ---
+def library_report() -> list[tuple[str, str, str, str, str]]:
+    """Of zlib, zstd, brotli and libcrypto: name, state (`linked`, `found`, `missing`, `switched off` or `interrupted`),
+    version, the file that it is in, and why candidates were refused. Looks for libraries that were not used yet."""
+
 def codec_is_native(codec: int) -> bool:
     """Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift."""
 
@@ -342,9 +364,9 @@ def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
 
 # --- the decoder of column chunks ---
 
-def set_libraries(crc32: Callable[[Any], int], crc_module: str, decode: Callable[[int, Any, Any], int]) -> None:
-    """What the decoder calls: `zlib.crc32` and the file of its module, and `decode(codec, stored, out)` for codecs that
-    no native library reads, which gives the bytes written."""
+def set_libraries(crc32: Callable[..., int], decode: Callable[[int, Any, Any], int]) -> None:
+    """What the decoder calls where the kernels have no library: `zlib.crc32(data, before)`, and `decode(codec, stored,
+    out)`, which gives the bytes written."""
 
 class DecodedColumn:
     """A decoded column of fixed width or of byte arrays, in memory that arrays of numpy and of Arrow share.
@@ -874,6 +896,49 @@ class EncodedChunks:
         """The entries of its dictionary that occur in it, ascending, where it came as codes."""
     def first_places(self, chunk: int) -> NDArray[np.int64] | None:
         """The values at which the entries of its dictionary first occur; None without one that has all values."""
+
+_More: TypeAlias = Callable[[int], tuple[int, int]]
+"""Called for so many bytes more than there are: how many it adds, and how many could follow. It may raise."""
+
+class PageReader:
+    """The pages of one column chunk (used by pyparq.read.decode.chunk_pages alone).
+
+    `leaf`, `piece` and `limits` as for `decode_columns`; the piece is a whole column chunk. Its data stay referenced.
+    `beyond`: bytes that `more` could give. A refusal is what `decode_columns` gives, or None. For one thread at a time.
+    """
+
+    def __init__(self, leaf: tuple[int, ...], piece: tuple[Any, ...], limits: tuple[int, ...]) -> None: ...
+    def list_pages(self, to_the_end: bool, more: _More, beyond: int) -> tuple[Any, ...] | None:
+        """Read headers until the pages hold the values of the piece, or to the end of its data. Returns a refusal. The
+        pages before the one that is refused are listed."""
+    @property
+    def num_values(self) -> int:
+        """Of all pages that are listed, nulls included."""
+    @property
+    def end(self) -> int:
+        """Where the last of them ends in the data."""
+    @property
+    def uncompressed(self) -> int:
+        """Bytes of all of them before compression, headers as they are stored."""
+    def pages(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
+        """Of each data page: start of its header, bytes with the header, stored bytes without it, uncompressed bytes,
+        PageType, values, encoding, nulls and rows (of version 2), flags: 1 for a CRC, 2 for statistics."""
+    def dictionary(self) -> tuple[int, int, int, int, int, int, bool, bool] | None:
+        """Of the dictionary page the first four of these numbers, entries, encoding, whether it is sorted, and has a
+        CRC."""
+    def entries(self, more: _More, beyond: int) -> tuple[Any, Any]:
+        """((entries, int64 offsets or None, their bytes) or None, refusal) of the dictionary page, which is listed.
+        Booleans take a byte each."""
+    def decode(
+        self, first: int, last: int, window: int, entries: int, with_values: bool, more: _More, beyond: int
+    ) -> tuple[Any, Any]:
+        """Decode data pages from number `first` on, none behind number `last`, until they take `window` bytes; one at
+        least. `entries`: how many the dictionary has, below 0 without one. Levels alone unless `with_values`.
+
+        Returns (found or None, refusal). What is found: how many pages; int64 numbers, five for each page: values,
+        those that are present, rows, where its repetition and its definition levels begin (-1: all are the maximum,
+        -2: all are 0); uint8 repetition levels; uint8 definition levels; int32 codes of the pages that have codes; the
+        present values of the others: bytes, (int64 offsets, bytes), or None without such a page."""
 
 class ThriftRules:
     """The structs' fields, as `pyparq.format.generated.rules` tells them, to check bytes before decoding."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pyparq.io.byte_ranges import Source
 from pyparq.io.sink import LocalSink, Sink
-from pyparq.io.source import LocalFile, Source
+from pyparq.io.source import LocalFile
 from pyparq.runtime.threads import check_stopped
 
 _PIECE, _REMOTE_PIECE = 8 << 20, 32 << 20

@@ -17,12 +17,13 @@ from pyparq.datasets.table_formats import managed_by, managed_on
 from pyparq.datasets.write.crashed_commits import settled
 from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.io.atomic_write import Expected
+from pyparq.io.byte_ranges import Source
 from pyparq.io.file_lock import Identity
 from pyparq.io.folders import Folders
 from pyparq.io.object_stores import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink, replace_only
-from pyparq.io.source import LocalFile, Source
+from pyparq.io.source import LocalFile
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.stale_sidecars import remove_stale
 

@@ -74,16 +74,16 @@ def int96_as_bytes(
     The same dataset where no column is INT96 in all files, where somebody asks for another type, where a filter or the
     name of a folder needs the time, and where old Spark has stored one in the hybrid calendar.
     """
-    if any(name in options for name in _INT96_OPTIONS) or dataset._declared is not None:
+    if any(name in options for name in _INT96_OPTIONS) or dataset.declared is not None:
         return dataset
     marked = {field.name for field in dataset.schema.fields if _is_int96(field)}
     if not marked or not marked.isdisjoint(partitions) or not marked.isdisjoint(_asked(dataset, filters)):
         return dataset
     if any(leaf.type.hybrid for _, file in dataset.open_all(range(len(dataset.files))) for leaf in file.tree.leaves):
         return dataset
-    in_bytes = replace(dataset._options, coerce_int96_timestamp_unit="bytes")
+    in_bytes = replace(dataset.options, coerce_int96_timestamp_unit="bytes")
     return dataset_of(
-        dataset._found, dataset._partitions, None, in_bytes, dataset._by, dataset._on_error, dataset._progress
+        dataset.found, dataset.partition_values, None, in_bytes, dataset.matching, dataset.on_error, dataset.progress
     )
 
 

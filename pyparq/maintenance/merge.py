@@ -113,7 +113,7 @@ def merge(
 
 def _listed(files: Any, storage_options: Mapping[str, Any] | None) -> tuple[tuple[DataFile, ...], Any]:
     if isinstance(files, Dataset):
-        found = files._found
+        found = files.found
     else:
         found = discover(files, storage_options)
     if not found.files:

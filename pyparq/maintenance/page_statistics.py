@@ -7,37 +7,21 @@ Values of dictionary-encoded pages are not decoded: it is counted how often each
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pyparq import kernels
 from pyparq.errors import CorruptFileError, located, reading
-from pyparq.format import encodings
-from pyparq.format.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS, delta_byte_array, dictionary, encoding_name
-from pyparq.format.leaf_values import BinaryValues, Values, count_of
-from pyparq.format.order import Order, segment_minmax, stored_dtype
-from pyparq.format.page_header import DataPageHeaderV2
+from pyparq.format.leaf_values import Values, count_of
+from pyparq.format.order import Order
 from pyparq.index.bloom_filter import hash_values
-from pyparq.kernels import KernelError
 from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
-from pyparq.read.decode.dictionary_entries import decode_dictionary
+from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages, DataPage
 from pyparq.read.decode.memory_account import Account, Share
-from pyparq.read.decode.pages import (
-    DATA_PAGE_V2,
-    PageBuffers,
-    PageParts,
-    PageWalk,
-    StoredPage,
-    num_levels_of,
-    open_page,
-    room_of,
-)
+from pyparq.read.decode.page_values import PageValues, take_values
 from pyparq.read.footers.open_file import Chunk, OpenFile
 from pyparq.runtime.threads import check_stopped
 
-Int64Array = npt.NDArray[np.int64]
 UInt64Array = npt.NDArray[np.uint64]
 
 
@@ -92,8 +76,8 @@ class Survey:
     """Stored bytes of the pages that were opened."""
 
 
-FEW_LEVELS = 8
-"""So many are counted one by one: :func:`numpy.bincount` makes integers of eight bytes of all levels first."""
+WINDOW = 1 << 20
+"""Bytes of pages, inflated, that are looked at together."""
 MID_ROW = "pages start in the middle of a row"
 
 
@@ -131,36 +115,40 @@ class _Surveyor:
     def __init__(self, file: OpenFile, chunk: Chunk, order: Order, wanted: Wanted, share: Share) -> None:
         self._file = file
         self._chunk = chunk
-        self._options = file.options
         self._node = chunk.node
         self._leaf = chunk.node.type
         self._order = order
         self._wanted = wanted
         self._share = share
-        self._opens = wanted.values or self._node.max_rep > 0
         self._found = Survey()
         self._row = 0
-        self._buffers = PageBuffers()
         self._entries: Values | None = None
         self._used: npt.NDArray[np.bool_] | None = None
-        self._counts = np.empty(0, np.int64)
-        """Of the entries, all 0 between two pages."""
         self._hashes: list[UInt64Array] = []
         self._direct_pages = 0
 
     def run(self, data: memoryview) -> Survey:
-        walk = PageWalk(data, self._chunk, self._options)
-        while (page := walk.next_page()) is not None:
-            check_stopped()
-            with located(page=page.ordinal):
-                if page.ordinal == "dictionary":
-                    if self._wanted.values:
-                        self._take_dictionary(page, walk)
-                    continue
-                self._take_page(page, self._chunk.start + walk.page_at, walk.at - walk.page_at)
-        if walk.at < len(data):
-            check_end(self._file, walk.chunk, walk.data, walk.at, walk.ordinal)
+        pages = ChunkPages(data, self._chunk, self._file.options, self._share)
+        if self._wanted.values or self._node.max_rep > 0:
+            self._open(pages)
+        else:
+            for page in pages.pages:
+                self._take_page(page, page.num_values)
+        pages.check()
+        if pages.size < len(data):
+            check_end(self._file, self._chunk, data, pages.size, len(pages.pages))
         return self._finish()
+
+    def _open(self, pages: ChunkPages) -> None:
+        if self._wanted.values:
+            self._take_dictionary(pages)
+        first = 0
+        while first < len(pages.pages):
+            check_stopped()
+            run = pages.decode(first, WITHOUT_END, WINDOW, self._entries, self._wanted.values)
+            values = PageValues(self._node, run, self._entries)
+            self._take_run(pages.pages[first : first + values.num_pages], values, first)
+            first += values.num_pages
 
     def _finish(self) -> Survey:
         found = self._found
@@ -169,125 +157,77 @@ class _Surveyor:
         found.all_dictionary = self._entries is not None and not self._direct_pages
         if self._wanted.hashes:
             if self._entries is not None and self._used is not None:
-                used = dictionary.entries(self._entries, np.flatnonzero(self._used))
+                used = take_values(self._entries, np.flatnonzero(self._used))
                 self._hashes.append(hash_values(used, self._leaf))
             found.hashes = np.concatenate(self._hashes) if self._hashes else np.empty(0, np.uint64)
         return found
 
-    def _take_dictionary(self, page: StoredPage, walk: PageWalk) -> None:
-        self._entries = decode_dictionary(page, self._chunk, self._options, self._share)
+    def _take_dictionary(self, pages: ChunkPages) -> None:
+        if pages.dictionary is None:
+            return
+        self._entries = pages.entries(check_text=True)
+        assert self._entries is not None
         count = count_of(self._entries)
         self._share.take(9 * count)
-        self._used, self._counts = np.zeros(count, np.bool_), np.zeros(count, np.int64)
-        self._found.bytes_decoded += walk.at - walk.page_at
+        self._used = np.zeros(count, np.bool_)
+        self._found.bytes_decoded += pages.dictionary.size
 
-    def _take_page(self, page: StoredPage, offset: int, size: int) -> None:
-        slots = num_levels_of(page)
-        if slots == 0 and self._found.pages and not self._chunk.crypto.encrypted:
-            return  # (pyarrow writes such pages where it gives up a dictionary; which are listed: see page_index.py)
-        facts = PageFacts(offset, size, self._row, slots)
+    def _take_page(self, page: DataPage, rows: int) -> PageFacts | None:
+        if page.num_values == 0 and self._found.pages and not self._chunk.crypto.encrypted:
+            # pyarrow writes such pages where it gives up a dictionary. Which of them are listed: see page_index.py.
+            return None
+        facts = PageFacts(page.offset, page.size, self._row, page.num_values)
         self._found.pages.append(facts)
-        if not self._opens:
-            rows = slots
-        else:
-            self._buffers.clear()
-            self._share.make_room(room_of(page, self._node))
-            parts = open_page(page, self._chunk, self._options, self._buffers)
-            self._found.bytes_decoded += size
-            rows = self._rows_of(page, parts)
-            facts.present = parts.num_values
-            if self._wanted.values:
-                self._take_values(parts, facts)
-            if self._wanted.bounds:
-                facts.definition = _histogram(parts.def_levels, self._node.max_def, slots)
-                facts.repetition = _histogram(parts.rep_levels, self._node.max_rep, slots)
         self._row += rows
+        return facts
 
-    def _rows_of(self, page: StoredPage, parts: PageParts) -> int:
-        """Rows that start in a page."""
-        levels = parts.rep_levels
+    def _take_run(self, pages: list[DataPage], values: PageValues, first: int) -> None:
+        facts: list[PageFacts | None] = []
+        for k, page in enumerate(pages):
+            with located(page=first + k):
+                self._check_rows(page, values, k)
+            facts.append(self._take_page(page, int(values.num_rows[k])))
+        kept = [(k, found) for k, found in enumerate(facts) if found is not None]
+        for k, found in kept:
+            found.present = int(values.num_present[k])
+            self._found.bytes_decoded += found.size
+        if self._wanted.values:
+            self._direct_pages += sum(1 for k in values.direct_pages.tolist() if facts[k] is not None)
+            self._take_values(values, kept)
+        if self._wanted.bounds:
+            self._take_levels(values, kept)
+
+    def _check_rows(self, page: DataPage, values: PageValues, k: int) -> None:
+        levels, rows = values.rep_levels[k], int(values.num_rows[k])
         if levels is None:
-            return parts.num_levels
+            return
         if len(levels) and levels[0] != 0:
             if self._row == 0:
                 raise CorruptFileError(f"the first repetition level is {levels[0]}, but a row must start with 0")
             self._found.no_rows = MID_ROW
-        rows = int(np.count_nonzero(levels == 0))
-        header = page.header.data_page_header_v2 if page.header.type == DATA_PAGE_V2 else None
-        if isinstance(header, DataPageHeaderV2) and header.num_rows != rows:
-            raise CorruptFileError(f"the page header declares {header.num_rows} rows, but the page has {rows}")
-        return rows
+        if page.num_rows is not None and page.num_rows != rows:
+            raise CorruptFileError(f"the page header declares {page.num_rows} rows, but the page has {rows}")
 
-    def _take_values(self, parts: PageParts, facts: PageFacts) -> None:
-        if parts.encoding in DICTIONARY_ENCODINGS:
-            self._take_indices(parts, facts)
-            return
-        self._direct_pages += 1
-        size = self._room_for(parts)
-        self._share.take(size)
-        values = self._decoded(parts)
-        if self._wanted.hashes:
-            self._share.take(8 * parts.num_values)
-            self._hashes.append(hash_values(values, self._leaf))
-        if isinstance(values, BinaryValues):
-            facts.unencoded = int(values.offsets[-1] - values.offsets[0])
-        self._bound(values, facts, None)
-        self._share.give(size)
+    def _take_values(self, values: PageValues, kept: list[tuple[int, PageFacts]]) -> None:
+        if self._used is not None:
+            self._used[values.used_codes] = True
+        if self._wanted.hashes and len(values.direct_pages):
+            self._share.take(8 * count_of(values.values))
+            self._hashes.append(hash_values(values.values, self._leaf))
+        if self._leaf.is_binary:
+            sizes = values.byte_counts.tolist()
+            for k, found in kept:
+                found.unencoded = sizes[k]
+        if self._wanted.bounds:
+            bounds = values.page_bounds(self._order)
+            for k, found in kept:
+                found.minimum, found.maximum = bounds.mins[k], bounds.maxs[k]
+                if bounds.nan_counts is not None:
+                    found.nan_count = int(bounds.nan_counts[k])
 
-    def _room_for(self, parts: PageParts) -> int:
-        """Bytes that the values of a page take, decoded."""
-        return len(parts.data) + 8 * parts.num_values if self._leaf.is_binary else parts.num_values * self._leaf.width
-
-    def _decoded(self, parts: PageParts) -> Values:
-        if parts.encoding == DELTA_BYTE_ARRAY and self._leaf.is_binary:  # a few bytes may stand for any number
-            most = min(max(self._share.left, 0), delta_byte_array.MAX_PAGE_BYTES)
-            try:
-                return delta_byte_array.decode(parts.data, parts.num_values, self._leaf, most=most)
-            except KernelError as error:
-                raise CorruptFileError(f"bad {encoding_name(parts.encoding)} data: {error}") from error
-        values = encodings.decode(parts.encoding, parts.data, parts.num_values, self._leaf)
-        if isinstance(values, BinaryValues) or values.flags.aligned:
-            return values
-        return values.copy()  # plain values may lie anywhere in their page
-
-    def _take_indices(self, parts: PageParts, facts: PageFacts) -> None:
-        if self._entries is None or self._used is None:
-            raise CorruptFileError("the page is dictionary-encoded, but the column chunk has no dictionary page")
-        try:
-            used = kernels.count_indices(parts.data, parts.num_values, self._counts)
-        except KernelError as error:
-            raise CorruptFileError(f"bad {encoding_name(parts.encoding)} data: {error}") from error
-        times = self._counts[used]
-        self._counts[used] = 0
-        self._used[used] = True
-        values = dictionary.entries(self._entries, used)
-        if isinstance(values, BinaryValues):
-            facts.unencoded = int((np.diff(values.offsets) * times).sum())
-        self._bound(values, facts, times)
-
-    def _bound(self, values: Values, facts: PageFacts, times: Int64Array | None) -> None:
-        """Note the bounds of a page that holds each of ``values`` once, or so many ``times``."""
-        if not self._wanted.bounds:
-            return
-        edges = np.array([0, count_of(values)], np.int64)
-        bounds = segment_minmax(self._leaf, values, edges, self._order)
-        facts.minimum, facts.maximum = bounds.mins[0], bounds.maxs[0]
-        if bounds.nan_counts is not None:
-            facts.nan_count = int(bounds.nan_counts[0])
-            if facts.nan_count and times is not None:
-                facts.nan_count = int(times[_nans(values, stored_dtype(self._leaf))].sum())
-
-
-def _nans(values: Any, dtype: Any) -> npt.NDArray[np.bool_]:
-    return np.asarray(np.isnan(values.reshape(-1).view(dtype)), bool)
-
-
-def _histogram(levels: npt.NDArray[np.uint8] | None, maximum: int, slots: int) -> list[int] | None:
-    if maximum == 0:
-        return None
-    if levels is None:  # all are the maximum
-        return [*[0] * maximum, slots]
-    if maximum > FEW_LEVELS:
-        return list(np.bincount(levels, minlength=maximum + 1).tolist())
-    counts = [int(np.count_nonzero(levels == level)) for level in range(1, maximum + 1)]
-    return [len(levels) - sum(counts), *counts]
+    def _take_levels(self, values: PageValues, kept: list[tuple[int, PageFacts]]) -> None:
+        """Note how often each level occurs."""
+        definition, repetition = values.def_histograms.tolist(), values.rep_histograms.tolist()
+        for k, found in kept:
+            found.definition = definition[k] if self._node.max_def else None
+            found.repetition = repetition[k] if self._node.max_rep else None

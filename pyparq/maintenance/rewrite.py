@@ -253,7 +253,7 @@ def _dataset(
 
 def _is_own_folder(dataset: Dataset, target: Any) -> bool:
     """Whether the target is the very folder that the dataset was made of."""
-    source, folder = dataset._found.root, os.fsdecode(target)
+    source, folder = dataset.found.root, os.fsdecode(target)
     if is_url(source) or is_url(folder):
         return source.rstrip("/") == shown(folder).rstrip("/")
     folder = local_path(folder) or folder
@@ -262,7 +262,7 @@ def _is_own_folder(dataset: Dataset, target: Any) -> bool:
 
 def _read_files(dataset: Dataset) -> Sources:
     """The files that were read. Those that were left out stay where they are."""
-    return Sources.of(file for k, file in enumerate(dataset._found.files) if k not in dataset._skipped)
+    return Sources.of(file for k, file in enumerate(dataset.found.files) if k not in dataset.unreadable)
 
 
 def _is_folder(target: Any) -> bool:

@@ -33,9 +33,9 @@ def jobs_of(
     if not isinstance(source, Dataset) and not names_many(source):
         return [Job(source, target, options, storage_options, force, fsync)]
     if isinstance(source, Dataset):
-        files, storage_options = source._found.files, source._found.storage_options or storage_options
+        files, storage_options = source.found.files, source.found.storage_options or storage_options
         if options.decryption is None:
-            options = replace(options, decryption=source._options.decryption)
+            options = replace(options, decryption=source.options.decryption)
     else:
         retry = Retry(options.retries, options.retry_wait)
         files = (found_to_change if target is None else discover)(source, storage_options, retry).files

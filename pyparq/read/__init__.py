@@ -1,0 +1,25 @@
+"""One file read: ``footers/``, ``plan/`` (which pages can match), ``decode/``, and the scans above them."""
+
+DOOR = (
+    "arrow_stream",
+    "decode.chunk_ends",
+    "decode.chunk_pages",
+    "decode.memory_account",
+    "decode.page_values",
+    "explain",
+    "file",
+    "footers.chunk_table",
+    "footers.footer_read",
+    "footers.known_schemas",
+    "footers.leaf_set",
+    "footers.metadata",
+    "footers.open_file",
+    "hinted_types",
+    "plan.bloom_probe",
+    "plan.page_indexes",
+    "plan.prune",
+    "plan.scan_plan",
+    "projection",
+    "scan",
+)
+"""Modules of this package that other packages may use."""

@@ -1,4 +1,4 @@
-"""One run of a scan as a stream of Arrow batches that others pull: the Arrow C stream interface."""
+"""One run of a scan as a stream of Arrow batches (the Arrow C stream interface). The consumer asks for each batch."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Opened(Protocol):
 
 
 class ScanStream:
-    """The batches of ``scan``, which nobody else may use, one after the other.
+    """The batches of ``scan``, one after the other. Only this stream may use the scan.
 
-    Nothing is read before the first batch, or before the schema where hints that the data may contradict decide it.
-    The file stays open as long as this refers to it, unless it is closed by name: the next batch is an
-    :class:`OptionError` then.
+    Nothing is read before the first batch is requested. The schema is an exception: where the data may contradict the
+    hints of ``ARROW:schema``, the first batch is read to know it. The file stays open as long as this object refers to
+    it. After the file is closed by name, the next batch is an :class:`OptionError`.
     """
 
     def __init__(self, scan: Streamed) -> None:
@@ -47,7 +47,7 @@ class ScanStream:
 
     @property
     def schema(self) -> Schema:
-        """That of all batches."""
+        """The schema of all batches."""
         if self._schema is None:
             self._schema = self._found_schema()
         return self._schema
@@ -86,6 +86,6 @@ class ScanStream:
         return batch_capsule(batch.columns, batch.num_rows)
 
     def close(self) -> None:
-        """Let go of what was read and of the file."""
+        """Release the batch that was read and the file."""
         self._batches.close()
         self.__dict__.clear()

@@ -1,8 +1,8 @@
-"""The types that batches are given out in: hinted ones restored, and in a stream the same for all.
+"""The types of the batches that a read returns: hinted types are restored, and all batches of a stream have the same
+types.
 
-A row group with more text, or more list items, than int32 offsets reach, or with more dictionary entries than the
-indices can number, is not given out in a wider type than the batches before it: it is cut into several batches, whose
-bytes are not copied.
+A row group may need wider types than the batches before it: more text or list items than int32 offsets reach, or more
+dictionary entries than the indices can number. It is then cut into several batches. The cut copies no bytes.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _LARGEST = 2**31 - 1
 
 
 class _TooMuch(Exception):
-    """More than int32 offsets reach, or indices number."""
+    """A column needs more than int32 offsets reach, or more dictionary entries than its indices can number."""
 
 
 def restore_batches(
     batches: Sequence[Batch], outputs: Sequence[Output], wanted: Schema, most: int, account: Account
 ) -> Schema:
-    """Give the batches' columns the types of ``wanted``; returns the schema that they have then.
+    """Give the columns of the batches the types of ``wanted``. Returns the resulting schema.
 
-    A hint that the data contradict is dropped for the whole column. ``most`` is how many bytes a column may become;
-    ``account`` counts those that are added.
+    A hint that the data contradict is dropped for the whole column. ``most`` is the maximum size of a column in bytes.
+    ``account`` counts the bytes that are added.
     """
     pairs = enumerate(zip(outputs, wanted.fields, strict=True))
     changed = [
@@ -73,7 +73,7 @@ def restore_batches(
 
 
 class Stream:
-    """Brings one batch after another to the schema of the first."""
+    """Converts each batch of a stream to the schema of the first one."""
 
     def __init__(self, outputs: Sequence[Output], schema: Schema, most: int, account: Account) -> None:
         self._outputs = outputs
@@ -110,11 +110,9 @@ class Stream:
 
 
 def cut_to_fit(batch: Batch, types: Sequence[DataType]) -> list[Batch]:
-    """The batch, or parts of it in whose columns only those offsets are int64 that are so in ``types``, and no
-    dictionary has more entries than its index type in ``types`` can number.
-
-    Raises :class:`LimitError` when one row alone needs them.
-    """
+    """The batch, or several parts of it that fit ``types``: offsets are int64 only where ``types`` has them, and no
+    dictionary has more entries than its index type in ``types`` can number. Raises :class:`LimitError` when one row
+    alone does not fit."""
     if not any(_is_wide(c, t) for c, t in zip(batch.columns, types, strict=True)):
         return [batch]
     try:
@@ -132,7 +130,8 @@ def cut_to_fit(batch: Batch, types: Sequence[DataType]) -> list[Batch]:
 
 
 def _is_wide(column: Column, wanted: DataType) -> bool:
-    """Are there int64 offsets where ``wanted`` has none, or dictionaries beyond its indices?"""
+    """Whether a column has int64 offsets where ``wanted`` has int32, or a dictionary too large for the indices of
+    ``wanted``."""
     have = column.type.format
     if have in _SMALL and wanted.format not in (have, _LARGE_VIEWS.get(have)):
         return True
@@ -164,7 +163,7 @@ def _narrowed(column: Column, wanted: DataType) -> Column:
 
 
 def _with_used_entries(column: Column, values: Column, wanted: DataType) -> Column:
-    """The column over those entries of its dictionary that it refers to."""
+    """The same column with only the dictionary entries that it uses."""
     mask, indices = column.valid_mask(), column.values()
     used = np.unique(indices if mask is None else indices[mask])
     places = np.searchsorted(used, indices).astype(np.int32)

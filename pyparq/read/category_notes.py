@@ -1,4 +1,4 @@
-"""polars' notes on categories, checked against the data; see :mod:`pyparq.arrow.schema.polars_categories`."""
+"""Checks polars' notes on categories against the data: see :mod:`pyparq.arrow.schema.polars_categories`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyparq.format.types import Field
 
 
 def with_true_notes(field: Field, columns: Sequence[Column]) -> Field:
-    """The field without those notes that the columns, its parts, do not bear out."""
+    """The field without the notes that the data in ``columns`` (the parts of the column) contradict."""
     if field.type.dictionary is not None:
         wrong = [key for key in (ENUM_VALUES, CATEGORIES) if key in field.metadata and not _holds(field, key, columns)]
         return replace(field, metadata={k: v for k, v in field.metadata.items() if k not in wrong}) if wrong else field

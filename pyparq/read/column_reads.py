@@ -1,4 +1,4 @@
-"""Execute column reads of one or several row groups: fetch, decode, keep the wanted rows."""
+"""Reads columns of one or several row groups: fetches the bytes, decodes them, and keeps the wanted rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyparq.format.schema_tree import Node
 from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.source import Range
+from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.arrow_columns import Kind
 from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
 from pyparq.read.decode.decoded_leaf import DecodedLeaf
@@ -28,15 +28,16 @@ from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import map_tasks
 
 TOGETHER = 1 << 20
-"""Column reads below this many bytes are fetched in one step with their neighbours."""
+"""Column reads of fewer bytes are fetched in one step with their neighbours."""
 WINDOW = 64 << 20
-"""Stored bytes that are in memory at a time, a larger column chunk excepted."""
+"""Stored bytes that are in memory at a time. One larger column chunk may exceed it."""
 
 CODES_FROM = 1 << 12
-"""Rows of a tested column from which on the entries of its dictionary are tested, not the values."""
+"""From this many rows on, a filter is tested on the dictionary entries of a column. Below, it is tested on the
+values."""
 
 PREFETCHED = 8
-"""At most this part of the memory that a read may hold is taken by bytes that are requested before they are needed."""
+"""Bytes that are requested before they are needed take at most this fraction (one eighth) of the memory limit."""
 
 
 @dataclass(slots=True)
@@ -60,18 +61,19 @@ class Wanted:
     only_tested: bool = False
     """Is that all, so that the values are never spelled out?"""
     mask: RowMask | None = None
-    """Which of ``rows`` are wanted, where these are no more than ranges around them. The leaf holds no others then."""
+    """The bitmap of wanted rows, if ``rows`` only holds the ranges around them. The leaf then holds the wanted rows
+    only."""
 
     @classmethod
     def at(cls, selection: Selection, node: Node, rows: Rows) -> Wanted:
-        """Rows in either form."""
+        """Wanted rows of a leaf, given as ranges or as a bitmap."""
         if isinstance(rows, RowMask):
             return cls(selection, node, rows.cover, mask=rows)
         return cls(selection, node, rows)
 
     @property
     def count(self) -> int:
-        """How many rows are wanted."""
+        """Number of wanted rows."""
         return self.rows.count if self.mask is None else self.mask.count
 
 
@@ -84,7 +86,7 @@ class ColumnReader:
         """What this read has decoded and alive."""
         self._extents = Extents()
         self.joins = True
-        """Whether small row groups may be read whole, without a look at where each page lies."""
+        """Whether small row groups may be read whole, without checking where each page lies."""
         self.options = file.options
         self.counts = ScanCounts()
         self.prefetch: Prefetch | None = None
@@ -116,14 +118,14 @@ class ColumnReader:
         return reads
 
     def note_whole(self, row_group: int, nodes: Iterable[Node]) -> None:
-        """A row group has been read whole: its pages lie where the footer says."""
+        """Note where the pages of a row group lie that was read whole: where the footer says."""
         for node in nodes:
             chunk = self.file.chunk(row_group, node)
             with located(file=self.file.name, row_group=row_group, column=chunk.name):
                 self._extents.add_if_new((row_group, node.column), chunk.start, chunk.end)
 
     def locate(self, wanted: Sequence[Wanted]) -> None:
-        """Fetch the OffsetIndexes of these columns, of those that are not known, in one step."""
+        """Fetch the OffsetIndexes of these columns that are not known yet, in one step."""
         missing = self.not_located(wanted)
         if not missing:
             return
@@ -132,13 +134,13 @@ class ColumnReader:
             w.selection.locations[w.node.column] = found.get((w.selection.row_group, w.node.column))
 
     def not_located(self, wanted: Sequence[Wanted]) -> list[Wanted]:
-        """Those whose OffsetIndex is not known, and would be of use."""
+        """The columns whose OffsetIndex is not known and would help."""
         if not self.options.use_page_index:
             return []
         return [w for w in wanted if w.selection.planned is None and w.node.column not in w.selection.locations]
 
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
-        """Decode all that is wanted, in order; on several threads where that pays."""
+        """Decode everything in ``wanted``, in order, on several threads where that pays."""
         reads = self.plan(wanted)
         windows = self._windows(reads)
         ranges = [read.ranges for read in reads]
@@ -153,14 +155,14 @@ class ColumnReader:
         return leaves
 
     def steps(self, wanted: Sequence[Wanted]) -> list[list[Range]]:
-        """The ranges that :meth:`read` is going to fetch, each list of them in one step."""
+        """The byte ranges that :meth:`read` will fetch. Each list is one step."""
         reads = self.plan(wanted)
         ranges = [read.ranges for read in reads]
         return _all_steps([self._window_steps(reads, ranges, window) for window in self._windows(reads)])
 
     @staticmethod
     def _windows(reads: Sequence[ColumnRead]) -> list[range]:
-        """The reads whose stored bytes are in memory at a time."""
+        """The reads, grouped into windows. The stored bytes of one window are in memory at a time."""
         found, first, size = [], 0, 0
         for k, read in enumerate(reads):
             stored = read.num_bytes
@@ -173,7 +175,7 @@ class ColumnReader:
     def _window_steps(
         self, reads: Sequence[ColumnRead], ranges: Sequence[Step], window: range
     ) -> tuple[list[Step], list[Step]]:
-        """What is fetched for a window: small reads, those of a row group together; and the others."""
+        """The steps that fetch a window: the small reads of each row group together, and each large read by itself."""
         small: dict[int, Step] = {}
         large: list[Step] = []
         for k in window:
@@ -208,7 +210,7 @@ class ColumnReader:
         return (self.file.fetcher.fetch_groups if self.prefetch is None else self.prefetch.fetch)(steps)
 
     def _decode(self, wanted: list[Wanted], reads: list[ColumnRead], data: list[list[memoryview]]) -> list[DecodedLeaf]:
-        """Decode a window. Chunks that are longer than they state are read again."""
+        """Decode a window. A chunk that is longer than the footer states is read again in full."""
         columns = [self._column(*item) for item in zip(wanted, reads, data, strict=True)]
         while True:
             try:
@@ -252,7 +254,7 @@ class ColumnReader:
         return Column(item.node, self._kind(item), [piece])
 
     def _mend(self, piece: Piece, error: BaseException) -> None:
-        """Raise ``error``, unless the chunk goes on behind its stated end."""
+        """Read the chunk again if it continues behind its stated end. Otherwise raise ``error``."""
         chunk = piece.chunk
         with located(row_group=chunk.row_group, column=chunk.name):
             if piece.pages is not None or not isinstance(error, CorruptFileError) or isinstance(error, ChecksumError):
@@ -264,7 +266,7 @@ class ColumnReader:
             piece.chunk = longer
 
     def _kind(self, item: Wanted) -> Kind:
-        """What the leaf is to come out as."""
+        """The form that the leaf is decoded into."""
         fields = self.file.fields
         if fields.is_dictionary(item.node):
             return "dictionary"
@@ -273,7 +275,7 @@ class ColumnReader:
         return "views" if fields.is_view(item.node) else "large" if fields.is_large(item.node) else "values"
 
     def _extent(self, read: ColumnRead, piece: Piece, fact: Facts) -> tuple[int, int]:
-        """Where the first byte that was read lies, and the last, if that is where the chunk may end."""
+        """The first and last byte that was read. The last one is known only where the chunk may end there."""
         end, data_pages, _ = fact
         chunk = piece.chunk
         if read.whole is not None:
@@ -283,7 +285,7 @@ class ColumnReader:
         return read.extent
 
     def count(self, chunks: int, data_pages: int, dictionary_pages: int) -> None:
-        """So many more were decoded."""
+        """Add to the counts of decoded pages and chunks."""
         with self._lock:
             self.counts.data_pages += data_pages
             self.counts.dictionary_pages += dictionary_pages
@@ -291,11 +293,11 @@ class ColumnReader:
 
 
 def _by_codes(item: Wanted) -> bool:
-    """Does it pay to test each entry of the dictionary once, and then to look at codes only?"""
+    """Whether it pays to test each dictionary entry once and then look at codes only."""
     leaf = item.node.type
     if leaf.physical in (Physical.BOOLEAN, Physical.INT96) or leaf.kind == "null":
         return False
-    # Spelling out afterwards costs as much as it saves, except for values that take more room than codes.
+    # Decoding the codes afterwards costs as much as it saves, unless values take more room than codes.
     return item.count >= CODES_FROM and (item.only_tested or leaf.is_binary or leaf.kind == "decimal" or leaf.width > 8)
 
 

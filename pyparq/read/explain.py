@@ -1,17 +1,15 @@
-"""What a scan did, for a person and for a program: what each index removed, pages, ranges, requests and bytes."""
+"""The explanation of a scan, as text and as values: what each index ruled out, and the pages, requests and bytes
+read."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyparq.errors import ParquetError
-from pyparq.read.decode.pages import DATA_PAGE, DATA_PAGE_V2
+from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.prune import StageReport
-
-if TYPE_CHECKING:
-    from pyparq.read.scan import Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +68,6 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain_scan(scan: Scan) -> Explanation:
-    """The explanation of a scan that has been pruned, and maybe run. What opening the file took is counted in."""
-    file, counts, opened = scan.file, scan.file.fetcher.counts, scan.file.open_counts
-    selections = scan._prune()
-    return Explanation(
-        source=file.name,
-        columns=scan.schema.names,
-        predicate=str(scan.predicate),
-        file_bytes=file.fetcher.source.size,
-        file_row_groups=file.num_row_groups,
-        file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
-        file_pages=count_pages(file),
-        stages=tuple(scan.reports),
-        row_groups=len(selections),
-        candidate_rows=sum(s.maybe.count for s in selections),
-        rows=scan.rows_returned,
-        pages_decoded=scan.reader.counts.data_pages,
-        dictionaries_decoded=scan.reader.counts.dictionary_pages,
-        requests=counts.requests + opened.requests,
-        bytes_fetched=counts.bytes + opened.bytes,
-        ranges=counts.ranges + opened.ranges,
-    )
-
-
 def count_pages(file: OpenFile) -> int | None:
     """Data pages of all chunks from their encoding statistics (no I/O); ``None`` when a chunk has none."""
     total = 0
@@ -150,7 +124,8 @@ def _pages(number: int | None) -> str:
 
 
 def _share(read: int, size: int) -> str:
-    """``43.53 %``; more than there are were read twice, such as the end of a large chunk that the tail holds too."""
+    """``43.53 %``. A number above 100 % means that bytes were read twice, for example the end of a chunk that the tail
+    read had."""
     if read > size:
         return f"all, and {_count(read - size, 'byte')} twice"
     return f"{100 * read / size:.2f} %" if size else "-"

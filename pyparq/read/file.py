@@ -11,7 +11,7 @@ import numpy as np
 
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
-from pyparq.errors import UnsupportedError, located
+from pyparq.errors import located
 from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
@@ -21,7 +21,8 @@ from pyparq.index.page_index import PageLocations
 from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
-from pyparq.read.decode.pages import DATA_PAGE_V2, DICTIONARY_PAGE, walk_pages
+from pyparq.read.decode.chunk_pages import ChunkPages
+from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.metadata import FileMetaData, find_leaf
 from pyparq.read.footers.open_file import OpenFile, open_file
 from pyparq.read.plan.bloom_probe import read_filter
@@ -95,7 +96,7 @@ class ParquetFile:
     def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
         return self.scan().__pyparq_stream__()
 
-    # ---- what the file says of itself
+    # ---- the contents of the footer and the indexes
 
     @property
     def schema(self) -> SchemaTree:
@@ -148,12 +149,14 @@ class ParquetFile:
         chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
         with located(file=self._file.name, row_group=row_group, column=chunk.name):
             (data,) = self._file.fetcher.fetch([(chunk.start, chunk.size)])
-            return [_page_info(page) for page in walk_pages(data, chunk, self._file.options)]
+            pages = ChunkPages(data, chunk, self._file.options, Account(self._file.options.limits))
+            pages.check()
+            return _page_infos(pages)
 
     # ---- reading
 
     def _asked(self) -> OpenFile:
-        """The file, of which something new is asked."""
+        """The file, prepared for a new question: a remote file is checked for changes."""
         begin(self._file.fetcher.source)
         return self._file
 
@@ -177,14 +180,7 @@ class ParquetFile:
         column and :class:`OptionError` for rows that do not exist.
         """
         begin(self._file.fetcher.source)
-        return self._scan(columns, filters, row_groups, rows, limit)
-
-    def _scan(
-        self, columns: Names | None, filters: Filters | None, row_groups: Sequence[int] | None, rows: Any, limit: Any
-    ) -> Scan:
-        """The first scan of a file that has just been opened."""
-        with located(file=self._file.name):
-            return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
+        return first_scan(self, columns, filters, row_groups, rows, limit)
 
     def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """All (matching) rows as a table."""
@@ -253,16 +249,34 @@ class ParquetFile:
 ParquetFile.__doc__ = with_options(ParquetFile.__doc__, READ)
 
 
-def _page_info(page: Any) -> PageInfo:
-    header = page.header
-    kind, inner = "data v1", header.data_page_header
-    if header.type == DATA_PAGE_V2:
-        kind, inner = "data v2", header.data_page_header_v2
-    elif header.type == DICTIONARY_PAGE:
-        kind, inner = "dictionary", header.dictionary_page_header
-    if inner is None:
-        raise UnsupportedError(f"the {kind} page has no {kind} page header")
-    return PageInfo(
-        page.ordinal, kind, encoding_name(inner.encoding), inner.num_values, header.compressed_page_size,
-        header.uncompressed_page_size, header.crc is not None,
-    )  # fmt: skip
+def _page_infos(pages: ChunkPages) -> list[PageInfo]:
+    found = []
+    if (first := pages.dictionary) is not None:
+        found.append(PageInfo(
+            "dictionary", "dictionary", encoding_name(first.encoding), first.num_values, first.stored,
+            first.uncompressed, first.has_crc,
+        ))  # fmt: skip
+    for ordinal, page in enumerate(pages.pages):
+        found.append(PageInfo(
+            ordinal, f"data v{page.version}", encoding_name(page.encoding), page.num_values, page.stored,
+            page.uncompressed, page.has_crc,
+        ))  # fmt: skip
+    return found
+
+
+def file_of(parquet: ParquetFile) -> OpenFile:
+    """The open file that ``parquet`` shows to a user."""
+    return parquet._file
+
+
+def first_scan(
+    parquet: ParquetFile,
+    columns: Names | None,
+    filters: Filters | None,
+    row_groups: Sequence[int] | None,
+    rows: Any,
+    limit: int | None,
+) -> Scan:
+    """The scan of a file that has just been opened: see :meth:`ParquetFile.scan`."""
+    with located(file=parquet._file.name):
+        return Scan(parquet._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)

@@ -1,4 +1,5 @@
-"""Times in coarser units, intervals and runs, from what Parquet has for them; see :mod:`pyparq.read.hinted_types`."""
+"""Converts Parquet's values to hinted types: seconds, date64, intervals and run-end encoding
+(:mod:`pyparq.read.hinted_types`)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _NS_PER_MS = 1_000_000
 
 
 def seconds(column: Column, type_: DataType) -> Column | None:
-    """Milliseconds as seconds; ``None`` where one is no whole second."""
+    """Milliseconds as seconds. ``None`` if one of them is not a whole second."""
     mask = column.valid_mask()
     values, rest = np.divmod(column.values(), np.array(1000, column.type.numpy_dtype))
     wrong = rest != 0
@@ -27,12 +28,13 @@ def seconds(column: Column, type_: DataType) -> Column | None:
 
 
 def days_in_ms(column: Column, type_: DataType) -> Column:
-    """Days as the milliseconds of date64."""
+    """Days as date64, which counts milliseconds."""
     return fixed_column(type_, column.values().astype(np.int64) * _MS_PER_DAY, column.valid_mask())
 
 
 def intervals(column: Column, type_: DataType) -> Column | None:
-    """INTERVAL's unsigned months, days and milliseconds as Arrow's interval; ``None`` where it has no place for one."""
+    """INTERVAL (unsigned months, days and milliseconds) as one of Arrow's interval types. ``None`` if a value does not
+    fit."""
     parts = np.ascontiguousarray(column.values()).view("<u4").astype(np.int64).reshape(-1, 3)
     mask = column.valid_mask()
     if mask is not None:
@@ -55,7 +57,7 @@ def intervals(column: Column, type_: DataType) -> Column | None:
 
 
 def runs(column: Column, type_: DataType) -> Column:
-    """The same values, run-end encoded; nulls are runs too."""
+    """The same values, run-end encoded. Consecutive nulls form a run too."""
     codes = _codes(column)
     starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if len(codes) else np.empty(0, np.int64)
     ends_type = type_.children[0].type
@@ -66,7 +68,7 @@ def runs(column: Column, type_: DataType) -> Column:
 
 
 def _codes(column: Column) -> npt.NDArray[np.int64]:
-    """A number for each element: the same for the same bytes, and one for all nulls."""
+    """One number per element. Elements of equal bytes have equal numbers, and all nulls share one."""
     if column.type.is_binary_like:
         offsets = np.ascontiguousarray(column.offsets(), np.int64)
         leaf = LeafType(Physical.BYTE_ARRAY, "binary")

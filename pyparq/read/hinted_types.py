@@ -1,6 +1,6 @@
-"""From the types that a file's schema gives to those that are hinted or asked for.
+"""Converts columns from the types of the file's schema to the types that are hinted or asked for.
 
-See :mod:`pyparq.arrow.schema.hints`.
+The hints come from ``ARROW:schema``: see :mod:`pyparq.arrow.schema.hints`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from pyparq.format.types import DataType
 from pyparq.read import hinted_layouts
 
 _FREE = 64 << 20
-"""Bytes that null lists of a hinted size may take without any list to justify them."""
+"""Null lists of a fixed size need items that the file does not hold. They may take this many bytes without further
+checks."""
 
 
 _ENTRIES = {"c": 1 << 7, "C": 1 << 8, "s": 1 << 15, "S": 1 << 16}
-"""Dictionary entries that narrow indices can number; int32 ones number all that a file can hold."""
+"""Number of dictionary entries that narrow indices can number. int32 indices can number all entries that a file can
+hold."""
 
 
 _WIDTHS = {"vu": 16, "vz": 16, "U": 8, "Z": 8, "+L": 8, "+vl": 8, "+vL": 16, "u": 0, "z": 0, "+l": 0, "+m": 0, "+s": 0}
-"""Bytes of a row beside the bytes or items that it has: views, offsets, sizes."""
+"""Bytes per row that a layout needs beside the row's text or items: views, offsets, sizes."""
 
 
 class HintMismatch(Exception):
@@ -39,8 +41,11 @@ class _TooManyEntries(HintMismatch):
 
 
 def restore_all(columns: list[Column], type_: DataType, max_bytes: int) -> list[Column]:
-    """The parts of one column as ``type_``; see :func:`restore`. Dictionaries all get large values where one has, and
-    keep int32 indices where those of the hinted type cannot number the entries of one."""
+    """The parts of one column converted to ``type_``: see :func:`restore`.
+
+    If one dictionary gets large values, all of them do. If the hinted index type cannot number the entries of one
+    dictionary, all keep int32 indices.
+    """
     try:
         return _restore_all(columns, type_, max_bytes)
     except _TooManyEntries:
@@ -54,23 +59,23 @@ def with_int32_indices(type_: DataType) -> DataType:
 
 
 def depends_on_data(type_: DataType) -> bool:
-    """May the data contradict such a type where it is hinted at, or come out in another? Lists of a fixed size and
-    dictionaries; all other hints can always be followed."""
+    """Whether data can contradict this type where it is hinted, or come out in another type. This holds for lists of a
+    fixed size and for dictionaries. All other hints can always be followed."""
     if type_.dictionary is not None or type_.format.startswith("+w:"):
         return True
     return any(depends_on_data(field.type) for field in type_.children)
 
 
 def too_many(column: Column, wanted: DataType) -> bool:
-    """Has the column's dictionary more entries than ``wanted``'s indices can number?"""
+    """Whether the column's dictionary has more entries than the index type of ``wanted`` can number."""
     if column.dictionary is None or wanted.dictionary is None:
         return False
     return column.dictionary.length > _ENTRIES.get(wanted.format, column.dictionary.length)
 
 
 def added_bytes(column: Column, type_: DataType, length: int | None = None) -> int:
-    """At most how many bytes :func:`restore` allocates for ``type_``. ``length``: of the column, where it is not yet
-    made."""
+    """An upper bound for the bytes that :func:`restore` allocates for ``type_``. ``length``: rows of the column, if the
+    column does not exist yet."""
     length = column.length if length is None else length
     if type_.format.startswith("+w:") and column.children:
         return added_bytes(column.children[0], type_.children[0].type, length * int(type_.format[3:]))
@@ -82,7 +87,7 @@ def added_bytes(column: Column, type_: DataType, length: int | None = None) -> i
     if type_.format == "+r":
         return added_bytes(column, type_.children[1].type)
     pairs = zip(column.children, type_.children, strict=False)
-    grown = max(length - column.length, 0)  # null lists of a fixed size get items
+    grown = max(length - column.length, 0)  # null lists of a fixed size need items
     below = sum(added_bytes(child, field.type, child.length + grown) for child, field in pairs)
     return _WIDTHS.get(type_.format, type_.byte_width) * length + below
 
@@ -95,10 +100,8 @@ def _restore_all(columns: list[Column], type_: DataType, max_bytes: int) -> list
 
 
 def restore(column: Column, type_: DataType, max_bytes: int) -> Column:
-    """The column as ``type_``; itself where nothing changes.
-
-    ``max_bytes`` is how large a list of a hinted size may become. Raises :class:`HintMismatch`.
-    """
+    """The column converted to ``type_``, or the column itself if nothing changes. ``max_bytes`` limits the size of a
+    list of a hinted fixed size. Raises :class:`HintMismatch`."""
     have = column.type
     if have == type_:
         return column
@@ -122,7 +125,7 @@ def _dictionary(column: Column, type_: DataType, max_bytes: int) -> Column:
         values = restore(values, wanted, max_bytes)
     made = DataType(type_.format, (), values.type, type_.ordered)
     buffers = column.buffers
-    if column.type.format != type_.format:  # what lies under nulls may wrap around: it means nothing
+    if column.type.format != type_.format:  # Values under nulls may wrap around: they have no meaning.
         have = DataType(column.type.format).numpy_dtype
         buffers = (buffers[0].view(have).astype(DataType(type_.format).numpy_dtype),)
     return Column(made, column.length, column.validity, buffers, column.null_count, (), values, column.offset)
@@ -146,7 +149,7 @@ def _large(column: Column, type_: DataType, max_bytes: int) -> Column:
 
 
 def _kept_large(column: Column, type_: DataType, max_bytes: int) -> Column:
-    """The bytes do not fit int32 offsets: the column stays large, as it would without a hint."""
+    """The bytes do not fit int32 offsets. The column keeps its large type, as it would without a hint."""
     return column
 
 
@@ -159,7 +162,7 @@ def _runs(column: Column, type_: DataType, max_bytes: int) -> Column:
 
 
 def _by(convert: Callable[[Column, DataType], Column | None]) -> Callable[[Column, DataType, int], Column]:
-    """A conversion that gives nothing where a value does not fit."""
+    """A conversion that returns ``None`` where a value does not fit."""
 
     def checked(column: Column, type_: DataType, max_bytes: int) -> Column:
         made = convert(column, type_)
@@ -189,8 +192,8 @@ def _children(column: Column, type_: DataType, max_bytes: int) -> Column:
 
 
 def _field(column: Column, child: Column, wanted: DataType) -> Column:
-    """A child; one that is to become a list of a fixed size is null where the struct around it is: a required list has
-    no items there, which says nothing against the hint."""
+    """A child of a struct. If it becomes a list of a fixed size, it is made null wherever the struct is null. A
+    required list has no items there, and that must not contradict the hint."""
     mask = column.valid_mask() if column.type.format == "+s" and _holds_fixed_list(wanted) else None
     if mask is None:
         return child
@@ -204,14 +207,14 @@ def _field(column: Column, child: Column, wanted: DataType) -> Column:
 
 
 def _holds_fixed_list(type_: DataType) -> bool:
-    """A list of a fixed size, or structs with one."""
+    """Whether the type is a list of a fixed size, or a struct that holds one."""
     return type_.format.startswith("+w:") or (
         type_.format == "+s" and any(_holds_fixed_list(field.type) for field in type_.children)
     )
 
 
 def _with_types(type_: DataType, children: tuple[Column, ...]) -> DataType:
-    """``type_`` with the types that the children came out as (one may have stayed large)."""
+    """``type_`` with the types that the children really got. A child may have kept its large type."""
     fields = (replace(f, type=c.type) for f, c in zip(type_.children, children, strict=True))
     return replace(type_, children=tuple(fields))
 
@@ -226,7 +229,7 @@ def _kept_large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
 
 
 def _list_view(column: Column, type_: DataType, max_bytes: int) -> Column:
-    """Where each list begins and how long it is; large as the list was, where that has to be."""
+    """A list view: the start and the length of each list. It is large if the list's offsets need to be."""
     offsets, items = list_items(column)
     child = restore(items, type_.children[0].type, max_bytes)
     form, width = ("+vL", np.int64) if type_.format == "+vL" or column.type.format == "+L" else ("+vl", np.int32)
@@ -237,7 +240,7 @@ def _list_view(column: Column, type_: DataType, max_bytes: int) -> Column:
 
 
 def _fixed_list(column: Column, type_: DataType, max_bytes: int) -> Column:
-    """Every list must have the size; what lies under null ones means nothing but must be there."""
+    """Every list must have the hinted size. Items under null lists have no meaning, but they must exist."""
     size = int(type_.format[3:])
     offsets, items = list_items(column)
     lengths, mask = np.diff(offsets.astype(np.int64)), column.valid_mask()
@@ -263,7 +266,7 @@ def _fixed_list(column: Column, type_: DataType, max_bytes: int) -> Column:
 
 
 def _is_bomb(rows: int, present: int, row_bytes: int, max_bytes: int) -> bool:
-    """Would null rows take much memory that nothing in the file stands for?"""
+    """Whether null rows would take much memory for which the file holds no bytes."""
     total = rows * row_bytes
     return total > max_bytes or (total > _FREE and present * 1024 < rows)
 

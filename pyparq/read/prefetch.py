@@ -1,8 +1,8 @@
-"""The bytes of the next reads of a remote file, on their way while those before them are decoded.
+"""Requests the bytes of the next reads of a remote file while the reads before them are decoded.
 
-A read is a list of ranges that are fetched in one step: a large column chunk, or all small ones of a row group. Reads
-wait in a queue in the order in which they are needed. They are begun while those that are begun and not yet fetched
-have less than a number of bytes in all.
+A read is a list of ranges that are fetched in one step: one large column chunk, or all small ones of a row group. Reads
+wait in a queue, in the order in which they are needed. A read begins when the reads that began before it, and whose
+bytes were not taken yet, hold fewer bytes than the limit.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from pyparq.errors import ParquetError
+from pyparq.io.byte_ranges import Range
 from pyparq.io.early_requests import Ahead
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import Range
 from pyparq.runtime import fork_safety
 
 Ranges = Sequence[Range]
 
 
 class Prefetch:
-    """The reads of one scan that are to come. May be used from several threads."""
+    """The future reads of one scan. Several threads may use it."""
 
     def __init__(self, fetcher: Fetcher, most: int) -> None:
-        """``most``: bytes that are asked for before they are needed."""
+        """``most``: maximum number of bytes that are requested before they are needed."""
         self._fetcher = fetcher
         self._most = most
         self._queue: deque[Ranges] = deque()
@@ -40,13 +40,13 @@ class Prefetch:
         self._planning = False
 
     def follow(self, reads: Iterator[Ranges]) -> None:
-        """``reads`` come next, planned as they are begun. An error while planning ends that: whoever needs the reads
-        meets it again."""
+        """Add ``reads`` to the queue. They are planned when they begin. An error while planning ends the queue; the
+        code that needs those reads meets the error again."""
         self._later = reads
         self._begin()
 
     def expect(self, reads: Iterable[Ranges]) -> None:
-        """These are needed now, before all others."""
+        """Put these reads before all others: they are needed now."""
         with self._lock:
             new = [ranges for ranges in reads if ranges and ranges[0] not in self._begun]
             known = {ranges[0] for ranges in new}
@@ -54,10 +54,8 @@ class Prefetch:
         self._begin()
 
     def fetch(self, reads: Sequence[Ranges]) -> list[list[memoryview]]:
-        """The bytes of some reads, in one step, as far as they are not on their way. Begins the next ones.
-
-        Raises what went wrong with their requests.
-        """
+        """The bytes of some reads, in one step. Bytes that were requested before are not requested again. Begins the
+        next reads, and raises the errors of the requests."""
         with self._lock:
             firsts = {ranges[0] for ranges in reads if ranges}
             self._queue = deque(ranges for ranges in self._queue if ranges[0] not in firsts)
@@ -69,7 +67,7 @@ class Prefetch:
             self._begin()
 
     def stop(self) -> None:
-        """Nothing more is needed."""
+        """End: no more bytes are needed."""
         with self._lock:
             self._queue.clear()
             self._later = iter(())
@@ -85,7 +83,7 @@ class Prefetch:
             self._fetcher.forget(ahead)
 
     def _begin(self) -> None:
-        """Begin as many as there is room for, or one."""
+        """Begin as many reads as the limit allows, and at least one."""
         while True:
             with self._lock:
                 if self._size >= self._most:
@@ -96,7 +94,7 @@ class Prefetch:
                         self._queue.appendleft(ranges)
                         return
                     if ranges[0] not in self._begun:
-                        with suppress(ParquetError):  # outside the file: whoever needs it says so
+                        with suppress(ParquetError):  # outside the file: the code that needs these bytes raises it
                             self._begun[ranges[0]] = ahead = self._fetcher.begin(ranges)
                             self._size += ahead.num_bytes
                     continue
@@ -104,7 +102,7 @@ class Prefetch:
                 return
 
     def _plan_next(self) -> bool:
-        """Queue the next of those that follow; whether there is one, and nobody else does so."""
+        """Plan and queue the next read. Returns whether there was one. Only one thread plans at a time."""
         with self._lock:
             if self._planning:
                 return False

@@ -14,15 +14,15 @@ from pyparq.read.footers.arrow_fields import FileFields, Output, Projection
 
 
 class LeafNumber(int):
-    """A leaf by its place in the file: for columns that no name tells apart."""
+    """A leaf by its position in the file, for columns that names cannot tell apart."""
 
 
 def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields) -> Projection:
-    """The result's columns: all, or those named, in the order of the names (a repeated name counts once).
+    """The columns of the result: all, or the named ones in the order of the names. A repeated name counts once.
 
-    A name is a top-level column or a path into one, dotted or as a tuple (:meth:`SchemaTree.find`); paths into one
-    column give one column reduced to those leaves. Raises :class:`ColumnNotFoundError` with near matches, and
-    :class:`UnsupportedError` for a column with a group without fields in it.
+    A name is a top-level column or a path into one, dotted or as a tuple (:meth:`SchemaTree.find`). Several paths into
+    one column give one column with those leaves only. Raises :class:`ColumnNotFoundError` with near matches, and
+    :class:`UnsupportedError` for a column with a group that has no fields.
     """
     if columns is not None:
         return _checked([_output(node, leaves, fields) for node, leaves in named(tree, columns).items()], fields)
@@ -69,7 +69,7 @@ def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | Non
 
 
 def _is_filter(given: Any) -> bool:
-    """A condition in the place of columns."""
+    """Whether a condition was given in the place of columns."""
     if isinstance(given, Expression):
         return True
     tests = [item for item in given if isinstance(item, tuple)] if isinstance(given, (list, tuple)) else []
@@ -88,7 +88,7 @@ def _output(node: Node, columns: set[int] | None, fields: FileFields) -> Output:
 
 
 def _whole_maps(shape: Shape, columns: set[int]) -> set[int]:
-    """The leaves of the maps that any of ``columns`` stands in: a map without its keys or values is none."""
+    """All leaves of every map that ``columns`` lead into: a map needs both its keys and its values."""
     below = {leaf.node.column for leaf in shape.leaves()}
     if shape.kind == "map":
         return below if below & columns else set()

@@ -1,4 +1,4 @@
-"""Rows of row groups that pruning has left: filter columns first, then the other columns of the rows that match."""
+"""Reads the rows that pruning left: the filter columns first, then the other columns of the matching rows."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from pyparq.read.small_row_groups import Part, look_apart, whole_parts
 from pyparq.runtime.threads import map_tasks
 
 MASKED_FROM = 1 << 13
-"""Rows that a predicate looks at, from which on those that it keeps may be a bitmap."""
+"""From this many tested rows on, the matching rows may be a bitmap. Below, they are ranges."""
 
 MATCHED_FROM = 1 << 19
-"""Values of a row group (the mean of several) from which on a predicate looks at them on threads: below, threads wait
-for Python's lock more than they work."""
+"""From this many values per row group (the mean of several) on, a filter is evaluated on several threads. Below, the
+threads would spend more time waiting for Python's lock than working."""
 
 ASSEMBLE_FROM = 1 << 16
-"""Rows from which on nested columns are put together on threads."""
+"""From this many rows on, nested columns are assembled on several threads."""
 
 
 class RowGroupReader:
@@ -46,21 +46,22 @@ class RowGroupReader:
         self, file: OpenFile, columns: ColumnReader, projection: Projection, predicate: Predicate,
         within: Mapping[int, RowRanges],
     ) -> None:  # fmt: skip
-        """``within``: the rows that are asked for, of row groups where these are not all."""
+        """``within``: the requested rows of each row group of which not all are requested."""
         self._file = file
         self._columns = columns
         self._projection = projection
         self._predicate = predicate
         self._within = within
         self.rows_of_groups: dict[int, int] = {}
-        """Rows that were returned of each row group that has been read."""
+        """Number of rows returned of each row group that was read."""
 
     def context(self) -> located:
-        """Of a read: errors name the file."""
+        """A context in which errors name the file."""
         return reading(file=self._file.name)
 
     def filter_columns(self, selection: Selection) -> list[Wanted]:
-        """The filter columns, where any row is undecided. Those in the result are read for all rows in question."""
+        """The filter columns that are still needed, if any row is undecided. Those that are in the result too are read
+        for all rows that can match."""
         if isinstance(self._predicate, Constant):
             return []
         undecided = selection.maybe.without(selection.sure)
@@ -78,8 +79,8 @@ class RowGroupReader:
     def run(
         self, selections: list[Selection], outputs: list[Output] | None = None, limit: int | None = None
     ) -> list[Batch]:
-        """One batch per selection (of at most ``limit`` rows). A page that contradicts its index is read again without
-        the index."""
+        """One batch per selection, with at most ``limit`` rows. If a page contradicts its index, the rows are read
+        again without the index."""
         with self.context():
             batches = self._run_or_fall_back(
                 selections, self._projection.outputs if outputs is None else outputs, limit
@@ -88,7 +89,7 @@ class RowGroupReader:
             return [self._gregorian(batch, hybrid) for batch in batches] if hybrid else batches
 
     def _gregorian(self, batch: Batch, places: list[int]) -> Batch:
-        """The batch with the columns at ``places``, which are stored in the hybrid calendar, in the Gregorian one."""
+        """The batch with the columns at ``places`` converted from the hybrid calendar to the Gregorian one."""
         columns = list(batch.columns)
         for k in places:
             output = self._projection.outputs[k]
@@ -119,7 +120,7 @@ class RowGroupReader:
         return plain
 
     def look_apart(self, selections: Sequence[Selection]) -> None:
-        """Before the second of row groups that are read one by one."""
+        """Called before the second of several row groups that are read one by one: see :func:`look_apart`."""
         look_apart(self._columns, selections, self._projection)
 
     def _rows_asked(self, selection: Selection) -> RowRanges:
@@ -127,7 +128,8 @@ class RowGroupReader:
         return RowRanges.all(selection.num_rows) if asked is None else asked
 
     def _read_whole(self, selections: list[Selection], outputs: list[Output]) -> list[Batch] | None:
-        """Small row groups whose rows are all wanted, several in each batch; ``None`` where others are among them."""
+        """Several small row groups per batch, where all their rows are wanted. ``None`` if the selections hold other
+        row groups."""
         parts = (
             whole_parts(self._columns, selections, self._projection) if outputs is self._projection.outputs else None
         )
@@ -180,7 +182,7 @@ class RowGroupReader:
         return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
 
     def _locate_beside(self, selections: list[Selection], first: list[Wanted], outputs: list[Output]) -> Ahead | None:
-        """Ask for the page locations of the other columns while the filter columns are read."""
+        """Request the page locations of the other columns while the filter columns are read."""
         read = {w.node.column for w in first}
         nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
         narrowed = [s for s in selections if s.narrows]
@@ -190,8 +192,8 @@ class RowGroupReader:
         return self._file.fetcher.begin([r for chunk in chunks for r in offset_index_range(chunk, self._file)])
 
     def _assembles_on_threads(self, kept: Sequence[Rows], filtered: bool) -> bool:
-        """What makes lists and structs of levels, or keeps some rows, is worth it from some size on; other columns are
-        only handed on."""
+        """Whether to assemble columns on threads. Making lists and structs, or selecting rows, pays from some size on.
+        Other columns are handed on as they are."""
         works = filtered or any(output.shape.kind != "leaf" for output in self._projection.outputs)
         return works and self._file.options.use_threads and sum(rows.count for rows in kept) >= ASSEMBLE_FROM
 
@@ -216,7 +218,7 @@ class RowGroupReader:
         return rows_of(found | as_mask(selection.sure) if selection.sure else found)
 
     def _select(self, leaf: DecodedLeaf, rows: Rows) -> DecodedLeaf:
-        """The leaf at some of its rows, whose memory is counted."""
+        """The leaf at some of its rows. Its memory is counted."""
         if rows == leaf.rows:
             return leaf
         held = bytes_held(leaf.column) * rows.count // max(leaf.rows.count, 1)
@@ -224,7 +226,7 @@ class RowGroupReader:
         return leaf.select(rows)
 
     def _values(self, leaf: DecodedLeaf, rows: Rows) -> DecodedLeaf:
-        """The leaf at some of its rows, spelled out where it was only tested as codes."""
+        """The leaf at some of its rows. Codes of a leaf that was only tested become values."""
         leaf = self._select(leaf, rows)
         if leaf.column.type.dictionary is None or self._file.fields.is_dictionary(leaf.node):
             return leaf
@@ -244,7 +246,7 @@ class RowGroupReader:
 
 
 def _knows_pages(selection: Selection) -> bool:
-    """Whether any column is read by page locations, which may be wrong."""
+    """Whether any column is read by page locations. These may be wrong."""
     planned = selection.planned or {}
     return any(known is not None for known in (*selection.locations.values(), *(r.pages for r in planned.values())))
 

@@ -1,4 +1,4 @@
-"""Row access: which rows of which row groups a caller means by row numbers, a slice or a limit."""
+"""Which rows of which row groups a caller means by row numbers, a slice or a limit."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Int64Array = npt.NDArray[np.int64]
 
 
 def row_numbers(rows: Any, num_rows: int) -> slice | Int64Array:
-    """``rows`` checked against a file of ``num_rows`` rows: a slice of step 1, or int64 row numbers as they were given.
+    """``rows`` checked against a file of ``num_rows`` rows. Returns a slice of step 1, or int64 row numbers in the
+    given order.
 
-    A slice means what it means in Python (negative ends count from the back); row numbers must exist. Raises
+    A slice follows Python's rules (negative ends count from the back). Row numbers must exist. Raises
     :class:`OptionError`.
     """
     if isinstance(rows, slice):
@@ -46,7 +47,8 @@ def _shown(rows: Any) -> str:
 
 
 def ranges_by_group(rows: slice | Int64Array, counts: Sequence[int]) -> dict[int, RowRanges]:
-    """The rows of each row group; those of ``counts[k]`` rows without any are left out. Row numbers must rise."""
+    """The rows of each row group. Row group ``k`` has ``counts[k]`` rows. Row groups without any of the rows are left
+    out. Row numbers must rise."""
     ends = np.cumsum(counts, dtype=np.int64)
     found: dict[int, RowRanges] = {}
     for k, (count, end) in enumerate(zip(counts, ends.tolist(), strict=True)):

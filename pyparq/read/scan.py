@@ -22,12 +22,12 @@ from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import Constant
 from pyparq.format.types import Schema
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.source import Range
+from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
 from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
-from pyparq.read.explain import Explanation, explain_scan
+from pyparq.read.explain import Explanation, count_pages
 from pyparq.read.footers.arrow_fields import Output
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_reads import with_pages
@@ -82,7 +82,7 @@ class Scan:
         self._set_up(file, row_groups, rows)
 
     def _set_up(self, file: OpenFile, row_groups: Sequence[int] | None, rows: Any = None) -> None:
-        """What is known before anything is read."""
+        """Set the state of a scan that has read nothing yet."""
         self.file = file
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
         self._within: dict[int, RowRanges] = {}
@@ -91,7 +91,7 @@ class Scan:
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
         self.share_done = 0.0
-        """How much of what :meth:`batches` goes through it has gone through, 0 to 1."""
+        """How far :meth:`batches` has come, from 0 to 1."""
         self._selections: list[Selection] | None = None
         self._begun = False
 
@@ -99,17 +99,6 @@ class Scan:
         self.reader = reader
         self._groups = RowGroupReader(self.file, reader, self.projection, self.predicate, self._within)
         self.rows_of_groups = self._groups.rows_of_groups
-
-    def _of_another(
-        self, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
-    ) -> Scan:
-        """The same question to a file that shares this one's schema tree. ``ask_filters``: its Bloom filters have not
-        been asked yet."""
-        other = copy(self)
-        other.limit = limit
-        other._ask_filters = ask_filters
-        other._set_up(file, row_groups)
-        return other
 
     @classmethod
     def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
@@ -146,7 +135,7 @@ class Scan:
         return self._table(batches)
 
     def _at(self, places: Int64Array, batches: Sequence[Batch], k: int) -> Column:
-        """Column ``k`` at ``places``; the copies that this makes are counted first."""
+        """Column ``k`` at ``places``. The memory of the copy is counted first."""
         parts = [batch.columns[k] for batch in batches]
         if len(parts) > 1:
             self.reader.account.take(sum(map(bytes_held, parts)))
@@ -203,8 +192,7 @@ class Scan:
         self.share_done = 1.0
 
     def begin(self) -> None:
-        """Ask the indexes, and for the first row groups that :meth:`batches` returns, before they are needed. Only of
-        use where the file is remote."""
+        """Request what pruning and the first row groups of :meth:`batches` will need. Only useful for remote files."""
         selections = self._prune()
         prefetch = self.reader.prefetch
         if prefetch is not None and not self._begun and (self.limit is None or isinstance(self.predicate, Constant)):
@@ -212,16 +200,18 @@ class Scan:
             prefetch.follow(self._reads_to_come(selections))
 
     def give_up(self) -> None:
-        """What was asked for ahead is not needed."""
+        """Drop the requests that were made ahead."""
         self._begun = False
         if self.reader.prefetch is not None:
             self.reader.prefetch.stop()
         self.file.fetcher.forget_all()
 
     def _by_row_group(self, all_stay: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
-        """The batch of one row group after the other, until there are as many rows as were asked for; with the share of
-        the rows to look at that lie before it, and up to its end. ``all_stay``: the caller keeps the batches, and they
-        count for ``limits.max_memory``."""
+        """One batch per row group, until the limit is reached.
+
+        Each comes with two numbers between 0 and 1: the share of all rows to read that lie before it, and the share up
+        to its end. ``all_stay``: the caller keeps the batches, so that all of them count for ``limits.max_memory``.
+        """
         left, alive, seen = self.limit, 0, 0
         selections = self._prune()
         total = max(sum(selection.maybe.count for selection in selections), 1)
@@ -235,7 +225,7 @@ class Scan:
                 if k == 1:
                     self._groups.look_apart(selections)
                 self.reader.account.restart(alive)
-                # What pruning read is used again; what decoding this row group adds goes with it.
+                # The memory of pruning is used again. The memory of decoding this row group is released with it.
                 dictionaries, locations = dict(selection.dictionaries), dict(selection.locations)
                 fresh = replace(selection, dictionaries=dictionaries, locations=locations)
                 batches = self._groups.run([fresh], limit=left)
@@ -250,8 +240,8 @@ class Scan:
             self.give_up()
 
     def _check_rows_alone(self, rows: int) -> None:
-        """Raise :class:`LimitError` for batches without columns of more rows than any page of such a file could have:
-        no page shows that they are there, and there could be batches without end."""
+        """Raise :class:`LimitError` for batches without columns whose row count is larger than any file of this size
+        could hold. No page proves that these rows exist, so the batches could go on without end."""
         size, most = self.file.fetcher.source.size, self.file.options.limits.max_values_per_byte
         if rows > size * most:
             raise LimitError(
@@ -261,7 +251,7 @@ class Scan:
             )
 
     def _reads_to_come(self, selections: list[Selection]) -> Iterator[list[Range]]:
-        """What is read first of one row group after the other, as far as that is known."""
+        """The first reads of the following row groups, as far as they are known."""
         for selection in selections:
             first = self._groups.filter_columns(selection)
             leaves = [] if first else [leaf for output in self.outputs for leaf in output.leaves]
@@ -282,12 +272,12 @@ class Scan:
         return arrow_stream(ScanStream(self._again()))
 
     def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        """The same for pyparq's own writer: schema and batches, with errors as they are."""
+        """Schema and batches for pyparq's own writer. Errors are not translated."""
         stream = ScanStream(self._again())
         return stream.schema, stream
 
     def _again(self) -> Scan:
-        """The same question, of which nothing was read yet, with counts of its own."""
+        """The same question, unread, with its own counts."""
         other = copy(self)
         other.file = self.file.fork()
         other._read_by(ColumnReader(other.file))
@@ -316,9 +306,10 @@ class Scan:
     def plan(self) -> ScanPlan:
         """What the scan will read (:class:`pyparq.read.plan.scan_plan.ScanPlan`). It prunes, and reads no data."""
         with self._groups.context():
-            # Dictionaries that pruning decoded do not travel: they are read again where they are needed.
+            # Dictionaries that pruning decoded are not part of the plan. The executor reads them again where it needs
+            # them.
             parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]
-            # Filtering may narrow what is read whole as yet: that takes its pages.
+            # Filtering may narrow column chunks that are read whole now. That takes their page locations.
             self.reader.locate([w for first, rest in parts for w in first + rest if first or not w.rows.is_all])
             groups = [self._plan_row_group(s, *part) for s, part in zip(self._prune(), parts, strict=True)]
         self.file.fetcher.forget_all()
@@ -329,7 +320,8 @@ class Scan:
         return header.plan(groups)
 
     def _all_wanted(self, selection: Selection) -> tuple[list[Wanted], list[Wanted]]:
-        """The filter columns, and at most this of the others."""
+        """The filter columns, and the other columns for all rows that can match. Filtering may leave fewer rows of the
+        latter."""
         first = self._groups.filter_columns(selection)
         columns = {w.node.column for w in first}
         leaves = (leaf for output in self.outputs for leaf in output.leaves if leaf.column not in columns)
@@ -353,13 +345,31 @@ class Scan:
         """
         if execute and self.rows_returned is None:
             self.to_table()
-        self._prune()
-        return explain_scan(self)
+        selections = self._prune()
+        file, decoded, counts, opened = self.file, self.reader.counts, self.file.fetcher.counts, self.file.open_counts
+        return Explanation(
+            source=file.name,
+            columns=self.schema.names,
+            predicate=str(self.predicate),
+            file_bytes=file.fetcher.source.size,
+            file_row_groups=file.num_row_groups,
+            file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
+            file_pages=count_pages(file),
+            stages=tuple(self.reports),
+            row_groups=len(selections),
+            candidate_rows=sum(s.maybe.count for s in selections),
+            rows=self.rows_returned,
+            pages_decoded=decoded.data_pages,
+            dictionaries_decoded=decoded.dictionary_pages,
+            requests=counts.requests + opened.requests,
+            bytes_fetched=counts.bytes + opened.bytes,
+            ranges=counts.ranges + opened.ranges,
+        )
 
     # ---- the line from pruning to batches
 
     def _choose_rows(self, rows: Any) -> None:
-        """Keep the row groups that hold any of ``rows``; a limit on unfiltered rows is such a choice too."""
+        """Keep the row groups that hold any of ``rows``. A limit on unfiltered rows also chooses rows here."""
         counts = [self.file.num_rows_of(k) for k in range(self.file.num_row_groups)] if rows is not None else []
         if rows is not None:
             numbers = row_numbers(rows, sum(counts))
@@ -396,7 +406,7 @@ class Scan:
         return self._selections
 
     def _take(self, groups: Sequence[RowGroupPlan]) -> None:
-        """The outcome of pruning, and what to read, from a plan."""
+        """Take the pruned row groups and the planned reads from a plan."""
         check_row_groups(groups, self.file)
         self.row_groups = [group.row_group for group in groups]
         self._within |= {group.row_group: group.within for group in groups if group.within is not None}
@@ -408,10 +418,28 @@ class Scan:
             self._selections.append(selection)
 
 
-def _set_last_apart(batches: list[Batch], size: int) -> None:
-    """Make the last rows, ``size`` at most, a batch with memory of its own.
+def same_question(
+    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
+) -> Scan:
+    """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
+    have not been asked yet."""
+    other = copy(scan)
+    other.limit = limit
+    other._ask_filters = ask_filters
+    other._set_up(file, row_groups)
+    return other
 
-    Whoever still holds the last part of one row group while the next is decoded would hold all of it otherwise.
+
+def prune(scan: Scan) -> None:
+    """Ask the indexes now what a scan has to read, if they have not been asked."""
+    scan._prune()
+
+
+def _set_last_apart(batches: list[Batch], size: int) -> None:
+    """Copy the last rows (``size`` at most) into a batch with its own memory.
+
+    A consumer may keep the last batch of one row group while the next row group is decoded. Without the copy it would
+    keep the whole row group in memory.
     """
     if not batches or batches[-1].num_rows <= size:
         return
@@ -422,7 +450,7 @@ def _set_last_apart(batches: list[Batch], size: int) -> None:
 
 
 def _slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
-    """The batches cut to ``size`` rows; the list is emptied on the way."""
+    """The batches cut to ``size`` rows. The list is emptied on the way, so that memory is released early."""
     while batches:
         batch = batches.pop(0)
         step = size or max(batch.num_rows, 1)

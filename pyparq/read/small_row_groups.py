@@ -1,8 +1,8 @@
-"""Whole column chunks of many small row groups, each leaf as one column: what a scan without a filter reads.
+"""Reads the column chunks of many small row groups at once, each leaf as one column. Scans without a filter use it.
 
-A row group of a few hundred rows takes less time to decode than Python takes to look at it. So the chunks come as
-arrays from the footer, go to the decoder in one call, and leave it joined. Anything unusual is left to
-:class:`~pyparq.read.column_reads.ColumnReader`, which takes one chunk at a time and says what is wrong with it.
+Decoding a row group of a few hundred rows takes less time than one pass of Python over it. So the chunks come from the
+footer as arrays, go to the decoder in one call, and come out joined. Anything unusual is left to
+:class:`~pyparq.read.column_reads.ColumnReader`, which takes one chunk at a time and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pyparq.read.footers.leaf_set import LeafSet
 from pyparq.read.plan.row_groups import Selection
 
 SMALL = 1 << 16
-"""Rows of a row group up to which it is joined with its neighbours."""
+"""Row groups of up to this many rows are joined with their neighbours."""
 JOINED = 1 << 17
-"""Rows that are joined at most, unless a single row group has more."""
+"""Maximum number of joined rows, unless a single row group has more."""
 FEW = 32
 """Chunks up to which lists are quicker than arrays."""
 WINDOW = 32 << 20
@@ -37,18 +37,18 @@ WINDOW = 32 << 20
 
 
 class Part(NamedTuple):
-    """Some row groups that follow each other."""
+    """Consecutive row groups."""
 
     places: list[int]
     num_rows: int
     columns: list[Column]
     """One for each of their leaves."""
     leaves: list[DecodedLeaf]
-    """The same with their levels, where columns of the result are made of these."""
+    """The leaves with their levels, for columns that are built from levels."""
 
 
 def whole_parts(reader: ColumnReader, selections: Sequence[Selection], projection: Projection) -> list[Part] | None:
-    """All rows of ``selections``, joined; ``None`` where something is unusual, or joining would not pay."""
+    """All rows of ``selections``, joined. ``None`` where a chunk is unusual, or where joining does not pay."""
     if not _joins(reader, selections, projection):
         return None
     used = reader.account.used
@@ -59,14 +59,16 @@ def whole_parts(reader: ColumnReader, selections: Sequence[Selection], projectio
         return list(_decoded(reader, list(_runs(selections)), table, projection))
     except ChecksumError:
         raise
-    except (CorruptFileError, DataError, Refused):  # what it is, and where, is said when the chunks are read one by one
+    except (CorruptFileError, DataError, Refused):  # reading the chunks one by one raises it with its place
         reader.account.rewind(used)
         return None
 
 
 def look_apart(reader: ColumnReader, selections: Sequence[Selection], projection: Projection) -> None:
-    """Where row groups are read one after the other, and the first of them has been: look at all of them at once. If
-    any column chunks seem to overlap, none is read whole from now on, so that its pages are compared with those before.
+    """Check all row groups for column chunks that overlap, once the first of several was read.
+
+    If any seem to overlap, no further row group is read whole. Its pages are then compared with those that were read
+    before.
     """
     small = any(s.num_rows <= SMALL for s in selections)
     if not small or not projection.leaves or reader.prefetch is not None or not projection.is_plain:
@@ -74,7 +76,7 @@ def look_apart(reader: ColumnReader, selections: Sequence[Selection], projection
     try:
         table = reader.file.chunk_table([s.row_group for s in selections], projection.leaves)
         apart = not _overlaps(table)
-    except ParquetError:  # raised again when that row group comes
+    except ParquetError:  # The error is raised again when that row group is read.
         apart = False
     if not apart:
         reader.joins = False
@@ -92,7 +94,7 @@ def _joins(reader: ColumnReader, selections: Sequence[Selection], projection: Pr
 
 
 def _runs(selections: Sequence[Selection]) -> Iterator[list[int]]:
-    """Places of the row groups that are joined."""
+    """Positions of consecutive row groups that are joined."""
     run, rows = list[int](), 0
     for k, selection in enumerate(selections):
         if run and rows + selection.num_rows > JOINED:

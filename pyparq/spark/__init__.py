@@ -18,3 +18,6 @@ from pyparq.spark.source import register  # noqa: E402
 from pyparq.spark.writing import write  # noqa: E402
 
 __all__ = ["add_indexes", "compact", "count", "read", "register", "rewrite", "verify", "write"]
+
+DOOR = ("session",)
+"""Modules of this package that other packages may use."""

@@ -96,13 +96,13 @@ def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options:
     """What there is to do in a folder. Reads the footers of small files, and of all files where an order is wanted."""
     ds = dataset(folder, decryption=keys_of(decryption), storage_options=storage_options)
     by_folder: dict[tuple[str, ...], list[int]] = {}
-    for k, file in enumerate(ds._found.files):
+    for k, file in enumerate(ds.found.files):
         by_folder.setdefault(file.folders, []).append(k)
     asked = [
         k
         for numbers in by_folder.values()
         for k in numbers
-        if wanted.keys or (len(numbers) > 1 and _is_small(ds._found.files[k], wanted))
+        if wanted.keys or (len(numbers) > 1 and _is_small(ds.found.files[k], wanted))
     ]
     facts = {k: _facts(file) for k, file in ds.open_all(asked)}
     groups, chosen = list[Group](), list[int]()
@@ -114,7 +114,7 @@ def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options:
     codecs = Counter(facts[k].codec for k in chosen)
     return Choice(
         tuple(groups),
-        Sources.of(ds._found.files[k] for k in chosen),
+        Sources.of(ds.found.files[k] for k in chosen),
         codecs.most_common(1)[0][0] if codecs else None,
         tuple(sorted({name for k in chosen for name in facts[k].blooms})),
     )
@@ -123,7 +123,7 @@ def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options:
 def _picked(numbers: Sequence[int], ds: Dataset, facts: Mapping[int, Facts], wanted: Wanted) -> list[int]:
     """Of the files of one partition, those that are made anew; none where that would change nothing."""
     unordered = {k for k in numbers if wanted.keys and not wanted.is_met(facts[k])}
-    picked = [k for k in numbers if k in unordered or _is_small(ds._found.files[k], wanted)]
+    picked = [k for k in numbers if k in unordered or _is_small(ds.found.files[k], wanted)]
     if sum(facts[k].rows for k in picked) == 0:
         return []
     if unordered:
@@ -143,13 +143,13 @@ def _count(numbers: Iterable[int], ds: Dataset, wanted: Wanted) -> int:
 
 
 def _bytes(numbers: Iterable[int], ds: Dataset) -> int:
-    return sum(ds._found.files[k].size or 0 for k in numbers)
+    return sum(ds.found.files[k].size or 0 for k in numbers)
 
 
 def _group(
     folders: tuple[str, ...], numbers: Sequence[int], ds: Dataset, facts: Mapping[int, Facts], wanted: Wanted
 ) -> Group:
-    places = (str(ds._found.files[k].where) for k in numbers)
+    places = (str(ds.found.files[k].where) for k in numbers)
     return Group(
         folders,
         tuple(place if is_url(place) else os.path.abspath(place) for place in places),

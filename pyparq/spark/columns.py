@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from pyparq.errors import FilterError
-from pyparq.spark.conditions import Attribute, Call, Condition, Literal, Other, parsed
+from pyparq.spark.conditions import Attribute, Call, Condition, Literal, Other
+from pyparq.spark.sql_conditions import parsed
 
 _SAME = {"==": "=", "not": "!", "isnotnull": "isnotnull", "date": "to_date"}
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

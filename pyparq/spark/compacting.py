@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyparq.datasets.read.evolution import COMPACTION
-from pyparq.datasets.read.plan import DatasetPlan
+from pyparq.datasets.read.scan import DatasetPlan
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError
 from pyparq.format.types import Schema
 from pyparq.io.url import is_url
@@ -35,7 +35,8 @@ from pyparq.spark.question import Question, parts_of
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import ask, replies
-from pyparq.spark.writing import TaskReply, WriteJob, check_target, committer_of
+from pyparq.spark.write_tasks import TaskReply, WriteJob
+from pyparq.spark.writing import check_target, committer_of
 from pyparq.write.plan.column_plans import make_plan
 
 REPORT = (

@@ -13,14 +13,14 @@ import numpy as np
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.table import Batch
 from pyparq.datasets.read.dataset import dataset
-from pyparq.datasets.read.plan import DatasetPlan
+from pyparq.datasets.read.scan import DatasetPlan
 from pyparq.datasets.write.store_staging import StoreStaging
 from pyparq.datasets.write.write_dataset import write_staged
 from pyparq.format.types import Schema
 from pyparq.options import WriteOptions
 from pyparq.spark.keys import keys_of
 from pyparq.spark.ordering import Numbers, Order
-from pyparq.spark.writing import TaskReply, WriteJob
+from pyparq.spark.write_tasks import TaskReply, WriteJob
 from pyparq.write.external_sort import ExternalSorter
 from pyparq.write.plan.column_plans import make_plan
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-from pyparq.errors import UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -44,15 +42,6 @@ class Other:
 Condition = Attribute | Literal | Call | Other
 
 _OPERATORS = ("=", "<=>", "<", "<=", ">", ">=", "and", "or", "+", "-", "*", "/", "like", "rlike", "!=")
-
-
-def parsed(text: str, names: Sequence[str] = ()) -> Condition:
-    """The condition that SQL text is: see :mod:`pyparq.spark.sql_text`, which needs sqlglot."""
-    try:
-        from pyparq.spark import sql_text
-    except ModuleNotFoundError as error:
-        raise UnsupportedError('conditions in SQL need sqlglot: pip install "pyparq[cli]"') from error
-    return sql_text.parsed(text, names)
 
 
 def columns_of(condition: Condition) -> Iterator[Attribute | None]:

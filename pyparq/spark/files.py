@@ -2,66 +2,23 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import pickle
 import posixpath
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile, discover
-from pyparq.datasets.write.crashed_commits import found_to_change
-from pyparq.errors import OptionError, ParquetError
-from pyparq.maintenance.index_request import check_columns
-from pyparq.read.file import ParquetFile
-from pyparq.spark.keys import keys_of
+from pyparq.datasets.discovery import DataFile
+from pyparq.errors import OptionError
+from pyparq.spark.file_jobs import REPORT, FileJob, listed
 from pyparq.spark.session import is_connect, parallelism
 from pyparq.spark.work import ask, over_payloads
-
-REPORT = (
-    "path string, ok boolean, error string, rows long, bytes_read long, bytes_decoded long, bytes_copied long, "
-    "bytes_written long, seconds double, added string"
-)
-"""Columns of a report: Spark's text of the schema."""
 
 PER_SLOT = 4
 """Tasks for each slot: one that takes long does not keep the others waiting."""
 
-LOOKED_AT = 8
-"""Files, about, whose schemas are looked at before a job."""
-
 Progress = Callable[[int, int], Any]
 """Called with the number of files that are done and the number of files."""
-
-
-@dataclass(frozen=True)
-class FileRow:
-    """A row of a report: what was done to one file. Sizes are in bytes."""
-
-    path: str
-    ok: bool = True
-    error: str | None = None
-    rows: int | None = None
-    bytes_read: int | None = None
-    bytes_decoded: int | None = None
-    bytes_copied: int | None = None
-    bytes_written: int | None = None
-    seconds: float = 0.0
-    added: str | None = None
-
-
-@dataclass(frozen=True)
-class FileJob:
-    """What every task of a job has to know. It is pickled."""
-
-    work: str
-    """``"add_indexes"`` or ``"verify"``."""
-    options: dict[str, Any]
-    decryption: str | None
-    storage_options: Mapping[str, Any] | None
 
 
 def report_of(spark: Any, source: Any, job: FileJob, progress: Progress | None, target: str | None = None) -> Any:
@@ -84,38 +41,6 @@ def _files(spark: Any, source: Any, job: FileJob, in_place: bool) -> list[DataFi
         return listed(source, job, in_place)
     found: list[DataFile] = ask(spark, "list", source, job, in_place)
     return found
-
-
-def listed(source: Any, job: FileJob, in_place: bool = False) -> list[DataFile]:
-    """The files of a source; ``in_place``: they are about to be changed. Raises ``FileNotFoundError`` where there is
-    nothing, and what :func:`_check_columns` does."""
-    found = (found_to_change if in_place else discover)(source, job.storage_options)
-    for file in found.files:
-        if found.is_one_file and "://" not in file.where and not os.path.exists(file.where):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file.where)
-    if job.work == "add_indexes":
-        _check_columns(found.files, job)
-    return list(found.files)
-
-
-def _check_columns(files: Sequence[DataFile], job: FileJob) -> None:
-    """Raise :class:`ColumnNotFoundError` and the like for what none of some files can have: before the job, not once
-    for each file of it. What only some files lack stands in the report."""
-    said: ParquetError | None = None
-    for file in files[:: max(len(files) // LOOKED_AT, 1)]:
-        keys, remote = keys_of(job.decryption), job.storage_options if "://" in str(file.where) else None
-        try:
-            with ParquetFile(file.where, decryption=keys, storage_options=remote) as parquet:
-                tree = parquet.schema
-        except (ParquetError, OSError):
-            continue  # the report says so
-        try:
-            check_columns(job.options, tree)
-            return
-        except ParquetError as error:
-            said = error
-    if said is not None:
-        raise said
 
 
 def _places(files: Sequence[DataFile], target: str | None) -> list[str | None]:
@@ -156,16 +81,3 @@ def _collected(spark: Any, payloads: Sequence[bytes], total: int, progress: Prog
             rows += job.result()
             progress(len(rows), total)
     return rows
-
-
-def file_rows(job: FileJob, files: Sequence[tuple[DataFile, Any]]) -> Iterator[dict[str, Any]]:
-    """What a task does: a row for each of its files."""
-    from pyparq.spark.file_work import WORK
-
-    for file, target in files:
-        began = time.perf_counter()
-        try:
-            row = WORK[job.work](file, target, job)
-        except (ParquetError, OSError) as error:
-            row = FileRow(file.name, False, f"{type(error).__name__}: {error}")
-        yield asdict(replace(row, seconds=time.perf_counter() - began))

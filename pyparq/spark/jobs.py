@@ -7,7 +7,8 @@ from typing import Any
 
 from pyparq.errors import OptionError
 from pyparq.spark import stores
-from pyparq.spark.files import FileJob, Progress, report_of
+from pyparq.spark.file_jobs import FileJob
+from pyparq.spark.files import Progress, report_of
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute
 from pyparq.spark.session import check_session, is_connect

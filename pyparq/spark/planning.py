@@ -9,47 +9,31 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pyparq.datasets.read.dataset import Dataset
-from pyparq.datasets.read.plan import DatasetPlan, FilePlan
-from pyparq.datasets.read.plan_shards import Share, Survey, Surveyed, shares_of, survey
-from pyparq.datasets.read.scan import DatasetScan
-from pyparq.errors import CorruptIndexWarning, ParquetError
+from pyparq.datasets.read.file_plan import FilePlan
+from pyparq.datasets.read.plan_shards import Share, shares_of
+from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
+from pyparq.datasets.read.schema_survey import Surveyed
+from pyparq.errors import CorruptIndexWarning
 from pyparq.format.types import Schema
 from pyparq.spark.files import PER_SLOT
-from pyparq.spark.keys import keys_of
+from pyparq.spark.planning_tasks import ShareReply
 from pyparq.spark.question import (
     Listing,
     Question,
     Reply,
-    by_of,
     is_small,
     planned_or_listed,
-    read_options,
     replied,
     reply_to,
     scan_of,
-    schema_given,
 )
 from pyparq.spark.session import is_connect, parallelism
 from pyparq.spark.skipped import left_out
 from pyparq.spark.work import ask, replies
-
-
-@dataclass(frozen=True)
-class ShareReply:
-    """What the task of a share found."""
-
-    survey: Survey | None
-    """``None`` where the schema was given, so that nobody needs it."""
-    plans: list[tuple[int, FilePlan]] | None
-    """Of its files by their numbers in the dataset. ``None``: the question cannot be asked of these files alone."""
-    failed: dict[int, ParquetError | OSError]
-    """Files that cannot be read, by the same numbers."""
-    said: tuple[str, ...]
-    """Of indexes that are damaged."""
 
 
 def reply(spark: Any, question: Question) -> Reply:
@@ -94,11 +78,13 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
     if question.schema is not None:
         scan = scan_of(question, here)
     else:
-        surveyed = _surveyed(shares, replies)
+        surveyed = _surveyed(replies)
         here = here.with_survey(surveyed)
         scan = scan_of(question, here)
         again = [
-            k for k, share in enumerate(shares) if replies[k].plans is None or not surveyed.is_like_all(share, here._by)
+            k
+            for k, share in enumerate(shares)
+            if replies[k].plans is None or not surveyed.are_like_all(share.numbers, here.matching)
         ]
         # The schema of a plan is what its parts are run with: it has the columns that the question names.
         resolved = replace(question, columns=scan.columns, filters=scan.filters, case_sensitive=True, zone=None)
@@ -113,12 +99,12 @@ def _assembled(here: Dataset, scan: DatasetScan, replies: Sequence[ShareReply]) 
     left, plans = set(scan.opened), list[FilePlan]()
     for found in replies:
         for number, error in sorted(found.failed.items()):
-            if number in left and number not in here._skipped:
+            if number in left and number not in here.unreadable:
                 here.leave_out(number, error)
         for said in found.said:
             warnings.warn(said, CorruptIndexWarning, stacklevel=2)
         for number, made in found.plans or ():
-            plans.append(replace(made, combination=int(here._partitions.of_file[number])))
+            plans.append(replace(made, combination=int(here.partition_values.of_file[number])))
     return scan.assembled(plans)
 
 
@@ -126,7 +112,7 @@ def _rows(spark: Any, question: Question, listing: Listing) -> int:
     """The rows of all files, by their footers."""
     here = listing.dataset(question)
     shares = shares_of(here, _tasks(spark, question, here))
-    surveyed = _surveyed(shares, _asked(spark, question, shares, counts=True))
+    surveyed = _surveyed(_asked(spark, question, shares, counts=True))
     here = here.with_survey(surveyed)
     for number, error in sorted(surveyed.failed.items()):
         here.leave_out(number, error)
@@ -150,29 +136,7 @@ def _asked(
     return replies(spark, "share", [pickle.dumps(share) for share in shares], settings)
 
 
-def _surveyed(shares: Sequence[Share], found: Sequence[ShareReply]) -> Surveyed:
+def _surveyed(found: Sequence[ShareReply]) -> Surveyed:
     """What the tasks found in the footers."""
     failed = {number: error for reply in found for number, error in reply.failed.items()}
-    return Surveyed([(s, r.survey) for s, r in zip(shares, found, strict=True) if r.survey is not None], failed)
-
-
-def share_reply(share: Share, question: Question, schema: Schema | None, counts: bool) -> ShareReply:
-    """What one task does. ``schema``: that of all files, once it is known. ``counts``: only rows are wanted."""
-    declared = schema if schema is not None else schema_given(question)
-    is_local = all("://" not in str(file.where) for file in share.files)
-    # Spark has as many tasks at a time as there are cores; requests wait for each other otherwise.
-    options = read_options(question, keys_of(question.decryption), use_threads=not is_local)
-    files = share.dataset(declared, by_of(question), question.storage_options, options)
-    seen, plans = None, None
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always", CorruptIndexWarning)
-        if counts or declared is None:
-            seen = survey(files)
-        if not counts:
-            try:
-                plans = [(share.first + k, plan) for k, plan in scan_of(question, files).plan_files()]
-            except ParquetError:
-                if schema is not None:
-                    raise
-    said = tuple(str(warning.message) for warning in heard if issubclass(warning.category, CorruptIndexWarning))
-    return ShareReply(seen, plans, {share.first + k: error for k, error in files._skipped.items()}, said)
+    return Surveyed([reply.survey for reply in found if reply.survey is not None], failed)

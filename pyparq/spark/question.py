@@ -16,17 +16,17 @@ from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.read.dataset import Dataset, dataset, dataset_of
-from pyparq.datasets.read.plan import DatasetPlan
-from pyparq.datasets.read.scan import DatasetScan
+from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
 from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.options import ReadOptions
-from pyparq.spark.conditions import Condition, parsed
+from pyparq.spark.conditions import Condition
 from pyparq.spark.keys import keys_of
 from pyparq.spark.names import Names
 from pyparq.spark.skipped import LeftOut, left_out
+from pyparq.spark.sql_conditions import parsed
 from pyparq.spark.translate import columns_needed, filter_of
 from pyparq.spark.types import SparkTypes
 
@@ -153,7 +153,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
     with left_out() as said:
         ds = _dataset(question)
         if len(ds.files) > question.many:
-            return Listing(ds._found, ds._partitions)
+            return Listing(ds.found, ds.partition_values)
         if question.counts and question.filters is None:
             return Reply(None, ds.count(), (), tuple(said()))
         plan = scan_of(question, ds).plan()
@@ -163,7 +163,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:
     """The plan of a read; or, where there are many files, which they are."""
     ds = _dataset(question)
-    return Listing(ds._found, ds._partitions) if len(ds.files) > question.many else scan_of(question, ds).plan()
+    return Listing(ds.found, ds.partition_values) if len(ds.files) > question.many else scan_of(question, ds).plan()
 
 
 def reply_to(

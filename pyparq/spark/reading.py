@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.errors import OptionError
 from pyparq.options import ReadOptions
 from pyparq.spark import stores
@@ -185,8 +186,6 @@ def _arrow_schema(schema: Any) -> Any:
     if schema is None or not type(schema).__module__.startswith("pyspark."):
         return schema
     from pyspark.sql.pandas.types import to_arrow_schema
-
-    from pyparq.arrow.schema.from_text import schema as parse_schema
 
     return parse_schema(to_arrow_schema(schema, timezone="UTC"))
 

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyparq.datasets.read.plan import DatasetPlan
+from pyparq.datasets.read.scan import DatasetPlan
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.errors import OptionError
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.kept_storage import storage_kept, without_marks
 from pyparq.spark import stores
 from pyparq.spark.columns import taken
-from pyparq.spark.files import REPORT
-from pyparq.spark.keys import check_factory, keys_of
-from pyparq.spark.partition_types import folders_of, with_clocks, zoned_names
+from pyparq.spark.file_jobs import REPORT
+from pyparq.spark.keys import check_factory
+from pyparq.spark.partition_types import folders_of
 from pyparq.spark.paths import absolute
 from pyparq.spark.planning import planned
 from pyparq.spark.progress import Progress, Watch
@@ -26,7 +26,8 @@ from pyparq.spark.question import Question, parts_of, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import replies
-from pyparq.spark.writing import MODES, TaskReply, WriteJob, check_target, committer_of
+from pyparq.spark.write_tasks import WriteJob
+from pyparq.spark.writing import MODES, check_target, committer_of
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
@@ -139,27 +140,3 @@ def _parts(plan: DatasetPlan, question: Question) -> list[bytes]:
     """What each task rewrites."""
     count = question.parts or parts_of(plan.num_bytes, 1)
     return pickled(plan.split(count)) if plan.files else []
-
-
-def rewrite_task(payload: bytes, settings: Mapping[str, Any], attempt: str) -> TaskReply:
-    """What one task does: its part of the rows, written to staging."""
-    import pyarrow as pa
-
-    from pyparq.datasets.write.write_dataset import write_staged
-
-    number, part = pickle.loads(payload)
-    job, decryption = settings["job"], settings["decryption"]
-    scan = pickle.loads(part).scan(
-        decryption=keys_of(decryption), storage_options=job.storage_options, use_threads=False
-    )
-    rows, schema = scan, job.schema
-    zoned = zoned_names(pa.schema(job.schema), job.partition_cols, job.zone)
-    if zoned:
-        reader = pa.RecordBatchReader.from_stream(scan)
-        rows = with_clocks(reader, reader.schema, zoned, job.zone)
-        schema = rows.schema
-    made = write_staged(
-        rows, job.staging, attempt, partition_cols=job.partition_cols, schema=schema, even_empty=False,
-        prefix=f"part-{number:05d}", options=job.write_options(), storage_options=job.storage_options,
-    )  # fmt: skip
-    return TaskReply(number, tuple(made))

@@ -14,18 +14,8 @@ from pyparq.spark.keys import check_factory
 from pyparq.spark.option_text import as_flag, as_list, as_value, as_write_option, source_of
 from pyparq.spark.settings import obeyed, stored_as_set
 from pyparq.spark.tables import options_of_write
-from pyparq.spark.writing import (
-    AnyStaging,
-    TaskReply,
-    WriteJob,
-    abort,
-    check_target,
-    commit,
-    nullable_schema,
-    start,
-    with_row_metadata,
-    write_task,
-)
+from pyparq.spark.write_tasks import AnyStaging, TaskReply, WriteJob, abort, commit, start, write_task
+from pyparq.spark.writing import check_target, nullable_schema, with_row_metadata
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from pyparq.datasets.write.write_dataset import check_write
 from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import is_url
 from pyparq.spark.source_writer import Wanted
-from pyparq.spark.writing import TaskReply, WriteJob, abort, all_parts, start, write_task
+from pyparq.spark.write_tasks import TaskReply, WriteJob, abort, all_parts, start, write_task
 
 KEPT = 100
 """Records of batches that stay: as many as Spark keeps of its own (``spark.sql.streaming.minBatchesToRetain``)."""

@@ -76,8 +76,8 @@ def _answer(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _share(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """What a share of many files holds: see :mod:`pyparq.spark.planning`."""
-    from pyparq.spark.planning import share_reply
+    """What a share of many files holds: see :mod:`pyparq.spark.planning_tasks`."""
+    from pyparq.spark.planning_tasks import share_reply
 
     yield _told(lambda: share_reply(pickle.loads(payload), **settings))
 
@@ -91,7 +91,7 @@ def _write(batches: Iterator[Any], job: Any) -> Iterator[Any]:
     """Write a partition into staging."""
     from pyspark import TaskContext
 
-    from pyparq.spark.writing import write_task
+    from pyparq.spark.write_tasks import write_task
 
     context = TaskContext.get()
     yield _written(lambda: write_task(batches, job, context.partitionId(), f"task-{context.taskAttemptId()}"))
@@ -104,7 +104,7 @@ def _note(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
 
 def _commit_step(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """A step of a commit where the files are."""
-    from pyparq.spark.writing import STEPS
+    from pyparq.spark.write_tasks import STEPS
 
     step, *arguments = pickle.loads(settings["arguments"])
     yield _told(lambda: STEPS[step](*arguments))
@@ -112,7 +112,7 @@ def _commit_step(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
 
 def _list(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The files of a source."""
-    from pyparq.spark.files import listed
+    from pyparq.spark.file_jobs import listed
 
     yield _told(lambda: listed(*pickle.loads(settings["arguments"])))
 
@@ -121,7 +121,8 @@ def _files(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """A row of the report for each file of the payload."""
     import pyarrow as pa
 
-    from pyparq.spark.files import REPORT, file_rows
+    from pyparq.spark.file_jobs import REPORT
+    from pyparq.spark.file_tasks import file_rows
 
     types = {"string": pa.string(), "boolean": pa.bool_(), "long": pa.int64(), "double": pa.float64()}
     schema = pa.schema([(name, types[kind]) for name, kind in (column.split() for column in REPORT.split(", "))])
@@ -132,7 +133,7 @@ def _rewrite(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """Write a part of a plan into staging."""
     from pyspark import TaskContext
 
-    from pyparq.spark.rewriting import rewrite_task
+    from pyparq.spark.rewrite_tasks import rewrite_task
 
     yield _written(lambda: rewrite_task(payload, settings, f"task-{TaskContext.get().taskAttemptId()}"))
 

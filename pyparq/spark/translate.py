@@ -30,6 +30,7 @@ from pyparq.filters.expression import (
     StartsWith,
 )
 from pyparq.filters.literal import describe, locate
+from pyparq.format.nesting import shape_of
 from pyparq.format.schema_tree import Node, SchemaTree
 from pyparq.spark.conditions import Attribute, Call, Condition, Literal, columns_of, shown
 from pyparq.spark.literals import NoEqual, literal_for
@@ -293,14 +294,10 @@ class _Translator:
 
 
 def _is_map(place: Node) -> bool:
-    from pyparq.format.nesting import shape_of
-
     return shape_of(place).kind == "map"
 
 
 def _is_list_or_map(place: Node) -> bool:
-    from pyparq.format.nesting import shape_of
-
     return shape_of(place).kind in ("list", "map")
 
 

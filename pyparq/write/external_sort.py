@@ -1,8 +1,9 @@
-"""Sorting more rows than memory takes: sorted runs on disk, then merged block by block.
+"""Sorts more rows than memory holds: sorted runs on disk, which are merged block by block.
 
-A run is as many rows as may be in memory, sorted. Merging keeps one or two blocks of each run in memory. All rows up to
-the first of the runs' last loaded rows can go out, because nothing that is still on disk comes before them; they are
-found by binary search in each run, joined, and sorted together. So no Python code runs per row. The sort is stable.
+A run holds as many rows as fit into memory, sorted. Merging keeps one or two blocks of each run in memory. Each run has
+a last loaded row. All rows up to the smallest of these can be returned, because no row that is still on disk comes
+before them. Binary search finds them in each run; they are joined and sorted together. So no Python code runs per row.
+The sort is stable.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from pyparq.write.sort import Int64Array, RowKeys, row_keys, sort_order
 from pyparq.write.spill import Block, SpillFile
 
 RUN_SHARE = 4
-"""A run may have this part of the memory: sorting and storing it needs about as much again."""
+"""The share of the memory that a run may take. Sorting and storing it needs about as much again."""
 _BLOCKS = 128
 """Blocks of a run."""
 _MIN_BLOCK = 128 << 10
-"""Bytes of a block at least: smaller ones would cost more time than they save memory."""
+"""Minimum size of a block in bytes. Smaller blocks would cost more time than they save memory."""
 _FAN_IN = 128
-"""Runs that are merged at once. They have at most two blocks each in memory, so about as much as two runs."""
+"""Number of runs that are merged at once. Each has at most two blocks in memory, together about two runs."""
 
 
 class RowOrder:
@@ -65,9 +66,10 @@ class RowOrder:
 
 
 class ExternalSorter:
-    """Takes rows in any order, gives them sorted. ``max_memory``: bytes that it may use, roughly.
+    """Takes rows in any order and returns them sorted.
 
-    Temporary files go to ``folder``; ``secret`` encrypts them. Close it in any case.
+    ``max_memory``: approximate maximum of bytes in memory. Temporary files go to ``folder``; ``secret`` encrypts them.
+    It must be closed in any case.
     """
 
     def __init__(self, plan: WritePlan, max_memory: int, folder: str | None = None, secret: bool = False) -> None:
@@ -80,7 +82,7 @@ class ExternalSorter:
         """Each as its blocks, in the order of the rows that came."""
 
     def add(self, batch: Batch) -> None:
-        """Rows; they may wait in memory, so nobody may change their buffers."""
+        """Add rows. They may wait in memory, so their buffers must not change."""
         if batch.num_rows:
             self._waiting.append(batch)
             self._num_bytes += batch_bytes(batch, 0, batch.num_rows)
@@ -88,7 +90,7 @@ class ExternalSorter:
                 self._end_run()
 
     def batches(self) -> Iterator[Batch]:
-        """All rows, sorted, in batches of about a run's size at most. Nothing can be added any more."""
+        """All rows, sorted, in batches of at most about the size of a run. No rows can be added afterwards."""
         if not self._runs:
             yield from self._all_in_memory()
             return
@@ -107,7 +109,7 @@ class ExternalSorter:
             yield _sorted(batches, self._order)
 
     def _end_run(self) -> None:
-        """What waits becomes a run on disk."""
+        """Store the waiting rows as a run on disk."""
         batches, self._waiting = self._waiting, []
         size, self._num_bytes = self._num_bytes, 0
         order = self._order.order(batches)
@@ -115,11 +117,11 @@ class ExternalSorter:
         release_unused()
 
     def _block_rows(self, num_rows: int, size: int) -> int:
-        """Rows of a block, where so many rows take so many bytes."""
+        """Rows per block, if so many rows take so many bytes."""
         return max(int(max(self._run_bytes / _BLOCKS, _MIN_BLOCK) / max(size, 1) * num_rows), 1)
 
     def _merge_runs(self) -> None:
-        """Neighbouring runs become one: so rows that are equal keep their order."""
+        """Merge neighbouring runs, so that equal rows keep their order."""
         runs, self._runs = list(self._runs), deque()
         for at in range(0, len(runs), _FAN_IN):
             merged: deque[Block] = deque()
@@ -135,7 +137,7 @@ class ExternalSorter:
 
 @dataclass(slots=True)
 class _Loaded:
-    """A block in memory: rows from ``start`` on are still to go out."""
+    """A block in memory. Rows from ``start`` on were not returned yet."""
 
     batch: Batch
     keys: list[RowKeys]
@@ -156,14 +158,14 @@ class _Run:
     loaded: deque[_Loaded] = field(default_factory=deque)
 
     def fill(self) -> None:
-        """Load blocks until there are rows of two, or all."""
+        """Load blocks until the run has two with rows, or all."""
         while self.blocks and len(self.loaded) < 2:
             batch = self.file.load(self.blocks.popleft())
             self.loaded.append(_Loaded(batch, self.order.keys(batch)))
 
     def take(self, limit: tuple[list[RowKeys], int] | None, with_equal: bool) -> Iterator[Batch]:
-        """The rows up to ``limit`` (a row of another run), those equal to it only ``with_equal``; ``None``: all that
-        are loaded."""
+        """The rows up to ``limit`` (a row of another run), and rows equal to it only ``with_equal``. ``None``: all
+        loaded rows."""
         while self.loaded:
             first = self.loaded[0]
             stop = first.batch.num_rows
@@ -200,7 +202,7 @@ def _position(block: _Loaded, limit: tuple[list[RowKeys], int], with_equal: bool
 
 
 def _merged(runs: list[_Run]) -> Iterator[Batch]:
-    """The rows of sorted runs, merged; equal rows in the order of the runs."""
+    """The rows of sorted runs, merged. Equal rows keep the order of the runs."""
     order = runs[0].order
     while runs:
         for run in runs:
@@ -221,7 +223,7 @@ def _merged(runs: list[_Run]) -> Iterator[Batch]:
 
 
 def _limit(runs: list[_Run]) -> tuple[int, tuple[list[RowKeys], int]] | None:
-    """The run whose loaded rows end first, and its last loaded row; ``None`` where no run has more on disk."""
+    """The run whose loaded rows end first, and its last loaded row. ``None`` if no run has more on disk."""
     found: tuple[int, tuple[list[RowKeys], int]] | None = None
     for k, run in enumerate(runs):
         if not run.blocks:

@@ -1,7 +1,7 @@
-"""Writing a file: ``write_table`` and the streaming ``ParquetWriter``.
+"""Writes a file: ``write_table`` and the streaming ``ParquetWriter``.
 
-The driver of the write path: rows wait in a :class:`RowBuffer` until a row group is full, a
-:class:`RowGroupEncoder` encodes it, and a :class:`FileLayout` puts it all down.
+This drives the write path. Rows wait in a :class:`RowBuffer` until a row group is full. A :class:`RowGroupEncoder`
+encodes the row group, and a :class:`FileLayout` stores it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.arrow.plain_layouts import normal_schema
+from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.ipc_write import stored_schema
 from pyparq.arrow.table import Batch
@@ -73,12 +75,12 @@ def write_table(
 
 
 _STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata")
-"""Metadata of data that were read from a file and that describe that file's columns: Spark believes its own."""
+"""Metadata of tables that were read from a file, which describe the columns of that file. Spark believes its own."""
 
 
 @dataclass(slots=True)
 class _State:
-    """What exists once the schema is known."""
+    """The state of a writer whose schema is known."""
 
     plan: WritePlan
     layout: FileLayout
@@ -149,7 +151,7 @@ class ParquetWriter:
         self._write(data, row_group_size, last=False)
 
     def _write(self, data: Any, row_group_size: int | None, last: bool) -> None:
-        """``last``: nothing follows before the file is closed, so the data need not be let go of before."""
+        """``last``: no more data follow before the file is closed, so the caller's data may stay in use."""
         if row_group_size is not None and (type(row_group_size) is not int or row_group_size < 1):
             raise OptionError(f"row_group_size must be a whole number of at least 1, not {row_group_size!r}")
         sink = self._open_sink()
@@ -157,7 +159,7 @@ class ParquetWriter:
             pieces = in_pieces(data)
             piece = data if pieces is None else next(pieces, [])
             batches, changes = self._ingested(piece), not stays_the_same(piece)
-            del piece  # who gives a piece at a time does not want the first one kept
+            del piece  # a generator's caller does not want the first piece kept in memory
         most = self._most_rows(row_group_size)
         with _Guard(self):
             if row_group_size is not None:
@@ -171,8 +173,8 @@ class ParquetWriter:
                 self._settle(own=pieces is None and changes)
 
     def _append_rest(self, pieces: Iterator[Any], changes: bool, max_rows: int) -> None:
-        """The pieces behind the first one. Whoever makes them may use the memory of one again for the next: where that
-        is so (``changes``), nothing of it may be in use by then."""
+        """Append the pieces behind the first one. The caller may use the memory of a piece again for the next one.
+        Where that is possible (``changes``), each piece is copied before the next is requested."""
         while True:
             if changes:
                 self._settle(own=True)
@@ -184,7 +186,7 @@ class ParquetWriter:
             del piece
 
     def _ingested(self, data: Any) -> Iterator[Batch]:
-        """The batches of data under the file's schema, which the first of them decide where it was not given."""
+        """The batches of data under the file's schema. If the schema was not given, the first data decide it."""
         if self._state is not None and self._schema is not None:
             return ingest_later(data, self._schema, self._told)
         schema, batches = ingest(data, self._schema, None if self._source else self._source)
@@ -244,7 +246,8 @@ class ParquetWriter:
         self._sink = None
 
     def abort(self) -> None:
-        """Give the file up: a local target is as it was before. Closing or aborting again does nothing."""
+        """Discard the file. A local target is as it was before. Another call of this or of :meth:`close` does
+        nothing."""
         self._check_process()
         self._discard()
 
@@ -276,7 +279,7 @@ class ParquetWriter:
 
     def _give_up(self) -> str | None:
         sink = self._sink
-        # Who saw a failure knows. Asked before: a thread that goes on while the interpreter exits fails by this.
+        # An error that was raised is known already. Asked first: a thread that goes on at exit fails because of this.
         known = sink is None or self._failed or self._inherited
         self._discard()
         return None if sink is None or known else sink.name
@@ -320,7 +323,7 @@ class ParquetWriter:
                 self._key_values.setdefault(text_key(key), text_value(key, value))
         encryption = file_encryption(self.options.encryption, plan.tree, base_name(sink.name))
         if encryption.material is not None:
-            sibling_of(sink, "key material")  # refuses what has no place for it
+            sibling_of(sink, "key material")  # raises an error if the target cannot store it
         layout = FileLayout(sink, plan, encryption)
         with _Guard(self):
             layout.start()
@@ -330,7 +333,7 @@ class ParquetWriter:
 
     def _append(self, batches: Iterator[Batch], max_rows: int) -> None:
         state = self._state
-        assert state is not None  # _begin has run
+        assert state is not None  # _begin has run before
         state.rows.max_rows = max_rows
         for batch in batches:
             state.rows.add(batch)
@@ -342,7 +345,7 @@ class ParquetWriter:
         state.rows.max_rows = self.options.row_group_size
 
     def _spill(self, state: _State) -> None:
-        """Hand over the rows that wait to be sorted, where they are too many."""
+        """Pass the waiting rows to the external sort, if they are too many for memory."""
         if state.rows.num_bytes * RUN_SHARE < self.options.sort_memory:
             return
         if state.sorter is None:
@@ -356,16 +359,16 @@ class ParquetWriter:
         return asked if self.options.encryption is None else min(asked, self.options.row_group_size)
 
     def _settle(self, own: bool) -> None:
-        """Nothing of the caller's is in use any more; ``own``: nor will be."""
+        """Stop using the caller's memory. ``own``: the rows that still wait are copied, too."""
         assert self._state is not None
         self._state.encoder.settle()
         if own and self._state.rows.num_rows:
             self._state.rows.own()
 
     def _add_arrow_schema(self, state: _State, hint: Schema) -> None:
-        """Store the schema as the data had it; Arrow takes a table's metadata from there too."""
+        """Store the schema of the data. Arrow restores a table's metadata from it, too."""
         if ARROW_SCHEMA.decode() in self._key_values:
-            return  # the caller has one
+            return  # the caller's own
         tree = state.plan.tree
         hint = without_order(hint, tree, state.encoder.reordered)
         hint = without_notes(hint, tree, state.encryption.behind_clear_footer)
@@ -388,7 +391,7 @@ class ParquetWriter:
         self._footer = state.layout.finish(self._key_values)
 
     def _finish_sort(self, state: _State, sorter: ExternalSorter) -> None:
-        """All row groups but the last, of rows that were sorted in parts."""
+        """Write all row groups but the last, from rows that were sorted in parts."""
         for batch in state.rows.take_all():
             sorter.add(batch)
         for batch in sorter.batches():
@@ -406,7 +409,7 @@ class ParquetWriter:
             try:
                 sink.commit()
             except BaseException:
-                self._discard()  # where the disk is full, this makes room for what the sibling was
+                self._discard()  # on a full disk, this frees the room of the old sidecar
                 raise
 
 
@@ -415,7 +418,8 @@ ParquetWriter.__doc__ = with_options(ParquetWriter.__doc__, WRITE)
 
 
 class _Guard:
-    """A failure inside leaves the file incomplete: the writer then refuses to go on. Adds the file's name."""
+    """A failure inside this context leaves the file incomplete, so the writer refuses to go on. Errors get the file's
+    name."""
 
     def __init__(self, writer: ParquetWriter) -> None:
         self._writer = writer
@@ -440,12 +444,8 @@ def _schema_of(given: Any) -> Schema:
     if isinstance(given, Schema):
         return given
     if isinstance(given, Mapping):
-        from pyparq.arrow.schema.from_text import schema
-
-        return schema(given)
+        return parse_schema(given)
     if hasattr(given, "__arrow_c_schema__"):
-        from pyparq.arrow.exchange import schema_from_arrow
-
         return schema_from_arrow(given)
     if isinstance(given, (str, os.PathLike)):
         raise OptionError(

@@ -1,7 +1,7 @@
 """The layout of a file: row groups, Bloom filters, ColumnIndexes, OffsetIndexes, footer.
 
-Everything about a chunk but its bytes stays here until the file is closed: with the footer layout also its Bloom
-filter.
+Everything about a chunk except its bytes is kept here until the file is closed. With the layout ``footer``, its Bloom
+filter is kept too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CREATED_BY = f"pyparq version {_version.__version__} (build {_version.__version_
 
 @dataclass(slots=True)
 class _StoredGroup:
-    """A row group that is in the file, and what of it is not yet."""
+    """A row group that was stored, and its parts that were not stored yet."""
 
     footer: tt.RowGroup
     """Without its column chunks."""
@@ -51,7 +51,7 @@ class FileLayout:
         self._sink.write([self._encryption.magic])
 
     def add_row_group(self, chunks: Iterable[StoredChunks], num_rows: int) -> None:
-        """Store the chunks, in column order, as they come."""
+        """Store the chunks in column order, as they are made."""
         ordinal = len(self._groups)
         start = self._sink.position
         group = tt.RowGroup(columns=[], total_byte_size=0, num_rows=num_rows, file_offset=start)
@@ -85,7 +85,7 @@ class FileLayout:
             for some in every:
                 self._sink.write([some.offset_indexes(self._sink.position)])
         footer = tt.FileMetaData(
-            version=1,  # parquet.thrift: 1 is what every reader takes
+            version=1,  # parquet.thrift: version 1 is what every reader takes
             schema=self._plan.elements,
             num_rows=sum(group.footer.num_rows for group in self._groups),
             row_groups=[],

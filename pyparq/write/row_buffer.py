@@ -1,4 +1,4 @@
-"""Rows on their way into row groups: batches wait here, and are cut by rows and by bytes."""
+"""Rows that wait for their row group. Batches are cut by rows and by bytes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
 
 
 def batch_bytes(batch: Batch, start: int, stop: int) -> int:
-    """About how many bytes the rows ``start`` to ``stop`` take in memory (their own, not those of shared buffers)."""
+    """Approximate bytes in memory of the rows ``start`` to ``stop``: their own, not those of shared buffers."""
     return sum(column_bytes(c, start, stop) for c in batch.columns)
 
 
 def column_bytes(column: Column, start: int, stop: int) -> int:
-    """The same of one column."""
+    """Approximate bytes in memory of some rows of one column."""
     rows = stop - start
     type_ = column.type
     if isinstance(column, ImportedColumn) and rows == column.length:
@@ -62,7 +62,7 @@ class _Waiting:
 
 
 class RowBuffer:
-    """Batches in order, taken out again in row groups of at most ``max_rows`` rows and about ``max_bytes`` bytes."""
+    """Batches in order, returned as row groups of at most ``max_rows`` rows and about ``max_bytes`` bytes."""
 
     def __init__(self, max_rows: int, max_bytes: int) -> None:
         self.max_rows = max_rows
@@ -85,14 +85,14 @@ class RowBuffer:
         return self.num_rows >= self.max_rows or self.num_bytes >= self._max_bytes
 
     def take_all(self) -> list[Batch]:
-        """Everything, whatever the limits say."""
+        """All waiting rows, regardless of the limits."""
         taken = [item.batch for item in self._waiting]
         self._waiting.clear()
         self.num_rows = self.num_bytes = 0
         return taken
 
     def take_group(self) -> list[Batch]:
-        """The batches of the next row group, cut where it ends; at least one row."""
+        """The batches of the next row group (at least one row). The last one is cut where the row group ends."""
         taken: list[Batch] = []
         rows_left, bytes_left = self.max_rows, self._max_bytes
         while self._waiting and rows_left > 0:
@@ -117,7 +117,7 @@ class RowBuffer:
         rows = min(batch.num_rows, rows_left)
         if size <= bytes_left:
             return rows
-        low, high = 0, rows  # the first `low` rows fit, the first `high + 1` perhaps not
+        low, high = 0, rows  # the first `low` rows fit, the first `high + 1` may not
         while low < high:
             middle = (low + high + 1) // 2
             if batch_bytes(batch, 0, middle) <= bytes_left:
@@ -127,7 +127,7 @@ class RowBuffer:
         return low
 
     def own(self) -> None:
-        """Copy what is waiting, so that the caller may reuse the arrays it came from."""
+        """Copy the waiting rows, so that the caller may reuse the arrays."""
         for item in self._waiting:
             if not item.owned:
                 item.batch = Batch([_copied(trimmed(c)) for c in item.batch.columns], item.batch.num_rows)
@@ -135,7 +135,7 @@ class RowBuffer:
 
 
 def _copied(column: Column) -> Column:
-    """The same elements in buffers of its own."""
+    """The same elements in new buffers."""
     return Column(
         column.type, column.length, None if column.validity is None else column.validity.copy(),
         tuple(b.copy() for b in column.buffers), column.null_count, tuple(map(_copied, column.children)),

@@ -1,6 +1,6 @@
-"""Row groups from batches: shredded, sorted if asked, encoded on the thread pool, stored in order.
+"""Makes row groups from batches: flattened to leaves, sorted if asked, encoded on the thread pool, stored in order.
 
-The next row group may be encoded while the one before is on its way to the sink.
+While one row group is stored, the next one may be encoded.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from pyparq.write.row_buffer import column_bytes
 from pyparq.write.sort import Rows, cut_groups, first_unsorted, sort_order
 
 _MIN_THREADED_BYTES = 1 << 20
-"""Row groups smaller than this are encoded where they are: threads would cost more than they bring."""
+"""Smaller row groups (in bytes) are encoded on the calling thread: threads would cost more than they gain."""
 _TASK_BYTES = 512 << 10
-"""Columns are encoded together until they have so many bytes: each task costs the same, whatever it has to do."""
+"""Columns are encoded in one task until they have this many bytes, because each task has a fixed cost."""
 _IN_FLIGHT = 2
-"""Row groups held encoded or half encoded: one being stored, one being encoded."""
+"""Maximum number of row groups in memory, encoded or half encoded: one is stored while one is encoded."""
 
 Leaves = Callable[[int], list[LeafData]]
 """The leaves of a top-level column, by its number."""
@@ -43,7 +43,7 @@ Chunks = Callable[[int], Sequence[LeafData | FlatData]]
 
 @dataclass(slots=True)
 class _Running:
-    """A row group whose columns are being encoded (or are); results in column order."""
+    """A row group whose columns are being encoded, or are encoded. Results are in column order."""
 
     num_rows: int
     chunks: list[StoredChunks]
@@ -67,12 +67,12 @@ class RowGroupEncoder:
 
     @property
     def sorts_input(self) -> bool:
-        """Rows can be cut into row groups only when all of them are there."""
+        """Whether all rows must be there before the first row group can be made."""
         return self._plan.sort is not None and self._plan.sort.scope == "input"
 
     @property
     def reordered(self) -> set[int]:
-        """Leaves that came as dictionaries and did not keep one dictionary's order; see :class:`Choices`."""
+        """Leaves that came as dictionaries and did not keep the order of one dictionary; see :class:`Choices`."""
         return self._choices.reordered
 
     def add(self, batches: list[Batch]) -> None:
@@ -95,14 +95,14 @@ class RowGroupEncoder:
         self._submit(num_rows, make, _sizes(batches), leaves_of)
 
     def add_ordered(self, batches: list[Batch]) -> None:
-        """One row group of these batches, whose rows are in the file's order already."""
+        """One row group of these batches, whose rows are already in the file's order."""
         first_row = self._rows_before
         num_rows = sum(b.num_rows for b in batches)
         make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
         self._submit(num_rows, make, _sizes(batches), lambda top: self._shredded(batches, top, first_row))
 
     def add_sorted(self, batches: list[Batch]) -> None:
-        """All rows of the file, sorted together, in as many row groups as they take."""
+        """All rows of the file, sorted together, in as many row groups as needed."""
         sort = self._plan.sort
         assert sort is not None
         if not batches:
@@ -126,19 +126,19 @@ class RowGroupEncoder:
         self._store(keep=0)
 
     def drop(self) -> None:
-        """End what has begun at its next page, and wait for that: it uses the caller's buffers."""
+        """Stop the running work at its next page and wait for it, because it uses the caller's buffers."""
         self._choices.release(range(len(self._plan.columns)))
         stop_all(some.task for group in self._running for some in group.chunks if some.task is not None)
         self._running.clear()
 
     def forget(self) -> None:
-        """In a forked child: nobody works on the row groups any more, so nothing waits for them."""
+        """In a forked child: the threads that worked on the row groups do not exist here, so nothing waits for them."""
         self._running.clear()
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
     def _leaves(self, batches: list[Batch], top: int, first_row: int) -> Sequence[LeafData | FlatData]:
-        """The leaves of a column, as they lie in memory where the kernels take them so."""
+        """The leaves of a column, as they lie in memory if the kernels take them so."""
         shape = self._shapes[top]
         if not self._flat[top]:
             return self._shredded(batches, top, first_row)
@@ -169,14 +169,14 @@ class RowGroupEncoder:
         return found
 
     def _submit(self, num_rows: int, leaves_of: Chunks, sizes: list[int], shredded: Leaves | None = None) -> None:
-        """Start encoding a row group whose columns have about so many bytes each, after making room for it.
-        ``shredded`` is asked for leaves that the kernels do not take as ``leaves_of`` has them."""
+        """Start encoding a row group, after making room for it. ``sizes``: approximate bytes of each column.
+        ``shredded`` gives the leaves that the kernels do not take from ``leaves_of``."""
         ordinal = self._submitted
         self._submitted += 1
         self._rows_before += num_rows
 
         def again(column: int) -> LeafData:
-            assert shredded is not None  # whoever gives arrays gives this too
+            assert shredded is not None  # comes together with arrays
             return shredded(next(k for k, shape in enumerate(self._shapes) if shape.node.column == column))[0]
 
         def encode(made: StoredChunks, tops: range) -> None:
@@ -221,7 +221,7 @@ class RowGroupEncoder:
 
 
 def _sizes(batches: list[Batch]) -> list[int]:
-    """About how many bytes each top-level column has."""
+    """Approximate bytes of each top-level column."""
     return [sum(column_bytes(c, 0, len(c)) for c in same) for same in zip(*(b.columns for b in batches), strict=True)]
 
 

@@ -1,7 +1,7 @@
-"""Sorting rows, and checking that they are sorted, in the order of :mod:`pyparq.format.order`.
+"""Sorts rows, and checks that rows are sorted, in the order of :mod:`pyparq.format.order`.
 
-NaN stands above every number and the two zeros are equal, as in filters. Everything works on shredded leaves, so a
-row order applies to nested columns too.
+NaN is above every number and the two zeros are equal, as in filters. Everything works on leaves, so a sort order can
+apply to nested columns too.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(slots=True)
 class RowKeys:
-    """One sort key, row by row: numbers in which ``<`` is the order, or byte strings (then compared unsigned)."""
+    """One sort key per row: numbers that ``<`` orders, or byte strings that are compared unsigned."""
 
     valid: BoolArray | None
-    """Where a value is present; ``None`` = everywhere. Elsewhere the keys mean nothing."""
+    """Where a value is present. ``None``: everywhere. Elsewhere the key is undefined."""
     values: npt.NDArray[Any] | BinaryValues
     key: SortKey
 
     def before(self, row: int, other: RowKeys, other_row: int) -> int:
-        """-1, 0 or 1 as a row comes before, with or after a row of ``other``, by this key alone."""
+        """-1, 0 or 1: a row comes before, with or after a row of ``other``, by this key alone."""
         here, there = self._is_valid(row), other._is_valid(other_row)
         if not (here and there):
             return 0 if here == there else -1 if here != self.key.nulls_first else 1
@@ -72,7 +72,7 @@ def sort_order(leaves: Sequence[LeafData], keys: Sequence[SortKey]) -> Int64Arra
 
 
 def first_unsorted(leaves: Sequence[LeafData], keys: Sequence[SortKey]) -> int | None:
-    """The first row that stands before the row above it in the order of ``keys``; ``None`` when rows are sorted."""
+    """The first row that belongs before the row above it, in the order of ``keys``. ``None`` if rows are sorted."""
     rows = leaves[0].num_rows
     if rows < 2:
         return None
@@ -85,7 +85,7 @@ def first_unsorted(leaves: Sequence[LeafData], keys: Sequence[SortKey]) -> int |
 
 
 class Rows:
-    """Rows of a leaf, to be picked in any order, any number of times."""
+    """Rows of a leaf that can be picked in any order, any number of times."""
 
     def __init__(self, data: LeafData) -> None:
         self._data = data
@@ -113,7 +113,7 @@ class Rows:
         )
 
     def sizes(self) -> Int64Array:
-        """About how many bytes each row takes in memory."""
+        """Approximate bytes in memory of each row."""
         data = self._data
         if isinstance(data.values, BinaryValues):
             per_value = np.diff(data.values.offsets) + 4
@@ -130,7 +130,7 @@ class Rows:
 
 
 def cut_groups(sizes: Int64Array, max_rows: int, max_bytes: int) -> Iterator[tuple[int, int]]:
-    """``(start, stop)`` of row groups over rows of these sizes: at most so many rows and bytes, one row at least."""
+    """``(start, stop)`` of row groups over rows of these sizes: at most that many rows and bytes, at least one row."""
     before = np.append(0, np.cumsum(sizes))
     start, rows = 0, len(sizes)
     while start < rows:
@@ -158,7 +158,7 @@ def row_keys(data: LeafData, key: SortKey) -> RowKeys:
     values = data.values
     kind = domain(leaf)
     if kind == "int96" and not isinstance(values, BinaryValues):
-        # Nanoseconds of the day and then the day, little-endian: turned round, a signed number in big-endian bytes.
+        # Nanoseconds of the day, then the day, little-endian. Reversed, it is a signed number in big-endian bytes.
         values = np.ascontiguousarray(values.reshape(-1, 12)[:, ::-1])
         return RowKeys(valid, _per_row(_as_binary(values, True), valid), key)
     if isinstance(values, BinaryValues) or kind in ("bytes", "decimal"):
@@ -179,7 +179,7 @@ def row_keys(data: LeafData, key: SortKey) -> RowKeys:
 
 
 def _ordered_floats(values: npt.NDArray[np.float64]) -> Int64Array:
-    """Integers in the order of the floats: the sign bit kept, the rest turned round for negative ones."""
+    """Integers in the order of the floats: the sign bit is kept, the other bits of negative numbers are inverted."""
     bits = (values + 0.0).view(np.int64)  # -0.0 + 0.0 is +0.0
     ordered = bits ^ ((bits >> 63) & np.int64(0x7FFF_FFFF_FFFF_FFFF))
     ordered[np.isnan(values)] = np.iinfo(np.int64).max
@@ -187,7 +187,7 @@ def _ordered_floats(values: npt.NDArray[np.float64]) -> Int64Array:
 
 
 def _as_binary(values: Values, signed: bool) -> BinaryValues:
-    """Byte strings whose unsigned order is the values' order (fixed-width decimals: sign bit flipped)."""
+    """Byte strings whose unsigned order is the order of the values. Fixed-width decimals get their sign bit flipped."""
     if isinstance(values, BinaryValues):
         return values
     count, width = values.shape
@@ -198,7 +198,7 @@ def _as_binary(values: Values, signed: bool) -> BinaryValues:
 
 
 def _per_row(values: BinaryValues, valid: BoolArray | None) -> BinaryValues:
-    """One byte string per row (empty where there is none), and eight bytes behind the last."""
+    """One byte string per row (empty if there is no value), and eight spare bytes behind the last."""
     offsets = values.offsets
     if valid is not None:
         lengths = np.zeros(len(valid) + 1, np.int64)

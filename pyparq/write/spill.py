@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import concat, take
 from pyparq.arrow.table import Batch
+from pyparq.encryption.cipher import DataKey
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -35,8 +36,6 @@ class SpillFile:
         self._file = tempfile.TemporaryFile(dir=folder, prefix="pyparq-sort-")  # noqa: SIM115
         self._key: Any = None
         if secret:
-            from pyparq.encryption.cipher import DataKey
-
             self._key = DataKey(secrets.token_bytes(16))
 
     def store(self, batches: list[Batch], order: Int64Array, block_rows: int) -> list[Block]:

@@ -1,4 +1,4 @@
-"""Writers that nobody closes: what was written to them is lost, and that is said."""
+"""Writers that are never closed. Their data is lost, so a warning names the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Unclosed(Protocol):
     """A writer that may be left open."""
 
     def _give_up(self) -> str | None:
-        """Discard the file. Its name, if somebody has to be told."""
+        """Discard the file. Returns its name if a warning is needed."""
 
 
 _writers: set[weakref.ref[Unclosed]] = set()

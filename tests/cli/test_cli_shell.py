@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from cli_files import ok, plain, refused, run, shell, terminal, write_sample
 
-from pyparq.cli import _requirement, missing_extra
+from pyparq.cli.missing_extra import missing_extra, requirement
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import fit, folded
 from pyparq.cli.text import cut, visible, width
@@ -110,7 +110,7 @@ def test_a_missing_extra_is_said_in_one_line(file: Path, missing: str) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == f"pyparq: error: the command line needs {missing}: pip install {_requirement()}\n"
+    assert result.stderr == f"pyparq: error: the command line needs {missing}: pip install {requirement()}\n"
 
 
 @pytest.mark.parametrize(

@@ -357,8 +357,8 @@ def test_a_pruned_read_keeps_one_footer_of_each_kind(tmp_path: Path, monkeypatch
     folder = months(tmp_path)
     ds = pyparq.dataset(folder)
     found = ds.read(filters=pyparq.col("m") == 9)
-    assert ds._footers.kinds() is not None
-    assert len(ds._footers._stored) <= 7
+    assert ds.footers.kinds() is not None
+    assert len(ds.footers._stored) <= 7
     assert ds.count() == 24
     monkeypatch.setattr(kernels, "footer_kinds", None)
     assert pyparq.dataset(folder).schema == ds.schema == found.schema

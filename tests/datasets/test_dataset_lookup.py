@@ -410,7 +410,7 @@ def test_filters_of_parquet_mr(corpus: Path) -> None:
     assert ds.lookup("String", ["Hello", "nobody"]).to_pydict() == {"String": ["Hello", "Hello"]}
     scan = ds.scan(filters=col("String") == "nobody")
     assert scan.to_table().num_rows == 0
-    assert scan._ran == []  # the statistics would let it pass
+    assert scan._reads.ran == []  # the statistics would let it pass
 
 
 # ---- what it costs -------------------------------------------------------------------------------------------------
@@ -421,7 +421,7 @@ def test_only_few_files_are_opened(folder: Path) -> None:
     ds = pyparq.dataset(folder)
     scan = ds.scan(filters=col("id") == 1234)
     assert scan.to_table().num_rows == 1
-    filtered = [file_scan for file_scan in scan._ran if "part=2" not in file_scan.scan.file.name]
+    filtered = [file_scan for file_scan in scan._reads.ran if "part=2" not in file_scan.scan.file.name]
     assert len(filtered) <= 3
     assert scan.explain().rows == 1
 

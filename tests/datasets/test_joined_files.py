@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _joined(scan: Any) -> int:
     """Files that a scan reads together with others."""
-    return sum(len(part.numbers) for part in scan._all_scans() if isinstance(part, JoinedScan))
+    return sum(len(part.numbers) for part in scan._reads.all_scans() if isinstance(part, JoinedScan))
 
 
 FILTERS: list[Any] = [

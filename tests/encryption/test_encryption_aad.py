@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from encryption_by_hand import open_ctr, open_gcm
 
-from pyparq.encryption import EncryptionProperties, cipher
+from pyparq.encryption import EncryptionProperties, cipher, package_ciphers
 from pyparq.encryption.aad import ChunkAad, Module, footer_aad
 from pyparq.encryption.cipher import DataKey
 from pyparq.errors import EncryptionError, OptionError
@@ -89,24 +89,29 @@ def test_modules_open_by_hand(raw: bytes, parts: list[bytes]) -> None:
     assert bytes(key.open_ctr(sealed)) == b"".join(parts)
 
 
-@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 31, 32, 33, 1000, cipher._LARGE - 1, cipher._LARGE, 100_001])
+@pytest.mark.parametrize(
+    "size", [0, 1, 15, 16, 17, 31, 32, 33, 1000, package_ciphers._LARGE - 1, package_ciphers._LARGE, 100_001]
+)
 def test_ctr_by_either_way(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through GCM's counters, and through a CTR context as where ``cryptography`` cannot write into a buffer."""
     text, raw = bytes(range(256)) * 400, b"sixteen byte key"
-    monkeypatch.setattr(cipher, "_gcm_is_quicker", lambda: True)  # which depends on the processor
+    monkeypatch.setattr(package_ciphers, "_gcm_is_quicker", lambda: True)  # which depends on the processor
     if size < 2000:
-        monkeypatch.setattr(cipher, "_LARGE", 17)
+        monkeypatch.setattr(package_ciphers, "_LARGE", 17)
+    native = DataKey(raw)
+    monkeypatch.setattr(cipher, "aes_is_native", lambda: False)
     key, older = DataKey(raw), DataKey(raw)
-    older._ciphers.encrypt_into = None
-    for writer, reader in ((key, older), (older, key)):
+    older._ciphers.into = None
+    for writer, reader in ((key, older), (older, key), (native, key), (older, native)):
         for parts in ([text[:size]], [text[: size // 3], text[size // 3 : size]]):
             sealed = bytes(writer.seal_ctr(parts))
             assert open_ctr(raw, sealed) == text[:size] == bytes(reader.open_ctr(sealed))
 
 
-def test_the_way_that_is_measured_as_quicker() -> None:
+def test_the_way_that_is_measured_as_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cipher, "aes_is_native", lambda: False)
     key = DataKey(bytes(16))
-    page = bytes(range(256)) * (cipher._LARGE // 256)
+    page = bytes(range(256)) * (package_ciphers._LARGE // 256)
     assert open_ctr(bytes(16), bytes(key.seal_ctr([page]))) == page
 
 

@@ -310,16 +310,23 @@ def test_rows_by_number(algorithm: str, plaintext_footer: bool, version: str) ->
         assert pa.table(scan.to_table()) == source.select(["secret"]).slice(601, 30)
 
 
-def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("native", [True, False], ids=["kernels", "package"])
+def test_a_scan_decrypts_the_modules_of_its_pages(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyparq.encryption import cipher
 
+    if native and not aes_is_native():
+        pytest.skip("the kernels have no libcrypto")
+    monkeypatch.setattr(cipher, "aes_is_native", lambda: native)
     data = written(table(), EncryptionProperties(FOOTER))
     opened: list[int] = []
+    name = "KernelCiphers" if native else "PackageCiphers"
+    real: Any = getattr(cipher, name)
 
-    class Counting(cipher._Ciphers):
+    class Counting(real):  # type: ignore[misc]
         def __init__(self, key: bytes) -> None:
             super().__init__(key)
-            self.decrypt, self.decrypt_into = self.counting(self.decrypt), self.counting(self.decrypt_into)
+            for name in ("decrypt", "decrypt_into" if native else "decrypt_from"):
+                setattr(self, name, self.counting(getattr(self, name)))
 
         def counting(self, real: Any) -> Any:
             if real is None:  # an older release of cryptography
@@ -331,12 +338,12 @@ def test_a_scan_decrypts_the_modules_of_its_pages(monkeypatch: pytest.MonkeyPatc
 
             return count
 
-    monkeypatch.setattr(cipher, "_Ciphers", Counting)
+    monkeypatch.setattr(cipher, name, Counting)
     found = read(data, DecryptionProperties(FOOTER), columns=["amount"], filters=col("id") == 2_468)
     assert found.num_rows == 1
     # footer; Bloom filter and indexes of the filter column in the one row group that statistics leave; page locations
     # of the other column; a page of each, unless native code opens it
-    assert sorted(opened) == [0, *([] if aes_is_native() else [2, 2, 4, 4]), 6, 7, 7, 8, 9]
+    assert sorted(opened) == [0, *([] if native else [2, 2, 4, 4]), 6, 7, 7, 8, 9]
 
 
 # ---- other readers

@@ -20,7 +20,6 @@ from pyparq.errors import CorruptFileError
 from pyparq.format import thrift_codec
 from pyparq.format.generated import ttypes
 from pyparq.format.generated.rules import RULES
-from pyparq.format.page_header import read_page_header
 from pyparq.format.thrift_codec import (
     ThriftDecodeError,
     ThriftEncodeError,
@@ -422,85 +421,3 @@ def test_damaged_lists_fail_as_damaged_structs_do(
     found, found_end = deserialize_lists(ttypes.OffsetIndex, damaged)
     assert found_end == end
     assert [None if part is None else part.tolist() for part in found] == as_lists(expected)
-
-
-I32 = st.integers(-(2**31), 2**31 - 1)
-PAGE_HEADERS = st.builds(
-    ttypes.PageHeader,
-    type=I32,
-    uncompressed_page_size=I32,
-    compressed_page_size=I32,
-    crc=st.none() | I32,
-    data_page_header=st.none()
-    | st.builds(
-        ttypes.DataPageHeader,
-        num_values=I32,
-        encoding=I32,
-        definition_level_encoding=I32,
-        repetition_level_encoding=I32,
-        statistics=st.none() | st.builds(ttypes.Statistics, min=st.none() | st.binary(), null_count=st.none() | I32),
-    ),
-    dictionary_page_header=st.none()
-    | st.builds(
-        ttypes.DictionaryPageHeader, num_values=I32, encoding=I32, is_sorted=st.sampled_from([None, True, False])
-    ),
-    data_page_header_v2=st.none()
-    | st.builds(
-        ttypes.DataPageHeaderV2,
-        num_values=I32,
-        num_nulls=I32,
-        num_rows=I32,
-        encoding=I32,
-        definition_levels_byte_length=I32,
-        repetition_levels_byte_length=I32,
-        is_compressed=st.booleans(),
-    ),
-)
-
-
-def same_header(found: Any, expected: Any) -> None:
-    """Numbers and bools are the struct's, by name; the statistics are left out."""
-    if expected is None:
-        assert found is None
-        return
-    assert found._fields == tuple(field[2] for field in expected.thrift_spec if field is not None)
-    for name in found._fields:
-        value = getattr(expected, name)
-        if hasattr(value, "thrift_spec"):
-            if name in ("statistics", "index_page_header"):
-                continue
-            same_header(getattr(found, name), value)
-        elif name != "statistics":
-            absent = name == "is_compressed" and getattr(found, name) is None  # then it is true
-            assert absent or getattr(found, name) == value, name
-
-
-@given(header=PAGE_HEADERS, before=st.binary(max_size=5), after=st.binary(max_size=5))
-def test_page_headers_are_what_the_struct_says(header: ttypes.PageHeader, before: bytes, after: bytes) -> None:
-    data = serialize(header)
-    found, end = read_page_header(before + data + after, len(before))
-    assert end == len(before) + len(data)
-    same_header(found, header)
-
-
-@given(
-    header=PAGE_HEADERS,
-    changes=st.lists(st.tuples(st.integers(0, 100), st.integers(0, 255)), max_size=3),
-    cut=st.integers(0, 200),
-)
-def test_damaged_page_headers_fail_as_damaged_structs_do(
-    header: ttypes.PageHeader, changes: list[tuple[int, int]], cut: int
-) -> None:
-    data = bytearray(serialize(header))
-    for place, value in changes:
-        data[place % len(data)] = value
-    damaged = bytes(data[: max(cut, 1)])
-    try:
-        expected, end = deserialize(ttypes.PageHeader, damaged)
-    except ThriftDecodeError as error:
-        with pytest.raises(type(error)):
-            read_page_header(damaged)
-        return
-    found, found_end = read_page_header(damaged)
-    assert found_end == end
-    same_header(found, expected)

@@ -10,8 +10,8 @@ import pytest
 
 from pyparq.kernels import Crc32
 
-BY_PAGES = Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
-WITHOUT_LIBRARY = Crc32(zlib.crc32, "")
+BY_PAGES = Crc32(zlib.crc32)
+WITHOUT_LIBRARY = Crc32(zlib.crc32, use_library=False)
 
 
 @pytest.mark.parametrize("crc", [BY_PAGES, WITHOUT_LIBRARY], ids=["zlib found", "zlib by Python"])

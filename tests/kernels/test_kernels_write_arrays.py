@@ -19,7 +19,7 @@ NOT_NATIVE = -1 << 30
 MISFIT = 3
 RNG = np.random.default_rng(23)
 FILE = FileRules(
-    1, 20_000, 1 << 20, 1 << 20, 64, 64, 4096, True, True, 256, 0.25, 0.8, "key", kernels.Crc32(zlib.crc32, ""), 1
+    1, 20_000, 1 << 20, 1 << 20, 64, 64, 4096, True, True, 256, 0.25, 0.8, "key", kernels.Crc32(zlib.crc32, False), 1
 )
 
 

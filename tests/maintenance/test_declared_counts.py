@@ -84,7 +84,7 @@ def test_memory_that_is_not_there_is_a_finding(monkeypatch: pytest.MonkeyPatch, 
     (finding,) = pyparq.verify(path).findings
     assert "there is not enough memory" in finding.text
     assert finding.column == ("n",)
-    monkeypatch.setattr(page_statistics, "open_page", none_left)
+    monkeypatch.setattr(page_statistics, "PageValues", none_left)
     with pytest.raises(LimitError, match=r"there is not enough memory.*row group 0, column n"):
         pyparq.add_indexes(path, replace=True)
     assert pyparq.read_table(path).to_pydict() == {"n": [1, 2, 3]}

@@ -18,7 +18,9 @@ from nested_tables import FILES, ROWS, TABLE, within_rows
 import pyparq
 from pyparq import col
 from pyparq.errors import CorruptIndexWarning, OptionError
-from pyparq.read.decode.pages import PageBuffers, open_page, walk_pages
+from pyparq.read.decode.chunk_pages import ChunkPages
+from pyparq.read.decode.memory_account import Account
+from pyparq.read.decode.page_values import PageValues
 
 COUNT = len(ROWS)
 
@@ -265,11 +267,10 @@ def first_repetitions(data: bytes, column: str) -> list[int]:
         for k in range(file.num_row_groups):
             chunk = inner.chunk(k, next(file.schema.find(column).leaves()))
             (raw,) = inner.fetcher.fetch([(chunk.start, chunk.size)])
-            for page in walk_pages(raw, chunk, inner.options):
-                if page.ordinal != "dictionary":
-                    levels = open_page(page, chunk, inner.options, PageBuffers()).rep_levels
-                    assert levels is not None
-                    found.append(int(levels[0]))
+            run = ChunkPages(raw, chunk, inner.options, Account(inner.options.limits)).decode(with_values=False)
+            for levels in PageValues(chunk.node, run, None).rep_levels:
+                assert levels is not None
+                found.append(int(levels[0]))
         return found
 
 

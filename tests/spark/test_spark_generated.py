@@ -89,7 +89,13 @@ def run(session: Any, ps: Any, folder: Path, seed: int) -> int:
     is_refused = settings["spark.sql.parquet.int96RebaseModeInWrite"] == "EXCEPTION"
     oldest = -2_208_988_800_000_000 if is_refused else spark_frames.YEAR_1
     rows = spark_frames.table(chance, chance.choice([1, 30, 200]), COLUMNS, oldest)
-    with using(session, {"spark.sql.session.timeZone": settings["spark.sql.session.timeZone"]}):
+    # Spark 4.3 reads garbage of uncompressed v2 pages that it wrote, but not by its row-wise reader (docs/spark.md).
+    version, codec = settings["parquet.writer.version"], settings["spark.sql.parquet.compression.codec"]
+    session_settings = {
+        "spark.sql.session.timeZone": settings["spark.sql.session.timeZone"],
+        "spark.sql.parquet.enableVectorizedReader": str((version, codec) != ("v2", "none")).lower(),
+    }
+    with using(session, session_settings):
         frame = session.createDataFrame(rows)
         hadoop = {name: value for name, value in settings.items() if not name.startswith("spark.")}
         with using(session, {k: v for k, v in settings.items() if k.startswith("spark.")}):
@@ -108,7 +114,7 @@ def run(session: Any, ps: Any, folder: Path, seed: int) -> int:
     return cases
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, 7028])
 def test_random_frames(usual: Any, ps: Any, tmp_path: Path, seed: int) -> None:
     assert run(usual, ps, tmp_path, seed) == 4 * (COLUMNS + 1)
 

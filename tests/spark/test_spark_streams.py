@@ -131,7 +131,7 @@ def test_each_batch_of_a_complete_result_replaces_the_last(spark: Any, tmp_path:
 def test_committing_twice(tmp_path: Path, ps: Any) -> None:
     """With the messages of the same attempt, and with those of another one whose tasks cut the rows otherwise."""
     from pyparq.spark.stream_writer import StreamReply, commit_batch
-    from pyparq.spark.writing import WriteJob, start, write_task
+    from pyparq.spark.write_tasks import WriteJob, start, write_task
 
     schema = pa.schema([("id", pa.int64())])
 

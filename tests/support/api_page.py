@@ -44,6 +44,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
+    ("Versions", ["show_versions"]),
     ("Errors", ["ParquetError", "CorruptFileError", "ChecksumError", "LimitError", "UnsupportedError", "SchemaError",
                 "ColumnNotFoundError", "FilterError", "DataError", "OptionError", "EncryptionError", "MissingKeyError",
                 "ChangedFileError", "PlanError", "TargetExistsError", "WriteConflictError", "CorruptIndexWarning",

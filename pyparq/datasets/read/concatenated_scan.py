@@ -25,8 +25,8 @@ from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_tree import Node
 from pyparq.index.row_ranges import Int64Array
+from pyparq.io.byte_ranges import Range
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import Range
 from pyparq.read.footers.chunk_table import ChunkTable
 from pyparq.read.footers.known_schemas import FileSchema
 from pyparq.read.footers.leaf_set import LeafSet

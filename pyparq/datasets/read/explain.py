@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyparq.datasets.read.file_scans import FileScan
 from pyparq.read.explain import Explanation, stage_table
 from pyparq.read.plan.prune import StageReport
-
-if TYPE_CHECKING:
-    from pyparq.datasets.read.file_scans import FileScan
-    from pyparq.datasets.read.scan import DatasetScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +63,28 @@ class DatasetExplanation:
         return "\n".join(lines)
 
 
-def explain_files(scan: DatasetScan, ran: Sequence[FileScan]) -> DatasetExplanation:
-    """The sums over the scans of the files."""
+def explain_files(
+    ran: Sequence[FileScan],
+    *,
+    source: str,
+    columns: list[str],
+    predicate: str,
+    files: int,
+    files_opened: int,
+    rows: int | None,
+) -> DatasetExplanation:
+    """The sums over the scans of the files, and what is known of the whole: see :class:`DatasetExplanation`."""
     parts = tuple(file_scan.scan.explain(execute=False) for file_scan in ran)
-    numbers = scan.opened
     return DatasetExplanation(
-        source=scan.name,
-        columns=scan.schema.names,
-        predicate="true" if scan.filters is None else repr(scan.filters),
-        files=scan.num_files,
-        files_opened=len(numbers),
+        source=source,
+        columns=columns,
+        predicate=predicate,
+        files=files,
+        files_opened=files_opened,
         file_bytes=sum(part.file_bytes for part in parts),
         stages=_summed([part.stages for part in parts]),
         candidate_rows=sum(part.candidate_rows for part in parts),
-        rows=scan.rows_returned,
+        rows=rows,
         pages_decoded=sum(part.pages_decoded for part in parts),
         dictionaries_decoded=sum(part.dictionaries_decoded for part in parts),
         ranges=sum(part.ranges for part in parts),

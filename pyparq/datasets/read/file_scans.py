@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,19 +12,17 @@ from pyparq import kernels
 from pyparq.arrow.table import Batch, Column
 from pyparq.datasets.read.batch_pruning import Together
 from pyparq.datasets.read.concatenated_scan import JoinedFile, Joint, Part, runs
+from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import marked
+from pyparq.datasets.read.file_plan import FilePlan
 from pyparq.datasets.read.filter import FilterParts
-from pyparq.datasets.read.plan import DatasetPlan
 from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.schema_cast import Adapter
 from pyparq.errors import ParquetError, located
 from pyparq.filters.expression import Expression, Known
 from pyparq.filters.predicate import Constant
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.scan import Scan
-
-if TYPE_CHECKING:
-    from pyparq.datasets.read.dataset import Dataset
+from pyparq.read.scan import Scan, same_question
 
 
 @dataclass(slots=True)
@@ -54,11 +52,14 @@ class JoinedScan:
 class FileScans:
     """Makes them, for one question to a dataset; what files of one schema have in common is worked out once."""
 
-    def __init__(self, dataset: Dataset, parts: FilterParts, projection: Projection, plan: DatasetPlan | None) -> None:
+    def __init__(
+        self, dataset: DatasetFiles, parts: FilterParts, projection: Projection, plans: Sequence[FilePlan] | None
+    ) -> None:
+        """``plans``: what is read of each file, where the scan has been planned before."""
         self._dataset = dataset
         self._parts = parts
         self._projection = projection
-        self._plan = plan
+        self._plans = plans
         self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
         """By the identity of a file's schema tree; the file keeps the tree alive."""
         self._models: dict[tuple[int, int], tuple[OpenFile, Expression, Scan | None]] = {}
@@ -66,18 +67,18 @@ class FileScans:
 
     def row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
         """The row groups that can match, of files that can be asked together."""
-        if self._parts.expression is None or self._plan is not None or len(numbers) < 2:
+        if self._parts.expression is None or self._plans is not None or len(numbers) < 2:
             return {}
-        footers = self._dataset._footers
+        footers = self._dataset.footers
         found: dict[int, list[int]] = {}
         for rest, part in self._alike(numbers):
             if isinstance(rest, Known):
                 continue
             model = self.of_file(part[0], None)
-            if model is None and part[0] not in self._dataset._skipped:
+            if model is None and part[0] not in self._dataset.unreadable:
                 found |= {number: [] for number in part}  # the filter is never true for such a file
             elif model is not None:
-                paths = [self._dataset._found.files[number].where for number in part]
+                paths = [self._dataset.found.files[number].where for number in part]
                 stored = [footers.stored(number) for number in part]
                 asked = Together(model.scan.file, model.scan.predicate, paths, stored).row_groups()
                 found |= {number: groups for number, groups in zip(part, asked, strict=True) if groups is not None}
@@ -86,13 +87,13 @@ class FileScans:
     def _alike(self, numbers: Sequence[int]) -> list[tuple[Expression, list[int]]]:
         """What the files' partitions leave of the filter, and the files that have it and footers of one frame. Files
         whose frame is not known, and those that are left out, are not among them."""
-        footers = self._dataset._footers
+        footers = self._dataset.footers
         footers.read(numbers)
         alike: dict[tuple[int, Any], tuple[Expression, list[int]]] = {}
         for number in numbers:
             frame = footers.frame(number)
-            if frame is not None and number not in self._dataset._skipped:
-                rest = self._parts.rest(int(self._dataset._partitions.of_file[number]))
+            if frame is not None and number not in self._dataset.unreadable:
+                rest = self._parts.rest(int(self._dataset.partition_values.of_file[number]))
                 same = rest.value if isinstance(rest, Known) else id(rest)
                 alike.setdefault((frame, same), (rest, []))[1].append(number)
         return list(alike.values())
@@ -102,21 +103,20 @@ class FileScans:
         file = self._dataset.open(number)
         if file is None:
             return None
-        combination = int(self._dataset._partitions.of_file[number])
+        combination = int(self._dataset.partition_values.of_file[number])
         adapter = self._adapter(file)
         rest = self._parts.rest(combination)
-        if self._plan is None:
+        if self._plans is None:
             model = self._model(file, rest, adapter)
             if model is None:
                 return None
-            scan = model._of_another(file.fork(), row_groups, limit, ask_filters=row_groups is None)
+            scan = same_question(model, file.fork(), row_groups, limit, ask_filters=row_groups is None)
         else:
-            header = self._plan.header
-            question = self._parts.for_file(rest, self._projection, file, self._dataset._by)
+            question = self._parts.for_file(rest, self._projection, file, self._dataset.matching)
             if isinstance(question, Known) and question.value is not True:
                 return None
-            planned = self._plan.files[number].scan_plan(
-                adapter.columns, None if isinstance(question, Known) else question, header.options, limit
+            planned = self._plans[number].scan_plan(
+                adapter.columns, None if isinstance(question, Known) else question, self._dataset.options, limit
             )
             try:
                 scan = Scan.of_plan(file.fork(), planned)
@@ -130,7 +130,7 @@ class FileScans:
         ``rest`` of the filter; ``None``: no row of them can match."""
         key = id(file.tree), id(rest)
         if key not in self._models:
-            question = self._parts.for_file(rest, self._projection, file, self._dataset._by)
+            question = self._parts.for_file(rest, self._projection, file, self._dataset.matching)
             known = isinstance(question, Known)
             none = isinstance(question, Known) and question.value is not True
             scan = None if none else Scan(file.fork(), adapter.columns, None if known else question)
@@ -142,13 +142,13 @@ class FileScans:
         found = self._adapters.get(id(file.tree))
         if found is None:
             schema = marked(file.fields.schema, file.tree)
-            adapter = Adapter(file.tree, schema, self._projection.own, self._dataset._by)
+            adapter = Adapter(file.tree, schema, self._projection.own, self._dataset.matching)
             found = self._adapters[id(file.tree)] = file, adapter
         return found[1]
 
     def joined(self, numbers: Sequence[int], groups: dict[int, list[int]]) -> list[JoinedScan]:
         """Scans of small local files that are alike and follow each other."""
-        if self._plan is not None or len(numbers) < 2 or self._dataset.is_remote or kernels.read_many_ranges is None:
+        if self._plans is not None or len(numbers) < 2 or self._dataset.is_remote or kernels.read_many_ranges is None:
             return []
         joints: dict[int, Joint] = {}
         models: dict[Joint, FileScan] = {}
@@ -161,7 +161,7 @@ class FileScans:
         return [self._joined_scan(joints[run[0]], models[joints[run[0]]], run) for run in runs(numbers, joints)]
 
     def _joint(self, model: Scan, numbers: Sequence[int], groups: dict[int, list[int]]) -> Joint:
-        files, footers, leaves = self._dataset._found.files, self._dataset._footers, model.file.tree.leaves
+        files, footers, leaves = self._dataset.found.files, self._dataset.footers, model.file.tree.leaves
         parts = [Part(str(files[k].where), footers.stored(k), groups.get(k)) for k in numbers]
         read = {leaf.column for output in model.outputs for leaf in output.leaves} | model.predicate.columns()
         selective = not isinstance(model.predicate, Constant)
@@ -169,13 +169,13 @@ class FileScans:
 
     def _joined_scan(self, joint: Joint, model: FileScan, numbers: list[int]) -> JoinedScan:
         file = joint.file(numbers)
-        scan = model.scan._of_another(file, file.row_groups, None, ask_filters=False)
+        scan = same_question(model.scan, file, file.row_groups, None, ask_filters=False)
         return JoinedScan(numbers[0], numbers, scan, model.adapter, file)
 
     def adapted(self, file_scan: FileScan, columns: Sequence[Column], num_rows: int) -> Batch:
         with located(file=file_scan.scan.file.name):
             own = iter(file_scan.adapter.adapt(columns, num_rows))
-        partitions = self._dataset._partitions
+        partitions = self._dataset.partition_values
         made = [
             next(own) if k is None else partitions.values(k, file_scan.combination, num_rows)
             for k in self._projection.places
@@ -184,7 +184,7 @@ class FileScans:
 
     def adapted_of_many(self, joined: JoinedScan, batches: Sequence[Batch]) -> list[Batch]:
         """The batches of joined files as the dataset's; one may have rows of several files."""
-        partitions, rows = self._dataset._partitions, joined.scan.rows_of_groups
+        partitions, rows = self._dataset.partition_values, joined.scan.rows_of_groups
         of_file = partitions.of_file[joined.numbers]
         counts = [rows.get(group, 0) for group in range(joined.file.num_row_groups)]
         combinations, ends = of_file[joined.file.of_group], np.cumsum(counts)

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from pyparq.datasets.discovery import DataFile
 from pyparq.errors import ChangedFileError, located
+from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.fetch import Fetcher
 from pyparq.io.remote import FsspecFile
-from pyparq.io.source import LocalFile, Range, Source, open_source, set_retry
+from pyparq.io.source import LocalFile, open_source, set_retry
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
 from pyparq.read.footers.footer_read import MANY_REMOTE_TAIL, read_footer

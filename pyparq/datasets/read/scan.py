@@ -1,34 +1,45 @@
-"""A scan over the files of a dataset: files left out by their partitions, then the scans of the others."""
+"""A scan of many files, and the plan of one: a scan makes its plan, and a plan makes its scan again elsewhere.
+
+Files are left out by their partitions; the scans of the others are run. See :class:`DatasetScan` and
+:class:`DatasetPlan`. A plan holds one :class:`FilePlan` per file that has rows which can match, and each of these holds
+row groups as :class:`pyparq.ScanPlan` does.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import pickle
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pyparq.arrow.column import Column
+from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table, widen_columns
-from pyparq.datasets.read.early_scans import InTurn
-from pyparq.datasets.read.explain import DatasetExplanation, carry_over, explain_files
-from pyparq.datasets.read.file_scans import FileScan, FileScans, JoinedScan
+from pyparq.datasets.discovery import DataFile, Found
+from pyparq.datasets.partitions import Partitions
+from pyparq.datasets.read.column_matching import Matching
+from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
+from pyparq.datasets.read.explain import DatasetExplanation, explain_files
+from pyparq.datasets.read.file_plan import FilePlan, file_plan, within_limit
+from pyparq.datasets.read.file_reads import FileReads
+from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.filter import FilterParts
-from pyparq.datasets.read.plan import DatasetPlan, DatasetPlanHeader, FilePlan, file_plan, within_limit
-from pyparq.datasets.read.stored_footer import AT_A_TIME
 from pyparq.datasets.read.whole_schema import project_all
-from pyparq.errors import OptionError, ParquetError
-from pyparq.filters.expression import Known
+from pyparq.errors import OptionError, ParquetError, PlanError
 from pyparq.filters.tuple_filters import parse_filters
-from pyparq.format.types import Schema
+from pyparq.format.types import Field, Schema
 from pyparq.kernels import arrow_stream
+from pyparq.options import ReadOptions
 from pyparq.read.arrow_stream import ScanStream
-from pyparq.read.plan.scan_plan import plan_options
+from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
     from pyparq.column_names import Names
-    from pyparq.datasets.read.dataset import Dataset
 
 
 class DatasetScan:
@@ -40,7 +51,7 @@ class DatasetScan:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: DatasetFiles,
         columns: Names | None,
         filters: Filters | None,
         limit: int | None,
@@ -54,30 +65,30 @@ class DatasetScan:
         self.filters = filters
         self.limit = limit
         expression = parse_filters(filters)
-        self._parts = FilterParts(expression, dataset._partitions, dataset._by.case_sensitive)
-        self._numbers = self._parts.files_left() if plan is None else list(range(len(plan.files)))
-        self._projection = project_all(dataset, self._numbers, self.columns, expression)
-        self._scans = FileScans(dataset, self._parts, self._projection, plan)
-        self.rows_returned: int | None = None
-        self.share_done = 0.0
-        """How much of the files :meth:`batches` has gone through, 0 to 1."""
-        self._ran: list[FileScan] = []
-        self._together = False
-        """Many files were asked at once, so that their own scans cannot tell what was removed."""
-        self._ran_together: list[FileScan] = []
-        self._joined = False
-        """Files were read as if they were one."""
-        self._reached: int | None = None
-        """How many of the files a stream has come to; ``None``: no stream has run."""
+        parts = FilterParts(expression, dataset.partition_values, dataset.matching.case_sensitive)
+        numbers = parts.files_left() if plan is None else list(range(len(plan.files)))
+        self._projection = project_all(dataset, numbers, self.columns, expression)
+        plans = None if plan is None else plan.files
+        self._reads = FileReads(dataset, parts, self._projection, numbers, plans, limit)
 
     @printable
     def __repr__(self) -> str:
-        return f"<DatasetScan of {self._dataset._found.root}: {', '.join(self.schema.names)} where {self.filters!r}>"
+        return f"<DatasetScan of {self._dataset.found.root}: {', '.join(self.schema.names)} where {self.filters!r}>"
 
     @property
     def schema(self) -> Schema:
         """Schema of the result: see :attr:`Dataset.schema`."""
         return self._projection.schema
+
+    @property
+    def rows_returned(self) -> int | None:
+        """Rows that the scan has returned; ``None`` where it has not run."""
+        return self._reads.rows_returned
+
+    @property
+    def share_done(self) -> float:
+        """How much of the files :meth:`batches` has gone through, 0 to 1."""
+        return self._reads.share_done
 
     @property
     def skipped(self) -> list[tuple[str, str]]:
@@ -96,14 +107,8 @@ class DatasetScan:
         return self._to_table()
 
     def _to_table(self, *, together: bool = True) -> Table:
-        if self.limit is not None:
-            batches = list(self.batches(None))
-        else:
-            scans = self._all_scans() if together else self._file_scans(together=False)
-            read = self._dataset.map_files(self._read_any, scans, self._dataset.at_a_time())
-            batches = [batch for part in read for batch in part]
-        self.rows_returned = sum(batch.num_rows for batch in batches)
-        return Table(*widen_columns(self.schema, batches))
+        """``together``: many files may be asked at once, and small ones read as one."""
+        return Table(*widen_columns(self.schema, self._reads.all_batches(together=together)))
 
     def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows as :class:`pyparq.Batch` values of at most ``batch_size`` rows (``None``: a whole row group).
@@ -114,27 +119,11 @@ class DatasetScan:
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
-        self.rows_returned, self._ran, self._reached = 0, [], 0
-        self._ran_together = self._ran
-        for at, number, file_scan in self._in_turn():
-            self._reached = at + 1
-            if file_scan is not None:
-                for batch in self._batches_of(file_scan, batch_size):
-                    self.rows_returned += batch.num_rows
-                    self.share_done = (at + file_scan.scan.share_done) / len(self._numbers)
-                    yield batch
-            self._done(number)
-        self.share_done = 1.0
+        yield from self._reads.batches(batch_size)
 
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
-        whole, undecided = self._decided()
-        self._dataset.know_rows(whole)
-        total = sum(map(self._rows_of, whole))
-        if undecided:
-            scans = self._all_scans(undecided)
-            counts = self._dataset.map_files(self._count_any, scans, self._dataset.at_a_time())
-            total += sum(counts)
+        total = self._reads.count()
         return total if self.limit is None else min(total, self.limit)
 
     def plan(self) -> DatasetPlan:
@@ -145,13 +134,12 @@ class DatasetScan:
         """
         if self.limit is None:
             return self.assembled(plan for _, plan in self.plan_files())
-        scans = (self._scans.of_file(number, self.limit) for number in self._numbers)
-        plans = (self._plan_file(file_scan) for file_scan in scans if file_scan is not None)
+        plans = map(self._plan_file, self._reads.scans_in_order())
         return self.assembled(plan for plan in plans if plan is not None)
 
     def plan_files(self) -> list[tuple[int, FilePlan]]:
         """The numbers of the files in which a row may match, and what will be read of each."""
-        scans = self._file_scans()
+        scans = self._reads.file_scans()
         plans = self._dataset.map_files(self._plan_file, scans)
         return [(scan.number, plan) for scan, plan in zip(scans, plans, strict=True) if plan is not None]
 
@@ -159,19 +147,19 @@ class DatasetScan:
         """The plan of the scan from those of its files, which come in their order."""
         dataset = self._dataset
         header = DatasetPlanHeader(
-            dataset.root, self.columns, self.filters, self.schema_asked, dataset._partitions.fields, dataset._by,
-            dataset._on_error, plan_options(dataset._options), self.limit, self.schema,
+            dataset.root, self.columns, self.filters, self.schema_asked, dataset.partition_values.fields,
+            dataset.matching, dataset.on_error, plan_options(dataset.options), self.limit, self.schema,
         )  # fmt: skip
-        return header.plan(dataset._partitions.columns, within_limit(plans, self.limit)).trimmed()
+        return header.plan(dataset.partition_values.columns, within_limit(plans, self.limit)).trimmed()
 
     def _plan_file(self, file_scan: FileScan) -> FilePlan | None:
-        file = self._dataset._found.files[file_scan.number]
+        file = self._dataset.found.files[file_scan.number]
         try:
             plan = file_scan.scan.plan()
         except (ParquetError, OSError) as error:
             self._dataset.leave_out(file_scan.number, error)
             return None
-        self._done(file_scan.number)
+        self._reads.done(file_scan.number)
         return file_plan(file, file_scan.combination, plan)
 
     def explain(self, *, execute: bool = True) -> DatasetExplanation:
@@ -180,17 +168,16 @@ class DatasetScan:
         Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes. Where small files
         were read as one, it is run again, file by file.
         """
-        if self._joined or (execute and self.rows_returned is None):
-            self._joined = self._together = False
-            self._to_table(together=False)
-        ran = self._ran
-        if self._together or not ran:
-            ran = self._file_scans(self._numbers[: self._reached], together=False)
-        for file_scan in ran:
-            file_scan.scan._prune()
-        if self._together:  # the scans that ran have not seen what was removed before
-            carry_over(self._ran_together, ran)
-        return explain_files(self, ran)
+        ran = self._reads.pruned(execute=execute)
+        return explain_files(
+            ran,
+            source=self.name,
+            columns=self.schema.names,
+            predicate="true" if self.filters is None else repr(self.filters),
+            files=self.num_files,
+            files_opened=len(self.opened),
+            rows=self.rows_returned,
+        )
 
     def __arrow_c_schema__(self) -> object:
         return ScanStream(self._again()).get_schema()
@@ -209,12 +196,12 @@ class DatasetScan:
     @property
     def num_files(self) -> int:
         """Files of the dataset."""
-        return len(self._dataset._found.files)
+        return len(self._dataset.found.files)
 
     @property
     def opened(self) -> list[int]:
         """Numbers of the files that are not ruled out by their partitions."""
-        return self._numbers
+        return self._reads.numbers
 
     @property
     def file(self) -> DatasetScan:
@@ -224,157 +211,208 @@ class DatasetScan:
     @property
     def name(self) -> str:
         """What messages call the source."""
-        return self._dataset._found.root
+        return self._dataset.found.root
 
     def check_open(self) -> None:
         """A dataset has nothing to close."""
 
-    # ---- file by file
 
-    def _decided(self) -> tuple[list[int], list[int]]:
-        """The files all of whose rows match, as their partitions tell, and those whose columns have a say in it."""
-        split: tuple[list[int], list[int]] = [], []
-        for number in self._numbers:
-            combination = int(self._dataset._partitions.of_file[number])
-            split[not isinstance(self._parts.rest(combination), Known)].append(number)
-        return split
+DATASET_PLAN_VERSION = 2
+"""Goes up with every change of what a pickled plan of a dataset holds or means."""
 
-    def _rows_of(self, number: int) -> int:
-        try:
-            rows = self._dataset._num_rows(number)
-        except (ParquetError, OSError) as error:
-            self._dataset.leave_out(number, error)
-            return 0
-        self._done(number)
-        return rows
 
-    def _all_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan | JoinedScan]:
-        """The scans of the files in which a row may match, in the order of the files; many small ones have one."""
-        wanted = list(self._numbers if numbers is None else numbers)
-        groups = self._scans.row_groups(wanted)
-        joined = self._scans.joined([number for number in wanted if groups.get(number) != []], groups)
-        self._joined = bool(joined)
-        covered = {number for scan in joined for number in scan.numbers}
-        others = self._file_scans([number for number in wanted if number not in covered], groups=groups)
-        return sorted([*joined, *others], key=lambda scan: scan.number)
+@dataclass(frozen=True, slots=True)
+class DatasetPlanHeader:
+    """What all parts of a plan share: the question, the options, and the schema of the dataset."""
 
-    def _file_scans(
-        self,
-        numbers: Sequence[int] | None = None,
-        *,
-        together: bool = True,
-        groups: dict[int, list[int]] | None = None,
-    ) -> list[FileScan]:
-        """The scans of the files in which a row may match. ``together``: many files are asked at once; otherwise each
-        file is, and its scan reports what its indexes removed. ``groups``: what they have answered, if they have."""
-        wanted = list(self._numbers if numbers is None else numbers)
-        if groups is None:
-            groups = self._scans.row_groups(wanted) if together else {}
-        self._together = self._together or bool(groups)
-        self._dataset.open_all(number for number in wanted if groups.get(number) != [])
-        found = []
-        for number in wanted:
-            left = groups.get(number)
-            file_scan = None if left == [] else self._scans.of_file(number, self.limit, left)
-            if file_scan is not None:
-                found.append(file_scan)
-            elif groups:
-                self._done(number)
-        self._ran = found
-        if together:
-            self._ran_together = found
-        return found
+    source: str
+    columns: Any
+    filters: Any
+    schema: Schema
+    """Of the dataset: the columns that the question names, partition columns included."""
+    partitions: tuple[Field, ...]
+    by: Matching
+    on_error: str
+    options: ReadOptions
+    """But for ``decryption``, ``limits`` and ``use_threads``: those are the running process's."""
+    limit: int | None
+    """Rows to return at most, of those that match; of the whole plan, not of each part."""
+    result: Schema
+    """Schema of the rows that a run returns."""
 
-    def _in_turn(self) -> Iterator[tuple[int, int, FileScan | None]]:
-        """The place of each file, its number and its scan, until there are as many rows as were asked for. ``None``
-        where no row of the file matches."""
-        options, files = self._dataset._options, self._dataset._found.files
-        if not self._dataset.is_remote or self.limit is not None or not options.use_threads:
-            return self._one_by_one()
-        return iter(
-            InTurn(
-                self._one_by_one(),
-                lambda item: None if item[2] is None else item[2].scan,
-                lambda item: files[item[1]].size or 0,
-                options.prefetch_bytes,
-            )
+    def plan(self, values: Sequence[Column], files: Iterable[FilePlan]) -> DatasetPlan:
+        """The plan, or the part of it, that has these files; their partition ``values`` by combination."""
+        return DatasetPlan(self, tuple(values), tuple(files))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {f.name: getattr(self, f.name) for f in fields(DatasetPlanHeader)}
+        state["by"] = (self.by.by, self.by.case_sensitive, sorted(self.by.apart))
+        state["options"] = {
+            f.name: getattr(self.options, f.name) for f in fields(ReadOptions) if f.name not in NOT_PLANNED
+        }
+        # The filter is a pickle within the pickle: one of another version is refused before that is opened.
+        state["filters"] = None if self.filters is None else pickle.dumps(self.filters, pickle.HIGHEST_PROTOCOL)
+        return _header, (DATASET_PLAN_VERSION, state)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPlan:
+    """A pruned scan of a dataset as a plain value: it can be printed, pickled, and split into parts that run elsewhere.
+
+    :meth:`pyparq.DatasetScan.plan` and :meth:`pyparq.Dataset.plan` make it. :meth:`scan` runs it: in any process that
+    can open the files under the same paths or URLs. Keys, limits, threads and storage options are given there; they do
+    not travel in a plan. Everything else comes from the plan.
+
+    **What a run reads.** Each file's footer is read again, in one request: the plan does not hold it. This also checks
+    that the file is the one the plan was made for (:class:`pyparq.PlanError`). No index is read again.
+
+    **Parts.** :meth:`split` divides a plan by bytes, between row groups. A part is itself a plan. Parts that are
+    pickled together store their common :attr:`header` once. To send parts separately, send the header once, and
+    ``part.values`` and ``part.files`` for each part; ``header.plan(values, files)`` makes the part again.
+
+    **Limits.** A part returns at most ``limit`` rows; :meth:`join` takes the first ``limit`` rows of all.
+
+    A pickled plan has a version. A plan in the form of another version is refused. As with any pickle, load only what
+    you trust.
+    """
+
+    header: DatasetPlanHeader
+    values: tuple[Column, ...]
+    """Partition values: one column per partition, one row per combination that occurs."""
+    files: tuple[FilePlan, ...]
+
+    @property
+    def source(self) -> str:
+        """What the dataset is called."""
+        return self.header.source
+
+    @property
+    def schema(self) -> Schema:
+        """Schema of the rows that a run returns."""
+        return self.header.result
+
+    @property
+    def limit(self) -> int | None:
+        return self.header.limit
+
+    @property
+    def num_bytes(self) -> int:
+        """Upper bound for the data page and dictionary bytes that a run reads."""
+        return sum(file.num_bytes for file in self.files)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that may match."""
+        return sum(group.maybe.count for file in self.files for group in file.row_groups)
+
+    def split(self, parts: int | None = None) -> list[DatasetPlan]:
+        """Split into at most ``parts`` plans of similar size in bytes, in row order; by default one per file.
+
+        A file with several row groups may end up in several parts. There is always at least one part. For a plan
+        without rows it is the plan itself. Raises :class:`pyparq.PlanError` if ``parts`` is less than 1.
+        """
+        if parts is not None and parts < 1:
+            raise PlanError(f"parts must be at least 1, not {parts}")
+        if parts is None:
+            return [self._part([file]) for file in self.files] or [self]
+        # A row group without bytes (a count) still has to be opened.
+        groups = [(k, group, group.num_bytes + 1) for k, file in enumerate(self.files) for group in file.row_groups]
+        total, before = max(sum(size for _, _, size in groups), 1), 0
+        cut: list[dict[int, list[RowGroupPlan]]] = [{} for _ in range(min(parts, max(len(groups), 1)))]
+        for k, group, size in groups:
+            cut[min(len(cut) * (2 * before + size) // (2 * total), len(cut) - 1)].setdefault(k, []).append(group)
+            before += size
+        chosen = ([replace(self.files[k], row_groups=tuple(found)) for k, found in part.items()] for part in cut)
+        return [self._part(files) for files in chosen if files] or [self]
+
+    def trimmed(self) -> DatasetPlan:
+        """The same plan with those partition values only that its files have."""
+        return self._part(self.files)
+
+    def _part(self, files: Sequence[FilePlan]) -> DatasetPlan:
+        """The plan with these files, and the partition values that they have."""
+        used = sorted({file.combination for file in files})
+        place = {combination: k for k, combination in enumerate(used)}
+        values = [take(column, np.array(used, np.int64)) for column in self.values]
+        return self.header.plan(values, (replace(file, combination=place[file.combination]) for file in files))
+
+    def scan(self, **options: Any) -> DatasetScan:
+        """The scan that this plan describes, with all that a scan of a dataset can do.
+
+        ``options``: ``storage_options`` and ``progress`` as in :func:`pyparq.dataset`, and ``decryption``, ``limits``
+        and ``use_threads`` of :class:`pyparq.ReadOptions`. Raises :class:`pyparq.OptionError` for others: they are part
+        of the plan.
+        """
+        return _scan_of(self, **options)
+
+    def join(self, results: Iterable[Any]) -> Table:
+        """Combine the results of the parts from :meth:`split`, in part order, into one table of at most ``limit`` rows.
+
+        ``results`` are tables, or other objects with ``__arrow_c_stream__``. Raises :class:`pyparq.DataError` if there
+        are no results, or if their columns differ in name or type.
+        """
+        return join_results(results, self.limit)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _plan, (DATASET_PLAN_VERSION, self.header, self.values, self.files)
+
+    def __str__(self) -> str:
+        groups = sum(len(file.row_groups) for file in self.files)
+        lines = [
+            f"plan for {self.source}: {len(self.files):,} files, {groups:,} row groups, {self.num_rows:,} rows that "
+            f"may match, at most {self.num_bytes:,} bytes"
+        ]
+        for file in self.files[:_SHOWN]:
+            rows = sum(group.maybe.count for group in file.row_groups)
+            numbers = ", ".join(str(group.row_group) for group in file.row_groups)
+            lines.append(f"  {file.name}: row groups {numbers}: {rows:,} rows, {file.num_bytes:,} bytes")
+        if len(self.files) > _SHOWN:
+            lines.append(f"  … {len(self.files) - _SHOWN:,} more files")
+        return "\n".join(lines)
+
+
+_SHOWN = 20
+"""Files that a printed plan lists."""
+
+
+def _scan_of(
+    plan: DatasetPlan,
+    *,
+    progress: Progress | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> DatasetScan:
+    """The scan that ``plan`` describes: see :meth:`DatasetPlan.scan`."""
+    unknown = [name for name in options if name not in NOT_PLANNED]
+    if unknown:
+        raise OptionError(
+            f"{', '.join(unknown)}: not an option for running a plan, which has the options that it was made with. "
+            f"Options here: storage_options, progress, {', '.join(NOT_PLANNED)}"
         )
+    header = plan.header
+    own = {name: value for name, value in options.items() if value is not None}
+    files = tuple(DataFile(file.name, file.where, (), file.size) for file in plan.files)
+    of_file = np.array([file.combination for file in plan.files], np.int64)
+    partitions = Partitions(header.partitions, plan.values, of_file)
+    dataset = DatasetFiles(
+        Found(plan.source, files, False, storage_options), partitions, header.schema,
+        ReadOptions.make({**{f.name: getattr(header.options, f.name) for f in fields(ReadOptions)}, **own}),
+        header.by, header.on_error, progress,
+    )  # fmt: skip
+    return DatasetScan(dataset, header.columns, header.filters, header.limit, plan)
 
-    def _one_by_one(self) -> Iterator[tuple[int, int, FileScan | None]]:
-        for at, number, row_groups in self._in_order():
-            left = None if self.limit is None else self.limit - (self.rows_returned or 0)
-            if left == 0:
-                return
-            yield at, number, None if row_groups == [] else self._scans.of_file(number, left, row_groups)
 
-    def _in_order(self) -> Iterator[tuple[int, int, list[int] | None]]:
-        """The place of each file, its number, and the row groups that can match where that is known; some files are
-        asked together, before the first of them is read."""
-        for first in range(0, len(self._numbers), AT_A_TIME):
-            numbers = self._numbers[first : first + AT_A_TIME]
-            groups = self._scans.row_groups(numbers)
-            self._together = self._together or bool(groups)
-            for at, number in enumerate(numbers, first):
-                yield at, number, groups.get(number)
+# ---- pickles: plain values under a version, which is looked at first ------------------------------------------------
 
-    def _read(self, file_scan: FileScan) -> list[Batch]:
-        try:
-            table = file_scan.scan.to_table()
-            made = [self._scans.adapted(file_scan, batch.columns, batch.num_rows) for batch in table.batches]
-        except (ParquetError, OSError) as error:
-            self._dataset.leave_out(file_scan.number, error)
-            return []
-        self._done(file_scan.number)
-        return made
 
-    def _read_any(self, scan: FileScan | JoinedScan) -> list[Batch]:
-        if isinstance(scan, FileScan):
-            return self._read(scan)
-        try:
-            table = scan.scan.to_table()
-            made = self._scans.adapted_of_many(scan, table.batches)
-        except (ParquetError, OSError):  # one by one, they say what is wrong
-            return [batch for file_scan in self._one_by_one_of(scan) for batch in self._read(file_scan)]
-        for number in scan.numbers:
-            self._done(number)
-        return made
+def _plan(version: Any, header: DatasetPlanHeader, values: Any, files: Any) -> DatasetPlan:
+    check_version(version, DATASET_PLAN_VERSION)
+    return DatasetPlan(header, values, files)
 
-    def _count_any(self, scan: FileScan | JoinedScan) -> int:
-        if isinstance(scan, FileScan):
-            return self._count(scan)
-        try:
-            counted = scan.scan.count()
-        except (ParquetError, OSError):
-            return sum(map(self._count, self._one_by_one_of(scan)))
-        for number in scan.numbers:
-            self._done(number)
-        return counted
 
-    def _one_by_one_of(self, scan: JoinedScan) -> Iterator[FileScan]:
-        for number in scan.numbers:
-            file_scan = self._scans.of_file(number, None)
-            if file_scan is not None:
-                yield file_scan
-
-    def _batches_of(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:
-        self._ran.append(replace(file_scan))
-        try:
-            for batch in file_scan.scan.batches(batch_size):
-                made = self._scans.adapted(file_scan, batch.columns, batch.num_rows)
-                made.schema = self.schema
-                yield made
-        except (ParquetError, OSError) as error:
-            self._dataset.leave_out(file_scan.number, error)
-
-    def _count(self, file_scan: FileScan) -> int:
-        try:
-            counted = file_scan.scan.count()
-        except (ParquetError, OSError) as error:
-            self._dataset.leave_out(file_scan.number, error)
-            return 0
-        self._done(file_scan.number)
-        return counted
-
-    def _done(self, number: int) -> None:
-        if self._dataset._progress is not None:
-            self._dataset._progress(bisect_left(self._numbers, number) + 1, len(self._numbers))
+def _header(version: Any, state: dict[str, Any]) -> DatasetPlanHeader:
+    check_version(version, DATASET_PLAN_VERSION)
+    question = None if state["filters"] is None else pickle.loads(state["filters"])
+    by, case_sensitive, apart = state["by"]
+    made = {"by": Matching(by, case_sensitive, frozenset(apart)), "options": ReadOptions.make(state["options"])}
+    return DatasetPlanHeader(**state | {"filters": question, **made})

@@ -9,30 +9,28 @@ schema.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.projection import Projection
 from pyparq.errors import ParquetError, SchemaError
 from pyparq.filters.expression import Expression
 from pyparq.runtime.threads import REQUESTS
-
-if TYPE_CHECKING:
-    from pyparq.datasets.read.dataset import Dataset
 
 FEW_REMOTE = REQUESTS
 """Remote files whose footers are all read, though partitions rule some of the files out: one round of requests."""
 
 
 def project_all(
-    dataset: Dataset, left: Sequence[int], columns: Iterable[Any] | str | None, expression: Expression | None
+    dataset: DatasetFiles, left: Sequence[int], columns: Iterable[Any] | str | None, expression: Expression | None
 ) -> Projection:
     """What a scan of the files ``left`` returns: columns and types are those of the whole dataset.
 
     Raises :class:`ColumnNotFoundError` and :class:`FilterError` as :class:`Projection` does, and :class:`SchemaError`
     where files do not go together.
     """
-    partitions, case_sensitive = dataset._partitions.fields, dataset._by.case_sensitive
-    count = len(dataset._found.files)
+    partitions, case_sensitive = dataset.partition_values.fields, dataset.matching.case_sensitive
+    count = len(dataset.found.files)
     if dataset.knows_schema or not dataset.is_remote or count <= FEW_REMOTE or len(left) == count:
         return Projection(dataset.schema_of(left), columns, expression, partitions, case_sensitive)
     ends = [0, count - 1]

@@ -17,11 +17,12 @@ from pyparq.datasets.write.commit import NOT_EMPTY, Committer, StagedFile, plain
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.replaced_files import data_files, partition_of
 from pyparq.errors import TargetExistsError
+from pyparq.io.byte_ranges import Source
 from pyparq.io.folders import Folders
 from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
 from pyparq.io.sink import FsspecSink, LocalSink, Sink
-from pyparq.io.source import LocalFile, Source
+from pyparq.io.source import LocalFile
 from pyparq.io.url import file_system, shown
 
 Kept = Sequence[tuple[str, Callable[[], Source]]]

@@ -35,7 +35,7 @@ _LETTERS = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
 
 
 def duration_of(text: str) -> dt.timedelta | np.timedelta64:
-    """The duration that ``text`` says. Raises :class:`ValueError`, which says what is wrong with it."""
+    """The duration that ``text`` means. Raises :class:`ValueError` with the reason."""
     return exact(_of_text(text))
 
 

@@ -1,4 +1,4 @@
-"""Literals of the command line: numbers, points in time and probe values, read for the column they meet."""
+"""Literals of the command line: numbers, points in time and values to look up, read in the type of their column."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ _TEMPORAL_KINDS = ("date", "time", "timestamp", "int96", "null")
 
 
 def number(text: str, kind: str) -> Any:
-    """A decimal number for a column of ``kind``: the nearest float beside floats (of the column's own width, so that a
-    printed value finds itself), else exact. Raises ``ValueError``."""
+    """A number as text for a column of ``kind``.
+
+    Beside floats it is the nearest float of the column's width, so that a printed value finds itself. Beside other
+    types it is exact. Raises ``ValueError``.
+    """
     if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
         return int(text)
     try:
@@ -34,14 +37,14 @@ def number(text: str, kind: str) -> Any:
         return exact
     with np.errstate(over="ignore", under="ignore"):
         near = _NARROW[kind](text) if kind in _NARROW else float(text)
-    # Beyond the type's range nothing is near: compared as the number it is.
+    # Beyond the range of the type there is no nearest float. It is compared as the exact number.
     vanished = (np.isinf(near) and not exact.is_infinite()) or (near == 0 and exact != 0)
     return exact if vanished else near
 
 
 def temporal(text: str, type_: str, kind: str) -> str:
-    """DATE, TIME or TIMESTAMP ``text`` for a column of ``kind``, checked. It stays text, which
-    keeps nanoseconds and zone. Raises ``ValueError``."""
+    """DATE, TIME or TIMESTAMP ``text`` for a column of ``kind``, checked. It stays text, which keeps nanoseconds and
+    the zone. Raises ``ValueError``."""
     if type_ == "date":
         datetime.date.fromisoformat(text.strip())
     elif type_ == "time":
@@ -49,15 +52,15 @@ def temporal(text: str, type_: str, kind: str) -> str:
     else:
         timestamp_ns(text)
     if kind and kind not in _TEMPORAL_KINDS:
-        raise ValueError(f"the column is of type {kind}")  # beside a string column it must not pass for a string
+        raise ValueError(f"the column is of type {kind}")  # beside a string column it must not be compared as a string
     return text
 
 
 def probe_value(text: str, node: Node, shown: Field | None = None) -> Any:
-    """A value given on the command line, for a column that is shown as ``shown``: a duration as text, where it is one.
-    ``0x00ff`` and ``X'00ff'`` are bytes on binary columns.
+    """A value from the command line, for a column that is shown as ``shown``.
 
-    Raises :class:`FilterError` when the column cannot hold such a thing.
+    Durations are given as text. On binary columns, ``0x00ff`` and ``X'00ff'`` are bytes. Raises :class:`FilterError` if
+    the column cannot hold the value.
     """
     kind = node.type.kind
     if meaning(shown) == "duration":
@@ -76,7 +79,7 @@ def probe_value(text: str, node: Node, shown: Field | None = None) -> Any:
 
 
 def _duration(text: str, node: Node) -> Any:
-    """As it is printed too: ``1 day, 2:30:00``."""
+    """A duration, also in the form in which it is printed: ``1 day, 2:30:00``."""
     try:
         return duration_of(text.replace(",", " "))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Parts of a parsed SQL condition: columns and literals; whatever else a node carries is refused."""
+"""Parts of a parsed SQL condition: columns and literals. Anything else that a node carries is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unsupported(node: sql.Expression, why: str = "") -> FilterError:
 
 
 def only(node: sql.Expression, *names: str) -> None:
-    """Refuse a node that carries anything but the parts called ``names``: it would be ignored otherwise."""
+    """Refuse a node with any part that is not called ``names``. Otherwise that part would be ignored."""
     for name, value in node.args.items():
         if name not in names and value not in (None, False, []):
             raise unsupported(node)
@@ -69,7 +69,7 @@ def text_of(node: Any, whole: Any) -> str:
 
 
 def value_of(node: Any, column: Node) -> Any:
-    """The Python value of a literal, in the type that the column asks for; ``None`` for NULL."""
+    """The Python value of a literal, in the type of the column. ``None`` for NULL."""
     kind = column.type.kind if column.is_leaf else ""
     if isinstance(node, sql.Null):
         return None

@@ -1,8 +1,9 @@
-"""``--where``: an SQL condition becomes a filter expression.
+"""``--where``: converts an SQL condition to a filter expression.
 
-sqlglot parses; what is understood here is stated node by node, with every part that a node may carry. Anything else is
-refused by name: a condition is never half understood. Literals are read in the type of the column they are compared
-with: ``0.1`` beside a FLOAT column is the float that prints as 0.1, beside a DECIMAL column the exact number.
+sqlglot parses the condition. Each kind of node that is understood is listed here, with every part that it may carry.
+Anything else is refused by name, so that no condition is half understood. Literals are read in the type of the column
+they are compared with. Beside a FLOAT column, ``0.1`` is the float that prints as 0.1. Beside a DECIMAL column it is
+the exact number.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def parse_where(text: str, tree: SchemaTree) -> Expression:
 
 
 def _parsed(text: str, tree: SchemaTree) -> Any:
-    """The parsed condition. Columns that are called like words of SQL need no quotes where that makes sense."""
+    """The parsed condition. Columns with the names of SQL keywords need no quotes where the meaning is clear."""
     text = kept_whole(text, DIALECT)
     try:
         return sqlglot.parse_one(text, read=DIALECT)
@@ -75,7 +76,7 @@ _OURS = {"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE", "LI
 
 
 def _keywords(text: str, tree: SchemaTree) -> list[Any]:
-    """Unquoted words of SQL in the text that columns are called."""
+    """The names of columns in the text that are unquoted SQL keywords."""
     plain = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
     same: Callable[[str], str] = str if tree.case_sensitive else str.lower
     names = {same(part) for leaf in tree.leaves for part in leaf.path}
@@ -189,7 +190,7 @@ class _Builder:
         return Compare(ref.path, op, value)
 
     def _check_text(self, node: Any, left: Any, right: Any) -> None:
-        """``city = "Lima"``: double quotes are for names, and none is called so."""
+        """Raise an error for ``city = "Lima"``: double quotes mean a column name, and there is none with this name."""
         for value, other in ((right, left), (left, right)):
             parts = [str(part.this) for part in parts_of(value)]
             if not self._has(parts) and self._has([str(part.this) for part in parts_of(other)]):
@@ -255,7 +256,7 @@ class _Builder:
         return self._contains(node.expressions[0], node.expressions[1], node)
 
     def _contains(self, column: Any, value: Any, node: Any) -> Expression:
-        """An item of a list, or a field of the structs in one (``'a' = ANY(ls.y)``), equals a value."""
+        """Whether an item of a list equals a value, or a field of the structs in a list (``'a' = ANY(ls.y)``)."""
         ref, _ = self._column(column)
         found = value_of(bare(value), items_leaf(self._tree, ref.path))
         if found is None:

@@ -6,15 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.format.leaf_values import BinaryValues, Values
+from pyparq.format.leaf_values import BinaryValues, Values, as_bytes
 from pyparq.format.types import LeafType, Physical
 
 TYPES = tuple(p for p in Physical if p != Physical.BOOLEAN)
-
-
-def as_bytes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
-    """A flat uint8 view (kernels take bytes and a width)."""
-    return values.reshape(-1).view(np.uint8)
 
 
 def build(values: Values, leaf: LeafType, max_bytes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:

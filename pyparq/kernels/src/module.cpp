@@ -90,6 +90,7 @@ NB_MODULE(_native, m) {
     bind_number_text(m);
     bind_open_pages(m);
     bind_page_index(m);
+    bind_page_reader(m);
     bind_pread(m);
     bind_writeback(m);
     bind_seal(m);

@@ -14,8 +14,9 @@ from pyparq.format.types import LeafType
 from pyparq.index import bloom_filter
 from pyparq.io.fetch import Fetcher
 from pyparq.limits import Limits
-from pyparq.maintenance.verify.chunk_values import ChunkValues, take_values
+from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Findings
+from pyparq.read.decode.page_values import take_values
 from pyparq.read.footers.open_file import Chunk
 from pyparq.read.plan.bloom_probe import HEADER, read_filter
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, ParquetError, reading
+from pyparq.format import ttypes as tt
 from pyparq.format.order import Order, domain
 from pyparq.format.schema_tree import Node
 from pyparq.index.statistics import writer_is_trusted
@@ -28,11 +28,11 @@ from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Finding, Findings
 from pyparq.maintenance.verify.page_indexes import COLUMN, OFFSET, check_column_index, check_offset_index
 from pyparq.maintenance.verify.sorted_rows import spelled_out
-from pyparq.maintenance.verify.stored_pages import StoredPages, header_statistics, walk_headers
 from pyparq.maintenance.verify.value_rules import check_range, check_text
 from pyparq.read.decode.chunk_ends import beyond_its_size
+from pyparq.read.decode.chunk_pages import ChunkPages, DataPage
 from pyparq.read.decode.memory_account import Account, Share
-from pyparq.read.footers.chunk_places import TRAILER
+from pyparq.read.footers.footer_read import TRAILER
 from pyparq.read.footers.open_file import Chunk, OpenFile, omits_dictionary_header
 from pyparq.runtime.threads import check_stopped
 from pyparq.write.encode.shred import LeafData
@@ -107,16 +107,18 @@ class ChunkCheck:
         if chunk.size == 0 and not result.meta.num_values:
             return
         modules = self._modules(chunk)
-        data, chunk, stored = self._pages(chunk, modules.pop(PAGES))
-        result.pages, result.crcs = len(stored.pages), stored.num_crcs
+        stored = self._pages(chunk, modules.pop(PAGES), share)
+        chunk = stored.chunk
+        has_crc = [page.has_crc for page in (*stored.pages, stored.dictionary) if page is not None]
+        result.pages, result.crcs = len(stored.pages), sum(has_crc)
         if stored.fault is not None:
             findings.add_error("page", HEADER, stored.fault)
         else:
             check_metadata(result.meta, chunk, stored, self._file.created_by, findings)
-        values = None if stored.fault is not None else self._decoded(data, chunk, stored, findings, share)
+        values = None if stored.fault is not None else self._decoded(stored, findings)
         self._check_offset_index(chunk, modules.get(OFFSET), stored, values, result, findings)
         if values is not None:
-            self._check_values(data, modules.get(COLUMN), values, stored, result, findings)
+            self._check_values(modules.get(COLUMN), values, stored, result, findings)
             if keep_rows:
                 self._keep_rows(values, result, share)
 
@@ -133,28 +135,21 @@ class ChunkCheck:
                 ranges[what] = offset, length
         return dict(zip(ranges, self._file.fetcher.fetch(list(ranges.values())), strict=True))
 
-    def _pages(self, chunk: Chunk, data: memoryview) -> tuple[memoryview, Chunk, StoredPages]:
-        """The bytes of the chunk and its pages; of one that is longer than stated, all of it."""
-        options, expected = self._file.options, chunk.meta.num_values
+    def _pages(self, chunk: Chunk, data: memoryview, share: Share) -> ChunkPages:
+        """The pages of the chunk; of one that is longer than stated, all of them."""
+        options = self._file.options
         exact = not omits_dictionary_header(self._file.created_by)
-        stored = walk_headers(data, chunk, options, expected, exact)
-        if stored.num_values < expected:
+        stored = ChunkPages(data, chunk, options, share, to_the_end=exact)
+        if stored.num_values < chunk.num_values:
             longer = beyond_its_size(self._file, chunk, data)
             if longer is not None:
-                chunk = longer
-                (data,) = self._file.fetcher.fetch([(chunk.start, chunk.size)])
-                stored = walk_headers(data, chunk, options, expected, False)
-        return data, chunk, stored
+                (data,) = self._file.fetcher.fetch([(longer.start, longer.size)])
+                return ChunkPages(data, longer, options, share)
+        return stored
 
-    def _decoded(
-        self, data: memoryview, chunk: Chunk, stored: StoredPages, findings: Findings, share: Share
-    ) -> ChunkValues | None:
-        if chunk.meta.num_values != stored.num_values:
-            # That number has been reported: the pages are read all the same.
-            meta = _with_num_values(chunk.meta, stored.num_values)
-            chunk = chunk.with_meta(meta)
+    def _decoded(self, stored: ChunkPages, findings: Findings) -> ChunkValues | None:
         try:
-            return ChunkValues(data, chunk, self._file.options, share, len(stored.pages))
+            return ChunkValues(stored)
         except ParquetError as error:
             findings.add_error("page", "data", error)
             return None
@@ -206,7 +201,7 @@ class ChunkCheck:
         return True
 
     def _check_offset_index(
-        self, chunk: Chunk, data: memoryview | None, stored: StoredPages, values: ChunkValues | None,
+        self, chunk: Chunk, data: memoryview | None, stored: ChunkPages, values: ChunkValues | None,
         result: ChunkResult, findings: Findings,
     ) -> None:  # fmt: skip
         if self._is_too_long(chunk.raw.offset_index_length, OFFSET, findings) or data is None:
@@ -239,8 +234,8 @@ class ChunkCheck:
     # ---- values
 
     def _check_values(
-        self, data: memoryview, column_index: memoryview | None, values: ChunkValues, stored: StoredPages,
-        result: ChunkResult, findings: Findings,
+        self, column_index: memoryview | None, values: ChunkValues, stored: ChunkPages, result: ChunkResult,
+        findings: Findings,
     ) -> None:  # fmt: skip
         chunk, meta = values.chunk, result.meta
         result.num_values = int(values.num_levels.sum())
@@ -261,7 +256,7 @@ class ChunkCheck:
             check_size_statistics(meta.size_statistics, values, self._file.created_by, findings)
         comparable = trusted and order in (Order.TYPE, Order.TOTAL, Order.INT96)
         if bounds is not None and trusted:
-            self._check_headers(data, stored, bounds, findings)
+            self._check_headers(stored, bounds, findings)
         self._check_column_index(column_index, values, bounds if comparable else None, result, findings)
         self._check_filter(values, result, findings)
 
@@ -276,12 +271,12 @@ class ChunkCheck:
             result.not_checked.append("bounds: the order of the column is not known")
         return order, trusted
 
-    def _check_headers(self, data: memoryview, stored: StoredPages, bounds: TrueBounds, findings: Findings) -> None:
+    def _check_headers(self, stored: ChunkPages, bounds: TrueBounds, findings: Findings) -> None:
         """Statistics in page headers: each page's bounds and null count."""
         for ordinal, page in enumerate(stored.pages):
             if not page.has_statistics:
                 continue
-            statistics = header_statistics(page, ordinal, bounds.values.chunk, data)
+            statistics = _header_statistics(page, ordinal, stored)
             if statistics is None:
                 continue
             here = bounds.of_page(ordinal)
@@ -309,7 +304,9 @@ class ChunkCheck:
             findings.add_error("bloom filter", FILTER, error)
 
 
-def _with_num_values(meta: Any, num_values: int) -> Any:
-    other = copy(meta)
-    other.num_values = num_values
-    return other
+def _header_statistics(page: DataPage, ordinal: int, pages: ChunkPages) -> tt.Statistics | None:
+    """The statistics in a page's header. Raises :class:`ParquetError` where they do not decode."""
+    chunk, at = pages.chunk, page.offset - pages.chunk.start
+    header, _ = chunk.crypto.struct(tt.PageHeader, pages.data, at, Module.DATA_PAGE_HEADER, ordinal)
+    inner: Any = header.data_page_header if header.data_page_header is not None else header.data_page_header_v2
+    return None if inner is None else inner.statistics

@@ -15,16 +15,16 @@ from pyparq.format.order import FLOAT_KINDS, decode_bounds, segment_minmax
 from pyparq.format.schema_tree import Node
 from pyparq.index.statistics import parse_created_by
 from pyparq.maintenance.verify.bounds import TrueBounds
-from pyparq.maintenance.verify.chunk_values import ChunkValues, take_values
+from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Findings
-from pyparq.maintenance.verify.stored_pages import StoredPages, encodings_shown
-from pyparq.read.decode.pages import DATA_PAGE, DATA_PAGE_V2
+from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2, ChunkPages
+from pyparq.read.decode.page_values import take_values
 from pyparq.read.footers.open_file import Chunk, omits_dictionary_header
 
 META, STATISTICS, SIZES, HEADER = "ColumnMetaData", "Statistics", "SizeStatistics", "PageHeader"
 
 
-def check_metadata(meta: Any, chunk: Chunk, stored: StoredPages, created_by: str | None, findings: Findings) -> None:
+def check_metadata(meta: Any, chunk: Chunk, stored: ChunkPages, created_by: str | None, findings: Findings) -> None:
     """``meta`` is the ColumnMetaData as it stands in the footer."""
     if meta.num_values != stored.num_values:
         text = f"num_values is {meta.num_values}, but the pages hold {stored.num_values} values"
@@ -36,7 +36,7 @@ def check_metadata(meta: Any, chunk: Chunk, stored: StoredPages, created_by: str
     _check_encodings(meta, stored, findings)
 
 
-def _check_sizes(meta: Any, chunk: Chunk, stored: StoredPages, created_by: str | None, findings: Findings) -> None:
+def _check_sizes(meta: Any, chunk: Chunk, stored: ChunkPages, created_by: str | None, findings: Findings) -> None:
     if not omits_dictionary_header(created_by) and meta.total_compressed_size != stored.size:
         text = f"total_compressed_size is {meta.total_compressed_size}, but the pages take {stored.size} bytes"
         findings.add("size", META, text)
@@ -46,7 +46,7 @@ def _check_sizes(meta: Any, chunk: Chunk, stored: StoredPages, created_by: str |
         findings.add("size", META, text)
 
 
-def _check_offsets(meta: Any, stored: StoredPages, findings: Findings) -> None:
+def _check_offsets(meta: Any, stored: ChunkPages, findings: Findings) -> None:
     if stored.dictionary is not None and meta.dictionary_page_offset not in (None, 0, stored.dictionary.offset):
         stated, true = meta.dictionary_page_offset, stored.dictionary.offset
         findings.add("location", META, f"dictionary_page_offset is {stated}, but the dictionary page is at {true}")
@@ -61,12 +61,13 @@ def _check_offsets(meta: Any, stored: StoredPages, findings: Findings) -> None:
         findings.add("location", META, f"data_page_offset is {stated}, but the first data page is at {true}")
 
 
-def _check_encodings(meta: Any, stored: StoredPages, findings: Findings) -> None:
+def _check_encodings(meta: Any, stored: ChunkPages, findings: Findings) -> None:
     used = {page.encoding for page in stored.pages}
     missing = used - set(meta.encodings or ())
     if missing and meta.encodings:
         page = next(k for k, page in enumerate(stored.pages) if page.encoding in missing)
-        findings.add("encoding", META, f"encodings does not list {encodings_shown(missing)}", page)
+        names = ", ".join(sorted(map(encoding_name, missing)))
+        findings.add("encoding", META, f"encodings does not list {names}", page)
     if not meta.encoding_stats:
         return
     # By encoding alone: parquet-java lists pages of version 2 as plain data pages.
@@ -85,7 +86,7 @@ def _check_encodings(meta: Any, stored: StoredPages, findings: Findings) -> None
 # ---- counts --------------------------------------------------------------------------------------------------------
 
 
-def check_rows(chunk: Chunk, stored: StoredPages, values: ChunkValues, findings: Findings) -> None:
+def check_rows(chunk: Chunk, stored: ChunkPages, values: ChunkValues, findings: Findings) -> None:
     """Rows of the chunk, and what the headers of v2 pages say."""
     rows = int(values.num_rows.sum())
     if rows != chunk.num_rows:
@@ -105,7 +106,7 @@ def check_rows(chunk: Chunk, stored: StoredPages, values: ChunkValues, findings:
     _check_sorted_dictionary(stored, values, findings)
 
 
-def _check_sorted_dictionary(stored: StoredPages, values: ChunkValues, findings: Findings) -> None:
+def _check_sorted_dictionary(stored: ChunkPages, values: ChunkValues, findings: Findings) -> None:
     if stored.dictionary is None or not stored.dictionary.is_sorted or values.entries is None:
         return
     count = count_of(values.entries)

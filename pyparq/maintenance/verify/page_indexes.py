@@ -13,7 +13,7 @@ from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED
 from pyparq.maintenance.verify.bounds import Stated, TrueBounds, in_order
 from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Findings
-from pyparq.maintenance.verify.stored_pages import StoredPages
+from pyparq.read.decode.chunk_pages import ChunkPages
 
 Int64Array = npt.NDArray[np.int64]
 OFFSET, COLUMN = "OffsetIndex", "ColumnIndex"
@@ -33,7 +33,7 @@ def may_be_left_out(num_values: Int64Array, encrypted: bool) -> Int64Array:
 
 
 def check_offset_index(
-    data: Any, stored: StoredPages, values: ChunkValues | None, findings: Findings, *, byte_counts: bool,
+    data: Any, stored: ChunkPages, values: ChunkValues | None, findings: Findings, *, byte_counts: bool,
     encrypted: bool,
 ) -> int:  # fmt: skip
     """Offsets and sizes against the pages, first rows and (``byte_counts``) bytes against what they hold. ``values`` is
@@ -48,7 +48,7 @@ def check_offset_index(
     return num_listed
 
 
-def _put_back(index: Any, left_out: list[int], stored: StoredPages, values: ChunkValues | None) -> None:
+def _put_back(index: Any, left_out: list[int], stored: ChunkPages, values: ChunkValues | None) -> None:
     """Have the pages without values in an OffsetIndex that leaves them out."""
     sizes = index.unencoded_byte_array_data_bytes
     whole = sizes is not None and len(sizes) == len(index.page_locations)
@@ -61,7 +61,7 @@ def _put_back(index: Any, left_out: list[int], stored: StoredPages, values: Chun
 
 
 def _check_locations(
-    index: Any, stored: StoredPages, values: ChunkValues | None, findings: Findings, byte_counts: bool
+    index: Any, stored: ChunkPages, values: ChunkValues | None, findings: Findings, byte_counts: bool
 ) -> None:
     listed = index.page_locations
     if len(listed) != len(stored.pages):

@@ -56,8 +56,8 @@ def verify(
     given = {"decryption": decryption, "limits": limits}
     options = {name: value for name, value in given.items() if value is not None}
     if isinstance(source, Dataset):
-        found = source._found
-        read = ReadOptions.make({"decryption": source._options.decryption, "limits": source._options.limits, **options})
+        found = source.found
+        read = ReadOptions.make({"decryption": source.options.decryption, "limits": source.options.limits, **options})
     else:
         found, read = discover(source, storage_options), ReadOptions.make({**options, "use_threads": use_threads})
     run = _Run(read, columns, progress, found.files)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pyparq.errors import CorruptFileError, LimitError
-from pyparq.read.decode.pages import DATA_PAGE, DATA_PAGE_V2, PageWalk, num_levels_of, read_page
+from pyparq.read.decode.chunk_pages import ChunkPages
+from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.open_file import Chunk, OpenFile
 
 
@@ -21,13 +22,12 @@ def beyond_its_size(file: OpenFile, chunk: Chunk, data: memoryview) -> Chunk | N
 
 
 def _end_of_pages(chunk: Chunk, data: memoryview, file: OpenFile) -> int | None:
-    walk = PageWalk(data, chunk, file.options)
     try:
-        for _ in walk:
-            pass
+        pages = ChunkPages(data, chunk, file.options, Account(file.options.limits))
+        pages.check()
     except (CorruptFileError, LimitError):
         return None
-    return walk.at
+    return pages.size
 
 
 def check_end(file: OpenFile, chunk: Chunk, data: memoryview, at: int, ordinal: int) -> None:
@@ -37,12 +37,11 @@ def check_end(file: OpenFile, chunk: Chunk, data: memoryview, at: int, ordinal: 
     if at >= stated or chunk.crypto.encrypted or file.begins_at(chunk.row_group, chunk.start + at):
         return
     try:
-        page = read_page(data, at, chunk, file.options, ordinal)
-        values = num_levels_of(page) if page.header.type in (DATA_PAGE, DATA_PAGE_V2) else 0
-    except (CorruptFileError, LimitError):
-        return  # padding
-    if values:
+        pages = ChunkPages(data[at:], chunk, file.options, Account(file.options.limits)).pages
+    except LimitError:
+        return
+    if pages and pages[0].offset == chunk.start and pages[0].num_values:  # (else it is padding)
         raise CorruptFileError(
-            f"the column chunk declares {chunk.num_values} values, but another page of {values} follows",
+            f"the column chunk declares {chunk.num_values} values, but another page of {pages[0].num_values} follows",
             page=ordinal,
         )

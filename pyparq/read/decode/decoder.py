@@ -39,7 +39,7 @@ def _inflate(codec: int, stored: Any, out: Any) -> int:
         return -1
 
 
-kernels.set_libraries(zlib.crc32, getattr(zlib, "__file__", ""), _inflate)
+kernels.set_libraries(zlib.crc32, _inflate)
 
 
 @dataclass(slots=True)
@@ -143,12 +143,16 @@ def terms_of(node: Node, kind: Kind = "values") -> tuple[int, ...]:
 
 def bounds_of(options: ReadOptions, account: Account) -> tuple[tuple[int, ...], int, int]:
     """Limits, threads, and the bytes that are left."""
+    return limits_of(options), cpu_count() if options.use_threads else 1, max(account.left, 0)
+
+
+def limits_of(options: ReadOptions) -> tuple[int, ...]:
+    """Limits as the native decoder takes them."""
     limits = options.limits
-    terms = (
+    return (
         limits.max_page, limits.max_expansion, limits.expansion_floor, limits.max_values_per_byte, limits.max_column,
         options.verify_checksums, MOST_OFFSET,
     )  # fmt: skip
-    return terms, cpu_count() if options.use_threads else 1, max(account.left, 0)
 
 
 def _refused(refusal: Refusal, columns: Sequence[Column], account: Account) -> Refused:

@@ -13,8 +13,7 @@ from pyparq.runtime import fork_safety
 
 WITHOUT_END = (1 << 62) - 1
 AHEAD = 4 << 20
-"""Bytes that a column chunk takes of the account before it is asked, where the limit is not small; half of them for the
-pages that lie open."""
+"""Bytes that a column chunk takes of the account before it is asked, where the limit is not small."""
 
 
 @cache
@@ -76,17 +75,15 @@ class Account:
 class Share:
     """What one column chunk takes of an account, on one thread: from the account itself only now and then."""
 
-    __slots__ = ("_account", "_ahead", "_paid", "beside", "held", "room")
+    __slots__ = ("_account", "_ahead", "_paid", "held")
 
     def __init__(self, account: Account) -> None:
         self._account = account
         self._ahead = min(AHEAD, account.most >> 5)
         account.take(self._ahead)
         self._paid = self._ahead
-        self.room = self.held = self._ahead >> 1
-        """``held``: bytes in all; ``room``: those of them for pages that lie open at once."""
-        self.beside = 0
-        """Bytes of ``room`` that pages take which were opened beside."""
+        self.held = 0
+        """Bytes."""
 
     @property
     def left(self) -> int:
@@ -109,26 +106,11 @@ class Share:
             self._account.give(spare)
             self._paid = self.held
 
-    def check(self, size: int) -> None:
-        """Raise :class:`LimitError` unless ``size`` bytes can be taken."""
-        if size > self.left:
-            raise self.refusal(size)
-
     def refusal(self, size: int) -> LimitError:
         """As :meth:`Account.refusal`, of ``size`` bytes or more."""
         return self._account.refusal(size)
-
-    def make_room(self, size: int) -> None:
-        """Have ``size`` bytes for pages that lie open at once; what there is stays for the next.
-
-        Raises :class:`LimitError` where there are not so many."""
-        missing = size + self.beside - self.room
-        if missing > 0:
-            self.take(missing)
-            self.room += missing
 
     def settle(self, size: int) -> None:
         """All that is still alive is ``size`` bytes."""
         self._account.give(self._paid - size)
         self._paid = self.held = size
-        self.room = 0

@@ -1,4 +1,4 @@
-"""The Arrow fields that a file's columns become: what the file's schema says, what is hinted, what is asked for."""
+"""The Arrow fields of a file's columns, from three sources: the file's schema, the hints, and the read options."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pyparq.read.footers.leaf_set import LeafSet
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of a result: its shape, the leaves it needs, and the Arrow field it becomes.
+    """One column of a result: its shape, its leaves, and its Arrow field.
 
-    ``stored`` is the field by the file's own schema, ``field`` what it is returned as.
+    ``stored`` is the field by the file's own schema, ``field`` the one that is returned.
     """
 
     shape: Shape
@@ -33,7 +33,7 @@ class Output:
 
 
 class Projection:
-    """The columns of a result, and the leaves that they are made of. Most is worked out when it is first asked for."""
+    """The columns of a result and their leaves. Most is computed at first use."""
 
     __slots__ = ("_hybrid", "_is_flat", "_is_plain", "_leaves", "_of_file", "fields", "outputs")
 
@@ -48,14 +48,14 @@ class Projection:
 
     @property
     def hybrid(self) -> list[int]:
-        """The numbers of the columns that have dates or timestamps of the hybrid calendar."""
+        """Positions of the columns that hold dates or timestamps of the hybrid calendar."""
         if self._hybrid is None:
             self._hybrid = [k for k, out in enumerate(self.outputs) if any(leaf.type.hybrid for leaf in out.leaves)]
         return self._hybrid
 
     @property
     def leaves(self) -> LeafSet:
-        """In the order of the columns, as which the decoder may leave them."""
+        """The leaves in the order of the columns, each in the form that the decoder returns."""
         if self._leaves is None:
             by_column = {leaf.column: leaf for output in self.outputs for leaf in output.leaves}
             self._leaves = LeafSet(by_column.values())
@@ -63,14 +63,14 @@ class Projection:
 
     @property
     def is_flat(self) -> bool:
-        """Whether every column is a leaf by itself: those of the result are those that are decoded."""
+        """Whether every column is a leaf, so that decoded columns are result columns."""
         if self._is_flat is None:
             self._is_flat = all(output.shape.kind == "leaf" for output in self.outputs)
         return self._is_flat
 
     @property
     def is_plain(self) -> bool:
-        """Whether no leaf comes out as a dictionary or as views."""
+        """Whether every leaf is decoded to plain values: no dictionaries, no views."""
         if self._is_plain is None:
             of_file, nodes = self._of_file, self.leaves.nodes
             self._is_plain = not any(of_file.is_dictionary(node) or of_file.is_view(node) for node in nodes)
@@ -78,8 +78,11 @@ class Projection:
 
 
 class FileFields:
-    """Fields of the columns of files with one schema. Everything is worked out when it is first asked for: files may be
-    wide. May be used from several threads: what two work out at once is the same."""
+    """The Arrow fields of all columns, for files with one schema.
+
+    Everything is computed at first use, because files may have thousands of columns. Several threads may use it:
+    results that two threads compute at once are equal.
+    """
 
     def __init__(self, tree: SchemaTree, key_values: Mapping[bytes, bytes], options: ReadOptions) -> None:
         self._tree = tree
@@ -95,13 +98,13 @@ class FileFields:
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """The file's key-value metadata as tables carry it (without the Arrow schema, which they have, and without
-        Spark's notes on a calendar that the values of tables are not in)."""
+        """The file's key-value metadata for tables. It leaves out the Arrow schema, which tables have as such, and
+        Spark's notes on its calendar, which do not hold for the converted values of a table."""
         return {key: value for key, value in without_hybrid(self._key_values).items() if key != ARROW_SCHEMA}
 
     @property
     def schema(self) -> Schema:
-        """The schema of tables of all columns."""
+        """The schema of a table with all columns."""
         return Schema(tuple(self.whole(node).field for node in self._tree.root.children), self.metadata)
 
     def whole(self, node: Node) -> Output:
@@ -119,15 +122,15 @@ class FileFields:
         return field_of(shape, columns, self._key_values)
 
     def result(self, stored: Field, shape: Shape) -> Field:
-        """What the column called ``stored`` comes out as."""
+        """The result field of the column ``stored``."""
         field = self._hints.restored(stored, self._place(shape.node)) if self._hints else stored
         field = with_dictionaries(field, shape, self._asked) if self._asked else field
-        if shape.kind == "leaf":  # so that the hint is looked up once
+        if shape.kind == "leaf":  # keeps the hint, which is then looked up only once
             self._dictionaries[shape.node] = frozenset(dictionary_leaves(field.type, shape))
         return field
 
     def is_dictionary(self, leaf: Node) -> bool:
-        """Does the leaf come out as a dictionary?"""
+        """Whether the leaf is returned as a dictionary."""
         if not self._hints:
             return leaf.column in self._asked
         top = leaf
@@ -144,15 +147,15 @@ class FileFields:
         return leaf.column in found
 
     def is_view(self, leaf: Node) -> bool:
-        """Does the leaf, a column of its own, come out as string views?"""
+        """Whether the leaf, a column of its own, is returned as string views."""
         return self._hinted_format(leaf) in VIEWS
 
     def is_large(self, leaf: Node) -> bool:
-        """Does the leaf, a column of its own, come out as strings or binary with offsets of 64 bits?"""
+        """Whether the leaf, a column of its own, is returned with 64-bit offsets."""
         return self._hinted_format(leaf) in ("U", "Z")
 
     def shown(self, leaf: Node) -> Field | None:
-        """The field that the leaf is shown as; ``None`` where nothing is hinted about it."""
+        """The field that the leaf is shown as. ``None`` if nothing is hinted about it."""
         if leaf not in self._shown:
             top = top_of(leaf)
             self._shown[leaf] = shown_field(leaf, [top], [self.whole(top).field]) if self._hints else None
@@ -162,7 +165,7 @@ class FileFields:
         return self.whole(leaf).field.type.format if self._hints and leaf.parent is self._tree.root else ""
 
     def _place(self, node: Node) -> int:
-        """A top-level node's place among the columns."""
+        """The position of a top-level node among the columns."""
         if self._places is None:
             self._places = {child: k for k, child in enumerate(self._tree.root.children)}
         return self._places[node]

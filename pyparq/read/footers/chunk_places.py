@@ -1,35 +1,30 @@
-"""Where the parts of a file begin: what comes behind a column chunk, and which column chunks begin where another does.
+"""Where the parts of a file begin, and which column chunks begin at the same place.
 
-Sizes in the footer are hints, and sound writers are known to declare a few bytes too many. Where a chunk begins is no
-hint: nobody can read it otherwise. So whoever works on a whole file takes each chunk to end where the next one begins,
-and refuses one that begins where another does. Then no byte is read as the pages of two chunks, and a small file cannot
-make anybody work without end.
+Sizes in the footer are hints, and sound writers are known to declare a few bytes too many. The start of a chunk is no
+hint: nothing else tells where it is. So operations on a whole file end each chunk where the next one begins, and refuse
+a chunk that begins where another does. Then no byte is read as part of two chunks, and a small file cannot cause
+endless work.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.errors import ParquetError
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.schema_tree import Node
 from pyparq.read.footers.chunk_table import check_numbers
-from pyparq.read.footers.footer_read import MAGIC
+from pyparq.read.footers.footer_read import MAGIC, TRAILER
 from pyparq.read.footers.leaf_set import LeafSet
-
-if TYPE_CHECKING:
-    from pyparq.read.footers.open_file import OpenFile
 
 Int64Array = npt.NDArray[np.int64]
 Key = tuple[int, int]
 """(row group, leaf column)."""
 
-TRAILER = 8
-"""Bytes behind the footer."""
 SLAB = 1 << 16
 """Column chunks whose numbers are in memory at a time."""
 KEPT = 16
@@ -37,7 +32,7 @@ KEPT = 16
 
 
 class Neighbours:
-    """Where the column chunks, indexes and Bloom filters of a row group and the one behind it begin."""
+    """Where column chunks, indexes and Bloom filters begin, of one row group and the one behind it."""
 
     def __init__(self, footer: LazyFileMetaData, file_size: int) -> None:
         self._footer = footer
@@ -45,7 +40,7 @@ class Neighbours:
         self._known: dict[int, list[int]] = {}
 
     def behind(self, row_group: int, place: int) -> int:
-        """The first of them behind ``place``, or the end of the file."""
+        """The first start behind ``place``, or the end of the file."""
         found = self._end
         for places in self._near(row_group):
             k = bisect_right(places, place)
@@ -54,7 +49,7 @@ class Neighbours:
         return found
 
     def has(self, row_group: int, place: int) -> bool:
-        """Whether one of them begins at ``place``."""
+        """Whether something begins at ``place``."""
         for places in self._near(row_group):
             k = bisect_left(places, place)
             if k < len(places) and places[k] == place:
@@ -85,15 +80,18 @@ class Neighbours:
 
 
 class ModulePlaces:
-    """Which column chunk has the index or Bloom filter at a place: the first that was asked for. All of them together
-    are no longer than the file, so whoever reads them reads no byte again and again."""
+    """Which column chunk owns the index or Bloom filter at a place: the first one that asked for it.
+
+    The owned parts are no longer than the file together, so no byte is read again and again.
+    """
 
     def __init__(self, file_size: int) -> None:
         self._owners: dict[int, Key] = {}
         self._left = file_size
 
     def belongs(self, place: int, length: int | None, row_group: int, column: int) -> bool:
-        """Whether the ``length`` bytes at ``place`` are that chunk's. From now on they are, if they were nobody's."""
+        """Whether these ``length`` bytes at ``place`` belong to that chunk. Bytes without an owner belong to it from
+        now on."""
         key, size = (row_group, column), max(length or 0, 0)
         owner = self._owners.get(place)
         if owner is None and size <= self._left:
@@ -106,7 +104,7 @@ class ChunkPlaces:
     """Where all column chunks of a file begin."""
 
     def __init__(self, starts: Int64Array) -> None:
-        """``starts``: row groups x leaves; 0 for a chunk without pages, or of which this is not known."""
+        """``starts``: int64, row groups x leaves. 0 for a chunk without pages, or whose start is not known."""
         self._num_leaves = starts.shape[1]
         flat = starts.reshape(-1)
         placed = np.flatnonzero(flat)
@@ -115,7 +113,7 @@ class ChunkPlaces:
         self._shared = np.sort(self._chunks[1:][self._starts[1:] == self._starts[:-1]])
 
     def first_at(self, start: int) -> Key | None:
-        """The first chunk, in the order of the footer, that begins there."""
+        """The first chunk, in the order of the footer, that begins at this place."""
         k = int(np.searchsorted(self._starts, start))
         if k == len(self._starts) or self._starts[k] != start:
             return None
@@ -123,55 +121,50 @@ class ChunkPlaces:
         return row_group, column
 
     def behind(self, place: int) -> int | None:
-        """Where the next chunk begins."""
+        """The place where the next chunk begins."""
         k = int(np.searchsorted(self._starts, place, side="right"))
         return int(self._starts[k]) if k < len(self._starts) else None
 
     def first_shared(self) -> Key | None:
-        """The first chunk that begins where one before it in the footer does."""
+        """The first chunk that begins at the same place as an earlier chunk."""
         if not len(self._shared):
             return None
         row_group, column = divmod(int(self._shared[0]), self._num_leaves)
         return row_group, column
 
     def is_shared(self, row_group: int, column: int) -> bool:
-        """Whether a chunk begins where one before it in the footer does."""
+        """Whether a chunk begins at the same place as an earlier chunk of the footer."""
         chunk = row_group * self._num_leaves + column
         k = int(np.searchsorted(self._shared, chunk))
         return k < len(self._shared) and bool(self._shared[k] == chunk)
 
 
-def places_of(file: OpenFile) -> ChunkPlaces:
-    """Where all column chunks of ``file`` begin. Says nothing of what is wrong with any."""
-    leaves = LeafSet(file.tree.leaves)
-    starts = np.zeros((file.num_row_groups, len(leaves)), np.int64)
-    if file.decryption.info is not None:
-        _of_encrypted(file, leaves, starts)
+def places_of(
+    footer: LazyFileMetaData, leaves: Sequence[Node], file_size: int, start_of: Callable[[int, Node], int] | None
+) -> ChunkPlaces:
+    """Where all column chunks of a file of ``file_size`` bytes begin. Says nothing of what is wrong with any.
+
+    ``start_of``: for an encrypted file, whose columns' metadata may be encrypted. It gives the start of one chunk, by
+    row group and leaf; 0 for a chunk without pages, or one that cannot be opened.
+    """
+    chosen = LeafSet(leaves)
+    groups, step = footer.num_row_groups, max(SLAB // max(len(chosen), 1), 1)
+    starts = np.zeros((groups, len(chosen)), np.int64)
+    if start_of is not None:
+        for row_group in range(groups):
+            starts[row_group] = [start_of(row_group, node) for node in chosen.nodes]
         return ChunkPlaces(starts)
-    step = max(SLAB // max(len(leaves), 1), 1)
-    for first in range(0, file.num_row_groups if len(leaves) else 0, step):
-        groups = np.arange(first, min(first + step, file.num_row_groups))
-        starts[first : first + step] = _starts(file, groups, leaves)
+    for first in range(0, groups if len(chosen) else 0, step):
+        part = np.arange(first, min(first + step, groups))
+        starts[first : first + step] = _starts(footer, part, chosen, file_size)
     return ChunkPlaces(starts)
 
 
-def _starts(file: OpenFile, groups: Int64Array, leaves: LeafSet) -> Int64Array:
-    rows, size = file.footer.rows[groups], file.fetcher.source.size
-    stack = file.footer.chunk_numbers(groups, leaves.columns, leaves.stored_paths, len(leaves))
-    start, _, _ = check_numbers(stack, leaves, rows, size)
+def _starts(footer: LazyFileMetaData, groups: Int64Array, leaves: LeafSet, file_size: int) -> Int64Array:
+    rows = footer.rows[groups]
+    stack = footer.chunk_numbers(groups, leaves.columns, leaves.stored_paths, len(leaves))
+    start, _, _ = check_numbers(stack, leaves, rows, file_size)
     numbers = ChunkNumbers(*stack)
     holds = (numbers.total_compressed_size != 0) | (numbers.num_values != 0) | (rows[:, None] != 0)
-    inside = (start >= len(MAGIC)) & (start < size - TRAILER)
+    inside = (start >= len(MAGIC)) & (start < file_size - TRAILER)
     return np.where(holds & inside, start, 0)
-
-
-def _of_encrypted(file: OpenFile, leaves: LeafSet, starts: Int64Array) -> None:
-    """The metadata of columns may be encrypted: they are opened one by one, as far as there are keys."""
-    for row_group in range(file.num_row_groups):
-        for node in leaves.nodes:
-            try:
-                chunk = file.chunk(row_group, node)
-            except ParquetError:
-                continue
-            if chunk.size:
-                starts[row_group, node.column] = chunk.start

@@ -1,7 +1,8 @@
-"""Many column chunks as arrays, row groups x columns: their places and sizes checked against schema and file at once.
+"""The column chunks of a file as arrays of the shape (row groups, columns), checked against the schema and the file at
+once.
 
-A chunk of which anything is unusual is left to :meth:`pyparq.read.footers.open_file.OpenFile.chunk`, which knows what
-to make of it or says what is wrong with it.
+A chunk with anything unusual is only marked here. :meth:`pyparq.read.footers.open_file.OpenFile.chunk` then looks at it
+by itself: it reads the chunk anyway, or raises the error.
 """
 
 from __future__ import annotations
@@ -28,14 +29,13 @@ _CODEC, _NUM_VALUES, _DICTIONARY_PAGE = (
 
 
 class ChunkTable:
-    """Column chunks of some leaves in some row groups.
+    """Column chunks of some leaves in some row groups. :meth:`pyparq.read.footers.open_file.OpenFile.chunk_table` makes
+    it.
 
-    :meth:`pyparq.read.footers.open_file.OpenFile.chunk_table` makes it.
-
-    ``row_groups`` and ``num_rows`` have an int64 per row group, ``columns`` one per leaf. Every other array
-    has the shape (row groups, columns), int64 or bool. A decoder of many chunks takes ``start``, ``size``,
-    ``num_values``, ``codec`` and ``first_page``, where ``encrypted`` is false: these are checked against the schema and
-    the file. Not to be changed.
+    ``row_groups`` and ``num_rows`` have an int64 per row group, ``columns`` has one per leaf. Every other array has the
+    shape (row groups, columns), int64 or bool. A decoder of many chunks needs ``start``, ``size``, ``num_values``,
+    ``codec`` and ``first_page``. They are checked against the schema and the file where ``encrypted`` is false. The
+    arrays must not be changed.
     """
 
     __slots__ = (
@@ -54,17 +54,18 @@ class ChunkTable:
     start: Int64Array
     """Offset of the first byte: the dictionary page, or the first data page."""
     size: Int64Array
-    """Bytes of all pages with their headers. With ``start`` within the file."""
+    """Bytes of all pages with their headers. ``start + size`` lies within the file."""
     encrypted: Mask
-    """Whose modules :meth:`pyparq.read.footers.open_file.OpenFile.chunk` knows how to open."""
+    """True for chunks whose modules only :meth:`pyparq.read.footers.open_file.OpenFile.chunk` can open."""
     odd: Mask
-    """Looked at one by one: the places of their bounds are not known, though there may be some."""
+    """True for chunks that were looked at one by one. The places of their bounds are not known, although they may have
+    bounds."""
 
     def __init__(
         self, row_groups: Int64Array, columns: Int64Array, num_rows: Int64Array, stack: Int64Array,
         start: Int64Array, size: Int64Array, odd: Mask,
     ) -> None:  # fmt: skip
-        """``stack``: the numbers in one array, their kind first."""
+        """``stack``: all numbers in one array. Its first axis is the kind of number."""
         self.row_groups = row_groups
         self.columns = columns
         self.num_rows = num_rows
@@ -77,19 +78,19 @@ class ChunkTable:
         self._places: dict[int, int] | None = None
 
     def numbers_at(self, i: int, j: int) -> ChunkNumbers:
-        """Those of one chunk."""
+        """The numbers of one chunk."""
         return ChunkNumbers(*self._stack[:, i, j].tolist())
 
     def of_column(self, j: int) -> ChunkNumbers:
-        """Those of one leaf, an array of each."""
+        """The numbers of one leaf, one array per kind."""
         return ChunkNumbers(*self._stack[:, :, j])
 
     def stack_of(self, j: int) -> Int64Array:
-        """The same in one array, their kind first."""
+        """The numbers of one leaf in one array. Its first axis is the kind of number."""
         return np.ascontiguousarray(self._stack[:, :, j])
 
     def part(self, places: Int64Array, columns: Sequence[int]) -> ChunkTable:
-        """Some of its row groups and leaves, by their places."""
+        """The table of some of its row groups and leaves, given by their positions."""
         stack = self._stack[:, places][:, :, columns]
         start, size = self.start[places][:, columns], self.size[places][:, columns]
         return ChunkTable(
@@ -98,14 +99,15 @@ class ChunkTable:
         )  # fmt: skip
 
     def put(self, i: int, j: int, start: int, size: int, numbers: ChunkNumbers, encrypted: bool) -> None:
-        """What is known of a chunk that was looked at by itself."""
+        """Fill in the numbers of a chunk that was looked at by itself."""
         self.start[i, j], self.size[i, j], self.encrypted[i, j] = start, size, encrypted
         self.any_encrypted |= encrypted
         self._stack[:, i, j] = numbers
 
     @property
     def numbers(self) -> ChunkNumbers:
-        """What the footer says of them; ``num_values`` of a flat column is the number of rows."""
+        """What the footer states about the chunks. ``num_values`` of a flat column is replaced by the number of
+        rows."""
         return ChunkNumbers(*self._stack)
 
     @property
@@ -133,7 +135,7 @@ class ChunkTable:
         return found
 
     def place(self, row_group: int) -> int | None:
-        """The place of a row group among those of the table."""
+        """The position of a row group in the table."""
         if self._places is None:
             self._places = {number: k for k, number in enumerate(self.row_groups.tolist())}
         return self._places.get(row_group)
@@ -142,8 +144,8 @@ class ChunkTable:
 def check_numbers(
     stack: Int64Array, leaves: LeafSet, num_rows: Int64Array, file_size: int | Int64Array
 ) -> tuple[Int64Array, Int64Array, Mask]:
-    """Start and size of chunks in files of that size (one for all row groups, or one for each), and those of which
-    anything is unusual: these must be looked at one by one, and nothing else that is said of them holds."""
+    """Start and size of chunks in files of ``file_size`` bytes (one for all row groups, or one for each), and a mask of
+    the unusual ones. Unusual chunks must be looked at one by one: none of their numbers may be used."""
     sizes = np.array([file_size]) if isinstance(file_size, int) else file_size
     start, size, odd = kernels.check_chunks(stack.reshape(-1), leaves.types, leaves.repeated, num_rows, sizes)
     shape = len(num_rows), len(leaves)
@@ -151,7 +153,8 @@ def check_numbers(
 
 
 def numbers_of(raw: Any, meta: Any) -> ChunkNumbers:
-    """The numbers of one chunk whose metadata are decoded. Its bounds are not in the footer: their places are -1."""
+    """The numbers of one chunk whose metadata are decoded. The places of its bounds are -1, because the bounds are not
+    in the footer."""
     statistics, stats = meta.statistics, meta.encoding_stats
     flags = ALL_DICTIONARY if is_fully_dictionary(meta) else 0
     if statistics is not None:
@@ -187,8 +190,9 @@ def _count(statistics: Any, name: str) -> int:
 def is_fully_dictionary(meta: Any) -> bool:
     """Whether every data page is certainly dictionary-encoded.
 
-    ``encoding_stats`` says so page by page. Without it, only PLAIN_DICTIONARY beside level encodings proves it: a
-    chunk that lists RLE_DICTIONARY may list PLAIN for its dictionary page or for fallen-back data pages alike.
+    ``encoding_stats`` tell it page by page. Without them, only PLAIN_DICTIONARY beside level encodings proves it. A
+    chunk that lists RLE_DICTIONARY proves nothing: it may list PLAIN for its dictionary page, or for data pages that
+    fell back to PLAIN.
     """
     stats = meta.encoding_stats
     if stats:

@@ -1,4 +1,5 @@
-"""The end of a file: one speculative tail read, the footer in it, and what that says of encryption."""
+"""Reads the end of a file: one speculative tail read, the footer in it, and the footer's information about
+encryption."""
 
 from __future__ import annotations
 
@@ -10,30 +11,33 @@ from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionE
 from pyparq.format import ttypes as tt
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
+from pyparq.io.byte_ranges import Source
 from pyparq.io.companion_files import base_name, read_sibling
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import Source
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+
+TRAILER = 8
+"""Bytes behind the footer: its length, and the magic bytes."""
 
 LOCAL_TAIL, REMOTE_TAIL, MANY_REMOTE_TAIL = 16 << 10, 128 << 10, 48 << 10
 """Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
 footer of most files, and often page indexes or Bloom filters."""
 
 SMALL_FILE = 128 << 10
-"""A local file of up to this many bytes is read at once: a second read takes longer than these bytes."""
+"""A local file of up to this many bytes is read whole at once: a second read would take longer."""
 
 
 def read_footer(
     fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL
 ) -> tuple[LazyFileMetaData, FileDecryption]:
-    """Footer from the end of the file (README.md, File format), and how to decrypt the rest. ``remote_tail``: bytes to
-    read first where the file is remote and no option says how many.
+    """The footer at the end of the file (README.md, File format), and the decryption context for the rest.
 
-    Raises :class:`EncryptionError` for an encrypted footer without its key, one that fails its authentication or its
-    signature, and for a file that is not encrypted when keys are given, unless they allow it.
+    ``remote_tail``: bytes to read first if the file is remote and no option gives the number. Raises
+    :class:`EncryptionError` for an encrypted footer without its key, and for one that fails its authentication or
+    signature. Also raises it for a file that is not encrypted when keys are given, unless they allow that.
     """
     _check_keys(options)
     magic, stored = _stored(fetcher, options, remote_tail)
@@ -43,7 +47,8 @@ def read_footer(
 def open_footer(
     encrypted: bool, stored: memoryview, source: Source, options: ReadOptions
 ) -> tuple[LazyFileMetaData, FileDecryption]:
-    """As :func:`read_footer`, of a footer whose bytes are known: ``stored`` is what its length counts."""
+    """As :func:`read_footer`, for a footer whose bytes were read before. ``stored`` are the bytes that its length field
+    counts."""
     properties = _properties(options, source)
     if encrypted:
         crypto, end = deserialize(tt.FileCryptoMetaData, stored)
@@ -80,7 +85,7 @@ def _check_keys(options: ReadOptions) -> None:
 
 
 def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[bytes, memoryview]:
-    """The magic at the end, and the bytes that the length before it counts."""
+    """The magic at the end of the file, and the bytes that the length field before it counts."""
     source: Source = fetcher.source
     tail = fetcher.read_tail(options.tail_size or (_local_tail(source) if source.is_local else remote_tail))
     if source.size < 12:
@@ -95,7 +100,7 @@ def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[b
         raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
     if size + 8 > len(tail):
         tail = fetcher.read_tail(size + 8)
-    return magic, tail[len(tail) - 8 - size : len(tail) - 8]
+    return magic, tail[len(tail) - TRAILER - size : len(tail) - TRAILER]
 
 
 def _local_tail(source: Source) -> int:

@@ -1,6 +1,7 @@
-"""What a schema means, worked out once for all files that have it: the parts of a dataset, a file that is opened again.
+"""Schemas with everything derived from them, computed once for all files that share a schema.
 
-Known by the schema's stored bytes and all else that its meaning depends on, never by where a file lies.
+The parts of a dataset and a file that is opened again share it. The key is the schema's stored bytes, and everything
+else that its meaning depends on. The place of the file is no part of the key.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from pyparq.runtime import fork_safety
 MOST_SCHEMAS = 32
 """Schemas that are kept, those used last."""
 MOST_BYTES = 1 << 20
-"""Stored bytes of all that are kept, key-value metadata included: enough for 10,000 columns. What is made of them takes
-some 15 times as much memory."""
+"""Stored bytes of all schemas that are kept, key-value metadata included: enough for 10,000 columns. The derived
+objects take about 15 times as much memory."""
 
 
 class FileSchema(NamedTuple):
-    """Shared by files: nothing in it may be changed."""
+    """Everything that is derived from a schema. Files share it, so nothing in it may be changed."""
 
     tree: SchemaTree
     key_values: dict[bytes, bytes]
@@ -55,10 +56,10 @@ def _forget_schemas() -> None:
 
 
 def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
-    """Tree and fields of a file as ``options`` ask for them.
+    """The tree and the fields of a file, as ``options`` ask for them.
 
     Raises :class:`CorruptFileError` for a schema that is no tree, :class:`LimitError` for one that nests too deeply,
-    :class:`ColumnNotFoundError` and :class:`OptionError` for columns in ``options`` that are not there or do not fit.
+    and :class:`ColumnNotFoundError` or :class:`OptionError` for columns in ``options`` that do not exist or do not fit.
     """
     pairs = [(to_bytes(pair.key), to_bytes(pair.value)) for pair in footer.meta.key_value_metadata or []]
     size = len(footer.schema_bytes) + sum(len(key) + len(value) for key, value in pairs)
@@ -103,11 +104,11 @@ def _read_int96_as(tree: SchemaTree, unit: str, utc: bool) -> None:
 
 
 def _null_beyond(tree: SchemaTree) -> None:
-    """Values of some types may not fit them. Leaves that may have nulls read those as nulls."""
+    """Mark leaves whose values may not fit their type. If a leaf is nullable, it reads such values as nulls."""
     for leaf in tree.leaves:
         if leaf.repetition != OPTIONAL:
             continue
-        with suppress(SchemaError):  # an annotation that makes no sense: whoever reads the column says so
+        with suppress(SchemaError):  # invalid annotation: reading the column raises the error
             kind, bits = leaf.type.kind, leaf.type.bits
             if kind in ("decimal", "int96") or (kind in ("int", "uint") and bits < 32):
                 leaf.type = replace(leaf.type, nulls_beyond=True)
@@ -117,13 +118,13 @@ def _read_hybrid(tree: SchemaTree, hybrid: Hybrid) -> None:
     """Mark the columns that Spark stored in the hybrid calendar."""
     for leaf in tree.leaves:
         if leaf.element.type in (Physical.INT32, Physical.INT64, Physical.INT96):
-            with suppress(SchemaError):  # an annotation that makes no sense: whoever reads the column says so
+            with suppress(SchemaError):  # invalid annotation: reading the column raises the error
                 if hybrid.has(leaf.type):
                     leaf.type = replace(leaf.type, hybrid="UTC" if leaf.type.kind == "date" else hybrid.zone)
 
 
 def _read_as_binary(tree: SchemaTree, names: Iterable[Any]) -> None:
-    """Take the annotation off text columns (a group's name stands for all text below it)."""
+    """Take the annotation off text columns. The name of a group means all text columns below it."""
     for name in names:
         node = tree.find(name)
         leaves = [leaf for leaf in node.leaves() if leaf.type.is_text]
@@ -135,7 +136,7 @@ def _read_as_binary(tree: SchemaTree, names: Iterable[Any]) -> None:
 
 
 def to_bytes(value: str | bytes | None) -> bytes:
-    """A key or value of key-value metadata; what is absent is empty."""
+    """A key or value of key-value metadata as bytes. A missing one is empty."""
     if value is None:
         return b""
     return value.encode() if isinstance(value, str) else bytes(value)

@@ -1,4 +1,4 @@
-"""Leaves that are read together: what is asked of each of them, worked out once for all reads that ask for the same."""
+"""Leaves that are read together. What they have in common is computed once for all reads of the same leaves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyparq.format.schema_tree import Node
 
 
 class LeafSet:
-    """Some leaves of one schema, each once. Not to be changed."""
+    """Some leaves of one schema, each once. It must not be changed."""
 
     __slots__ = ("columns", "decoded", "nodes", "repeated", "stored_paths", "types")
 
@@ -27,7 +27,7 @@ class LeafSet:
         self.stored_paths = [stored_path(node.path) for node in self.nodes]
         """Their `path_in_schema` as column chunks have it."""
         self.decoded: Any = None
-        """How the decoder knows them: kept for :mod:`pyparq.read.decode.whole_chunks`."""
+        """The description of the leaves for the decoder, kept for :mod:`pyparq.read.decode.whole_chunks`."""
 
     def __len__(self) -> int:
         return len(self.nodes)

@@ -1,5 +1,5 @@
-"""The footer as a user reads it: file, row group and column chunk metadata, with pyarrow's names where they mean the
-same."""
+"""The footer as a user sees it: metadata of the file, its row groups and column chunks. Names are pyarrow's where the
+meaning is the same."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class ColumnChunkMetaData:
 
     @property
     def bounds(self) -> Bounds:
-        """The statistics of the column chunk, as far as they can be trusted (one entry)."""
+        """The statistics of the column chunk, as far as they can be trusted. One entry."""
         file, node = self._file, self._chunk.node
         return gregorian(bounds_from_statistics(node.type, self._chunk.meta, file.column_order(node), file.created_by))
 

@@ -1,4 +1,4 @@
-"""Open a file: the footer, the schema tree; then column chunks on demand."""
+"""An open file: its footer and schema tree, and its column chunks on demand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq.encryption.reading import CLEAR, ChunkDecryption, FileDecryption
-from pyparq.errors import CorruptFileError, EncryptionError, OptionError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, EncryptionError, OptionError, ParquetError, UnsupportedError, located
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.order import Order, order_of
@@ -23,7 +23,7 @@ from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
 from pyparq.read.footers.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
-from pyparq.read.footers.footer_read import MAGIC, read_footer
+from pyparq.read.footers.footer_read import MAGIC, TRAILER, read_footer
 from pyparq.read.footers.known_schemas import FileSchema, schema_of
 from pyparq.read.footers.leaf_set import LeafSet
 from pyparq.runtime.threads import cpu_count
@@ -32,7 +32,7 @@ DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""
 
 WORTH_A_TABLE = 3
-"""Chunks from which on looking at all at once takes less time than one by one."""
+"""From this many chunks on, looking at all of them at once takes less time than one by one."""
 
 
 @lru_cache(maxsize=16)
@@ -43,7 +43,7 @@ def omits_dictionary_header(created_by: str | None) -> bool:
 
 
 class Chunk:
-    """One column chunk, its place checked against the file."""
+    """One column chunk. Its place is checked against the file."""
 
     __slots__ = ("_file", "_meta", "crypto", "node", "num_rows", "numbers", "row_group", "size", "start")
 
@@ -63,7 +63,7 @@ class Chunk:
         self, file: OpenFile, node: Node, row_group: int, num_rows: int, numbers: ChunkNumbers, start: int, size: int,
         crypto: ChunkDecryption = CLEAR, meta: Any = None,
     ) -> None:  # fmt: skip
-        """``meta``: its ColumnMetaData where they are decoded."""
+        """``meta``: the ColumnMetaData, if they are decoded already."""
         self._file = file.footer
         self._meta = meta
         self.crypto = crypto
@@ -81,19 +81,19 @@ class Chunk:
 
     @property
     def meta(self) -> Any:
-        """ColumnMetaData."""
+        """The ColumnMetaData."""
         if self._meta is None:
             self._meta = self.raw.meta_data
         return self._meta
 
     @property
     def codec(self) -> int:
-        """CompressionCodec."""
+        """The CompressionCodec."""
         return self.numbers.codec  # type: ignore[no-any-return]
 
     @property
     def num_values(self) -> int:
-        """Values, nulls included; of a flat column, the rows."""
+        """Number of values, nulls included. For a flat column it is the number of rows."""
         return self.numbers.num_values  # type: ignore[no-any-return]
 
     @property
@@ -115,28 +115,22 @@ class Chunk:
         return self.node.dotted
 
     def of_size(self, size: int) -> Chunk:
-        """The same with another number of bytes."""
+        """The same chunk with another size in bytes."""
         other = copy(self)
         other.size = size
         return other
 
-    def with_meta(self, meta: Any) -> Chunk:
-        """The same with other metadata."""
-        other = copy(self)
-        other._meta, other.numbers = meta, numbers_of(self.raw, meta)
-        return other
-
 
 def _of_rows(meta: Any, num_rows: int) -> Any:
-    """The metadata of a chunk without lists that states another number of values than its row group has rows: the pages
-    have to agree with the rows. What its statistics count is not believed either."""
+    """The metadata of a chunk without lists, with the number of rows in place of a wrong number of values. The pages
+    have to agree with the rows. The counts in its statistics are dropped too."""
     other = copy(meta)
     other.num_values, other.statistics = num_rows, None
     return other
 
 
 class FileState(NamedTuple):
-    """What a file is like: its size in bytes, and the CRC-32 of its footer."""
+    """The state of a file: its size in bytes, and the CRC-32 of its footer."""
 
     size: int
     checksum: int
@@ -146,7 +140,7 @@ class FileState(NamedTuple):
 
 
 class OpenFile:
-    """An open file: where bytes come from (``fetcher``), what they mean (``footer``, ``tree``)."""
+    """An open file: the source of its bytes (``fetcher``) and their meaning (``footer``, ``tree``)."""
 
     def __init__(
         self,
@@ -156,12 +150,12 @@ class OpenFile:
         options: ReadOptions,
         shared: FileSchema | None = None,
     ) -> None:
-        """``shared``: what the schema means, where that is known."""
+        """``shared``: everything derived from the schema, if it is known."""
         self.fetcher = fetcher
         self.footer = footer
         self.decryption = decryption
         self.options = options
-        self._closed = [False]  # one for all forks
+        self._closed = [False]  # shared by all forks
         shared = schema_of(footer, options) if shared is None else shared
         self.tree: SchemaTree = shared.tree
         self.key_values = dict(shared.key_values)
@@ -169,15 +163,15 @@ class OpenFile:
         self.fields = shared.fields
         self._chunks: dict[tuple[int, int], Chunk] = {}
         self._tables: dict[int, tuple[ChunkTable, int]] = {}
-        """By leaf the table that has been looked up last, and the place of the leaf in it."""
+        """For each leaf, the table that was made last, and the position of the leaf in it."""
         self._latest: list[ChunkTable] = []
-        """The last table of all, if nobody has asked for a leaf of it yet."""
+        """The table that was made last, until a leaf of it is asked for."""
         self._rows: dict[int, int] = {}
         self._all_have_rows: bool | None = None
         self._neighbours = Neighbours(footer, fetcher.source.size)
         self.modules = ModulePlaces(fetcher.source.size)
         self._placed: ChunkPlaces | None = None
-        """Where all column chunks begin, once somebody works on the whole file."""
+        """Where all column chunks begin. It is set when an operation on the whole file needs it."""
         counts = fetcher.counts
         self.open_counts = IOCounts(counts.requests, counts.bytes, counts.ranges)
         """What opening the file cost."""
@@ -196,7 +190,7 @@ class OpenFile:
         return None if value is None else str(value)
 
     def column_order(self, node: Node) -> Order:
-        """The order that the footer gives a leaf (ColumnOrder)."""
+        """The order of a leaf by the footer's ColumnOrder."""
         orders = self.footer.meta.column_orders
         stated = orders[node.column] if orders is not None and node.column < len(orders) else None
         return order_of(node.type, stated, node.element)
@@ -213,7 +207,8 @@ class OpenFile:
         return rows
 
     def _check_empty(self, row_group: int) -> None:
-        """Nobody would look into the column chunks of a row group without rows."""
+        """Check row groups without rows. No read looks into their column chunks, so nothing else would notice a
+        fault."""
         for leaf in self.tree.leaves[:1]:
             meta = self.raw_chunk(row_group, leaf).meta_data
             if meta is not None and meta.num_values > 0:
@@ -225,9 +220,8 @@ class OpenFile:
     def chunk(self, row_group: int, node: Node) -> Chunk:
         """The chunk of a leaf in a row group.
 
-        Raises :class:`CorruptFileError` when its metadata contradicts the schema or the file,
-        :class:`UnsupportedError` when its data lies in another file, :class:`EncryptionError` when its key is missing
-        or wrong.
+        Raises :class:`CorruptFileError` if its metadata contradict the schema or the file, :class:`UnsupportedError` if
+        its data lies in another file, and :class:`EncryptionError` if its key is missing or wrong.
         """
         key = row_group, node.column
         chunk = self._chunks.get(key)
@@ -240,7 +234,7 @@ class OpenFile:
         return chunk
 
     def _listed(self, row_group: int, node: Node) -> Chunk | None:
-        """The chunk from the table that has it, unless something is special about it."""
+        """The chunk from the table that has it. ``None`` if the chunk is unusual."""
         table, j = self._table_of(node)
         i = None if table is None else table.place(row_group)
         if table is None or i is None or table.odd[i, j]:
@@ -249,10 +243,8 @@ class OpenFile:
         return Chunk(self, node, row_group, num_rows, table.numbers_at(i, j), start, size)
 
     def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node] | LeafSet) -> ChunkTable:
-        """The chunks of some leaves in some row groups as arrays, looked up at once.
-
-        Raises as :meth:`chunk` for the first chunk, row group by row group, with which something is wrong.
-        """
+        """The chunks of some leaves in some row groups as arrays, looked up at once. Raises as :meth:`chunk` does, for
+        the first chunk (row group by row group) with a fault."""
         leaves = nodes if isinstance(nodes, LeafSet) else LeafSet(nodes)
         table = self._glance(np.asarray(row_groups, np.int64), leaves)
         for i, j in np.argwhere(table.odd).tolist() if table.odd.any() else ():
@@ -261,8 +253,8 @@ class OpenFile:
         return table
 
     def look_up(self, row_groups: Sequence[int], nodes: Iterable[Node]) -> None:
-        """Look at many chunks at once that :meth:`chunk` is going to be asked for. Says nothing of what is wrong with
-        any."""
+        """Look up many chunks at once that :meth:`chunk` will be asked for. Raises no error about chunks with
+        faults."""
         groups = np.asarray(row_groups, np.int64)
         missing = [node for node in dict.fromkeys(nodes) if not self._knows(groups, node)]
         if len(groups) * len(missing) >= WORTH_A_TABLE:
@@ -275,7 +267,7 @@ class OpenFile:
         return len(table.row_groups) == self.num_row_groups or bool(np.isin(row_groups, table.row_groups).all())
 
     def _glance(self, row_groups: Int64Array, leaves: LeafSet) -> ChunkTable:
-        """The table of some chunks; of those that are odd, nothing in it holds."""
+        """The table of some chunks. It marks the unusual ones; their numbers may not be used."""
         num_rows = self.rows_of(row_groups)
         columns = leaves.columns
         stack = self.footer.chunk_numbers(row_groups, columns, leaves.stored_paths, len(self.tree.leaves))
@@ -288,18 +280,19 @@ class OpenFile:
         return table
 
     def _table_of(self, node: Node) -> tuple[ChunkTable | None, int]:
-        """The table that has been looked up last of those with this leaf, and the place of the leaf in it."""
+        """The newest table with this leaf, and the position of the leaf in it."""
         self._list_latest()
         return self._tables.get(node.column, (None, 0))
 
     def _list_latest(self) -> None:
-        """A read of whole files asks for no leaf by itself, and may have thousands of them."""
+        """Note the newest table for each of its leaves. This waits until a leaf is asked for: a read of a whole file
+        asks for none, and may have thousands."""
         for table in list(self._latest):
             self._tables |= {column: (table, j) for j, column in enumerate(table.columns.tolist())}
             self._latest.clear()
 
     def rows_of(self, row_groups: Int64Array) -> Int64Array:
-        """The rows of some row groups, as :meth:`num_rows_of` has them."""
+        """The number of rows of some row groups: see :meth:`num_rows_of`."""
         rows = self.footer.rows[row_groups]
         if self._all_have_rows is None:
             self._all_have_rows = bool((self.footer.rows > 0).all())
@@ -309,26 +302,22 @@ class OpenFile:
         return rows
 
     def raw_chunk(self, row_group: int, node: Node) -> Any:
-        """The ColumnChunk of a leaf as the footer has it, of an encrypted column too.
-
-        Raises :class:`CorruptFileError` when it does not decode.
-        """
+        """The ColumnChunk of a leaf as stored in the footer, also for an encrypted column. Raises
+        :class:`CorruptFileError` if it does not decode."""
         with located(file=self.name, row_group=row_group, column=node.dotted):
             return self._raw_chunk(row_group, node)
 
     def raw_row_group(self, row_group: int) -> Any:
-        """The RowGroup as the footer has it, without its column chunks.
-
-        Raises :class:`CorruptFileError` when it does not decode.
-        """
+        """The RowGroup as stored in the footer, without its column chunks. Raises :class:`CorruptFileError` if it does
+        not decode."""
         try:
             return self.footer.row_group(row_group)
         except (ThriftDecodeError, KernelError) as error:
             raise CorruptFileError(f"bad row group metadata: {error}", file=self.name, row_group=row_group) from error
 
     def check_chunk_counts(self) -> None:
-        """Raises :class:`CorruptFileError` for column chunks in a file whose schema has no column: nobody asks for a
-        chunk of it, so nothing else notices."""
+        """Raise :class:`CorruptFileError` for column chunks in a file whose schema has no column. No read asks for such
+        a chunk, so nothing else would notice."""
         for row_group in range(0 if self.tree.leaves else self.num_row_groups):
             count = self.footer.num_columns(row_group)
             if count:
@@ -368,7 +357,7 @@ class OpenFile:
                 raise CorruptFileError(f"the column chunk has the invalid data page offset {meta.data_page_offset}")
             # No page was ever written.
             return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), len(MAGIC), 0, crypto, meta)
-        start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - 8
+        start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - TRAILER
         if size < 0 or start < len(MAGIC) or start >= end:
             raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
         if omits_dictionary_header(self.created_by):
@@ -378,8 +367,11 @@ class OpenFile:
         return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), start, size, crypto, meta)
 
     def room_at(self, row_group: int, start: int) -> int:
-        """Bytes from ``start`` to what is known to come next: a column chunk of this row group or the one behind it (of
-        any, after :meth:`place_chunks`), an index or Bloom filter of theirs, or the end of the file."""
+        """Bytes from ``start`` to the next known part of the file.
+
+        The parts are the column chunks of this row group and the one behind it (of all row groups, after
+        :meth:`place_chunks`), their indexes and Bloom filters, and the end of the file.
+        """
         end = self._neighbours.behind(row_group, start)
         following = None if self._placed is None else self._placed.behind(start)
         return (end if following is None else min(end, following)) - start
@@ -390,23 +382,35 @@ class OpenFile:
         return placed or self._neighbours.has(row_group, place)
 
     def place_chunks(self) -> ChunkPlaces:
-        """Look where all column chunks begin, before working on the whole file. From then on :meth:`chunk` ends each of
-        them where the next begins, and refuses one that begins where another does."""
+        """Find out where all column chunks begin, before an operation on the whole file.
+
+        From then on, :meth:`chunk` ends each chunk where the next one begins, and refuses a chunk that begins where
+        another does.
+        """
         if self._placed is None:
-            placed = places_of(self)
+            start_of = None if self.decryption.info is None else self._start_of
+            placed = places_of(self.footer, self.tree.leaves, self.fetcher.source.size, start_of)
             self._chunks.clear()
             self._placed = placed
         return self._placed
 
+    def _start_of(self, row_group: int, node: Node) -> int:
+        """Where a column chunk begins; 0 for one without pages, and for one that cannot be opened."""
+        try:
+            chunk = self.chunk(row_group, node)
+        except ParquetError:
+            return 0
+        return chunk.start if chunk.size else 0
+
     def check_places(self) -> None:
-        """:meth:`place_chunks`. Raises :class:`CorruptFileError` where two column chunks begin at one place."""
+        """As :meth:`place_chunks`, but raises :class:`CorruptFileError` if two column chunks begin at one place."""
         shared = self.place_chunks().first_shared()
         if shared is not None:
             self.chunk(shared[0], self.tree.leaves[shared[1]])
 
     def _apart(self, chunk: Chunk) -> Chunk:
-        """The chunk up to where the next one begins. Raises :class:`CorruptFileError` where one before begins there
-        too."""
+        """The chunk, ended where the next one begins. Raises :class:`CorruptFileError` if an earlier chunk begins at
+        the same place."""
         if self._placed is None or chunk.size == 0:
             return chunk
         if self._placed.is_shared(chunk.row_group, chunk.node.column):
@@ -420,12 +424,12 @@ class OpenFile:
         return chunk if following is None or chunk.end <= following else chunk.of_size(following - chunk.start)
 
     def _ordinal(self, row_group: int) -> int:
-        """The number that encrypted modules of a row group are bound to."""
+        """The row group number that encrypted modules are bound to."""
         if self.decryption.info is None:
             return row_group
         stated = self.raw_row_group(row_group).ordinal
         if stated not in (None, row_group):
-            # In a footer that nobody vouches for, row groups could otherwise change places with their numbers.
+            # An unsigned footer could exchange row groups together with their ordinals, so their position counts.
             raise EncryptionError(
                 f"the row group declares a different ordinal, {stated}: row groups may have been exchanged"
             )
@@ -441,25 +445,26 @@ class OpenFile:
             raise CorruptFileError(f"the column chunk declares {meta.num_values} values")
 
     def _check_path(self, stated: Sequence[str]) -> None:
-        """A path that no column has tells nothing (columns renamed in the schema alone: others read them by their
-        place too); that of another column means that chunks were exchanged."""
+        """Check the path in a chunk's metadata. A path that no column has means nothing: columns were renamed in the
+        schema only, and other readers go by position too. The path of another column means that chunks were
+        exchanged."""
         if self.tree.has_leaf(stated):
             raise CorruptFileError(f"the column chunk declares that it belongs to column {'.'.join(stated)}")
 
     @property
     def identity(self) -> FileState:
-        """The same for the same file, wherever it lies."""
+        """A value that is the same for the same file, wherever the file lies."""
         return FileState(self.fetcher.source.size, self.footer.checksum)
 
     def fork(self) -> OpenFile:
-        """The same file, with I/O counts of its own: one scan's do not show in another's."""
+        """The same file with its own I/O counts, so that the counts of two scans do not mix."""
         other = object.__new__(type(self))  # copy() takes ten times as long
         other.__dict__.update(self.__dict__)
         other.fetcher = self.fetcher.fork()
         return other
 
     def with_options(self, options: ReadOptions) -> OpenFile:
-        """A fork that is read by other options, but with the keys that it was opened with."""
+        """A fork with other options, and the keys that the file was opened with."""
         fetcher = self.fetcher.fork(gap_of(self.fetcher.source, options.coalesce_gap))
         other = OpenFile(fetcher, self.footer, self.decryption, options)
         other.open_counts, other._closed = self.open_counts, self._closed
@@ -473,7 +478,7 @@ class OpenFile:
         self.fetcher.source.close()
 
     def check_open(self) -> None:
-        """Raises :class:`OptionError` after :meth:`close`, whatever the source still has."""
+        """Raise :class:`OptionError` after :meth:`close`, even if the source could still be read."""
         if self._closed[0]:
             raise OptionError("the file is closed", file=self.name)
 
@@ -481,7 +486,7 @@ class OpenFile:
 def open_file(where: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None = None) -> OpenFile:
     """Open ``where`` (see :func:`pyparq.io.source.open_source`) and read its footer.
 
-    Raises :class:`CorruptFileError` when it is not a whole Parquet file, :class:`EncryptionError` when its footer
+    Raises :class:`CorruptFileError` if it is not a complete Parquet file, and :class:`EncryptionError` if its footer
     cannot be decrypted.
     """
     source = open_source(where, storage_options)

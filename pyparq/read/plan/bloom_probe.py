@@ -1,6 +1,6 @@
-"""Ask Bloom filters with as few bytes as possible: one 32-byte block per literal, all row groups at once.
+"""Asks Bloom filters with as few bytes as possible: one 32-byte block per literal, all row groups at once.
 
-An encrypted bitset is one module: it can only be read whole.
+An encrypted bitset is one module, so it is read whole.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from pyparq.encryption.aad import Module
 from pyparq.encryption.cipher import GCM_OVERHEAD, module_end
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, EncryptionError, ParquetError
 from pyparq.index import bloom_filter
+from pyparq.io.byte_ranges import Range
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import LocalFile, Range
+from pyparq.io.source import LocalFile
 from pyparq.limits import Limits
 from pyparq.read.footers.open_file import Chunk
 
@@ -32,18 +33,19 @@ ABSENT, UNUSABLE = 0, 2
 
 BLOCK = 32
 HEADER = 64
-"""Bytes read for a header whose length is not known; standard ones are under 32."""
+"""Bytes to read for a header of unknown length. A standard header is shorter than 32 bytes."""
 
 UNKNOWN = 256 << 10
-"""Bytes to read of a filter whose length is not known, to spare a request for its header."""
+"""Bytes to read of a filter of unknown length. This saves a separate request for its header."""
 
 WHOLE_FROM = 64
-"""From this many blocks on, or when the blocks would be a large part of it, the bitset is read whole."""
+"""From this many blocks on, or when the blocks are a large part of the bitset, the bitset is read whole."""
 
 
 @dataclass(slots=True)
 class Probe:
-    """Is any of the literals in the filter of ``chunk``? Each literal is a list of alternative hashes."""
+    """The question whether any of the literals is in the filter of ``chunk``. Each literal is a list of alternative
+    hashes."""
 
     chunk: Chunk
     hashes: list[list[int]]
@@ -59,8 +61,11 @@ class Probing:
         self._places = [_place(p, fetcher.source.size, limits) for p in probes]
 
     def ranges(self, room: Callable[[Chunk, int], int]) -> list[Range]:
-        """What :meth:`run` is going to read, as far as it is known. ``room``: bytes from a place to the next that is
-        known in the file. A filter of unknown length is read with all that may be a part of it, if that is not much."""
+        """The ranges that :meth:`run` will read, as far as they are known.
+
+        ``room``: gives the bytes from a place to the next known part of the file. If that is not much, a filter of
+        unknown length is read with all of it.
+        """
         found: list[Range] = []
         for place in self._places:
             if place.located:
@@ -90,8 +95,8 @@ class Probing:
 def probe_local(
     fetcher: Fetcher, offsets: Int64Array, lengths: Int64Array, hashes: list[list[int]], limits: Limits
 ) -> npt.NDArray[np.uint8] | None:
-    """The answers of filters in the clear, asked by one call: :data:`ABSENT`, :data:`UNUSABLE` (:class:`Probing` says
-    why), or perhaps. ``None`` where the file is no local one that is open."""
+    """The answers of unencrypted filters, asked in one call: :data:`ABSENT`, :data:`UNUSABLE` (:class:`Probing` then
+    reports why), or perhaps. ``None`` if the file is not an open local file."""
     if kernels.probe_open_filters is None or not isinstance(fetcher.source, LocalFile):
         return None
     flat = np.array([h for alternatives in hashes for h in alternatives], np.uint64)
@@ -112,7 +117,7 @@ def _place(probe: Probe, file_size: int, limits: Limits) -> _Place:
 
 
 class _Place:
-    """Where one filter lies, as far as that is known."""
+    """The place of one filter, as far as it is known."""
 
     head = HEADER
     """Bytes to read for a header whose length is not known."""
@@ -129,11 +134,11 @@ class _Place:
         self.located = self.usable and self._locate_by_length(length)
 
     def _locate_by_length(self, length: int) -> bool:
-        """Take the filter's length from the footer; whether that tells enough."""
+        """Compute the place of the bitset from the length in the footer. Returns whether that was possible."""
         raise NotImplementedError
 
     def locate(self, head: memoryview) -> None:
-        """Take it from the filter's header."""
+        """Compute the place of the bitset from the filter's header."""
         raise NotImplementedError
 
     def ranges(self) -> list[Range]:
@@ -144,7 +149,7 @@ class _Place:
         raise NotImplementedError
 
     def read(self, step: Callable[[T], None], data: T) -> None:
-        """Run :meth:`locate` or :meth:`take`; a filter that turns out damaged is not usable."""
+        """Run :meth:`locate` or :meth:`take`. A filter that turns out damaged becomes unusable."""
         try:
             step(data)
         except EncryptionError as error:
@@ -162,7 +167,7 @@ class _Place:
         )
 
     def _answer(self, blocks: Iterator[Bytes]) -> None:
-        """``blocks``: that of each hash, in order."""
+        """The answer of a probe. ``blocks``: the block of each hash, in order."""
         self.probe.answer = any(
             any([bloom_filter.check_block(next(blocks), h) for h in alternatives])  # noqa: C419 (take every block)
             for alternatives in self.probe.hashes
@@ -174,7 +179,7 @@ class _Place:
 
 
 class _ClearPlace(_Place):
-    """Header and bitset as they are: single blocks can be read."""
+    """An unencrypted filter, of which single blocks can be read."""
 
     bitset_size = header_size = 0
 

@@ -1,8 +1,8 @@
-"""What a read of a remote file asks for in one step, though only part of it may turn out to be needed.
+"""Requests that a read of a remote file makes in one step, although it may not need all of them.
 
-Each stage of pruning needs what the one before has left, so a local file is read stage by stage. A store answers a
-request after many milliseconds, in which it could have sent megabytes. There, the bytes that later steps are likely to
-need are asked for with those that the next one needs, and a lookup of few rows takes four steps:
+Each stage of pruning needs the result of the stage before it, so a local file is read stage by stage. A store takes
+many milliseconds to answer a request, in which it could send megabytes. So the bytes that later steps will likely need
+are requested together with those of the next step. A lookup of few rows then takes four steps:
 
 1. the end of the file, with the footer;
 2. ColumnIndexes, OffsetIndexes, Bloom filter blocks, dictionaries that are tested;
@@ -14,26 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pyparq.io.byte_ranges import Range
 from pyparq.io.early_requests import Ahead
 from pyparq.io.fetch import Fetcher
-from pyparq.io.source import Range
 
 MOST = 8 << 20
-"""Bytes asked for in one step before it is known that they are needed. A store sends as many in about the time that it
-takes to answer one more request."""
+"""Bytes that are requested in one step before they are known to be needed. A store sends about as many in the time that
+one more request takes."""
 GAP = 128 << 10
-"""Bytes between two ranges that become one request, instead of :data:`pyparq.io.fetch.REMOTE_GAP`: these requests do
-not wait for each other. Single blocks of Bloom filters would be joined across whole filters."""
+"""Maximum number of bytes between two ranges that become one request, in place of :data:`pyparq.io.fetch.REMOTE_GAP`.
+These requests run at the same time. A larger gap would join the blocks of Bloom filters across whole filters."""
 
 
 def pays(fetcher: Fetcher) -> bool:
-    """Whether requests of this file take so long that asking for more at once is worth it."""
+    """Whether requests to this file take so long that asking for more at once pays."""
     return not fetcher.source.is_local
 
 
 def hold(fetcher: Fetcher, kinds: Iterable[Sequence[Range]]) -> Ahead:
-    """Ask for ranges of several kinds in one step. The most useful come first: where a kind is too large it is left
-    out, and asked for when it is needed."""
+    """Request ranges of several kinds in one step. The most useful kinds come first. A kind that is too large is left
+    out, and requested later when it is needed."""
     wanted, left = list[Range](), MOST
     for ranges in kinds:
         size = sum(length for _, length in ranges)

@@ -1,5 +1,7 @@
-"""Many whole numbers in few bytes, for plans that are pickled: pages and row ranges as differences to what comes
-before, each in the narrowest integers that hold them all."""
+"""Stores many whole numbers in few bytes, for pickled plans.
+
+Pages and row ranges are stored as differences to the piece before, in the narrowest integers that hold all of them.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ import numpy as np
 from pyparq.index.row_ranges import Int64Array, RowRanges
 
 Packed = int | bytes
-"""One number, where all are that one; otherwise bytes: how wide the numbers are, and the numbers."""
+"""One number if all are equal. Otherwise bytes: the width of the numbers, then the numbers."""
 
 _WIDTHS = ((1, 0, 1 << 8), (2, 0, 1 << 16), (4, 0, 1 << 32))
 
 
 def pack(values: Int64Array) -> Packed:
-    """Any int64 numbers; how many they are has to be known otherwise."""
+    """Pack int64 numbers. Their count is not stored."""
     if len(values) == 0:
         return 0
     low, high = int(values.min()), int(values.max())
@@ -25,7 +27,7 @@ def pack(values: Int64Array) -> Packed:
 
 
 def unpack(packed: Packed, count: int) -> Int64Array:
-    """``count`` numbers, as :func:`pack` got them."""
+    """Unpack ``count`` numbers that :func:`pack` has packed."""
     if isinstance(packed, int):
         return np.full(count, packed, np.int64)
     width = packed[0]
@@ -33,7 +35,7 @@ def unpack(packed: Packed, count: int) -> Int64Array:
 
 
 Gaps = tuple[int, Packed]
-"""Where the first of some pieces starts, and what lies between each and the next."""
+"""The start of the first piece, and the distance from each piece to the next."""
 
 
 def gaps_between(starts: Int64Array, sizes: Int64Array) -> Gaps:
@@ -54,13 +56,13 @@ PackedRanges = tuple[int, Packed, Gaps]
 
 
 def pack_ranges(rows: RowRanges) -> PackedRanges:
-    """A set of rows; of how many has to be known otherwise."""
+    """Pack a set of rows. The number of rows of its row group is not stored."""
     lengths = rows.ends - rows.starts
     return len(rows), pack(lengths), gaps_between(rows.starts, lengths)
 
 
 def unpack_ranges(packed: PackedRanges, num_rows: int) -> RowRanges:
-    """The set that :func:`pack_ranges` got, of a row group of ``num_rows`` rows."""
+    """Unpack the set that :func:`pack_ranges` has packed, for a row group of ``num_rows`` rows."""
     count, lengths, places = packed
     sizes = unpack(lengths, count)
     starts = spread(places, sizes)

@@ -1,5 +1,8 @@
-"""Read ColumnIndexes and OffsetIndexes, many in one go. A damaged one is ignored with a warning: the data is read
-without it. An encrypted one that fails its authentication is refused: that is no accident."""
+"""Reads ColumnIndexes and OffsetIndexes, many in one step.
+
+A damaged index is ignored with a warning, and the data is read without it. An encrypted index that fails its
+authentication is refused: damage by accident is unlikely there.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pyparq.errors import CorruptFileError, CorruptIndexWarning, ParquetError
 from pyparq.format.schema_tree import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
-from pyparq.io.source import Range
+from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.open_file import Chunk, OpenFile
 
 Key = tuple[int, int]
@@ -37,12 +40,12 @@ def _column_range(chunk: Chunk) -> Range:
 
 
 def offset_index_range(chunk: Chunk, file: OpenFile) -> list[Range]:
-    """Where the OffsetIndex of a chunk lies, if it has a usable one."""
+    """The place of the OffsetIndex of a chunk, if it has a usable one."""
     return [_offset_range(chunk)] if has_offset_index(chunk) and _fits([_offset_range(chunk)], file) else []
 
 
 def page_index_ranges(chunk: Chunk, file: OpenFile) -> list[Range]:
-    """Where both indexes of a chunk lie, if it has usable ones."""
+    """The places of both indexes of a chunk, if they are usable."""
     if not has_offset_index(chunk) or not has_column_index(chunk):
         return []
     ranges = [_column_range(chunk), _offset_range(chunk)]
@@ -66,8 +69,8 @@ def _is_own(place: Range, chunk: Chunk, file: OpenFile) -> bool:
 
 
 def claim_modules(file: OpenFile, row_group: int, node: Node) -> Chunk | None:
-    """Note that the page index and the Bloom filter of a chunk are its own, unless they are another's already; for
-    those who go on with many chunks in any order. The chunk, if it can be read."""
+    """Note that a chunk owns its page index and its Bloom filter, unless another chunk owns them. For operations that
+    take many chunks in any order. Returns the chunk, if it can be read."""
     try:
         chunk = file.chunk(row_group, node)
     except ParquetError:
@@ -80,8 +83,8 @@ def claim_modules(file: OpenFile, row_group: int, node: Node) -> Chunk | None:
 
 
 def check_own_index(file: OpenFile, chunk: Chunk) -> None:
-    """Raise :class:`CorruptFileError` where the page index of a chunk is also that of a chunk before: many chunks could
-    otherwise make anybody read one large index again and again."""
+    """Raise :class:`CorruptFileError` if an earlier chunk has the same page index. Otherwise many chunks could cause
+    one large index to be read again and again."""
     for what, offset, length in (
         ("OffsetIndex", *_offset_range(chunk)),
         ("ColumnIndex", *_column_range(chunk)),
@@ -100,7 +103,7 @@ def _fits(ranges: list[Range], file: OpenFile) -> bool:
 
 
 def warn_index(chunk: Chunk, error: ParquetError) -> None:
-    """Say that a damaged index is ignored."""
+    """Warn that a damaged index is ignored."""
     warnings.warn(
         f"page index ignored: {error.message} [row group {chunk.row_group}, column {chunk.name}]",
         CorruptIndexWarning,
@@ -121,8 +124,8 @@ def read_locations(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, PageLoc
 
 
 def sound_locations(file: OpenFile, chunk: Chunk) -> PageLocations | None:
-    """The page locations of a chunk whose OffsetIndex, and ColumnIndex if there is one, are undamaged; ``None``
-    otherwise, without a warning. Raises :class:`EncryptionError` where one fails its authentication."""
+    """The page locations of a chunk, if its OffsetIndex (and its ColumnIndex, if it has one) is undamaged. ``None``
+    otherwise, without a warning. Raises :class:`EncryptionError` if one fails its authentication."""
     ranges = [_offset_range(chunk), *([_column_range(chunk)] if has_column_index(chunk) else [])]
     own = all(_is_own(place, chunk, file) for place in ranges)
     if not own or not _fits(ranges, file):

@@ -13,7 +13,7 @@ import numpy as np
 
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges, read_along
-from pyparq.io.source import Range
+from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.open_file import Chunk
 from pyparq.read.plan.packed_integers import Gaps, Packed, gaps_between, pack, spread, unpack
 from pyparq.runtime.safe_repr import printable
@@ -30,7 +30,8 @@ class PageRead(NamedTuple):
 
 
 class Pages:
-    """Some data pages of one column chunk in file order: in each array one int64 per page. Not to be changed."""
+    """Some data pages of one column chunk in file order. Each array has one int64 per page. They must not be
+    changed."""
 
     __slots__ = ("first_rows", "num_rows", "offsets", "ordinals", "sizes")
 
@@ -64,7 +65,7 @@ class Pages:
         return Pages.unpacked, self.packed()
 
     def packed(self) -> tuple[Any, ...]:
-        """Plain values of few bytes, from which :meth:`unpacked` makes them again."""
+        """Plain values in few bytes. :meth:`unpacked` restores the pages from them."""
         ordinals = gaps_between(self.ordinals, np.ones(len(self), np.int64))
         offsets, rows = gaps_between(self.offsets, self.sizes), gaps_between(self.first_rows, self.num_rows)
         return len(self), pack(self.sizes), pack(self.num_rows), ordinals, offsets, rows
@@ -79,11 +80,11 @@ class Pages:
         return self.ordinals, self.offsets, self.sizes, self.first_rows, self.num_rows
 
     def at(self, places: Any) -> Pages:
-        """Those at these places among them, or in this slice."""
+        """The pages at these positions, or in this slice."""
         return Pages(*(array[places] for array in self._arrays()))
 
     def holding(self, rows: RowRanges) -> Int64Array:
-        """The places of those that hold any of ``rows``, ascending. Rows between them are passed over."""
+        """The positions of the pages that hold any of ``rows``, ascending. Rows between pages are passed over."""
         if not rows:
             return np.empty(0, np.int64)
         first = (self.first_rows + self.num_rows).searchsorted(rows.starts, "right")
@@ -106,9 +107,9 @@ class ColumnRead:
     column: int
     name: str
     pages: Pages | None
-    """The data pages to read; of a ``whole`` chunk all there are, or ``None`` where nothing tells them apart."""
+    """The data pages to read. For a ``whole`` chunk these are all pages, or ``None`` if their places are not known."""
     dictionary: Range | None
-    """Bytes before the first data page of the chunk, where pages are known and the dictionary is not."""
+    """Bytes before the first data page, where pages are known and the dictionary was not read."""
     whole: Range | None
     """The whole chunk, where all of it is to be read."""
     num_rows: int
@@ -116,7 +117,7 @@ class ColumnRead:
 
     @property
     def ranges(self) -> list[Range]:
-        """Byte ranges in file order, before any are merged."""
+        """The byte ranges in file order, before near ones are merged."""
         if self.whole is not None:
             return [self.whole]
         if self.pages is None:
@@ -133,7 +134,7 @@ class ColumnRead:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """Where the first of its bytes lies, and behind the last."""
+        """The offset of the first byte, and the offset behind the last."""
         if self.whole is not None:
             return self.whole[0], sum(self.whole)
         if self.pages is None or not len(self.pages):
@@ -153,7 +154,7 @@ class ColumnRead:
         return RowRanges.merged(starts, starts + self.pages.num_rows, num_rows)
 
     def narrowed(self, rows: RowRanges) -> ColumnRead:
-        """No more of it than holds any of ``rows``; all of it where its pages are not known."""
+        """The part of the read that holds any of ``rows``. If pages are not known, all of it."""
         if self.pages is None:
             return self
         kept = self.pages.holding(rows)
@@ -164,7 +165,8 @@ class ColumnRead:
 
 
 class Needed:
-    """The pages that hold any of some rows: found once for columns that are cut into pages alike, as most are."""
+    """The pages that hold any of some rows. Most columns are cut into pages at the same rows, so the result is
+    shared."""
 
     def __init__(self, rows: RowRanges, first_rows: Int64Array) -> None:
         """Page ``k`` starts at ``first_rows[k]``."""
@@ -177,11 +179,11 @@ class Needed:
         """Rows that these pages hold."""
 
     def fits(self, rows: RowRanges, first_rows: Int64Array) -> bool:
-        """Whether these are the pages for others too."""
+        """Whether another column has its pages at the same rows."""
         return rows is self.rows and np.array_equal(first_rows, self.first_rows)
 
     def reads(self, locations: PageLocations) -> Pages:
-        """What to read of a column chunk."""
+        """The read of a column chunk with these pages."""
         offsets, sizes = locations.offsets[self.pages], locations.sizes[self.pages]
         return Pages(self.pages, offsets, sizes, self._starts, self._counts)
 
@@ -194,10 +196,11 @@ def plan_column(
     has_dictionary: bool = False,
     last: Needed | None = None,
 ) -> tuple[ColumnRead, Needed | None]:
-    """The pages of ``chunk`` that hold any of ``rows``; the whole chunk when that is all, or nothing tells pages apart.
+    """The pages of ``chunk`` that hold any of ``rows``. The whole chunk if those are all pages, or if pages are not
+    known.
 
-    ``has_dictionary``: the dictionary is decoded already and need not be read again. ``last`` is what the plan of the
-    column before came with.
+    ``has_dictionary``: the dictionary is decoded already and need not be read again. ``last``: the result for the
+    column before, which is used again if it fits.
     """
     if locations is None or len(locations) == 0 or rows.is_all:
         return _whole(chunk), last
@@ -212,7 +215,8 @@ def plan_column(
 
 
 def with_pages(read: ColumnRead, chunk: Chunk, locations: PageLocations | None) -> ColumnRead:
-    """A read of a whole chunk with all its pages, so that it can be narrowed later; others as they are."""
+    """A read of a whole chunk with the places of its pages added, so that it can be narrowed later. Other reads are
+    returned unchanged."""
     if read.whole is None or locations is None or len(locations) == 0:
         return read
     pages = Needed(RowRanges.all(chunk.num_rows), locations.first_rows).reads(locations)
@@ -220,7 +224,7 @@ def with_pages(read: ColumnRead, chunk: Chunk, locations: PageLocations | None) 
 
 
 def _dictionary(chunk: Chunk, locations: PageLocations) -> Range | None:
-    """What lies before the first data page."""
+    """Bytes before the first data page."""
     head = int(locations.offsets[0]) - chunk.start
     return (chunk.start, head) if head > 0 else None
 

@@ -1,4 +1,4 @@
-"""Does a plan fit the file that is to run it, and itself? Nothing is read by one that does not."""
+"""Checks that a plan fits the file that runs it, and is consistent. Nothing is read for a plan that is not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Needs = Mapping[int, RowRanges]
 
 
 def check_state(plan: ScanPlan, file: OpenFile) -> None:
-    """Raises :class:`PlanError` where the file is not the one, or not as it was."""
+    """Raise :class:`PlanError` if this is another file, or if the file has changed."""
     if plan.made_for != file.identity:
         raise PlanError(
             "the file changed since the plan was made, or the plan was made for another file "
@@ -25,7 +25,7 @@ def check_state(plan: ScanPlan, file: OpenFile) -> None:
 
 
 def check_row_groups(groups: Sequence[RowGroupPlan], file: OpenFile) -> None:
-    """Row groups that there are, each once, and sets of rows that they have."""
+    """Check the row groups of a plan: each exists and occurs once, and its rows are rows of the row group."""
     if len({group.row_group for group in groups}) != len(groups):
         raise PlanError("the plan contains a row group twice", file=file.name)
     for group in groups:
@@ -49,8 +49,8 @@ def _are_rows(rows: RowRanges, num_rows: int) -> bool:
 def check_reads(group: RowGroupPlan, file: OpenFile, first: Needs, rest: Needs) -> dict[int, ColumnRead]:
     """The planned reads by leaf column.
 
-    Raises :class:`PlanError` unless there is one for each column that is needed and for no other, with pages that lie
-    within its column chunk and hold the rows that the plan says can match: reading by others would give other rows.
+    Raises :class:`PlanError` unless there is exactly one read for each needed column. Its pages must lie within the
+    column chunk and hold the rows that the plan lists. Other pages would give other rows.
     """
     planned: dict[int, ColumnRead] = {}
     for reads, needs in ((group.filter_reads, first), (group.output_reads, rest)):
@@ -98,7 +98,7 @@ def _fits(read: ColumnRead, chunk: Chunk) -> bool:
 
 
 def _are_pages(pages: Pages, first: int, chunk: Chunk) -> bool:
-    """Pages one after the other from byte ``first`` of the file on, in the chunk and in its rows."""
+    """Whether these are consecutive pages from byte ``first`` of the file on, within the chunk and its rows."""
     if len(pages) == 0:
         return first <= chunk.end
     offsets, sizes, rows, counts = pages.offsets, pages.sizes, pages.first_rows, pages.num_rows
@@ -107,6 +107,6 @@ def _are_pages(pages: Pages, first: int, chunk: Chunk) -> bool:
     if int(sizes.min()) <= 0 or int(counts.min()) < 0 or (pages.ordinals[1:] <= pages.ordinals[:-1]).any():
         return False
     apart = (offsets[1:] - offsets[:-1] >= sizes[:-1]) & (rows[1:] - rows[:-1] >= counts[:-1])
-    # What is left of the chunk behind the last page, not where that ends: sums of made-up numbers wrap around.
+    # Compares the rest of the chunk with the size: sums of invented numbers could wrap around.
     ends = chunk.end - int(offsets[-1]) >= int(sizes[-1]) and chunk.num_rows - int(rows[-1]) >= int(counts[-1])
     return bool(apart.all()) and ends

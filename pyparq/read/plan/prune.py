@@ -1,8 +1,8 @@
-"""Narrow row groups to the rows that can match, asking the cheapest index first.
+"""Narrows row groups to the rows that can match. The cheapest index is asked first.
 
-Per test and row group there are two sets of rows: ``maybe`` (every row that can match is in it) and ``sure`` (every
-row in it matches). Each stage narrows ``maybe`` or widens ``sure`` from one kind of index; AND and OR combine them.
-A stage only asks for what can still change the outcome.
+There are two sets of rows per test and row group. ``maybe`` holds every row that can match, ``sure`` holds rows that
+certainly match. Each stage asks one kind of index, and narrows ``maybe`` or widens ``sure``. AND and OR combine the
+sets of their tests. A stage asks only about rows that are in ``maybe`` and not in ``sure``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyparq.errors import CorruptFileError, ParquetError
+from pyparq.errors import ParquetError
 from pyparq.filters.bloom_hashes import probe_hashes
 from pyparq.filters.bounds_tests import evaluate_bounds, found_at_bounds
 from pyparq.filters.dictionary_tests import evaluate_dictionary
@@ -25,10 +25,9 @@ from pyparq.index import bloom_filter
 from pyparq.index.bounds import Bounds
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
-from pyparq.io.source import Range
+from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.dictionary_entries import decode_dictionary
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.decode.pages import DICTIONARY_PAGE, StoredPage, read_header
 from pyparq.read.footers.chunk_table import Mask
 from pyparq.read.footers.open_file import Chunk, OpenFile
 from pyparq.read.plan.bloom_probe import ABSENT, HEADER, UNUSABLE, Probe, Probing, probe_local
@@ -39,7 +38,7 @@ from pyparq.read.plan.row_groups import Answers, RowGroups, Selection
 from pyparq.read.plan.selectivity import kept_shares
 
 MOST_CHUNKS = 1000
-"""Column chunks whose metadata are looked at, and whose page locations are asked for, before it is known that they are
+"""Maximum number of column chunks whose metadata and page locations are looked at before they are known to be
 needed."""
 
 
@@ -47,13 +46,13 @@ Question = tuple[Test, Selection, Chunk]
 
 
 def _asks_histograms(test: Test) -> bool:
-    """Whether the counts of levels say more about a test than its bounds."""
+    """Whether counts of levels can answer the test better than bounds."""
     return test.asks_levels or test.node.max_rep > 0
 
 
 @dataclass(slots=True)
 class Probes:
-    """The Bloom filters to ask, each for a test of a row group."""
+    """The Bloom filters to ask, each about a test in a row group."""
 
     asked: list[tuple[Test, Selection, Probe]]
     all: Probing
@@ -61,7 +60,7 @@ class Probes:
 
 @dataclass(slots=True)
 class StageReport:
-    """What one stage did: row groups and rows before and after, pages looked at and dropped, and its cost."""
+    """The effect and the cost of one stage: row groups, rows and pages before and after, requests and bytes."""
 
     name: str
     asked: int
@@ -90,9 +89,9 @@ class Pruner:
         *,
         ask_filters: bool = True,
     ) -> None:
-        """``within``: the rows of a row group that are asked for at all, where these are not all. ``account``
-        counts the dictionaries that are decoded. ``outputs``: columns that will be read of the rows that are left.
-        ``ask_filters``: whether to ask Bloom filters."""
+        """``within``: the requested rows of each row group of which not all are requested. ``account`` counts the
+        decoded dictionaries. ``outputs``: the columns that will be read for the rows that are left. ``ask_filters``:
+        whether to ask Bloom filters."""
         self.file = file
         self.options = file.options
         self._ask_filters = ask_filters and file.options.use_bloom_filters
@@ -111,9 +110,9 @@ class Pruner:
         self._groups = RowGroups(file, row_groups, self._within)
         self._answers = {test: Answers(len(row_groups)) for test in self.tests}
         self._bounds: dict[Node, Bounds] = {}
-        """What the statistics of all row groups say of the tested leaves."""
+        """The statistics of all row groups, for each tested leaf."""
         self._changed: set[int] = set()
-        """Places of row groups for which a stage has found something out."""
+        """Positions of row groups for which the current stage has learned something."""
         self._left: int | None = None
         """Rows of the selections, once counted."""
 
@@ -137,7 +136,8 @@ class Pruner:
 
     @contextmanager
     def _asked_together(self) -> Iterator[None]:
-        """Within it, stages find most of what they ask for in the answers of one step, where requests take long."""
+        """Within this context, most requests of the stages are answered from one joint request, if requests take
+        long."""
         if not pays(self.file.fetcher):
             yield
             return
@@ -153,7 +153,8 @@ class Pruner:
             self.file.fetcher.forget(ahead)
 
     def _note_narrowing(self) -> list[Chunk]:
-        """Mark the row groups that few rows are expected of; the chunks that will be read of these, if not many."""
+        """Mark the row groups of which few rows are expected to match. Returns their chunks that will be read, unless
+        there are too many."""
         narrowed = {selection.row_group for _, selection, _ in self._open_questions()}
         for selection in self.selections:
             selection.narrows = selection.row_group in narrowed
@@ -162,7 +163,7 @@ class Pruner:
         return chunks_to_locate(self.file, [s for s in self.selections if s.narrows], self._outputs)
 
     def _kinds_of_ranges(self, output_chunks: Sequence[Chunk]) -> Iterator[list[Range]]:
-        """What the stages are going to ask for, the most useful first."""
+        """The ranges that the stages will ask for, the most useful kinds first."""
         chunks = [chunk for _, _, chunk in self._open_questions()]
         if self.options.use_page_index:
             yield list(dict.fromkeys(r for chunk in chunks for r in page_index_ranges(chunk, self.file)))
@@ -175,14 +176,15 @@ class Pruner:
             yield list(dict.fromkeys((chunk.start, dictionary_size(chunk)) for _, _, chunk in asked))
 
     def _room(self, chunk: Chunk, place: int) -> int:
-        """Bytes from the place of a Bloom filter of unknown length to the next place that is known, where it is not
-        much work to find."""
+        """Bytes from a Bloom filter of unknown length to the next known part of the file, if finding it is little
+        work."""
         if len(self.selections) * len(self.file.tree.leaves) > MOST_CHUNKS:
             return HEADER
         return self.file.room_at(chunk.row_group, place)
 
     def _locate(self, chunks: Sequence[Chunk]) -> None:
-        """Keep the page locations of the chunks whose row groups are left: a part of each is likely to be read."""
+        """Keep the page locations of the chunks whose row groups are left. Only a part of each chunk is likely to be
+        read."""
         parts = {s.row_group: s for s in self.selections}
         wanted = [c for c in chunks if c.row_group in parts and c.node.column not in parts[c.row_group].locations]
         found = read_locations(self.file, wanted)
@@ -192,12 +194,12 @@ class Pruner:
     # ---- the frame of a stage
 
     def _select(self) -> None:
-        """Let go of row groups without any rows that can match; the others are looked at one by one from here on."""
+        """Drop the row groups in which no row can match. The stages that follow look at the others one by one."""
         maybe, sure = self._of_whole_groups(self.predicate)
         self.selections = self._groups.selections(maybe, sure)
 
     def _of_whole_groups(self, predicate: Predicate) -> tuple[Mask, Mask]:
-        """The row groups in which a row can match, and those of which all rows do."""
+        """Two masks over row groups: those in which some row can match, and those in which all rows do."""
         if isinstance(predicate, Test):
             answers = self._answers[predicate]
             return answers.some, answers.every
@@ -233,11 +235,11 @@ class Pruner:
         return self._left
 
     def _note(self, chunks: Sequence[Chunk]) -> None:
-        """These chunks' indexes are asked in this stage."""
+        """Note that the indexes of these chunks are asked in this stage."""
         self._asked.update((chunk.row_group, chunk.node.column) for chunk in chunks)
 
     def _page_counts(self, asked: list[Selection]) -> tuple[int, int]:
-        """Pages of the chunks whose index was asked: how many there are, and how many hold rows still in question."""
+        """The pages of the chunks whose index was asked: their number, and the number of pages that can still match."""
         before = after = 0
         selections = {selection.row_group: selection for selection in asked}
         for row_group, column in self._asked:
@@ -249,7 +251,8 @@ class Pruner:
         return before, after
 
     def _settle(self) -> None:
-        """Combine the tests' rows by the predicate where that has changed, and let go of row groups without any."""
+        """Combine the rows of the tests by the predicate, where a stage has learned something. Drop row groups without
+        any row."""
         if not self._changed:
             return
         left = list[Selection]()
@@ -285,8 +288,8 @@ class Pruner:
         return maybe, sure
 
     def _open_questions(self, having: Callable[[Test], Mask | None] | None = None) -> list[Question]:
-        """(test, row group, chunk) where an index could still change something. ``having``: of a test, the row groups
-        whose chunks are of interest (``None``: none of them)."""
+        """(test, row group, chunk) wherever an index could still change the result. ``having``: gives for a test a mask
+        of the row groups to ask about (``None``: none of them)."""
         masks: list[tuple[Test, list[bool]]] = []
         for test in self.tests:
             wanted = None if having is None else having(test)
@@ -307,7 +310,7 @@ class Pruner:
         ]
 
     def _numbers(self, node: Node) -> ChunkNumbers:
-        """Of the chunks of a tested leaf in all row groups."""
+        """The numbers of a tested leaf's chunks in all row groups."""
         return self._groups.numbers([test.node for test in self.tests], node)
 
     def _drop(self, test: Test, selection: Selection) -> None:
@@ -317,7 +320,7 @@ class Pruner:
     # ---- the stages
 
     def _stage_of_statistics(self) -> None:
-        """All row groups at once."""
+        """Ask the statistics of all row groups at once."""
         groups = self._groups
         bounds_of = self._bounds
         for test in self.tests:
@@ -336,7 +339,7 @@ class Pruner:
             )  # fmt: skip
 
     def _chunk_bounds(self, node: Node) -> Bounds:
-        """From the statistics of a leaf's chunks, one entry per row group."""
+        """The bounds of a leaf from the statistics of its chunks, one entry per row group."""
         order, created_by = self.file.column_order(node), self.file.created_by
         self._numbers(node)
         if self._groups.all_placed(node) and not any(_asks_histograms(t) for t in self.tests if t.node is node):
@@ -372,8 +375,8 @@ class Pruner:
                 self._drop(test, selection)
 
     def _by_local_filters(self) -> bool:
-        """Ask the filters of a local file, all of a test by one call; whether that was all there is to ask. Encrypted
-        filters, and those that cannot be used, are left."""
+        """Ask the Bloom filters of a local file, all filters of a test in one call. Returns whether everything was
+        asked. Encrypted and unusable filters are left for :meth:`_by_bloom`."""
         usable = True
         for test in self.tests:
             places = self._filters_to_ask(test)
@@ -396,7 +399,7 @@ class Pruner:
         return usable
 
     def _filters_to_ask(self, test: Test) -> list[int]:
-        """Places of the row groups whose filters could change something about a test."""
+        """Positions of the row groups whose filter could change the answer to a test."""
         having = self._have_filters(test)
         if having is None:
             return []
@@ -421,7 +424,8 @@ class Pruner:
         return asked
 
     def _have_dictionaries(self, test: Test) -> Mask | None:
-        """Chunks whose data pages all use the dictionary, which may hold no value that passes."""
+        """A mask of the chunks whose data pages all use the dictionary, and whose dictionary may hold no matching
+        value. A chunk whose bound itself matches needs no such question."""
         if test.op not in VALUE_OPS:
             return None
         mask: Mask = (self._numbers(test.node).flags & ALL_DICTIONARY) != 0
@@ -432,7 +436,7 @@ class Pruner:
         asked = self._dictionary_questions(before_index)
         self._note([chunk for _, _, chunk in asked])
         if asked and not before_index and pays(self.file.fetcher):
-            # Held for as long as the scan runs: the pages are read next, unless the dictionaries rule them out.
+            # Held while the scan runs: these pages are read next, unless the dictionaries rule them out.
             dictionaries = list(dict.fromkeys((chunk.start, dictionary_size(chunk)) for _, _, chunk in asked))
             hold(self.file.fetcher, [dictionaries, self._filter_pages([selection for _, selection, _ in asked])])
         self._read_dictionaries([(selection, chunk) for _, selection, chunk in asked])
@@ -442,7 +446,7 @@ class Pruner:
                 self._drop(test, selection)
 
     def _filter_pages(self, selections: Sequence[Selection]) -> list[Range]:
-        """The pages of the predicate's columns in the rows that are left, where the pages are known."""
+        """The pages of the filter columns that hold rows in question, where the places of pages are known."""
         found: list[Range] = []
         for selection in {s.row_group: s for s in selections}.values():
             for column in sorted(self.predicate.columns()):
@@ -453,7 +457,7 @@ class Pruner:
         return found
 
     def _read_dictionaries(self, asked: Sequence[tuple[Selection, Chunk]]) -> None:
-        """Each dictionary once, however many tests ask for it."""
+        """Read each dictionary once, even if several tests ask for it."""
         missing = {
             (chunk.row_group, chunk.node.column): (selection, chunk)
             for selection, chunk in asked
@@ -468,13 +472,8 @@ class Pruner:
                 selection.dictionaries[chunk.node.column] = values
 
     def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:
-        try:
-            header, body, _ = read_header(data, 0, chunk, self.options, "dictionary")
-        except CorruptFileError:  # the data page may not be where the metadata place it
-            return None
-        if header.type != DICTIONARY_PAGE:
-            return None
-        return decode_dictionary(StoredPage(header, body, "dictionary"), chunk, self.options, self._account)
+        # (The first page may not be where the metadata say.)
+        return decode_dictionary(data, chunk, self.options, self._account)
 
     def _have_page_index(self, test: Test) -> Mask | None:
         numbers = self._numbers(test.node)
@@ -498,7 +497,8 @@ class Pruner:
 
 
 def chunks_to_locate(file: OpenFile, selections: Sequence[Selection], nodes: Sequence[Node]) -> list[Chunk]:
-    """The chunks of leaves whose page locations are not known. One that cannot be read may not have to be."""
+    """The chunks of leaves whose page locations are not known. Unreadable chunks are left out: they may not be
+    needed."""
     found: list[Chunk] = []
     for selection in selections:
         for node in nodes:
@@ -509,6 +509,6 @@ def chunks_to_locate(file: OpenFile, selections: Sequence[Selection], nodes: Seq
 
 
 def dictionary_size(chunk: Chunk) -> int:
-    """Bytes of the dictionary page with its header as the metadata places it; 0 when there is none."""
+    """Size of the dictionary page with its header, by the offsets in the metadata. 0 if there is none."""
     first, data = chunk.numbers.dictionary_page_offset, chunk.numbers.data_page_offset
     return int(data - first) if 0 < first < data <= chunk.end else 0

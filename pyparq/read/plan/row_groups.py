@@ -1,4 +1,5 @@
-"""The row groups of a scan while they are pruned: what is known of all of them, as arrays, and those that are left."""
+"""The row groups of a scan while they are pruned: what is known about all of them as arrays, and the ones that are
+left."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from pyparq.read.plan.selectivity import USELESS, Shares
 
 @dataclass(slots=True)
 class Selection:
-    """The rows of one row group that are still in question, and what was read on the way."""
+    """The rows of one row group that can still match, and everything that was read to find out."""
 
     row_group: int
     maybe: RowRanges
@@ -28,11 +29,11 @@ class Selection:
     dictionaries: dict[int, Values] = field(default_factory=dict)
     """Decoded dictionaries by leaf column."""
     locations: dict[int, PageLocations | None] = field(default_factory=dict)
-    """Page locations by leaf column; ``None`` where there is no usable OffsetIndex."""
+    """Page locations by leaf column. ``None`` for a column without a usable OffsetIndex."""
     planned: Mapping[int, ColumnRead] | None = None
-    """What a plan says to read, by leaf column: no index is asked then."""
+    """The reads of a plan, by leaf column. With them, no index is asked."""
     narrows: bool = False
-    """Whether few of the rows are expected to match, so that page locations are likely to be needed."""
+    """Whether few of the rows are expected to match. Page locations are then likely to be needed."""
     place: int = 0
     """Among the row groups that are pruned together."""
 
@@ -42,7 +43,7 @@ class Selection:
 
 
 def all_rows(file: OpenFile, row_groups: Sequence[int], within: Mapping[int, RowRanges]) -> list[Selection]:
-    """What there is to read without a filter: all rows that are asked for. Equal sets of rows are shared."""
+    """The selections of a read without a filter: all requested rows. Equal sets of rows are shared."""
     found: list[Selection] = []
     whole: dict[int, RowRanges] = {}
     counts = file.rows_of(np.array(row_groups, np.int64)).tolist()
@@ -58,7 +59,7 @@ def all_rows(file: OpenFile, row_groups: Sequence[int], within: Mapping[int, Row
 
 
 class Answers:
-    """What is known of one test: of all row groups, and by rows of those whose pages were looked at."""
+    """The answers to one test: for whole row groups, and for row ranges where pages were asked."""
 
     __slots__ = ("_rows", "every", "is_open", "some")
 
@@ -72,23 +73,23 @@ class Answers:
         self._rows: dict[int, tuple[RowRanges, RowRanges]] = {}
 
     def take(self, some: Mask, every: Mask, kept: Shares) -> None:
-        """The verdict of the row groups' statistics, and the share of rows that each keeps by a guess."""
+        """Take the answers of the row groups' statistics, and the estimated share of matching rows."""
         self.some, self.every = some.copy(), every & some
         self.is_open = some & ~every & (kept < USELESS)
 
     def drop(self, selection: Selection) -> None:
-        """No row passes."""
+        """Note that no row of a row group passes."""
         k = selection.place
         self.some[k] = self.is_open[k] = False
         _, sure = self.rows(selection)
         self._rows[k] = RowRanges.none(selection.num_rows), sure
 
     def drop_all(self, places: Sequence[int]) -> None:
-        """No row passes in any of these row groups, of whose pages nothing is known yet."""
+        """Note that no row passes in any of these row groups. No page of theirs was asked yet."""
         self.some[places] = self.is_open[places] = False
 
     def narrow(self, selection: Selection, first_rows: Int64Array, some: Mask, every: Mask) -> None:
-        """The verdict on the pages of a chunk."""
+        """Take the answers of a ColumnIndex, page by page."""
         maybe, sure = self.rows(selection)
         maybe &= RowRanges.from_pages(first_rows, np.flatnonzero(some), selection.num_rows)
         if every.any():
@@ -99,7 +100,7 @@ class Answers:
         self.is_open[k] &= bool(maybe) and not sure.is_all
 
     def rows(self, selection: Selection) -> tuple[RowRanges, RowRanges]:
-        """The rows of a row group that can pass, and those that do."""
+        """The rows of a row group that can pass, and those that certainly pass."""
         known = self._rows.get(selection.place)
         if known is not None:
             return known
@@ -108,7 +109,7 @@ class Answers:
 
 
 class RowGroups:
-    """The row groups that a scan is about."""
+    """The row groups of a scan."""
 
     def __init__(self, file: OpenFile, row_groups: Sequence[int], within: Mapping[int, RowRanges]) -> None:
         self.row_groups = row_groups
@@ -128,11 +129,12 @@ class RowGroups:
 
     @property
     def num_asked(self) -> int:
-        """Rows that are asked for at all."""
+        """Number of requested rows."""
         return int(self._asked.sum())
 
     def selections(self, maybe: Mask, sure: Mask) -> list[Selection]:
-        """Those in which a row may match; ``sure``: in which all rows do. Equal sets of rows are shared."""
+        """The row groups in which a row can match. ``sure`` marks those in which all rows do. Equal sets of rows are
+        shared."""
         found: list[Selection] = []
         whole: dict[int, tuple[RowRanges, RowRanges]] = {}
         kept = np.flatnonzero(maybe & (self._asked > 0))
@@ -145,7 +147,8 @@ class RowGroups:
         return found
 
     def numbers(self, nodes: Sequence[Node], node: Node) -> ChunkNumbers:
-        """Of the chunks of ``node`` in all row groups. Those of all ``nodes`` are looked up at once."""
+        """The numbers of the chunks of ``node`` in all row groups. The chunks of all ``nodes`` are looked up at
+        once."""
         if self._table is None:
             distinct = list(dict.fromkeys(nodes))
             self._table = self._file.chunk_table(self.row_groups, distinct)
@@ -156,17 +159,17 @@ class RowGroups:
         return found
 
     def stack(self, node: Node) -> Int64Array:
-        """The same in one array, of a node that was looked up."""
+        """The same numbers in one array, for a node that was looked up before."""
         assert self._table is not None
         return self._table.stack_of(self._places[node.column])
 
     def any_encrypted(self, node: Node) -> bool:
-        """Whether any chunk of ``node``, which was looked up, is encrypted."""
+        """Whether any chunk of ``node`` is encrypted. The node must have been looked up."""
         assert self._table is not None
         return bool(self._table.encrypted[:, self._places[node.column]].any())
 
     def all_placed(self, node: Node) -> bool:
-        """Whether the bounds of these chunks lie in the footer as it is."""
+        """Whether the bounds of all these chunks lie in the footer unencrypted."""
         return self._table is not None and not self._table.odd[:, self._places[node.column]].any()
 
 

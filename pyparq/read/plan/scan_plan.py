@@ -20,16 +20,16 @@ from pyparq.read.plan.packed_integers import pack_ranges, unpack_ranges
 from pyparq.read.plan.page_reads import ColumnRead, Pages
 
 PLAN_VERSION = 1
-"""Goes up with every change of what a pickled plan holds or means."""
+"""Must grow with every change in the contents or the meaning of a pickled plan."""
 
 NOT_PLANNED = ("decryption", "limits", "prefetch_bytes", "use_threads")
-"""Options that stay with the file that runs a plan: keys do not travel, and a plan does not decide what another machine
-can bear."""
+"""Options that the file which runs a plan decides. Keys are not sent along, and a plan must not decide how much memory
+another machine may use."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroupPlan:
-    """One row group of a plan: rows that may match, rows that surely do, and what will be read of each column."""
+    """One row group of a plan: the rows that can match, the rows that certainly match, and the reads of each column."""
 
     row_group: int
     num_rows: int
@@ -40,7 +40,7 @@ class RowGroupPlan:
     output_reads: tuple[ColumnRead, ...]
     """At most: only the pages with surviving rows are read."""
     within: RowRanges | None = None
-    """The rows that the scan asks for at all, matching or not; ``None``: all."""
+    """The requested rows, matching or not. ``None`` means all."""
 
     @property
     def reads(self) -> tuple[ColumnRead, ...]:
@@ -58,25 +58,25 @@ class RowGroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class PlanHeader:
-    """What all parts of a plan share: the question, the options, and the file that it is for."""
+    """The part of a plan that all its parts share: the question, the options, and the file."""
 
     source: str
     columns: list[ColumnName] | None
     filters: Any
     options: ReadOptions
-    """But for those of :data:`NOT_PLANNED`: these are the running file's."""
+    """All options except those in :data:`NOT_PLANNED`."""
     limit: int | None
-    """Rows to return at most, of those that match; of the whole plan, not of each part."""
+    """Maximum number of matching rows to return, for the whole plan."""
     made_for: FileState
-    """The file as it was: row numbers and offsets mean nothing in any other."""
+    """The state of the file: row numbers and offsets are valid for this file only."""
 
     def plan(self, row_groups: Iterable[RowGroupPlan]) -> ScanPlan:
-        """The plan, or the part of it, that has these ``row_groups``."""
+        """The plan, or a part of it, with these ``row_groups``."""
         return ScanPlan(self, tuple(row_groups))
 
     def __reduce__(self) -> tuple[Any, ...]:
         options = {f.name: getattr(self.options, f.name) for f in fields(ReadOptions) if f.name not in NOT_PLANNED}
-        # The filter is a pickle within the pickle: one of another version is refused before that is opened.
+        # The filter is a pickle inside the pickle, so that another version is refused before the filter is unpickled.
         filters = None if self.filters is None else pickle.dumps(self.filters, pickle.HIGHEST_PROTOCOL)
         state = self.source, self.columns, filters, options, self.limit, tuple(self.made_for)
         return _header, (PLAN_VERSION, state)
@@ -183,7 +183,7 @@ class ScanPlan:
 
 
 def plan_options(options: ReadOptions) -> ReadOptions:
-    """What of a reader's options is part of a plan."""
+    """The options of a reader that are part of a plan."""
     defaults = ReadOptions()
     return replace(options, **{name: getattr(defaults, name) for name in NOT_PLANNED})
 
@@ -216,7 +216,7 @@ def _as_table(result: Any) -> Table:
     return Table(schema, list(batches))
 
 
-# ---- pickles: plain values under a version, which is looked at first ------------------------------------------------
+# ---- pickles: plain values with a version, which is checked first
 
 
 def check_version(version: Any, ours: int = PLAN_VERSION) -> None:

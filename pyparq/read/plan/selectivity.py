@@ -1,8 +1,8 @@
-"""Guess what share of a chunk's rows a test keeps, from its statistics alone.
+"""Estimates the share of a chunk's rows that a test keeps, from statistics alone.
 
-An index costs bytes to read. A test that keeps nearly everything must not cost any (a goal of both specifications: no
-overhead when not selective), so the guess decides whether an index is asked at all. It never decides which rows are
-kept.
+An index costs bytes to read. A test that keeps nearly all rows must not cost any: both specifications ask for no
+overhead when a filter is not selective. So the estimate decides whether an index is asked. It never decides which rows
+are kept.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ UNKNOWN = 0.5
 
 
 def kept_shares(test: Test, bounds: Bounds) -> Shares:
-    """Between 0 and 1 for each part of ``bounds``; values are taken to be spread evenly between their bounds."""
+    """A share between 0 and 1 for each part of ``bounds`` (float64). Values are assumed to be spread evenly between
+    their bounds."""
     if test.asks_levels:
         return np.full(len(bounds), UNKNOWN)
     if test.none:
-        return np.ones(len(bounds))  # few lists hold any one value
+        return np.ones(len(bounds))  # few lists hold one given value
     if test.op in ("==", "in", "is_nan"):
         return np.zeros(len(bounds))
     counts, nulls = bounds.counts, bounds.null_counts
@@ -48,7 +49,7 @@ def kept_shares(test: Test, bounds: Bounds) -> Shares:
 
 
 def _positions(bounds: Bounds, literal: Any) -> Shares:
-    """Where a literal stands between the two bounds of each part: 0 at the lower, 1 at the upper."""
+    """The position of a literal between the two bounds of each part: 0 at the lower bound, 1 at the upper."""
     if bounds.mins.dtype == np.dtype(object):  # bytes, or integers of any length
         found = [_position(low, high, literal) for low, high in zip(bounds.mins, bounds.maxs, strict=True)]
         return np.array(found, np.float64)
@@ -73,7 +74,7 @@ def _position(low: Any, high: Any, literal: Any) -> float:
 
 
 def _as_numbers(low: bytes, high: bytes, literal: bytes) -> tuple[int, int, int]:
-    """Eight bytes behind the common prefix of the bounds, as numbers."""
+    """The eight bytes behind the common prefix of both bounds, as numbers."""
     common = 0
     for a, b in zip(low, high, strict=False):
         if a != b:

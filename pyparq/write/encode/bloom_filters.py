@@ -1,4 +1,4 @@
-"""The Bloom filter of one column chunk: hashes of its distinct values in a bitset of the right size."""
+"""The Bloom filter of one column chunk: the hashes of its distinct values in a bitset of the right size."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from pyparq.option_values import BloomOptions
 def build_filter(
     values: Values, entries: Values | None, leaf: LeafType, options: BloomOptions
 ) -> npt.NDArray[np.uint8] | None:
-    """The bitset over a chunk's values (nulls left out); ``None`` where ``auto`` finds that it adds nothing.
+    """The bitset over a chunk's values, nulls left out. ``None`` if the option ``auto`` finds that a filter adds
+    nothing.
 
-    ``entries``: those of a dictionary that has every value of the chunk once, which is all that has to be hashed.
+    ``entries``: the entries of a dictionary that holds every value of the chunk once. Only these are hashed then.
     """
     if entries is not None:
         if options.auto:
@@ -32,7 +33,7 @@ def build_filter(
 
 
 def filter_of(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> npt.NDArray[np.uint8]:
-    """The bitset that holds these hashes, of the size that ``options`` ask for."""
+    """The bitset with these hashes, in the size that ``options`` ask for."""
     bloom = BloomFilter(np.zeros(_size(hashes, options), np.uint8))
     bloom.insert_hashes(hashes)
     return bloom.bitset
@@ -48,12 +49,12 @@ def _size(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> int:
 
 
 _COUNT_FROM, _ERROR = 1 << 16, 0.02
-"""From this many hashes on, their number is estimated first; the estimate is nearer than this (by 14 standard
-deviations)."""
+"""From this many hashes on, their number is estimated first. The error of the estimate is smaller than this (by 14
+standard deviations)."""
 
 
 def _size_counted(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> int:
-    """The size for the exact number of distinct hashes. They are not counted where an estimate leaves one size."""
+    """The size for the exact number of distinct hashes. They are not counted if the estimate allows only one size."""
     if len(hashes) >= _COUNT_FROM and options.power_of_two:
         about = kernels.estimate_distinct_u64(hashes)
         sizes = {_size_for(int(about * factor), options) for factor in (1 - _ERROR, 1 + _ERROR)}
@@ -67,6 +68,6 @@ def _size_for(distinct: int, options: BloomOptions) -> int:
 
 
 def stored_filter(bitset: npt.NDArray[np.uint8], crypto: ChunkEncryption) -> list[Any]:
-    """The filter's two modules as they are stored: header, bitset."""
+    """The two stored modules of a filter: header and bitset."""
     header, bits = serialize_filter(bitset)
     return crypto.seal(Module.BLOOM_FILTER_HEADER, [header]) + crypto.seal(Module.BLOOM_FILTER_BITSET, [bits])

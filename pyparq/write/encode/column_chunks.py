@@ -1,7 +1,8 @@
-"""Column chunks: what the native writer is told about columns, and what it made of some of them beside each other.
+"""Encodes column chunks: tells the native writer about columns, and takes what it returns for several of them.
 
-Everything that happens per page and per value happens in the kernels (``write_*.cpp``): dictionary and encoding,
-where pages are cut, levels, statistics, indexes, compression, checksums, headers. It is described where it is done.
+Everything that happens per page and per value happens in the kernels (``kernels/src/encode/``): dictionary and
+encoding, page boundaries, levels, statistics, indexes, compression, checksums and headers. The reasons are described
+there.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ from pyparq.write.plan.encoding_choice import Choices, candidates_of
 if TYPE_CHECKING:
     from pyparq.write.encode.shred import Known, LeafData
 
-_CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
+_CRC = kernels.Crc32(zlib.crc32)
 _PAGE_TOO_LARGE, _MISFIT = 1, 3
 
 
 _LOOK = 0.002
-"""Seconds after which whoever stores chunks looks for bytes of one that is being encoded."""
+"""Seconds between two looks for finished bytes of a chunk that is being encoded."""
 _PATIENCE = 10
-"""How often it looks before it encodes chunks itself that no thread has begun."""
+"""Number of looks before the storing thread encodes chunks itself that no other thread has begun."""
 
 
 class StoredChunks:
-    """Some column chunks of a row group, beside each other; perhaps they are still being encoded."""
+    """Some column chunks of a row group. They may still be being encoded."""
 
     def __init__(self, row_group: int, columns: list[int]) -> None:
         self.row_group = row_group
@@ -56,14 +57,16 @@ class StoredChunks:
         self.task: Task[None] | None = None
         """Encodes them; ``None`` when that is done."""
         self.filters: list[tuple[int, list[Any]]] = []
-        """Stored modules of Bloom filters, by the chunk's place in here."""
+        """Stored modules of Bloom filters, by the position of the chunk."""
 
     def parts(self) -> Iterator[list[Any]]:
-        """Their bytes, in pieces, as they are made. Nothing else about them is to be asked before the last piece is
-        there. Raises what encoding them raises."""
+        """The bytes of the chunks, in pieces, as they are made.
+
+        No other method may be called before the last piece. Raises the errors of encoding.
+        """
         if self.task is not None:
-            # The pool has a thread for each processor: this one is free to store what they make. But a task may have to
-            # wait for the pool, which may wait for the task.
+            # The pool has a thread per processor, so this thread is free to store finished bytes. But a task may
+            # wait for the pool, and the pool may wait for the task.
             patience = 0 if within_task() else _PATIENCE
             while patience and not self.task.ended(_LOOK):
                 if parts := self.native.take():
@@ -74,7 +77,7 @@ class StoredChunks:
         yield self.native.take()
 
     def seal_offset_indexes(self, encryption: FileEncryption) -> None:
-        """Encrypt the OffsetIndexes of chunks that are encrypted. They must have a place."""
+        """Encrypt the OffsetIndexes of encrypted chunks. The chunks must have their places in the file."""
         for k, column in enumerate(self.columns):
             crypto = encryption.chunk(self.row_group, column)
             if crypto.encrypted:
@@ -112,10 +115,11 @@ class ChunkEncoder:
     def encode(
         self, made: StoredChunks, leaves: Sequence[LeafData | FlatData], shredded: Callable[[int], LeafData]
     ) -> None:
-        """Encode leaves of a row group (at least one row). Nothing here touches a file, nor, but for the choice of an
-        encoding, another chunk.
+        """Encode leaves of a row group (at least one row).
 
-        ``shredded(column)`` gives the leaf of a column that came as arrays, or raises what is wrong with its values."""
+        This touches no file and, except for the choice of an encoding, no other chunk. ``shredded(column)`` returns the
+        leaf of a column that came as arrays, or raises the error in its values.
+        """
         leaves, row_group = list(leaves), made.row_group
         for k, data in enumerate(leaves):
             if self._has_no_page(data):
@@ -144,10 +148,10 @@ class ChunkEncoder:
     def takes_arrays(self, column: int) -> bool:
         """Whether this column may come as :class:`FlatData`."""
         plan = self._plan.columns[column]
-        return plan.bloom is None or plan.entries  # the values are wanted again for the filter
+        return plan.bloom is None or plan.entries  # the filter needs the values again
 
     def keeps_entries(self, column: int) -> bool:
-        """Whether this column comes back as a dictionary, with the entries of the one that it comes from."""
+        """Whether this column comes back as a dictionary with the entries of the dictionary it comes from."""
         return self._plan.columns[column].entries
 
     def _job(self, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int) -> tuple[Any, ...]:
@@ -166,7 +170,7 @@ class ChunkEncoder:
         )  # fmt: skip
 
     def _has_no_page(self, data: LeafData | FlatData) -> bool:
-        """Whether a column comes as codes, but its chunk can have no page for what they stand for."""
+        """Whether a column comes as codes, but its chunk cannot have a dictionary page for their entries."""
         if not isinstance(data, FlatData) or data.known is None:
             return False
         column, known = data.node.column, data.known
@@ -199,8 +203,8 @@ class ChunkEncoder:
 
 
 def _to_filter(native: kernels.EncodedChunks, k: int, data: LeafData | FlatData) -> tuple[Values, Values | None]:
-    """Values that have each of the chunk's at least once; and the entries of its dictionary, where that was made for it
-    and has them all."""
+    """Values that include each value of the chunk, and the entries of its dictionary, if that was made for this chunk
+    and holds all values."""
     if isinstance(data, FlatData):
         assert data.page is not None  # other columns with a filter are shredded
         return dictionary.entries(data.page.entries, native.used_entries(k)), None
@@ -229,11 +233,11 @@ def _file_rules(options: WriteOptions) -> kernels.FileRules:
 
 
 _Kind = tuple[kernels.LeafOrder, Callable[[Any], Any] | None, int, list[tuple[int, float]]]
-"""What columns of one type have in common: order, codec, the native codec's level, encodings worth trying."""
+"""What columns of one type have in common: order, codec, level of the native codec, encodings worth trying."""
 
 
 def _kind(plan: ColumnPlan, known: dict[tuple[int, int, int | None, Order], _Kind]) -> _Kind:
-    # By identity, as leaves that are alike mostly are the same; the plan keeps them.
+    # By identity: equal leaves are mostly the same object. The plan keeps them alive.
     key = id(plan.leaf), plan.codec, plan.level, plan.order
     found = known.get(key)
     if found is None:
@@ -247,7 +251,7 @@ def _kind(plan: ColumnPlan, known: dict[tuple[int, int, int | None, Order], _Kin
 def _column_rules(plan: ColumnPlan, file: kernels.FileRules, kind: _Kind) -> kernels.ColumnRules:
     leaf, node = plan.leaf, plan.node
     order, compress, level, candidates = kind
-    # pyarrow makes dictionaries of no other encoding than PLAIN
+    # pyarrow reads dictionaries from PLAIN pages only
     encoding = plan.encoding if plan.encoding is not None else encodings.PLAIN if plan.entries else -1
     pairs = [serialize(tt.KeyValue(key=k, value=v)) for k, v in plan.key_values.items()] if plan.key_values else []
     return kernels.ColumnRules(
@@ -264,10 +268,10 @@ def _compress(codec: int, level: int | None, data: Any) -> Any:
 def _known(
     data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices
 ) -> tuple[Any, int, Any, int] | None:
-    """The dictionary that the values come from; ``None`` where it is not to be kept, or cannot be."""
+    """The dictionary that the values come from. ``None`` if it is not kept, or cannot be."""
     known, section = data.known, None
     if not count_of(data.values) and (known is None or not count_of(known.values)):
-        return None  # nothing but nulls, of no dictionary
+        return None  # only nulls, so no dictionary
     if known is not None and plan.dictionary:
         section = known_dictionary(data.values, known.values, plan.leaf, options.dictionary_pagesize_limit)
     if known is None or section is None or known.source is None or not choices.agrees(plan.column, known.values):

@@ -1,9 +1,8 @@
-"""Columns that are leaves themselves: the kernels (``encode/flat_columns.cpp``) take them as Arrow's buffers have them.
+"""Columns that are not nested: the kernels (``encode/flat_columns.cpp``) take Arrow's buffers as they are.
 
-Of a column that keeps its dictionary they take the codes.
-
-They do what :mod:`pyparq.write.encode.shred` does for all others. A column that does not hold what its leaf may hold is
-left to that module too, which says what is wrong.
+Of a column that keeps its dictionary, they take the codes. The kernels do what :mod:`pyparq.write.encode.shred` does
+for nested columns. A column with a value that its leaf cannot hold is passed to that module too, which raises the
+error.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ _CONVERTED = {"tdm", "tts", "tss"}
 """First letters of formats whose values are stored in another unit."""
 
 Part = tuple[int, ImportedArray] | tuple[int, int, int, Any, Any, Any]
-"""An array: its form, and where it is; or its form, length, offset, validity bits or ``None``, values or offsets, and
-bytes or ``None``."""
+"""An array: its form and its place in memory. Or its form, length, offset, validity bits or ``None``, values or
+offsets, and bytes or ``None``."""
 
 
 @dataclass(slots=True)
 class FlatData:
-    """The leaf of a run of rows, in arrays one after another."""
+    """The leaf of consecutive rows, in several arrays."""
 
     node: Node
     num_rows: int
@@ -54,7 +53,7 @@ class FlatData:
 
 
 def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:
-    """The arrays of a column, which is a leaf itself, as the kernels take them; ``None`` where they do not."""
+    """The arrays of a flat column in the form that the kernels take. ``None`` if they do not take it."""
     parts: list[Part] = []
     for column in columns:
         form = _form(column.type, leaf)
@@ -72,7 +71,7 @@ def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:
 
 
 def code_parts(columns: Sequence[Column], dictionary: Column) -> list[Part] | None:
-    """The codes of a column that was dictionary-encoded, all with the same dictionary; ``None`` where it has others."""
+    """The codes of a dictionary-encoded column whose parts share one dictionary. ``None`` if they do not."""
     parts: list[Part] = []
     for column in columns:
         if column.codes is None or column.dictionary is not dictionary:
@@ -82,13 +81,13 @@ def code_parts(columns: Sequence[Column], dictionary: Column) -> list[Part] | No
 
 
 def is_flat(shape: Shape) -> bool:
-    """Whether a top-level column is a leaf whose chunk the kernels can make from Arrow's buffers."""
+    """Whether the kernels can make the chunk of a top-level column from Arrow's buffers."""
     return shape.kind == "leaf" and shape.node.max_rep == 0 and shape.node.max_def <= 1
 
 
 @lru_cache(maxsize=4096)
 def _form(type_: DataType, leaf: LeafType) -> int | None:
-    """How values of a type become those of a leaf; ``None`` where the kernels do not know."""
+    """The conversion from values of a type to values of the leaf. ``None`` if the kernels have none."""
     if type_.dictionary is not None or type_.format[:3] in _CONVERTED or leaf.kind == "int96" or not fits(type_, leaf):
         return None
     if type_.kind == "decimal":

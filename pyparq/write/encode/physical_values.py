@@ -1,6 +1,6 @@
-"""From a column's values in memory to the physical values of its leaf (nulls already left out).
+"""Converts a column's values in memory to the physical values of its leaf, without nulls.
 
-Conversions are exact: a value that its storage cannot hold is a :class:`DataError` with the row, never rounded.
+Conversions are exact. A value that its storage cannot hold is a :class:`DataError` with the row; it is never rounded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SAME_BYTES = frozenset({"json", "enum", "uuid", "bson", "interval", "variant", 
 
 
 class Misfit(Exception):
-    """Value number ``index`` (counted without nulls) does not fit; the caller knows its row."""
+    """Value number ``index`` (counted without nulls) does not fit. The caller knows its row."""
 
     def __init__(self, index: int, message: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class Misfit(Exception):
 
 @lru_cache(maxsize=4096)
 def fits(type_: DataType, leaf: LeafType) -> bool:
-    """Is the leaf what a column of this type is written as?"""
+    """Whether a column of this type is written as this leaf."""
     if leaf.kind == "null" or type_.is_nested:
         return type_.format == "n"
     made = leaf_of(Field("", type_))
@@ -49,16 +49,16 @@ def fits(type_: DataType, leaf: LeafType) -> bool:
         same = made.physical == leaf.physical and made.length == leaf.length
         return same and made.kind in ("string", "binary", "fixed")
     if leaf.kind == "int96":
-        return made.kind == "timestamp" or type_.format == "w:12"  # INT96 as it was stored
-    if leaf.kind == "decimal":  # its storage is a matter of options
+        return made.kind == "timestamp" or type_.format == "w:12"  # INT96 bytes as they were stored
+    if leaf.kind == "decimal":  # options decide about its storage
         return (made.kind, made.precision, made.scale) == ("decimal", leaf.precision, leaf.scale)
     return made == replace(leaf, utc=made.utc) if leaf.kind == "time" else made == leaf
 
 
 def leaf_values(column: Column, keep: Mask | Int64Array | None, leaf: LeafType) -> Values:
-    """Physical values of the elements to ``keep``: a mask, positions, or ``None`` for all of them.
+    """Physical values of the elements to ``keep``: a mask, positions, or ``None`` for all.
 
-    Shares memory with the column where no conversion and no selection is needed. Raises :class:`Misfit`.
+    Shares memory with the column if neither a conversion nor a selection is needed. Raises :class:`Misfit`.
     """
     if leaf.kind == "null":
         return np.empty(0, np.int32)
@@ -80,7 +80,7 @@ def _binary(column: Column, keep: Mask | Int64Array | None) -> BinaryValues:
     if keep.dtype != np.bool_:
         return BinaryValues(*take_binary(offsets, data, np.ascontiguousarray(keep, np.int64)))
     if offsets[0] == offsets[-1] or not np.any(np.diff(offsets)[~keep]):
-        # Nothing lies under the nulls, as usual: the bytes stay where they are.
+        # No bytes lie under the nulls, as usual, so the bytes can stay where they are.
         starts = offsets[:-1][keep]
         return BinaryValues(np.append(starts, offsets[-1:]).astype(np.int64, copy=False), data)
     return BinaryValues(*compact_binary(offsets, data, np.ascontiguousarray(keep).view(np.uint8)))
@@ -104,7 +104,7 @@ def _fixed(column: Column, keep: Mask | Int64Array | None) -> npt.NDArray[Any]:
 
 
 def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> npt.NDArray[Any]:
-    """Fixed-width values of an Arrow type as the leaf's physical values."""
+    """Fixed-width values of an Arrow type as physical values of the leaf."""
     kind = leaf.kind
     if kind == "bool":
         return values.view(np.uint8)
@@ -134,7 +134,7 @@ def to_physical(values: npt.NDArray[Any], type_: DataType, leaf: LeafType) -> np
 
 
 def within_a_day(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.bool_]:
-    """Which times of day are some. The end of the day is: DuckDB has it."""
+    """A mask of the valid times of day. 24:00 is valid: DuckDB has it."""
     return np.asarray((values >= 0) & (values <= _TICKS_PER_DAY[unit]))
 
 
@@ -177,7 +177,7 @@ def _decimal(values: npt.NDArray[np.uint8], type_: DataType, leaf: LeafType) -> 
 
 
 def _shortest(values: npt.NDArray[np.uint8]) -> BinaryValues:
-    """Rows of big-endian two's complement as the fewest bytes that keep the sign (LogicalTypes.md, DECIMAL)."""
+    """Rows of big-endian two's complement in the fewest bytes that keep the sign (LogicalTypes.md, DECIMAL)."""
     count, width = values.shape
     sign = np.where(values[:, :1] >= 128, 255, 0)
     # A leading byte may go when it repeats the sign and the next one still begins with it.
@@ -200,7 +200,7 @@ def _widened(values: npt.NDArray[np.uint8], length: int) -> npt.NDArray[np.uint8
 
 
 def _check_digits(values: npt.NDArray[np.uint8], precision: int) -> None:
-    """Every value has at most ``precision`` digits (so the smaller storage holds it too)."""
+    """Check that every value has at most ``precision`` digits, so that the smaller storage holds it too."""
     beyond = beyond_digits(values, precision)
     if beyond is not None and beyond.any():
         bad = int(np.argmax(beyond))

@@ -1,4 +1,4 @@
-"""The dictionary of a column that comes back as one: the entries that its values came from, in their order."""
+"""The dictionary page of a column that comes back as a dictionary: the original entries in their order."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pyparq.write.encode.shred import Known, known_entries
 
 
 class DictionaryPage(NamedTuple):
-    """The entries of a dictionary as chunks have them, each once."""
+    """The entries of a dictionary as stored in chunks, each once."""
 
     entries: Values
     plain: Any
     """These in PLAIN."""
     places: npt.NDArray[np.int32] | None
-    """Where each entry of the dictionary that they come from is among them; ``None``: where it was."""
+    """For each entry of the original dictionary, its position in the page. ``None``: the same position."""
 
 
 def dictionary_page(known: Values, leaf: LeafType, limit: int) -> DictionaryPage | None:
-    """The same as :func:`known_dictionary` finds for values that are all among ``known``."""
+    """The result of :func:`known_dictionary` for values that are all among ``known``."""
     if plain_size(known) > limit or count_of(known) == 0:
         return None
     places, first = dictionary.build(known, leaf, limit)
@@ -39,14 +39,14 @@ def dictionary_page(known: Values, leaf: LeafType, limit: int) -> DictionaryPage
 
 
 class KnownDictionaries:
-    """The entries of dictionaries that columns come from, as their leaves hold them: made once for all row groups that
-    follow each other with the same one."""
+    """The entries of the dictionaries of columns, as physical values of their leaves. Consecutive row groups with the
+    same dictionary share them."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[Column, Known | None]] = {}
 
     def of(self, column: Column, node: Node) -> Known | None:
-        """``None`` where there are none, or the leaf cannot hold them all."""
+        """The entries for a column. ``None`` if there are none, or if the leaf cannot hold all of them."""
         if column.codes is None or column.dictionary is None:
             return None
         last = self._last.get(node.column)
@@ -58,8 +58,8 @@ class KnownDictionaries:
 def known_dictionary(
     values: Values, known: Values, leaf: LeafType, limit: int
 ) -> tuple[Values, npt.NDArray[np.int32]] | None:
-    """All entries of ``known``, in their order, with those behind them that are missing there, and the index of each
-    value; ``None`` when the entries take more than ``limit`` bytes."""
+    """All entries of ``known`` in their order, then the missing ones, and the index of each value. ``None`` if the
+    entries take more than ``limit`` bytes."""
     if plain_size(known) > limit or count_of(known) == 0:
         return None
     both = concat_values([known, values], leaf)

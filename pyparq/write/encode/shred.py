@@ -1,8 +1,9 @@
-"""From a batch's columns to leaves with repetition and definition levels (README.md, "Nested Encoding").
+"""Converts the columns of a batch to leaves with repetition and definition levels (README.md, "Nested Encoding").
 
-A flat column takes a straight path: required values are shared, nullable ones compacted once. Nested columns are
-walked from the outside in, one numpy pass per level of nesting: what is carried along is, for every slot of the
-leaves-to-be, its levels so far, and which slots still have a value further down (the live ones) and where.
+A flat column takes a short path: required values are shared, nullable ones are compacted once. Nested columns are
+walked from the outside in, with one numpy pass per level of nesting. Each pass carries, for every slot of the future
+leaves, its levels so far. Slots that still have a value further down are called live; each pass also carries their
+positions.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The entries of the dictionary that a leaf's values come from: physical, whether used or not."""
+    """The physical entries of the dictionary that a leaf's values come from, used or not."""
 
     values: Values
     source: Column | None
-    """The column that holds them; ``None`` where several dictionaries were joined."""
+    """The column that holds the entries. ``None`` if several dictionaries were joined."""
 
 
 @dataclass(slots=True)
@@ -57,8 +58,8 @@ class LeafData:
 def shred_batch(batch: Batch, schema: Schema, tree: SchemaTree, first_row: int = 0) -> list[LeafData]:
     """The leaves of ``tree`` (made from ``schema``) for the rows of ``batch``, in column order.
 
-    Raises :class:`DataError` with column and row (counted from ``first_row``) for a null in a required field or a
-    value that its Parquet type cannot hold, and for columns that are not of the schema.
+    Raises :class:`DataError` with column and row (counted from ``first_row``) for a null in a required field and for a
+    value that its Parquet type cannot hold. Also raises it for columns that are not in the schema.
     """
     if len(batch.columns) != len(schema) or len(schema) != len(tree.root.children):
         raise DataError(f"the batch has {len(batch.columns)} columns, but the schema has {len(schema)}")
@@ -79,13 +80,13 @@ def shred_column(column: Column, shape: Shape, num_rows: int, first_row: int = 0
 
 @dataclass(slots=True)
 class _Slots:
-    """Where the walk stands. The k-th live slot is that of element ``elements[k]`` of the column at hand."""
+    """The state of the walk. The k-th live slot belongs to element ``elements[k]`` of the current column."""
 
     count: int
     reps: Levels | None
     """``None``: no slot continues a list."""
     defs: Levels | None
-    """Levels of the slots that ended, ``LIVE_SLOT`` at the others; ``None``: all are live."""
+    """Levels of the slots that have ended, ``LIVE_SLOT`` for the others (uint8). ``None``: all are live."""
     elements: range | Int64Array
     first_row: int
 
@@ -137,7 +138,7 @@ def _pick(values: npt.NDArray[np.generic], elements: range | Int64Array) -> npt.
 
 
 def _present(column: Column, slots: _Slots) -> Mask | None:
-    """For every live slot: is there a value? ``None``: always."""
+    """For every live slot, whether it has a value. ``None``: all have."""
     if column.type.format == "n":
         return np.zeros(len(slots.elements), np.bool_)
     mask = column.valid_mask()
@@ -148,7 +149,7 @@ def _present(column: Column, slots: _Slots) -> Mask | None:
 
 
 def _without_nulls(column: Column, shape: Shape, slots: _Slots) -> _Slots:
-    """Nulls of this column end their slots one level below its own."""
+    """End the slots of this column's nulls, one level below the column's own."""
     present = _present(column, slots)
     if present is None:
         return slots
@@ -167,7 +168,7 @@ def _refuse_null(present: Mask, shape: Shape, slots: _Slots) -> None:
 
 
 def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, slots: _Slots) -> _Slots:
-    """One slot per list item; an empty list keeps one slot, which ends here."""
+    """One slot per list item. An empty list keeps one slot, which ends here."""
     starts, ends = (_as_int64(_pick(part, slots.elements)) for part in (offsets[:-1], offsets[1:]))
     lengths = np.subtract(ends, starts, out=ends)
     try:
@@ -183,7 +184,7 @@ def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, sl
 
 
 def _as_int64(values: npt.NDArray[np.generic]) -> Int64Array:
-    """A copy, in memory that is used again."""
+    """A copy as int64, in reused memory."""
     out = take_memory(8 * len(values)).view(np.int64)
     out[:] = values
     return out
@@ -213,13 +214,13 @@ def _leaf(column: Column, shape: Shape, slots: _Slots, num_rows: int) -> LeafDat
 
 
 def known_entries(column: Column, node: Node) -> Known | None:
-    """Those of the dictionary that a column comes from; ``None`` where the leaf does not hold them all."""
+    """The entries of the dictionary that a column comes from. ``None`` if the leaf cannot hold all of them."""
     if column.dictionary is None:
         return None
     try:
         return Known(leaf_values(column.dictionary, None, node.type), column.dictionary)
     except Misfit:
-        return None  # an entry that no value uses, or the values would have been refused
+        return None  # an unused entry that does not fit; a used one would have been refused
 
 
 def _leaf_defs(slots: _Slots, present: Mask | None, shape: Shape) -> Levels | None:
@@ -227,13 +228,13 @@ def _leaf_defs(slots: _Slots, present: Mask | None, shape: Shape) -> Levels | No
         return settle_slots(slots.count, slots.defs, present, shape.def_level - 1, shape.def_level)
     if present is None:
         return None
-    # Present or not is the last level: the mask itself, moved up.
+    # The last level only tells whether the value is there: the mask, shifted.
     defs = present.view(np.uint8)
     return defs if shape.def_level == 1 else defs + np.uint8(shape.def_level - 1)
 
 
 def concat_leaf_data(parts: Sequence[LeafData]) -> LeafData:
-    """The same leaf of several batches, one after the other (at least one part)."""
+    """The same leaf of several batches joined into one (at least one part)."""
     if len(parts) == 1:
         return parts[0]
     node = parts[0].node
@@ -250,7 +251,7 @@ def concat_leaf_data(parts: Sequence[LeafData]) -> LeafData:
 
 
 def _joined(parts: Sequence[Known | None], leaf: LeafType) -> Known | None:
-    """The entries of all dictionaries, those of the first one first."""
+    """The entries of all dictionaries. Those of the first come first."""
     known = {id(part.source): part for part in parts if part is not None}
     if len(known) <= 1:
         return next(iter(known.values()), None)

@@ -1,1 +1,1 @@
-"""What is decided before any row is written: options and storage of each column."""
+"""Decisions before any row is written: options, types and storage of each column."""

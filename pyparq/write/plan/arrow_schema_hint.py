@@ -1,4 +1,4 @@
-"""``ARROW:schema``: whether a file gets it, and what it may say."""
+"""``ARROW:schema``: whether a file gets it, and what it may contain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Change = Callable[[Field, Shape], Field]
 
 
 def hint_for(data: Schema, tree: SchemaTree, option: bool | str) -> Schema | None:
-    """The schema to store: that of the data, or ``None`` where the file has none. ``option``: ``store_schema``."""
+    """The schema to store, or ``None`` if the file gets none. ``option``: the value of ``store_schema``."""
     if not option or (option == "auto" and _flat_and_kept(data, tree)):
         return None
     if any(leaf.type.kind == "int96" for leaf in tree.leaves):
@@ -25,7 +25,7 @@ def hint_for(data: Schema, tree: SchemaTree, option: bool | str) -> Schema | Non
 
 
 def _as_read(field: Field, shape: Shape) -> Field:
-    """The field; INT96 as its bytes (``coerce_int96_timestamp_unit="bytes"``) as the timestamp that readers see."""
+    """The field as readers see it: INT96 bytes (``coerce_int96_timestamp_unit="bytes"``) become a timestamp."""
     if shape.kind != "leaf" or shape.node.type.kind != "int96" or field.type.kind != "fixed":
         return field
     kept = {key: value for key, value in field.metadata.items() if key != LOGICAL_TYPE}
@@ -33,7 +33,8 @@ def _as_read(field: Field, shape: Shape) -> Field:
 
 
 def _flat_and_kept(data: Schema, tree: SchemaTree) -> bool:
-    """Whether all columns are leaves whose types the file keeps: what most tables are, and quickly seen."""
+    """Whether all columns are flat and keep their types in the file. That holds for most tables and is checked
+    quickly."""
     for field, node in zip(data, tree.root.children, strict=True):
         type_ = field.type
         if field.metadata or type_.children or type_.dictionary is not None or type_.format == "n" or not node.is_leaf:
@@ -44,8 +45,7 @@ def _flat_and_kept(data: Schema, tree: SchemaTree) -> bool:
 
 
 def dictionary_leaves(hint: Schema | None, tree: SchemaTree) -> dict[int, bool]:
-    """The leaves that were dictionaries of values without fields of their own, by their ordinal, and whether the order
-    of the entries meant something."""
+    """The leaves that were dictionaries of plain values: by ordinal, whether the order of the entries had a meaning."""
     found: dict[int, bool] = {}
 
     def note(field: Field, shape: Shape) -> Field:
@@ -59,7 +59,7 @@ def dictionary_leaves(hint: Schema | None, tree: SchemaTree) -> dict[int, bool]:
 
 
 def without_order(hint: Schema, tree: SchemaTree, leaves: Collection[int]) -> Schema:
-    """Without the word that the order of their entries means something, for dictionaries that did not keep theirs."""
+    """The schema with unordered dictionaries, for dictionaries that did not keep the order of their entries."""
 
     def change(field: Field, shape: Shape) -> Field:
         if shape.kind == "leaf" and field.type.ordered and shape.node.column in leaves:
@@ -70,10 +70,10 @@ def without_order(hint: Schema, tree: SchemaTree, leaves: Collection[int]) -> Sc
 
 
 def without_notes(hint: Schema, tree: SchemaTree, leaves: Collection[int]) -> Schema:
-    """Without the field metadata, but for extension types, of columns with any of the leaves below them.
+    """The schema without field metadata (extension types are kept) for the columns of these leaves.
 
-    For encrypted columns in a file whose footer anybody can read: names and types stand in its schema too, but what
-    else fields are told may be the values (polars lists an Enum's).
+    This is for encrypted columns in a file with a plaintext footer. The file's schema shows their names and types
+    anyway. But other field metadata may contain values: polars lists the values of an Enum there.
     """
 
     def change(field: Field, shape: Shape) -> Field:
@@ -86,7 +86,8 @@ def without_notes(hint: Schema, tree: SchemaTree, leaves: Collection[int]) -> Sc
 
 
 def changed(hint: Schema, tree: SchemaTree, change: _Change) -> Schema:
-    """The schema with every field, at any depth, as ``change`` has it. ``tree``: what the data are written as."""
+    """The schema with ``change`` applied to every field, at any depth. ``tree``: the tree that the data are written
+    as."""
     pairs = zip(hint, shapes(tree), strict=True)
     return replace(hint, fields=tuple(_changed(field, shape, change) for field, shape in pairs))
 

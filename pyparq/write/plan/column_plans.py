@@ -1,4 +1,4 @@
-"""Write options resolved against a schema: what is decided once per column, before any row arrives."""
+"""Write options resolved against a schema: everything that is decided once per column, before any row arrives."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class ColumnPlan:
     keep_dictionary: bool
     """Keep it also where it does not pay."""
     encoding: int | None
-    """Encoding of data pages without a dictionary; ``None``: see :mod:`pyparq.write.plan.encoding_choice`."""
+    """Encoding of data pages without a dictionary. ``None``: chosen by measuring
+    (:mod:`pyparq.write.plan.encoding_choice`)."""
     statistics: bool
     bloom: BloomOptions | None
     order: Order
@@ -43,8 +44,8 @@ class ColumnPlan:
     key_values: Mapping[str, str | bytes | None]
     """Key-value metadata of the chunks."""
     entries: bool
-    """The column comes back as a dictionary: the entries of the one that its values come from are kept, used or not,
-    in their order, where they fit."""
+    """Whether the column comes back as a dictionary. The entries of its original dictionary are then kept in their
+    order, used or not, if they fit."""
 
     @property
     def column(self) -> int:
@@ -53,7 +54,8 @@ class ColumnPlan:
 
 @dataclass(frozen=True, slots=True)
 class SortPlan:
-    """A sort order over leaves: ``(leaf, key)`` pairs. ``scope`` says what is sorted; ``""``: rows are only checked."""
+    """A sort order over leaves: ``(leaf, key)`` pairs. ``scope`` names the rows that are sorted together; ``""``: rows
+    are only checked."""
 
     keys: tuple[tuple[Node, SortKey], ...]
     scope: str
@@ -61,7 +63,7 @@ class SortPlan:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """Options, schema, and what follows from both."""
+    """Options, schema, and everything derived from both."""
 
     options: WriteOptions
     schema: Schema
@@ -74,11 +76,11 @@ class WritePlan:
 
 
 def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = None) -> WritePlan:
-    """Resolve ``options`` for ``schema``. ``source`` is the schema of the data where it is another one: with their
-    dictionaries, views and the like.
+    """Resolve ``options`` for ``schema``. ``source`` is the schema of the data if it differs: with its dictionaries,
+    views and other layouts.
 
-    Raises :class:`ColumnNotFoundError` for an option on a column that is not there, :class:`OptionError` for one
-    that its column cannot have, and :class:`UnsupportedError` for types that Parquet does not have.
+    Raises :class:`ColumnNotFoundError` for an option on a missing column, :class:`OptionError` for an option that does
+    not fit its column, and :class:`UnsupportedError` for types that Parquet does not have.
     """
     elements = elements_from_schema(schema)
     tree = build_tree(elements)
@@ -89,7 +91,7 @@ def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = Non
 
 
 def check_options(options: WriteOptions) -> None:
-    """What can be checked before there is a schema: names of codecs and encodings, the form of sort orders."""
+    """Check everything that needs no schema: names of codecs and encodings, the form of sort orders."""
     for name in _each(options.compression):
         compression.codec_number(name)
     for name in _each(options.column_encoding):
@@ -97,10 +99,12 @@ def check_options(options: WriteOptions) -> None:
 
 
 def within_ordinals(options: WriteOptions) -> WriteOptions:
-    """With encryption, row groups that close before any of their chunks has more pages than two bytes can count.
+    """With encryption, the options with a smaller row group size, so that no chunk has more pages than two bytes can
+    count.
 
-    A page closes when it has its rows, or when one row more would be too much for it: so two neighbours that close by
-    size hold more than a page's bytes. Encoded values and levels are taken to be eight times what they are in memory.
+    A page ends when it has its maximum of rows, or when one more row would be too large for it. So two neighbouring
+    pages that end by size hold more than the maximum size together. Encoded values and levels are assumed to be at most
+    eight times as large as in memory.
     """
     if options.encryption is None:
         return options
@@ -156,7 +160,8 @@ _NONE: Mapping[str, str | bytes | None] = {}
 
 
 class _Storages:
-    """How leaves are stored: wide tables have thousands, but few that differ in their types and options."""
+    """How leaves are stored, shared by equal leaves: wide tables have thousands, but few that differ in type and
+    options."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[tuple[Any, ...], tuple[int, int | None, bool, bool, int | None, Order]]] = {}
@@ -164,10 +169,10 @@ class _Storages:
     def of(
         self, leaf: LeafType, codec: Any, level: Any, encoding: Any, order: Any, by_name: tuple[bool, bool]
     ) -> tuple[int, int | None, bool, bool, int | None, Order]:
-        """Codec, level, whether a dictionary may be tried, whether it was asked for by name, encoding, order."""
+        """Codec, level, whether a dictionary may be tried, whether it was requested by name, encoding, order."""
         asked = leaf, codec, level, encoding, order
         known = self._last.get(id(leaf))
-        # By identity: what a user gives may be anything. The leaf is kept, so that its id stays its own.
+        # By identity, because a user's value may be unhashable. The leaf is kept alive, so its id is not used again.
         if known is not None and all(a is b for a, b in zip(known[0], asked, strict=True)):
             return known[1]
         number = compression.codec_number(codec)
@@ -194,12 +199,12 @@ def _key_values(tree: SchemaTree, given: Mapping[Any, Any]) -> dict[int, dict[st
 
 def _level(codec: int, level: Any, per_column: bool) -> int | None:
     if level is not None and codec == compression.UNCOMPRESSED and not per_column:
-        return None  # one level for all columns, some of which are not compressed
+        return None  # one level for all columns, even if some are not compressed
     return compression.check_level(codec, level)
 
 
 def _encoding(leaf: LeafType, name: Any) -> tuple[int | None, bool]:
-    """The encoding of pages without a dictionary, and whether a dictionary was asked for by name."""
+    """The encoding of pages without a dictionary, and whether a dictionary was requested by name."""
     number = None if name is None else _encoding_number(name)
     if number is None:
         return None, False
@@ -209,7 +214,7 @@ def _encoding(leaf: LeafType, name: Any) -> tuple[int | None, bool]:
 
 
 def _encoding_number(name: Any) -> int | None:
-    """Number of an encoding's name, any case; ``None`` for ``auto``. Every name of a dictionary encoding writes
+    """The number of an encoding's name, in any case. ``None`` for ``auto``. Every name of a dictionary encoding means
     RLE_DICTIONARY."""
     wanted = name.upper() if isinstance(name, str) else name
     if wanted == "AUTO":
@@ -224,7 +229,8 @@ def _encoding_number(name: Any) -> int | None:
 
 
 def bloom_plan(tree: SchemaTree, options: WriteOptions) -> list[BloomOptions | None]:
-    """Bloom filter options per leaf: the short form decides who has one, the long form says how."""
+    """Bloom filter options per leaf. The short form names the leaves that get a filter, the long form gives its
+    options."""
     short, long = options.bloom_filters, options.bloom_filter_options
     if (short is None or short is False) and long is None:
         return [None] * len(tree.leaves)
@@ -273,14 +279,14 @@ def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
 
 
 def _sortable(leaf: LeafType) -> bool:
-    # Numbers in byte arrays of any length are not worth a comparison of their own.
+    # Comparing numbers in byte arrays of variable length costs more than bounds would gain.
     return has_order(leaf) and not (leaf.kind == "decimal" and leaf.is_binary)
 
 
 def per_leaf(tree: SchemaTree, option: Any, default: Any) -> list[Any]:
-    """The value of an option for each leaf: one for all, a list of names (True for those), or a mapping by name.
+    """The value of an option for each leaf: one value for all, a list of names (True for these), or a mapping by name.
 
-    A name is as :meth:`SchemaTree.find` has it; a group stands for all leaves below it, and a longer path wins over a
+    Names are resolved by :meth:`SchemaTree.find`. A group stands for all leaves below it, and a longer path wins over a
     shorter one. Two names of one column with different values raise :class:`OptionError`.
     """
     if isinstance(option, Mapping):

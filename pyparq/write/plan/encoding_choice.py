@@ -1,9 +1,9 @@
-"""The encoding of a column that none was asked for: candidates are tried on the first page's values, and measured.
+"""Chooses the encoding of a column by measuring: candidates are tried on the values of the first page.
 
-What is compared are bytes as they would be stored: encoded, then compressed with the column's codec. ``CANDIDATES``
-are the encodings that pyarrow, DuckDB, polars, DataFusion and Spark all read, in version 1 and 2 pages; each replaces
-the best before it when it takes at most ``MOST[encoding]`` of its bytes. docs/encodings.md has the measurements that
-the thresholds come from. Dictionaries are another matter (``encode/encoding_choice.cpp``): they need the whole chunk.
+The sizes that are compared are stored sizes: encoded, then compressed with the column's codec. ``CANDIDATES`` are the
+encodings that pyarrow, DuckDB, polars, DataFusion and Spark all read, in version 1 and 2 pages. A candidate replaces
+the best one so far if it takes at most ``MOST[encoding]`` of its bytes. docs/encodings.md has the measurements behind
+the thresholds. Dictionaries are decided elsewhere (``encode/encoding_choice.cpp``), because they need the whole chunk.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ CANDIDATES: dict[Physical, tuple[int, ...]] = {
     Physical.DOUBLE: (BYTE_STREAM_SPLIT,),
     Physical.BYTE_ARRAY: (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY),
 }
-"""For fixed-length byte arrays there is none that DuckDB and polars both read."""
+"""By physical type. Fixed-length byte arrays have no candidate that both DuckDB and polars read."""
 
 MOST = {
     RLE: 0.9,
     DELTA_BINARY_PACKED: 0.95,
     BYTE_STREAM_SPLIT: 0.9,
-    DELTA_LENGTH_BYTE_ARRAY: 1.0,  # faster than PLAIN in every reader: it need not be smaller
-    DELTA_BYTE_ARRAY: 0.6,  # each value waits for the one before it: two to five times slower to read
+    DELTA_LENGTH_BYTE_ARRAY: 1.0,  # faster to read than PLAIN in every reader, so it need not be smaller
+    DELTA_BYTE_ARRAY: 0.6,  # each value depends on the one before: two to five times slower to read
 }
-"""Share of the bytes of the best encoding so far that a candidate may take, at most."""
+"""Maximum share of the bytes of the best encoding so far that a candidate may take."""
 
 MOST_OF_DICTIONARY = 0.8
-"""The same against a dictionary, which readers prefer: it also answers filters."""
+"""The same against a dictionary. Readers prefer dictionaries, which also answer filters."""
 
 DICTIONARY_SETTLES = 0.25
-"""A dictionary of at most this share of PLAIN's bytes (before compression) is kept without trying anything else."""
+"""A dictionary of at most this share of PLAIN's bytes (before compression) is kept without trying other encodings."""
 
 MIN_VALUES = 256
-"""Fewer values than this tell nothing, and there is nothing to gain."""
+"""Fewer values decide nothing, and could gain nothing."""
 
 KEY = "pyparq.encoding"
 """Key of the record in the metadata of the column chunk that decided: ``encoding=bytes`` per value of the sample, the
-encoding that was taken first."""
+chosen encoding first."""
 
 
 def parse_record(text: str) -> dict[int, float] | None:
@@ -67,22 +67,22 @@ def parse_record(text: str) -> dict[int, float] | None:
 
 
 _POLL = 0.1
-"""Seconds after which a waiting thread looks whether it is to stop."""
+"""Seconds between two checks of a waiting thread whether it has to stop."""
 
 
 def candidates_of(leaf: LeafType, codec: int) -> tuple[int, ...]:
-    """Encodings worth trying for a leaf."""
+    """Encodings to try for a leaf."""
     found = CANDIDATES.get(leaf.physical, ())
-    # Without a codec the split streams are as long as the values, and Spark does not read them as unsigned numbers.
+    # Without a codec the split streams are as long as the values. Spark does not read them as unsigned numbers.
     if codec == compression.UNCOMPRESSED or (leaf.kind == "uint" and leaf.bits >= 32):
         found = tuple(e for e in found if e != BYTE_STREAM_SPLIT)
     return found
 
 
 class Choices:
-    """The choices of one file: each column's first row group decides, later ones wait for it and follow.
+    """The choices of one file. Each column's first row group decides, and later ones wait for it and follow.
 
-    A first row group that holds too little to decide leaves every later one to decide for itself.
+    If the first row group has too few values to decide, every later one decides for itself.
     """
 
     def __init__(self, columns: int) -> None:
@@ -92,18 +92,18 @@ class Choices:
         self._after_fork()
         fork_safety.watch(self)
         self.reordered: set[int] = set()
-        """Columns of dictionaries whose entries are not in all row groups those of one dictionary in its order."""
+        """Dictionary columns whose row groups do not all have the entries of one dictionary in its order."""
 
     def _after_fork(self) -> None:
         self._lock = Lock()
         self._news = Condition(self._lock)
 
     def decided(self, column: int, found: tuple[int, float] | None) -> None:
-        """The first row group's choice: encoding and stored bytes per value; ``None`` where it made none."""
+        """The first row group's choice: encoding and stored bytes per value. ``None`` if it made none."""
         self._found[column] = found
 
     def of(self, column: int) -> tuple[int, float] | None:
-        """The first row group's choice, for a later one: waits until it is made."""
+        """The first row group's choice, for a later row group. Waits until it is made."""
         if not self._decided[column]:
             with self._news:
                 while not self._decided[column]:
@@ -112,13 +112,13 @@ class Choices:
         return self._found[column]
 
     def agrees(self, column: int, entries: Values) -> bool:
-        """Are these the entries of the column's other row groups?"""
+        """Whether these are the entries of the column's other row groups."""
         with self._lock:
             first = self._entries.setdefault(column, entries)
         return first is entries or same_values(first, entries)
 
     def release(self, columns: Iterable[int]) -> None:
-        """Let nobody wait (any longer) for these columns: their first row group is encoded, or failed, or dropped."""
+        """Stop all waiting for these columns: their first row group is encoded, or has failed, or was dropped."""
         with self._news:
             for column in columns:
                 self._decided[column] = True

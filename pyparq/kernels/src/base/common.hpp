@@ -393,6 +393,7 @@ void bind_levels(nb::module_& m);
 void bind_number_text(nb::module_& m);
 void bind_open_pages(nb::module_& m);
 void bind_page_index(nb::module_& m);
+void bind_page_reader(nb::module_& m);
 void bind_pread(nb::module_& m);
 void bind_writeback(nb::module_& m);
 void bind_seal(nb::module_& m);

@@ -19,6 +19,7 @@ void forget(std::array<uint8_t, 32>& bytes) {
 
 AesKey::AesKey(const nb::bytes& key) : kind_(key.size() / 8 - 2), number_(++keys) {
     if (key.size() != 16 && key.size() != 24 && key.size() != 32) fail("an AES key has 16, 24 or 32 bytes");
+    if (!aes_is_native()) fail("the kernels have no libcrypto");
     std::memcpy(bytes_.data(), key.c_str(), key.size());
 }
 

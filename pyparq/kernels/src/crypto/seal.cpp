@@ -181,11 +181,12 @@ nb::object NativeSealer::seal_one(int64_t module, const nb::list& parts, int64_t
 
 }  // namespace pyparq
 
+void bind_key(nb::module_& m);  // key_calls.cpp
+
 void bind_seal(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    nb::class_<AesKey>(m, "AesKey").def(nb::init<nb::bytes>(), "key"_a);
-    m.def("aes_is_native", &aes_is_native);
+    bind_key(m);
     nb::class_<Nonces>(m, "Nonces", nb::is_weak_referenceable())
         .def(nb::init<nb::object>(), "random"_a)
         .def("take", nb::overload_cast<int64_t>(&Nonces::take), "most"_a)

@@ -88,6 +88,18 @@ struct ColumnJob {
     uint8_t* def_bytes(Budget& budget);
 };
 
+// What has come by of the pages of a whole chunk.
+struct PageWalk {
+    int64_t values = 0;
+    bool has_dictionary = false;
+    PageHead dictionary;
+    Bytes dictionary_body;
+};
+
+// Reads the header at `piece.end`, which moves behind the page. A data page is listed; kinds from the future are passed over.
+void next_page(const LeafSpec& leaf, Piece& piece, PageWalk& walk, const PageLimits& limits, PageScratch& scratch,
+               Budget& budget);
+
 // Reads the page headers of a piece and its dictionary.
 void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at);
 

@@ -1,10 +1,9 @@
 // Many column chunks decoded in one call, on several threads: what is shared out, and which of several faults is told.
 #pragma once
 #include "base/workers.hpp"
-#include "decode/column.hpp"
+#include "decode/arguments.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 
 namespace pyparq {
@@ -201,12 +200,5 @@ nb::object refusal_of(Faults& faults);
 
 // A column of values. Needs the GIL; nothing is left in the job.
 DecodedColumn column_of(ColumnJob& job);
-
-PageLimits limits_of(const nb::handle& given);
-LeafSpec leaf_of(const nb::handle& given);
-
-// Item k of a tuple.
-nb::handle item(const nb::handle& tuple, Py_ssize_t k);
-int64_t number(const nb::handle& tuple, Py_ssize_t k);
 
 }  // namespace pyparq

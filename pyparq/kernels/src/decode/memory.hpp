@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <utility>
 
 namespace pyparq {
 
@@ -17,19 +19,32 @@ struct Refused {
 // Bytes that a read may still hold, counted before they are allocated.
 class Budget {
   public:
+    // Asked for `missing` bytes that are not there: gives how many it adds, and how many could follow. Throws where there are
+    // none.
+    using More = std::function<std::pair<int64_t, int64_t>(int64_t missing)>;
+
     explicit Budget(int64_t room) : left_(room) {}
     void take(size_t size) {
         const auto needed = static_cast<int64_t>(std::min(size, size_t{1} << 62));
         int64_t left = left_.load();
         do {
-            if (left < needed) throw Refused{"memory", needed};
+            while (left < needed) {
+                if (!more_) throw Refused{"memory", needed};
+                const auto [added, beyond] = more_(needed - left);
+                left = left_.fetch_add(added) + added;
+                beyond_ = beyond;
+            }
         } while (!left_.compare_exchange_weak(left, left - needed));
     }
     void give(size_t size) { left_.fetch_add(static_cast<int64_t>(size)); }
-    int64_t left() const { return left_.load(); }
+    int64_t left() const { return left_.load() + beyond_; }
+    // From now on, more is asked for where it is missing; `beyond`: how much there is. For one thread.
+    void ask(More more, int64_t beyond) { more_ = std::move(more), beyond_ = beyond; }
 
   private:
     std::atomic<int64_t> left_;
+    int64_t beyond_ = 0;
+    More more_;
 };
 
 // Bytes that are taken for as long as this is here.

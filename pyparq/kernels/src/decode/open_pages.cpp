@@ -1,6 +1,6 @@
 // Opens pages one after another, as pyparq/read/decode/pages.py does, as far as they are of the usual kind: what there is to say of
 // the others is said there. Small pages take little time beside that.
-#include "base/crc.hpp"
+#include "codecs/crc.hpp"
 #include "decode/inflate.hpp"
 #include "decode/page_levels.hpp"
 #include "thrift/wire.hpp"
@@ -307,7 +307,7 @@ void bind_open_pages(nb::module_& m) {
         .def(nb::init<nb::object, bool, Arena*, Unsealer*>(), "decode"_a.none(), "snappy"_a, "out"_a, "unsealer"_a.none(),
              nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>());
     nb::class_<Crc32>(m, "Crc32")
-        .def(nb::init<nb::object, std::string>(), "function"_a, "module"_a)
+        .def(nb::init<nb::object, bool>(), "function"_a, "use_library"_a = true)
         .def_prop_ro("native", &Crc32::native)
         .def("of", [](const Crc32& crc, const RawIn& data, uint32_t before) { return crc.more(before, data.data, data.size); },
              "data"_a, "before"_a = 0);

@@ -42,6 +42,7 @@ constexpr uint64_t first_fields(int n) { return ((uint64_t{1} << n) - 1) << 1; }
 void read_v1(Cursor& c, PageHead& head) {
     int64_t* const fields[] = {&head.count, &head.encoding, &head.def, &head.rep};
     need_fields(c, read_fields(c, 2, [&](int32_t id, uint8_t type) {
+        if (id == 5 && type == kStruct) head.has_statistics = true;
         if (type != kI32 || id > 4) return false;
         *fields[id - 1] = c.number(32);
         return true;
@@ -50,13 +51,13 @@ void read_v1(Cursor& c, PageHead& head) {
 }
 
 void read_v2(Cursor& c, PageHead& head) {
-    int64_t nulls, rows;
-    int64_t* const fields[] = {&head.count, &nulls, &rows, &head.encoding, &head.def, &head.rep};
+    int64_t* const fields[] = {&head.count, &head.nulls, &head.rows, &head.encoding, &head.def, &head.rep};
     need_fields(c, read_fields(c, 2, [&](int32_t id, uint8_t type) {
         if (id == 7 && (type == kTrue || type == kFalse)) {
             head.compressed = type == kTrue;
             return true;
         }
+        if (id == 8 && type == kStruct) head.has_statistics = true;
         if (type != kI32 || id > 6) return false;
         *fields[id - 1] = c.number(32);
         return true;
@@ -66,6 +67,7 @@ void read_v2(Cursor& c, PageHead& head) {
 
 void read_dictionary(Cursor& c, PageHead& head) {
     need_fields(c, read_fields(c, 2, [&](int32_t id, uint8_t type) {
+        if (id == 3) head.is_sorted = type == kTrue;
         if (type != kI32 || id > 2) return false;
         (id == 1 ? head.count : head.encoding) = c.number(32);
         return true;
@@ -92,7 +94,8 @@ PageHead read_head(Cursor& c) {
     head.has_v1 = v1.has_v1, head.has_v2 = v2.has_v2, head.has_dictionary = dictionary.has_dictionary;
     const PageHead& inner = head.type == PageHead::kDictionary ? dictionary : head.type == PageHead::kDataV2 ? v2 : v1;
     head.count = inner.count, head.encoding = inner.encoding, head.def = inner.def, head.rep = inner.rep;
-    head.compressed = inner.compressed;
+    head.nulls = inner.nulls, head.rows = inner.rows;
+    head.compressed = inner.compressed, head.has_statistics = inner.has_statistics, head.is_sorted = inner.is_sorted;
     return head;
 }
 

@@ -23,7 +23,8 @@ struct PageHead {
     bool has_crc = false, has_v1 = false, has_v2 = false, has_dictionary = false;
     int64_t count = 0, encoding = 0;
     int64_t def = 0, rep = 0;  // levels: encodings in v1, byte lengths in v2
-    bool compressed = true;
+    int64_t nulls = 0, rows = 0;  // of v2 pages
+    bool compressed = true, has_statistics = false, is_sorted = false;
     bool is_data() const { return type == kData || type == kDataV2; }
     bool is_v2() const { return type == kDataV2; }
 };

@@ -65,42 +65,22 @@ void settle_kind(LeafSpec& leaf, const Piece& piece) {
 
 void list_whole(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
                 Budget& budget, Place& at) {
-    const Bytes& data = piece.parts.at(0);
-    int64_t seen = 0, ordinal = 0;
-    PageHead dictionary;
-    Bytes dictionary_body;
-    bool has_dictionary = false;
-    while (piece.num_values > seen) {
-        at.page = ordinal;
-        if (piece.end >= data.size) {
+    PageWalk walk;
+    while (piece.num_values > walk.values) {
+        if (piece.end >= piece.parts.at(0).size) {
             at.page = -1;
-            throw Refused{"pages_end", piece.num_values, seen};
+            throw Refused{"pages_end", piece.num_values, walk.values};
         }
-        const int64_t stated = piece.end == 0 && piece.first_is_dictionary ? kDictionaryPage : ordinal;
-        Bytes body;
-        const PageHead head = next_head(piece, data, piece.end, stated, limits, scratch, budget, body);
-        if (head.type == PageHead::kDictionary) {
-            if (seen > 0 || has_dictionary) throw Refused{"dictionary_not_first"};
-            has_dictionary = true, dictionary = head, dictionary_body = body;
-            continue;
-        }
-        if (!head.is_data()) continue;
-        const int64_t count = declared_values(head);
-        ListedPage page{head, body, ordinal};
-        if (leaf.max_rep == 0) page.first_row = seen;
-        budget.take(2 * sizeof(ListedPage));  // a vector that grows has room to spare
-        piece.pages.push_back(page);
-        piece.inflated += head.size;
-        seen += count;
-        ++ordinal;
+        at.page = static_cast<int64_t>(piece.pages.size());
+        next_page(leaf, piece, walk, limits, scratch, budget);
     }
     at.page = -1;
-    if (seen > piece.num_values) throw Refused{"pages_hold_more", piece.num_values, seen};
+    if (walk.values > piece.num_values) throw Refused{"pages_hold_more", piece.num_values, walk.values};
     settle_kind(leaf, piece);
-    if (has_dictionary && !piece.known) {
+    if (walk.has_dictionary && !piece.known) {
         at.page = kDictionaryPage;
-        read_dictionary(leaf, piece, dictionary, dictionary_body, static_cast<size_t>(seen), dictionary.count, limits,
-                        scratch, budget);
+        read_dictionary(leaf, piece, walk.dictionary, walk.dictionary_body, static_cast<size_t>(walk.values),
+                        walk.dictionary.count, limits, scratch, budget);
         at.page = -1;
     }
 }
@@ -195,6 +175,28 @@ void lend_dictionary(Piece& piece, ViewBuffers& buffers) {
 }
 
 }  // namespace
+
+void next_page(const LeafSpec& leaf, Piece& piece, PageWalk& walk, const PageLimits& limits, PageScratch& scratch,
+               Budget& budget) {
+    const auto ordinal = static_cast<int64_t>(piece.pages.size());
+    const int64_t stated = piece.end == 0 && piece.first_is_dictionary ? kDictionaryPage : ordinal;
+    size_t end = piece.end;
+    Bytes body;
+    const PageHead head = next_head(piece, piece.parts.at(0), end, stated, limits, scratch, budget, body);
+    if (head.type == PageHead::kDictionary) {
+        if (walk.values > 0 || walk.has_dictionary) throw Refused{"dictionary_not_first"};
+        walk.has_dictionary = true, walk.dictionary = head, walk.dictionary_body = body;
+    } else if (head.is_data()) {
+        const int64_t count = declared_values(head);
+        ListedPage page{head, body, ordinal};
+        if (leaf.max_rep == 0) page.first_row = walk.values;
+        budget.take(2 * sizeof(ListedPage));  // a vector that grows has room to spare
+        piece.pages.push_back(page);
+        piece.inflated += head.size;
+        walk.values += count;
+    }
+    piece.end = end;
+}
 
 void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at) {
     LeafSpec& leaf = job.leaf;

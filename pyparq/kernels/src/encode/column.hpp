@@ -1,7 +1,7 @@
 // How a leaf of a file is written, and the data of one of its column chunks.
 #pragma once
 
-#include "base/crc.hpp"
+#include "codecs/crc.hpp"
 #include "crypto/seal.hpp"
 #include "encode/room.hpp"
 #include "index/bounds.hpp"

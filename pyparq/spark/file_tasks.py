@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from pyparq.datasets.discovery import DataFile
+from pyparq.errors import ParquetError
 from pyparq.maintenance.add_indexes import add_indexes
 from pyparq.maintenance.report import CHANGES, IndexedFile
 from pyparq.maintenance.verify.verify import verify
 from pyparq.read.file import ParquetFile
-from pyparq.spark.files import FileJob, FileRow
+from pyparq.spark.file_jobs import FileJob, FileRow
 from pyparq.spark.keys import keys_of
 
 SHOWN = 3
 """Findings of a file that its row tells."""
+
+
+def file_rows(job: FileJob, files: Sequence[tuple[DataFile, Any]]) -> Iterator[dict[str, Any]]:
+    """What a task does: a row for each of its files."""
+    for file, target in files:
+        began = time.perf_counter()
+        try:
+            row = WORK[job.work](file, target, job)
+        except (ParquetError, OSError) as error:
+            row = FileRow(file.name, False, f"{type(error).__name__}: {error}")
+        yield asdict(replace(row, seconds=time.perf_counter() - began))
 
 
 def _add_indexes(file: DataFile, target: Any, job: FileJob) -> FileRow:

@@ -1,6 +1,6 @@
 // CRC-32 (that of zlib and of pages) by carry-less multiplication, 64 bytes at a time: "Fast CRC Computation for Generic
 // Polynomials Using PCLMULQDQ Instruction", Intel, 2009. The constants are those of its reflected form.
-#include "base/crc.hpp"
+#include "codecs/crc.hpp"
 
 #ifdef PYPARQ_AVX2
 #include <immintrin.h>

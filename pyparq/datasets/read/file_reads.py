@@ -1,0 +1,255 @@
+"""The files of a scan of a dataset, read one after the other or many at a time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+
+from pyparq.arrow.table import Batch
+from pyparq.datasets.read.dataset_files import DatasetFiles
+from pyparq.datasets.read.early_scans import InTurn
+from pyparq.datasets.read.explain import carry_over
+from pyparq.datasets.read.file_plan import FilePlan
+from pyparq.datasets.read.file_scans import FileScan, FileScans, JoinedScan
+from pyparq.datasets.read.filter import FilterParts
+from pyparq.datasets.read.projection import Projection
+from pyparq.datasets.read.stored_footer import AT_A_TIME
+from pyparq.errors import ParquetError
+from pyparq.filters.expression import Known
+from pyparq.read.scan import prune
+
+
+class FileReads:
+    """Reads the files that a scan's partitions leave. It keeps which scans of files ran, for the explanation."""
+
+    def __init__(
+        self,
+        files: DatasetFiles,
+        parts: FilterParts,
+        projection: Projection,
+        numbers: list[int],
+        plans: Sequence[FilePlan] | None,
+        limit: int | None,
+    ) -> None:
+        """``plans``: what is read of each file, where the scan has been planned before."""
+        self._files = files
+        self._parts = parts
+        self._projection = projection
+        self._limit = limit
+        self.numbers = numbers
+        """Of the files that partitions leave."""
+        self._scans = FileScans(files, parts, projection, plans)
+        self.rows_returned: int | None = None
+        self.share_done = 0.0
+        """How much of the files :meth:`batches` has gone through, 0 to 1."""
+        self.ran: list[FileScan] = []
+        self.together = False
+        """Many files were asked at once, so that their own scans cannot tell what was removed."""
+        self.ran_together: list[FileScan] = []
+        self.joined = False
+        """Files were read as if they were one."""
+        self._reached: int | None = None
+        """How many of the files a stream has come to; ``None``: no stream has run."""
+
+    def all_batches(self, *, together: bool = True) -> list[Batch]:
+        """All matching rows, in the order of the files. Files are read in parallel."""
+        if self._limit is not None:
+            return list(self.batches(None))
+        scans = self.all_scans() if together else self.file_scans(together=False)
+        read = self._files.map_files(self._read_any, scans, self._files.at_a_time())
+        batches = [batch for part in read for batch in part]
+        self.rows_returned = sum(batch.num_rows for batch in batches)
+        return batches
+
+    def batches(self, batch_size: int | None) -> Generator[Batch]:
+        """Matching rows, in the order of the files; one row group of one file is in memory at a time."""
+        self.rows_returned, self.ran, self._reached = 0, [], 0
+        self.ran_together = self.ran
+        for at, number, file_scan in self._in_turn():
+            self._reached = at + 1
+            if file_scan is not None:
+                for batch in self._batches_of(file_scan, batch_size):
+                    self.rows_returned += batch.num_rows
+                    self.share_done = (at + file_scan.scan.share_done) / len(self.numbers)
+                    yield batch
+            self.done(number)
+        self.share_done = 1.0
+
+    def count(self) -> int:
+        """Number of rows that match; of the whole scan, whatever its limit."""
+        whole, undecided = self._decided()
+        self._files.know_rows(whole)
+        total = sum(map(self._rows_of, whole))
+        if undecided:
+            scans = self.all_scans(undecided)
+            total += sum(self._files.map_files(self._count_any, scans, self._files.at_a_time()))
+        return total
+
+    def scans_in_order(self) -> Iterator[FileScan]:
+        """The scans of the files, each made when it is asked for, with the limit of the whole."""
+        scans = (self._scans.of_file(number, self._limit) for number in self.numbers)
+        return (file_scan for file_scan in scans if file_scan is not None)
+
+    def pruned(self, *, execute: bool) -> list[FileScan]:
+        """The scans of the files with what their indexes removed. ``execute``: the files are read if they have not
+        been. Where small files were read as one, they are read again, one by one."""
+        if self.joined or (execute and self.rows_returned is None):
+            self.joined = self.together = False
+            self.all_batches(together=False)
+        ran = self.ran
+        if self.together or not ran:
+            ran = self.file_scans(self.numbers[: self._reached], together=False)
+        for file_scan in ran:
+            prune(file_scan.scan)
+        if self.together:  # the scans that ran have not seen what was removed before
+            carry_over(self.ran_together, ran)
+        return ran
+
+    def _decided(self) -> tuple[list[int], list[int]]:
+        """The files all of whose rows match, as their partitions tell, and those whose columns have a say in it."""
+        split: tuple[list[int], list[int]] = [], []
+        for number in self.numbers:
+            combination = int(self._files.partition_values.of_file[number])
+            split[not isinstance(self._parts.rest(combination), Known)].append(number)
+        return split
+
+    def _rows_of(self, number: int) -> int:
+        try:
+            rows = self._files.num_rows_of(number)
+        except (ParquetError, OSError) as error:
+            self._files.leave_out(number, error)
+            return 0
+        self.done(number)
+        return rows
+
+    def all_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan | JoinedScan]:
+        """The scans of the files in which a row may match, in the order of the files; many small ones have one."""
+        wanted = list(self.numbers if numbers is None else numbers)
+        groups = self._scans.row_groups(wanted)
+        joined = self._scans.joined([number for number in wanted if groups.get(number) != []], groups)
+        self.joined = bool(joined)
+        covered = {number for scan in joined for number in scan.numbers}
+        others = self.file_scans([number for number in wanted if number not in covered], groups=groups)
+        return sorted([*joined, *others], key=lambda scan: scan.number)
+
+    def file_scans(
+        self,
+        numbers: Sequence[int] | None = None,
+        *,
+        together: bool = True,
+        groups: dict[int, list[int]] | None = None,
+    ) -> list[FileScan]:
+        """The scans of the files in which a row may match. ``together``: many files are asked at once; otherwise each
+        file is, and its scan reports what its indexes removed. ``groups``: what they have answered, if they have."""
+        wanted = list(self.numbers if numbers is None else numbers)
+        if groups is None:
+            groups = self._scans.row_groups(wanted) if together else {}
+        self.together = self.together or bool(groups)
+        self._files.open_all(number for number in wanted if groups.get(number) != [])
+        found = []
+        for number in wanted:
+            left = groups.get(number)
+            file_scan = None if left == [] else self._scans.of_file(number, self._limit, left)
+            if file_scan is not None:
+                found.append(file_scan)
+            elif groups:
+                self.done(number)
+        self.ran = found
+        if together:
+            self.ran_together = found
+        return found
+
+    def _in_turn(self) -> Iterator[tuple[int, int, FileScan | None]]:
+        """The place of each file, its number and its scan, until there are as many rows as were asked for. ``None``
+        where no row of the file matches."""
+        options, files = self._files.options, self._files.found.files
+        if not self._files.is_remote or self._limit is not None or not options.use_threads:
+            return self._one_by_one()
+        return iter(
+            InTurn(
+                self._one_by_one(),
+                lambda item: None if item[2] is None else item[2].scan,
+                lambda item: files[item[1]].size or 0,
+                options.prefetch_bytes,
+            )
+        )
+
+    def _one_by_one(self) -> Iterator[tuple[int, int, FileScan | None]]:
+        for at, number, row_groups in self._in_order():
+            left = None if self._limit is None else self._limit - (self.rows_returned or 0)
+            if left == 0:
+                return
+            yield at, number, None if row_groups == [] else self._scans.of_file(number, left, row_groups)
+
+    def _in_order(self) -> Iterator[tuple[int, int, list[int] | None]]:
+        """The place of each file, its number, and the row groups that can match where that is known; some files are
+        asked together, before the first of them is read."""
+        for first in range(0, len(self.numbers), AT_A_TIME):
+            numbers = self.numbers[first : first + AT_A_TIME]
+            groups = self._scans.row_groups(numbers)
+            self.together = self.together or bool(groups)
+            for at, number in enumerate(numbers, first):
+                yield at, number, groups.get(number)
+
+    def _read(self, file_scan: FileScan) -> list[Batch]:
+        try:
+            table = file_scan.scan.to_table()
+            made = [self._scans.adapted(file_scan, batch.columns, batch.num_rows) for batch in table.batches]
+        except (ParquetError, OSError) as error:
+            self._files.leave_out(file_scan.number, error)
+            return []
+        self.done(file_scan.number)
+        return made
+
+    def _read_any(self, scan: FileScan | JoinedScan) -> list[Batch]:
+        if isinstance(scan, FileScan):
+            return self._read(scan)
+        try:
+            table = scan.scan.to_table()
+            made = self._scans.adapted_of_many(scan, table.batches)
+        except (ParquetError, OSError):  # one by one, they say what is wrong
+            return [batch for file_scan in self._one_by_one_of(scan) for batch in self._read(file_scan)]
+        for number in scan.numbers:
+            self.done(number)
+        return made
+
+    def _count_any(self, scan: FileScan | JoinedScan) -> int:
+        if isinstance(scan, FileScan):
+            return self._count(scan)
+        try:
+            counted = scan.scan.count()
+        except (ParquetError, OSError):
+            return sum(map(self._count, self._one_by_one_of(scan)))
+        for number in scan.numbers:
+            self.done(number)
+        return counted
+
+    def _one_by_one_of(self, scan: JoinedScan) -> Iterator[FileScan]:
+        for number in scan.numbers:
+            file_scan = self._scans.of_file(number, None)
+            if file_scan is not None:
+                yield file_scan
+
+    def _batches_of(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:
+        self.ran.append(replace(file_scan))
+        try:
+            for batch in file_scan.scan.batches(batch_size):
+                made = self._scans.adapted(file_scan, batch.columns, batch.num_rows)
+                made.schema = self._projection.schema
+                yield made
+        except (ParquetError, OSError) as error:
+            self._files.leave_out(file_scan.number, error)
+
+    def _count(self, file_scan: FileScan) -> int:
+        try:
+            counted = file_scan.scan.count()
+        except (ParquetError, OSError) as error:
+            self._files.leave_out(file_scan.number, error)
+            return 0
+        self.done(file_scan.number)
+        return counted
+
+    def done(self, number: int) -> None:
+        if self._files.progress is not None:
+            self._files.progress(bisect_left(self.numbers, number) + 1, len(self.numbers))

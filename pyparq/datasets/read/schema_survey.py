@@ -1,0 +1,58 @@
+"""Which schemas the files of a dataset have, where several processes have read their footers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.datasets.read.column_matching import Matching
+from pyparq.datasets.read.one_schema import unify
+from pyparq.errors import ParquetError, SchemaError
+from pyparq.format.types import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the footers of a share's files say."""
+
+    schemas: tuple[tuple[str, Schema], ...]
+    """Each schema that occurs, with the name of the first file that has it."""
+    of_file: npt.NDArray[np.int64]
+    """For each file its place in ``schemas``; -1 for one that cannot be read."""
+    rows: npt.NDArray[np.int64]
+    """Of each file; 0 for one that cannot be read."""
+
+
+class Surveyed:
+    """What the processes of all shares found in the footers of a dataset's files."""
+
+    def __init__(self, surveys: Sequence[Survey], failed: Mapping[int, ParquetError | OSError]) -> None:
+        """``surveys``: of the shares, in their order. ``failed``: the files that cannot be read, by their numbers."""
+        self.failed = failed
+        self._schemas: list[tuple[str, Schema]] = []
+        parts, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for seen in surveys:
+            parts.append(np.where(seen.of_file < 0, -1, seen.of_file + len(self._schemas)))
+            rows.append(seen.rows)
+            self._schemas += seen.schemas
+        self._of_file, self.rows = np.concatenate(parts), np.concatenate(rows)
+
+    def schemas(self, numbers: Sequence[int]) -> list[tuple[str, Schema]]:
+        """The schemas of these files, in the order in which they first occur."""
+        places = self._of_file[np.asarray(numbers, np.int64)]
+        return [self._schemas[place] for place in dict.fromkeys(places.tolist()) if place >= 0]
+
+    def are_like_all(self, some: Sequence[int], by: Matching) -> bool:
+        """Whether the files with these numbers make the same schema as all files: then names and literals mean the
+        same for them as for the whole."""
+        others = range(len(self._of_file))
+        rules = [by.among(schema for _, schema in self.schemas(numbers)) for numbers in (some, others)]
+        if rules[0] != rules[1]:
+            return False
+        try:
+            return unify(self.schemas(some), rules[0]).fields == unify(self.schemas(others), rules[0]).fields
+        except SchemaError:
+            return False

@@ -1,0 +1,210 @@
+"""The pages of a column chunk one by one: what their headers say, and what they hold, as the native decoder finds it.
+
+A scan does not ask for single pages. ``verify``, ``add_indexes`` and pruning by dictionaries do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq import kernels
+from pyparq.errors import CorruptFileError, ParquetError, located
+from pyparq.format.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS
+from pyparq.format.leaf_values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
+from pyparq.format.types import LeafType, Physical
+from pyparq.options import ReadOptions
+from pyparq.read.decode.decoder import Piece, limits_of, terms_of
+from pyparq.read.decode.memory_account import Account, Share
+from pyparq.read.decode.page_values import PageRun
+from pyparq.read.decode.physical_values import check_utf8
+from pyparq.read.decode.refusals import Refusal, worded
+from pyparq.read.footers.open_file import Chunk
+
+DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
+"""Numbers of ``PageType`` in parquet.thrift."""
+
+WITHOUT_END = (1 << 62) - 1
+_GRANT = 1 << 20
+"""Bytes that the decoder gets at least when it asks for memory, where there are so many."""
+_HAS_CRC, _HAS_STATISTICS = 1, 2
+
+
+class DataPage(NamedTuple):
+    """What the header of a data page says, and where the page stands. Sizes are bytes."""
+
+    offset: int
+    """Of its header in the file."""
+    size: int
+    """Stored, with the header."""
+    stored: int
+    """Without the header."""
+    uncompressed: int
+    type: int
+    """DATA_PAGE or DATA_PAGE_V2."""
+    num_values: int
+    """Nulls included."""
+    encoding: int
+    num_nulls: int | None
+    """Of a page of version 2."""
+    num_rows: int | None
+    has_crc: bool
+    has_statistics: bool
+
+    @property
+    def version(self) -> int:
+        return 2 if self.type == DATA_PAGE_V2 else 1
+
+
+class DictionaryPage(NamedTuple):
+    """What the header of a dictionary page says, as :class:`DataPage` has it."""
+
+    offset: int
+    size: int
+    stored: int
+    uncompressed: int
+    num_values: int
+    encoding: int
+    is_sorted: bool
+    has_crc: bool
+
+
+class ChunkPages:
+    """The pages in ``data``, which starts with the first page of ``chunk``.
+
+    Pages are listed until they hold the values that the chunk declares; with ``to_the_end``, to the end of ``data``.
+    What cannot be a page behind that many values is left alone. What is decoded is counted in ``share``.
+    """
+
+    def __init__(
+        self, data: memoryview, chunk: Chunk, options: ReadOptions, share: Share | Account, to_the_end: bool = False
+    ) -> None:
+        self.data = data
+        self.chunk = chunk
+        self.fault: ParquetError | None = None
+        """Why the list ends early."""
+        self._share = share
+        self._granted = 0
+        terms, self._untyped = _terms(chunk)
+        self._native = kernels.PageReader(terms, Piece(chunk, data).terms(), limits_of(options))
+        refusal = self._native.list_pages(to_the_end, self._more, max(share.left, 0))
+        self.num_values: int = self._native.num_values
+        """Of all pages, nulls included."""
+        self.size: int = self._native.end
+        """Bytes of all pages with their headers."""
+        self.uncompressed: int = self._native.uncompressed
+        """The same before compression; headers count as they are stored."""
+        self.dictionary = self._dictionary()
+        self.pages = self._data_pages()
+        if refusal is not None and (self.num_values < chunk.num_values or not self.pages):
+            self.fault = self._error(refusal)
+
+    def _dictionary(self) -> DictionaryPage | None:
+        found = self._native.dictionary()
+        return None if found is None else DictionaryPage(self.chunk.start + found[0], *found[1:])
+
+    def _data_pages(self) -> list[DataPage]:
+        start, found = self.chunk.start, []
+        for at, size, stored, inflated, type_, values, encoding, nulls, rows, flags in self._native.pages():
+            is_v2 = type_ == DATA_PAGE_V2
+            found.append(DataPage(
+                start + at, size, stored, inflated, type_, values, encoding, nulls if is_v2 else None,
+                rows if is_v2 else None, bool(flags & _HAS_CRC), bool(flags & _HAS_STATISTICS),
+            ))  # fmt: skip
+        return found
+
+    def check(self) -> None:
+        """Raise :class:`ParquetError` unless the pages hold exactly the values that the chunk declares."""
+        if self.fault is not None:
+            raise self.fault
+        declared = self.chunk.num_values
+        if self.num_values < declared:
+            raise CorruptFileError(
+                f"the column chunk declares {declared} values, but its pages end after {self.num_values}"
+            )
+        if self.num_values > declared:
+            raise CorruptFileError(f"the column chunk declares {declared} values, but its pages hold {self.num_values}")
+
+    def entries(self, check_text: bool = False) -> Values | None:
+        """The entries of the dictionary; ``None`` without a dictionary page. With ``check_text``, text must be
+        UTF-8."""
+        if self.dictionary is None:
+            return None
+        if self._untyped is not None:
+            raise self._untyped
+        found, refusal = self._native.entries(self._more, max(self._share.left, 0))
+        if refusal is not None:
+            raise self._error(refusal)
+        count, offsets, data = found
+        values = _values(self.chunk.node.type, count, data if offsets is None else (offsets, data))
+        if check_text and self.chunk.node.type.is_text and isinstance(values, BinaryValues):
+            with located(page="dictionary"):
+                check_utf8(values)
+        return values
+
+    def decode(
+        self, first: int = 0, last: int = WITHOUT_END, window: int = WITHOUT_END, entries: Values | None = None,
+        with_values: bool = True,
+    ) -> PageRun:  # fmt: skip
+        """What the pages from number ``first`` on hold, none behind number ``last``, until they take ``window`` bytes.
+
+        ``entries``: of the dictionary. Without ``with_values``, their levels alone. What the call before has given out
+        is not counted any more.
+        """
+        if self._untyped is not None:
+            raise self._untyped
+        count = -1 if entries is None else count_of(entries)
+        found, refusal = self._native.decode(
+            first, last, window, count, with_values, self._more, max(self._share.left, 0)
+        )
+        if refusal is not None:
+            raise self._error(refusal)
+        num_pages, numbers, rep, defs, codes, values = found
+        pages = self.pages[first : first + num_pages]
+        leaf = self.chunk.node.type
+        coded = np.array([page.encoding in DICTIONARY_ENCODINGS for page in pages], bool)
+        numbers = numbers.reshape(-1, 5)
+        direct = int(numbers[~coded, 1].sum())
+        return PageRun(
+            numbers, coded, rep, defs, codes, empty_values(leaf) if values is None else _values(leaf, direct, values),
+            any(page.encoding == DELTA_BYTE_ARRAY for page in pages),
+        )  # fmt: skip
+
+    def release(self, alive: int) -> None:
+        """Of what was given out, ``alive`` bytes are still looked at. Nothing is decoded any more."""
+        self._share.give(self._granted - alive)
+        self._granted = alive
+
+    def _more(self, missing: int) -> tuple[int, int]:
+        size = max(missing, min(_GRANT, self._share.left // 8))
+        self._share.take(size)
+        self._granted += size
+        return size, max(self._share.left, 0)
+
+    def _error(self, refusal: Any) -> ParquetError:
+        told = Refusal(*refusal)
+        error = worded(told, self._share.refusal) if told.error is None else told.error
+        if not isinstance(error, ParquetError):
+            raise error
+        return error if told.place is None else error.locate(page=told.place)
+
+
+def _terms(chunk: Chunk) -> tuple[tuple[int, ...], ParquetError | None]:
+    """The leaf as the native decoder takes it. Headers can be read even where its type is not known: the error is for
+    those who ask for values."""
+    node = chunk.node
+    try:
+        return terms_of(node), None
+    except ParquetError as error:
+        return (int(Physical.BYTE_ARRAY), 0, node.max_def, node.max_rep, 0, 0, 0, 0, 0, 0, 0, 0), error
+
+
+def _values(leaf: LeafType, count: int, stored: Any) -> Values:
+    if leaf.is_binary:
+        return BinaryValues(*stored)
+    if leaf.physical == Physical.BOOLEAN:
+        found: npt.NDArray[Any] = stored[:count]
+        return found
+    return from_plain_bytes(stored, count, leaf)
