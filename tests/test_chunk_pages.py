@@ -21,7 +21,8 @@ from pyparq.options import ReadOptions
 from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages
 from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.decode.page_values import PageValues
-from pyparq.read.footers.open_file import Chunk, open_file
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import open_file
 
 INT32 = (1, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 """A required leaf as the decoder takes it."""

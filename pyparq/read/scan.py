@@ -32,9 +32,10 @@ from pyparq.read.footers.arrow_fields import Output
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_reads import with_pages
 from pyparq.read.plan.plan_check import check_reads, check_row_groups, check_state
-from pyparq.read.plan.prune import Pruner, StageReport
+from pyparq.read.plan.prune import Pruner
 from pyparq.read.plan.row_groups import Selection, all_rows
 from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
+from pyparq.read.plan.stage_report import StageReport
 from pyparq.read.projection import project
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers

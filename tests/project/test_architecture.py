@@ -203,6 +203,7 @@ def test_modules_are_imported_at_the_top() -> None:
 # ---- doors
 
 
+@cache
 def packages() -> list[str]:
     return sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists())
 
@@ -216,9 +217,14 @@ def door_of(package: str) -> tuple[str, ...]:
     return ()
 
 
-def uses_from_outside() -> Iterator[tuple[str, str, str, int]]:
+@cache
+def uses_from_outside() -> list[tuple[str, str, str, int]]:
     """(importing file, package, module within it, line) for each import across packages. pyparq's own ``__init__``
     has the public names from anywhere."""
+    return list(_uses_from_outside())
+
+
+def _uses_from_outside() -> Iterator[tuple[str, str, str, int]]:
     for path in modules():
         here = short(path).split("/")[0]
         if here == "__init__":

@@ -1,4 +1,4 @@
-"""Rows -> partitions: the rows of a batch by the distinct values of its partition columns."""
+"""Splits the rows of a batch into partitions, by the distinct values of its partition columns."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ALL = 1 << 62
 
 
 class Splitter:
-    """Splits batches of ``schema`` by the columns ``names``, which leave the data.
+    """Splits batches of ``schema`` by the columns ``names``, which are removed from the data.
 
-    Raises :class:`OptionError` for names that are no columns, :class:`UnsupportedError` for types that no folder can be
-    named after, and :class:`DataError` where no other column is left.
+    Raises :class:`OptionError` for names that are no columns, :class:`UnsupportedError` for types whose values cannot
+    name folders, and :class:`DataError` if no other column is left.
     """
 
     def __init__(self, schema: Schema, names: Sequence[str]) -> None:
@@ -82,7 +82,7 @@ def _groups(codes: Sequence[Codes]) -> Iterator[Codes]:
 
 
 def _codes(column: Column, name: str) -> tuple[Codes, list[str | None]]:
-    """A number for each row and the text of each number. Values with the same text have the same number."""
+    """A number for each row, and the text of each number. Values with the same text have the same number."""
     mask = column.valid_mask()
     present = np.arange(column.length) if mask is None else np.flatnonzero(mask)
     if column.type.kind == "null" or not len(present):
@@ -97,7 +97,7 @@ def _codes(column: Column, name: str) -> tuple[Codes, list[str | None]]:
 
 
 def _distinct(column: Column) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """For each value the number of its distinct value, and where each of these first stands."""
+    """For each value the number of its distinct value, and the first position of each distinct value."""
     if column.type.is_binary_like:
         return dict_encode_binary(column.offsets().astype(np.int64), column.buffers[1].view(np.uint8), _ALL)
     values = np.ascontiguousarray(column.values())

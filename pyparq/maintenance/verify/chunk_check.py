@@ -32,8 +32,9 @@ from pyparq.maintenance.verify.value_rules import check_range, check_text
 from pyparq.read.decode.chunk_ends import beyond_its_size
 from pyparq.read.decode.chunk_pages import ChunkPages, DataPage
 from pyparq.read.decode.memory_account import Account, Share
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.footer_read import TRAILER
-from pyparq.read.footers.open_file import Chunk, OpenFile, omits_dictionary_header
+from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.runtime.threads import check_stopped
 from pyparq.write.encode.shred import LeafData
 

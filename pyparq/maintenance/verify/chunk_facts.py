@@ -19,7 +19,8 @@ from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Findings
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2, ChunkPages
 from pyparq.read.decode.page_values import take_values
-from pyparq.read.footers.open_file import Chunk, omits_dictionary_header
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import omits_dictionary_header
 
 META, STATISTICS, SIZES, HEADER = "ColumnMetaData", "Statistics", "SizeStatistics", "PageHeader"
 

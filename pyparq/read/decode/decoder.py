@@ -21,7 +21,7 @@ from pyparq.read.decode.arrow_columns import Decoded, Kind, leaf_terms
 from pyparq.read.decode.decoded_leaf import is_flat, slot_level
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.refusals import Refusal, worded
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.runtime.threads import cpu_count
 
 MOST_OFFSET = (1 << 31) - 1

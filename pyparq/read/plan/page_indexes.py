@@ -17,7 +17,8 @@ from pyparq.format.schema_tree import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
 from pyparq.io.byte_ranges import Range
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 
 Key = tuple[int, int]
 """(row group, leaf column)."""
