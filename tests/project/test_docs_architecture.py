@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pyparq"
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 DECISIONS = (ROOT / "docs" / "decisions.md").read_text("utf-8")

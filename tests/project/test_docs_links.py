@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 FOLDERS = "tests|pyparq|benchmarks|testdata|docs|thrift_idl"
