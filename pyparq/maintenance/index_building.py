@@ -10,7 +10,7 @@ import numpy as np
 from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, UnsupportedError
 from pyparq.format.order import FLOAT_KINDS, Order, has_order
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.bloom_filter import serialize_filter
 from pyparq.index.page_index import ColumnIndexBuilder
 from pyparq.index.statistics import writer_is_trusted

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.ingest import ingest
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch
 from pyparq.datasets.read.dataset import Dataset
 from pyparq.datasets.read.open_files import ListedFile, status_of
@@ -152,10 +153,10 @@ class _Rows:
         plan = make_plan(self.schema, WriteOptions(sort_by=keys))
         self._sorter = ExternalSorter(plan, self._max_memory // 2, folder, secret)
 
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[RecordBatch]]:
         return self.schema, self._in_order()
 
-    def _in_order(self) -> Iterator[Batch]:
+    def _in_order(self) -> Iterator[RecordBatch]:
         if self._sorter is None:
             yield from self._read()
             return
@@ -163,7 +164,7 @@ class _Rows:
             self._sorter.add(batch)
         yield from self._released(self._sorter.batches())
 
-    def _read(self) -> Iterator[Batch]:
+    def _read(self) -> Iterator[RecordBatch]:
         done = 0
         for batch in self._released(self._batches):
             yield batch
@@ -171,7 +172,7 @@ class _Rows:
             if self._progress is not None:
                 self._progress(done)
 
-    def _released(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def _released(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """The batches. Kept memory is given back now and then."""
         passed = 0
         for batch in batches:

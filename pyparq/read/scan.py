@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.arrow.column import bytes_held
+from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
-from pyparq.arrow.table import Batch, Column, Table, widen_columns
+from pyparq.arrow.table import Batch, Table
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import (
     LimitError,
     OptionError,

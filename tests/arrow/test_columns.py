@@ -12,8 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import concat, null_column, slice_column, take, trimmed
-from pyparq.arrow.table import Batch, Column, Table, batches_from_arrow, schema_from_arrow
+from pyparq.arrow.exchange import schema_from_arrow
+from pyparq.arrow.record_batch import batches_from_arrow
+from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.to_python import column_to_pylist
 from pyparq.errors import DataError
 from pyparq.format.types import DataType

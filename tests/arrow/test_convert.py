@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyparq.arrow.table import Batch, Column, Table, batches_from_arrow
+from pyparq.arrow.column import Column
+from pyparq.arrow.record_batch import batches_from_arrow
+from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.to_python import chunks_to_numpy, column_to_pylist
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.format.types import DataType
@@ -20,7 +22,7 @@ from pyparq.format.types import DataType
 
 def table(array: Any) -> Table:
     schema, batches = batches_from_arrow(pa.table({"c": array}))
-    return Table(schema, list(batches))
+    return Table(schema, [Batch(*batch) for batch in batches])
 
 
 D = Decimal
@@ -112,7 +114,7 @@ def test_intervals_and_runs() -> None:
 
 def chunked(*parts: Any, type_: Any) -> Table:
     schema, batches = batches_from_arrow(pa.table({"c": pa.chunked_array([pa.array(p, type_) for p in parts], type_)}))
-    return Table(schema, list(batches))
+    return Table(schema, [Batch(*batch) for batch in batches])
 
 
 @pytest.mark.parametrize(

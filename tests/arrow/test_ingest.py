@@ -31,7 +31,7 @@ UTC = dt.UTC
 
 def table(data: Any, schema: Any = None) -> Table:
     found, batches = ingest(data, None if schema is None else pyparq.schema(schema))
-    return Table(found, list(batches))
+    return Table(found, [Batch(*batch) for batch in batches])
 
 
 def values(data: Any, schema: Any = None) -> dict[str, list[Any]]:

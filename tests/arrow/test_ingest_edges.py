@@ -14,7 +14,7 @@ import pytest
 
 import pyparq
 from pyparq.arrow.ingest import ingest
-from pyparq.arrow.table import Table
+from pyparq.arrow.table import Batch, Table
 from pyparq.errors import DataError
 
 
@@ -25,7 +25,7 @@ def raw(type_: pa.DataType, *numbers: int) -> pa.Array:
 
 def table(column: Any) -> Table:
     schema, batches = ingest({"c": column})
-    return Table(schema, list(batches))
+    return Table(schema, [Batch(*batch) for batch in batches])
 
 
 def values(column: Any) -> list[Any]:

@@ -262,7 +262,7 @@ def test_legacy_structures(case: str) -> None:
     (field,) = schema_from_tree(tree)
     assert told(field) == expected
     # Every leaf is reached, in column order, and its last level is the leaf's own.
-    (shape,) = shapes(tree)
+    (shape,) = shapes(tree.root)
     assert [s.node for s in shape.leaves()] == tree.leaves
     assert all(s.def_level == s.node.max_def for s in shape.leaves())
 

@@ -17,7 +17,8 @@ import pytest
 from written import written
 
 import pyparq
-from pyparq.arrow.table import Batch, Column, Table
+from pyparq.arrow.column import Column
+from pyparq.arrow.table import Batch, Table
 from pyparq.errors import ColumnNotFoundError, DataError, OptionError, SchemaError
 
 NAMES = {"id": [1, 2, 3, 4, 5], "city": ["Lima", None, "Kyoto", "", "Berlin"], "price": [0.5, None, 1.5, 2.5, 3.5]}

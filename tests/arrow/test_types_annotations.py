@@ -15,8 +15,8 @@ from written import written
 
 import pyparq
 from pyparq import col
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import fixed_column
-from pyparq.arrow.table import Column
 from pyparq.errors import DataError, FilterError, OptionError, SchemaError
 from pyparq.format import ttypes as tt
 from pyparq.format.types import DataType, Field, LeafType, Physical, Schema

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pyparq.arrow.c_data import raw_buffer
-from pyparq.arrow.table import Table, batches_from_arrow
+from pyparq.arrow.record_batch import batches_from_arrow
+from pyparq.arrow.table import Batch, Table
 
 pa = pytest.importorskip("pyarrow")
 
@@ -42,7 +43,7 @@ def odd_layouts() -> Any:
 
 def as_table(source: Any) -> Table:
     schema, batches = batches_from_arrow(source)
-    return Table(schema, list(batches))
+    return Table(schema, [Batch(*batch) for batch in batches])
 
 
 @pytest.mark.parametrize("name", odd_layouts().column_names)
@@ -61,8 +62,7 @@ def test_a_column_of_any_layout_goes_out_as_it_came(name: str) -> None:
 def test_a_batch_goes_out_by_itself(name: str) -> None:
     source = odd_layouts().select([name]).to_batches()[0]
     schema, batches = batches_from_arrow(source)
-    (batch,) = batches
-    batch.schema = schema
+    batch = Batch(*next(batches), schema)
     for _ in range(5):
         back = pa.record_batch(batch)
         back.validate(full=True)

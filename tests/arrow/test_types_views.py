@@ -17,7 +17,8 @@ import pyparq
 from pyparq import col
 from pyparq.arrow import column_operations as columns
 from pyparq.arrow.column_operations import concat, take
-from pyparq.arrow.table import Batch, Table, batches_from_arrow
+from pyparq.arrow.record_batch import batches_from_arrow
+from pyparq.arrow.table import Batch, Table
 from pyparq.format.types import Field, Schema
 from pyparq.read.decode import decoder
 

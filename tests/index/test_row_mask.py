@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import pyparq
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import keep
-from pyparq.arrow.table import batches_from_arrow
+from pyparq.arrow.record_batch import batches_from_arrow
 from pyparq.index.row_mask import MOST_RANGES, NEAR, RowMask, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
 

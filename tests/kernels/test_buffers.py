@@ -197,7 +197,7 @@ def test_memory_for_results(size: int) -> None:
         found[...] = 1  # all of it is there
 
 
-def everything(column: pyparq.arrow.table.Column) -> list[object]:
+def everything(column: pyparq.arrow.column.Column) -> list[object]:
     """Every byte of a column's buffers, those of null slots too."""
     found: list[object] = [b.tobytes() for b in column.buffers]
     found.append(None if column.validity is None else column.validity.tobytes())

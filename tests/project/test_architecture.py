@@ -52,9 +52,6 @@ INSIDE_FUNCTIONS = {
     "spark/work": "a worker says what it lacks before it loads anything of pyparq",
 }
 
-# Branch "circles" unties these: the Arrow package, and what the schema asks of it.
-STILL_TIED = ("arrow/", "format/types", "format/schema_tree", "format/nesting", "format/annotation")
-
 
 class Import(NamedTuple):
     """One imported name: of ``module``, where it is not a module itself."""
@@ -84,6 +81,9 @@ def top_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
+LOADERS = {"load", "import_module", "__import__", "Later", "provide"}
+"""Calls that load a module of pyparq by its name."""
+
 NAMES = {module_of(path): path for path in modules()}
 
 
@@ -109,14 +109,10 @@ def _imports(node: ast.AST, kind: str) -> Iterator[Import]:
                     whole = f"{child.module}.{a.name}"
                     named = (whole, "") if whole in NAMES else (child.module, a.name)
                     yield Import(*named, kind, child.lineno)
-        elif isinstance(child, ast.Call) and ast.unparse(child.func) in ("load", "import_module", "__import__"):
+        elif isinstance(child, ast.Call) and ast.unparse(child.func) in LOADERS:
             yield from (Import(a.value, "", kind, child.lineno) for a in child.args
                         if isinstance(a, ast.Constant) and str(a.value).startswith("pyparq."))  # fmt: skip
         yield from _imports(child, inner)
-
-
-def is_tied(path: Path) -> bool:
-    return short(path).startswith(STILL_TIED)
 
 
 def test_every_module_has_a_layer() -> None:
@@ -130,9 +126,9 @@ def test_imports_point_down() -> None:
         here = short(path).split("/")[0]
         if here == "__init__":
             continue  # the public names, from anywhere
-        for module, _, kind, line in imports_of(path):
+        for module, _, _, line in imports_of(path):
             there = top_of(module)
-            if there not in (here, "") and RANK[there] >= RANK[here] and not (kind != "run" and is_tied(path)):
+            if there not in (here, "") and RANK[there] >= RANK[here]:
                 wrong.append(f"{short(path)}:{line}: {here} imports {there}, which is not below it")
     assert wrong == []
 
@@ -171,8 +167,7 @@ def test_no_circle_of_modules(kinds: tuple[str, ...]) -> None:
         for found in imports_of(path):
             if found.kind in kinds and found.module != module and module != "pyparq":
                 edges[module].add(found.module)
-    tied = {module for module, path in NAMES.items() if is_tied(path)}
-    assert [circle for circle in circles(edges) if not tied.issuperset(circle)] == []
+    assert circles(edges) == []
 
 
 def test_circles_are_found() -> None:
@@ -195,7 +190,7 @@ def test_modules_are_imported_at_the_top() -> None:
         for found in imports_of(path):
             if found.kind == "function":
                 allowed |= set(listed)
-                wrong += [] if listed or is_tied(path) else [f"{short(path)}:{found.line}: {found.module}"]
+                wrong += [] if listed else [f"{short(path)}:{found.line}: {found.module}"]
     assert wrong == []
     assert set(INSIDE_FUNCTIONS) == allowed, "the list names a file that has no such import"
 

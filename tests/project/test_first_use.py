@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ ARROW = """
 """
 WRITER = """
     lambda: pyparq.write_table, lambda: table.to_numpy("a"), lambda: pyparq.ParquetWriter,
-    lambda: __import__("pyparq.arrow.to_polars", fromlist=["x"]).for_polars(table), lambda: repr(table),
+    lambda: __import__("pyparq.arrow.to_polars", fromlist=["x"]).for_polars(table.schema, []), lambda: repr(table),
 """
 KEYS = "lambda: pyparq.EncryptionProperties(bytes(16)), lambda: pyparq.DecryptionProperties(bytes(16)),"
 
@@ -67,3 +68,39 @@ def test_nothing_of_nanoarrow_is_imported_by_statement() -> None:
         if line.strip().startswith(("from nanoarrow", "import nanoarrow", "from cryptography", "import cryptography"))
     ]
     assert lines == []
+
+
+ALONE = """
+import pickle, sys
+
+column, schema = pickle.loads(bytes.fromhex(sys.argv[1]))
+assert "pyparq.arrow.table" not in sys.modules
+print(column.to_pylist(), column.to_numpy().tolist(), type(column.__arrow_c_array__()[1]).__name__)
+print(type(schema.__arrow_c_schema__()).__name__)
+"""
+
+
+def test_a_column_and_a_schema_by_themselves_are_whole() -> None:
+    """Another process unpickles them, and imports no table."""
+    table = pyparq.Table.from_pydict({"a": [1, None, 3]})
+    pickled = pickle.dumps((table.chunks("a")[0], table.schema)).hex()
+    run = subprocess.run([sys.executable, "-c", ALONE, pickled], capture_output=True, text=True)
+    assert run.stdout.splitlines() == ["[1, None, 3] [1, None, 3] PyCapsule", "PyCapsule"], run.stderr
+
+
+READ = """
+import sys
+import pyparq
+
+pyparq.read_table(sys.argv[1])
+print([m for m in sys.modules if m.startswith("pyparq.arrow.")])
+"""
+
+
+def test_a_read_loads_no_conversions(tmp_path: Path) -> None:
+    pyparq.write_table({"a": [1, 2, 3], "b": ["x", None, "z"], "l": [[1], [], [2]]}, tmp_path / "t.parquet")
+    command = [sys.executable, "-c", READ, str(tmp_path / "t.parquet")]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "pyparq.arrow.table" in loaded
+    for name in ("ingest", "preview", "equality", "to_python", "to_pandas", "to_polars"):
+        assert f"pyparq.arrow.{name}'" not in loaded

@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.arrow.table import Table, batches_from_arrow, widen_columns
+from pyparq.arrow.record_batch import batches_from_arrow
+from pyparq.arrow.table import Batch, Table
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.format.types import Schema
 from pyparq.read.decode import decoder
 
@@ -31,7 +33,7 @@ def parts(*types: dict[str, Any]) -> tuple[Schema, list[Any]]:
     for kinds in types:
         table = pa.table({name: pa.array(ROWS[name], kind) for name, kind in kinds.items()})
         schema, batches = batches_from_arrow(table.slice(1))
-        found.append((schema, *batches))
+        found.append((schema, *(Batch(*batch) for batch in batches)))
     return found[0][0], [batch for _, *batches in found for batch in batches]
 
 

@@ -12,7 +12,7 @@ from written import written
 import pyparq
 from pyparq.errors import CorruptFileError
 from pyparq.format import ttypes as tt
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.statistics import parse_created_by
 from pyparq.maintenance.verify.findings import Findings
 from pyparq.maintenance.verify.sorted_rows import checkable

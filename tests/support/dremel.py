@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import OPTIONAL
 
 Entry = tuple[int, int, Any]

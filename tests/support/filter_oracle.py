@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pyparq.arrow.table import Column, batches_from_arrow
+from pyparq.arrow.column import Column
+from pyparq.arrow.record_batch import batches_from_arrow
 from pyparq.filters import expression as ex
 from pyparq.format import ttypes as tt
 from pyparq.format.annotation import annotate

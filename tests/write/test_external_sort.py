@@ -17,7 +17,7 @@ import pytest
 
 import pyparq
 from pyparq.arrow.ingest import ingest
-from pyparq.arrow.table import Table
+from pyparq.arrow.table import Batch, Table
 from pyparq.options import WriteOptions
 from pyparq.write import external_sort
 from pyparq.write.external_sort import ExternalSorter
@@ -70,7 +70,7 @@ def by_runs(data: pa.Table, keys: Any, memory: int, **options: Any) -> pa.Table:
         for batch in ingest(pa.Table.from_batches(data.to_batches(max_chunksize=777)))[1]:
             sorter.add(batch)
         runs = len(sorter._runs)
-        made = pa.table(Table(schema, list(sorter.batches())))
+        made = pa.table(Table(schema, [Batch(*batch) for batch in sorter.batches()]))
     finally:
         sorter.close()
     assert runs > 1 or memory > 1 << 26

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyparq
+from pyparq.arrow.column import Column
 from pyparq.arrow.ingest import ingest
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.to_parquet import elements_from_schema
-from pyparq.arrow.table import Batch, Column
 from pyparq.errors import DataError
 from pyparq.format.leaf_values import BinaryValues
 from pyparq.format.schema_tree import SchemaTree, build_tree
@@ -151,7 +152,7 @@ def test_a_batch_that_is_not_of_the_schema_is_refused() -> None:
     with pytest.raises(DataError, match="the data is int32"):
         shred_batch(batch, other, build_tree(elements_from_schema(other)))
     with pytest.raises(DataError, match="columns"):
-        shred_batch(Batch([], 3), other, build_tree(elements_from_schema(other)))
+        shred_batch(RecordBatch([], 3), other, build_tree(elements_from_schema(other)))
 
 
 # ---- nested --------------------------------------------------------------------------------------------------------
@@ -256,7 +257,7 @@ def test_list_offsets_beyond_the_items_are_refused() -> None:
     for bad in ([0, 2, 9], [0, 2, 1], [-1, 2, 3]):
         lying = Column(column.type, 2, None, (np.array(bad, np.int32),), 0, column.children)
         with pytest.raises(DataError, match="list offsets"):
-            shred_batch(Batch([lying], 2), found, tree)
+            shred_batch(RecordBatch([lying], 2), found, tree)
 
 
 @pytest.mark.parametrize("offsets", [[0, 5, 2, 3], [0, 2, 1, 3]])

@@ -32,7 +32,7 @@ def leaf_data(array: pa.Array) -> LeafData:
     schema, batches = ingest(pa.table({"x": array}))
     plan = make_plan(Schema(schema.fields), WriteOptions())
     batch = next(batches)
-    return shred_column(batch.columns[0], shapes(plan.tree)[0], batch.num_rows)[0]
+    return shred_column(batch.columns[0], shapes(plan.tree.root)[0], batch.num_rows)[0]
 
 
 def as_rows(data: LeafData) -> list[tuple[int, int]]:

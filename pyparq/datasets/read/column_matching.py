@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.errors import SchemaError
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import Field, Schema
 
 

@@ -23,7 +23,7 @@ from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import Int64Array
 from pyparq.io.byte_ranges import Range
 from pyparq.io.fetch import Fetcher

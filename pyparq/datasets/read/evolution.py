@@ -16,7 +16,8 @@ from pyparq.arrow.schema.to_parquet import decimal_storage, is_list
 from pyparq.datasets.read.column_matching import Matching, of_fields
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import DataType, Field, Physical, Schema
 
 DECIMAL_STORAGE = b"pyparq:decimal_storage"

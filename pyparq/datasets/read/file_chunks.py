@@ -9,7 +9,7 @@ import numpy as np
 
 from pyparq.datasets.read.stored_footer import StoredFooter
 from pyparq.format.chunk_numbers import ChunkNumbers, stored_path
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.thrift_codec import column_chunks_of_footers
 from pyparq.index.row_ranges import Int64Array
 from pyparq.read.footers.chunk_table import Mask, check_numbers

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pyparq import kernels
-from pyparq.arrow.table import Batch, Column
+from pyparq.arrow.column import Column
+from pyparq.arrow.table import Batch
 from pyparq.datasets.read.batch_pruning import Together
 from pyparq.datasets.read.concatenated_scan import JoinedFile, Joint, Part, runs
 from pyparq.datasets.read.dataset_files import DatasetFiles

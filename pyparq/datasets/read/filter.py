@@ -21,7 +21,8 @@ from pyparq.filters.dataset_types import for_leaf
 from pyparq.filters.expression import Compare, Contains, Expression, IsIn, IsNan, IsNull, Known, Not
 from pyparq.filters.row_tests import evaluate_rows
 from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.read.footers.open_file import OpenFile
 

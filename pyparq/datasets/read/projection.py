@@ -11,7 +11,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import Expression
 from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.shown_types import shown_field, top_of
 from pyparq.format.types import Field, Schema
 from pyparq.read.projection import named

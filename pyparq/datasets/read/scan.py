@@ -16,7 +16,8 @@ import numpy as np
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
-from pyparq.arrow.table import Batch, Table, widen_columns
+from pyparq.arrow.table import Batch, Table
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.datasets.discovery import DataFile, Found
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching

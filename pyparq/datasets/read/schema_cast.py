@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import (
     VIEWS,
     as_views,
@@ -23,7 +24,6 @@ from pyparq.arrow.column_operations import (
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.plain_layouts import normalize
 from pyparq.arrow.schema.to_parquet import is_list
-from pyparq.arrow.table import Column
 from pyparq.datasets.read.column_matching import BY_NAME, Matching, of_fields, of_nodes
 from pyparq.errors import DataError, ParquetError, SchemaError, located
 from pyparq.format.nesting import Shape, shape_of

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
-from pyparq.arrow.table import Batch
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.datasets.partition_texts import check_partition_type, folder_name, texts_of
 from pyparq.errors import DataError, OptionError, near_matches
 from pyparq.format.types import Schema
@@ -48,13 +48,13 @@ class Splitter:
         self.schema = replace(schema, fields=tuple(schema.fields[k] for k in self._kept))
         """Of the files: without the partition columns."""
 
-    def split(self, batch: Batch) -> Iterator[tuple[tuple[str, ...], Batch]]:
+    def split(self, batch: RecordBatch) -> Iterator[tuple[tuple[str, ...], RecordBatch]]:
         """The folders of each partition in the batch, and its rows in their order."""
         columns = [batch.columns[k] for k in self._kept]
         if batch.num_rows == 0:
             return
         if not self._names:
-            yield (), Batch(columns, batch.num_rows, self.schema)
+            yield (), RecordBatch(columns, batch.num_rows)
             return
         codes, texts = [], []
         for name, place in zip(self._names, self._places, strict=True):
@@ -68,7 +68,7 @@ class Splitter:
                 for name, code, text in zip(self._names, codes, texts, strict=True)
             )
             whole = len(rows) == batch.num_rows
-            yield folders, Batch(columns if whole else [take(c, rows) for c in columns], len(rows), self.schema)
+            yield folders, RecordBatch(columns if whole else [take(c, rows) for c in columns], len(rows))
 
 
 def _groups(codes: Sequence[Codes]) -> Iterator[Codes]:

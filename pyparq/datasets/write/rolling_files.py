@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch, Table
 from pyparq.format import ttypes as tt
 from pyparq.format.types import Schema
@@ -90,7 +91,7 @@ class RollingFiles:
         self._num_bytes = 0
         self.made: list[MadeFile] = []
 
-    def add(self, folders: Folders, batch: Batch) -> None:
+    def add(self, folders: Folders, batch: RecordBatch) -> None:
         """Add rows of a partition. They may wait, so their buffers must not change."""
         partition = self._partitions.get(folders)
         if partition is None:
@@ -140,7 +141,7 @@ class RollingFiles:
         batches = waiting.take_group()
         self._num_bytes += waiting.num_bytes - before
         waiting.max_rows = self._group_rows
-        opened.writer.write(Table(self._schema, batches))
+        opened.writer.write(Table(self._schema, [Batch(*batch) for batch in batches]))
         opened.writer.flush()
         opened.num_rows += sum(batch.num_rows for batch in batches)
         if self._is_full(opened):

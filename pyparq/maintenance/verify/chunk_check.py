@@ -9,7 +9,7 @@ from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, ParquetError, reading
 from pyparq.format import ttypes as tt
 from pyparq.format.order import Order, domain
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.maintenance.verify.bloom_filters import FILTER, BloomRate, check_filter
 from pyparq.maintenance.verify.bounds import TrueBounds, of_statistics

@@ -12,7 +12,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.encodings import encoding_name
 from pyparq.format.leaf_values import BinaryValues, count_of
 from pyparq.format.order import FLOAT_KINDS, decode_bounds, segment_minmax
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.statistics import parse_created_by
 from pyparq.maintenance.verify.bounds import TrueBounds
 from pyparq.maintenance.verify.chunk_values import ChunkValues

@@ -15,7 +15,7 @@ from pyparq import kernels
 from pyparq.errors import ParquetError, UnsupportedError
 from pyparq.format.compression import library_decoder
 from pyparq.format.leaf_values import BinaryValues, Values, count_of
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import Decoded, Kind, leaf_terms
 from pyparq.read.decode.decoded_leaf import is_flat, slot_level

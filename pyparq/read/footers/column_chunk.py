@@ -8,7 +8,7 @@ from typing import Any
 from pyparq.encryption.reading import CLEAR, ChunkDecryption
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 
 
 class Chunk:

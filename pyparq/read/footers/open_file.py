@@ -13,7 +13,8 @@ from pyparq.encryption.reading import FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, OptionError, ParquetError, UnsupportedError, located
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.order import Order, order_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import ThriftDecodeError
 from pyparq.index.statistics import parse_created_by
 from pyparq.io.fetch import Fetcher, IOCounts, gap_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from pyparq.filters.predicate import And, Constant, Predicate, Test
 from pyparq.format.chunk_numbers import ChunkNumbers
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.footers.chunk_table import Mask

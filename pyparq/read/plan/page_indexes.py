@@ -13,7 +13,7 @@ import numpy as np
 
 from pyparq.encryption.aad import Module
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, ParquetError
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
 from pyparq.io.byte_ranges import Range

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from pyparq.errors import ParquetError
 from pyparq.filters.predicate import Predicate
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.memory_account import Account

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyparq.filters.bounds_tests import evaluate_bounds
 from pyparq.filters.predicate import Test
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
 from pyparq.read.plan.candidates import Candidates
