@@ -1,4 +1,4 @@
-"""``{a,b}`` in patterns, as Hadoop and shells read it: one pattern for each of the alternatives."""
+"""``{a,b}`` in patterns, as in Hadoop and shells: each alternative makes one pattern."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ import re
 from pyparq.errors import OptionError
 
 MOST = 10_000
-"""Patterns that one may stand for: braces beside braces multiply."""
+"""Maximum number of patterns from one: several braces multiply."""
 
 _INNERMOST = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
 def has_braces(pattern: str) -> bool:
-    """Whether there are alternatives in it. Braces without a comma are letters like any other."""
+    """Whether the pattern has alternatives. Braces without a comma are ordinary letters."""
     return _INNERMOST.search(pattern) is not None
 
 
 def alternatives(pattern: str) -> list[str]:
-    """The patterns that it stands for, each once, in order.
-
-    Raises :class:`pyparq.OptionError` where there are more than :data:`MOST`.
-    """
+    """The patterns without alternatives, each once, in order. Raises :class:`pyparq.OptionError` for more than
+    :data:`MOST`."""
     found = [pattern]
     while any(map(has_braces, found)):
         found = list(dict.fromkeys(spelled for one in found for spelled in _first_of(one)))
@@ -31,7 +29,7 @@ def alternatives(pattern: str) -> list[str]:
 
 
 def _first_of(pattern: str) -> list[str]:
-    """Without its first innermost braces."""
+    """The patterns for its first innermost braces."""
     braces = _INNERMOST.search(pattern)
     if braces is None:
         return [pattern]

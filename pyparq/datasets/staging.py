@@ -63,7 +63,8 @@ class Staging:
 
     def gone(self) -> WriteConflictError:
         return WriteConflictError(
-            "the staging folder of this write is gone: the write was given up, or somebody removed it", file=self.target
+            "the staging folder of this write is gone: the write was given up, or the folder was removed",
+            file=self.target,
         )
 
 

@@ -1,7 +1,7 @@
-"""Decryption of one open file: a context that footer, pages, indexes and Bloom filters pass through.
+"""Decryption of one open file: a context through which footer, pages, indexes and Bloom filters pass.
 
-:class:`ChunkDecryption` is what the stages of a read see of it, per column chunk. That of a chunk in the clear gives
-every module back as it is, so that no stage asks whether a file is encrypted.
+The stages of a read use :class:`ChunkDecryption`, one per column chunk. For an unencrypted chunk it returns every
+module unchanged, so that no stage asks whether a file is encrypted.
 """
 
 from __future__ import annotations
