@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import binary_column, list_column, null_column, pack_mask, ranges, take
 from pyparq.arrow.dictionary_column import SpelledColumn
 from pyparq.arrow.intervals import intervals
 from pyparq.arrow.schema.extensions import FIELD_ID, LOGICAL_TYPE
-from pyparq.arrow.table import Column
 from pyparq.errors import DataError
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.kernels import KernelError, lay_out_views

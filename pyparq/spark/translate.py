@@ -31,7 +31,8 @@ from pyparq.filters.expression import (
 )
 from pyparq.filters.literal import describe, locate
 from pyparq.format.nesting import shape_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.spark.conditions import Attribute, Call, Condition, Literal, columns_of, shown
 from pyparq.spark.literals import NoEqual, literal_for
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import (
     binary_column,
     fixed_column,
@@ -26,7 +27,6 @@ from pyparq.arrow.column_operations import (
 )
 from pyparq.arrow.decimals import decimal_column, unscaled
 from pyparq.arrow.schema.to_parquet import is_list
-from pyparq.arrow.table import Column
 from pyparq.errors import DataError, near_matches
 from pyparq.format.types import DataType
 from pyparq.kernels import utf8_validate

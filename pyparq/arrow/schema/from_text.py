@@ -9,6 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
+from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.schema.extensions import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
@@ -83,8 +84,6 @@ def schema(spec: Any) -> Schema:
     if isinstance(spec, Schema):
         return spec
     if hasattr(spec, "__arrow_c_schema__"):
-        from pyparq.arrow.exchange import schema_from_arrow
-
         return schema_from_arrow(spec)
     if isinstance(spec, Mapping):
         fields = [_field(name, type_) for name, type_ in spec.items()]

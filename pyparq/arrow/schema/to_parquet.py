@@ -241,7 +241,7 @@ def schema_from_tree(
     read as lists by the backward-compatibility rules of LogicalTypes.md; a bare repeated field is a required list
     of required items.
     """
-    fields = (field_of(shape, columns, metadata) for shape in shapes(tree))
+    fields = (field_of(shape, columns, metadata) for shape in shapes(tree.root))
     return Schema(tuple(field for field in fields if field is not None), metadata or {})
 
 
