@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyparq.datasets import unfinished_commits as writes
+from pyparq.datasets.brace_patterns import alternatives, has_braces
 from pyparq.datasets.staging import PREFIX, staging_folders
 from pyparq.datasets.table_formats import Managed, managed_in, tables_of, warning_of
 from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
 from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
-from pyparq.io.brace_patterns import alternatives, has_braces
 from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders, fits
 from pyparq.io.retry import Retry

@@ -3,6 +3,8 @@
 A default build needs no library but brings none either. At run time it looks up C functions in the extension modules
 of installed Python packages, and checks each library before it uses it (``src/codecs/library_checks.cpp``). Python
 packages do the work of a library that is missing. Only the kernels call what is here, once for each library.
+
+The first read of a process waits for this module, so it imports little (no pathlib).
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import warnings
 from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
-from pathlib import Path
 from typing import NamedTuple
 
 SWITCH = "PYPARQ_NO_LIBRARIES"
@@ -100,9 +101,9 @@ def _extensions(module: str) -> Iterator[str]:
         if spec.origin is not None and _is_extension(spec.origin):
             yield spec.origin
         return
-    for folder in map(Path, spec.submodule_search_locations):
-        if folder.is_dir():  # a package may lie in an archive
-            yield from (str(path) for path in sorted(folder.iterdir()) if _is_extension(path.name))
+    for folder in spec.submodule_search_locations:
+        if os.path.isdir(folder):  # a package may lie in an archive
+            yield from (os.path.join(folder, name) for name in sorted(os.listdir(folder)) if _is_extension(name))
 
 
 def _is_extension(name: str) -> bool:

@@ -205,3 +205,57 @@ def test_a_system_without_random_bytes() -> None:
     for kind in [sealer, native_sealer][: 1 + aes_is_native()]:
         with pytest.raises(NotImplementedError):
             kind(False, nonces=Nonces(none)).seal(Module.DATA_PAGE, [b"a"], 0)
+
+
+# ---- what Python asks of a key
+
+
+@native
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 5_000, 100_000])
+@pytest.mark.parametrize("key", [KEY, KEY + KEY[:8], KEY * 2], ids=len)
+@pytest.mark.parametrize("aad", [None, b"", b"some AAD"])
+def test_a_key_does_what_the_package_does(key: bytes, size: int, aad: bytes | None) -> None:
+    ours, theirs, nonce, text = AesKey(key), AESGCM(key), os.urandom(12), os.urandom(size)
+    sealed = theirs.encrypt(nonce, text, aad)
+    assert ours.encrypt(nonce, text, aad) == sealed
+    assert ours.decrypt(nonce, memoryview(sealed), aad) == text
+    room = bytearray(size + 16)
+    ours.encrypt_into(nonce, text, aad, room)
+    assert room == sealed
+    room[:size] = text
+    ours.encrypt_into(nonce, memoryview(room)[:size], aad, room)  # where it stands
+    assert room == sealed
+    ours.decrypt_into(nonce, sealed, aad, memoryview(room)[:size])
+    assert room[:size] == text
+    ours.run_ctr(nonce, text, memoryview(room)[:size])
+    assert room[:size] == Cipher(AES(key), CTR(nonce + b"\0\0\0\1")).encryptor().update(text)
+
+
+@native
+def test_a_key_refuses_what_was_changed() -> None:
+    key, nonce, text = AesKey(KEY), os.urandom(12), b"text " * 10
+    sealed = key.encrypt(nonce, text, b"aad")
+    for changed in (sealed[:-1], sealed[:15], b"", sealed + b"!", bytes([sealed[0] ^ 1]) + sealed[1:]):
+        with pytest.raises(KernelError, match="authentication failed"):
+            key.decrypt(nonce, changed, b"aad")
+    for others in ((os.urandom(12), b"aad"), (nonce, b"other"), (nonce, None)):
+        with pytest.raises(KernelError, match="authentication failed"):
+            key.decrypt_into(others[0], sealed, others[1], bytearray(len(text)))
+
+
+@native
+def test_arguments_of_a_key_that_do_not_fit() -> None:
+    """Not a KernelError, which a caller takes for a wrong key."""
+    key, nonce = AesKey(KEY), bytes(12)
+    calls: list[tuple[Any, str]] = [
+        (lambda: key.encrypt(b"short", b"text", None), "12 bytes"),
+        (lambda: key.decrypt(bytes(13), bytes(20), None), "12 bytes"),
+        (lambda: key.encrypt(nonce, b"text", 5), "AAD"),
+        (lambda: key.encrypt_into(nonce, b"text", None, bytearray(19)), "room"),
+        (lambda: key.decrypt_into(nonce, bytes(20), None, bytearray(5)), "room"),
+        (lambda: key.run_ctr(nonce, b"text", bytearray(5)), "room"),
+    ]
+    for call, said in calls:
+        with pytest.raises(ValueError, match=said) as caught:
+            call()
+        assert not isinstance(caught.value, KernelError)

@@ -109,13 +109,12 @@ class Library {
     // Believes the functions if they pass the checks.
     static bool try_functions(Answer& answer, const char* state) {
         const std::string file = file_of(reinterpret_cast<const void*>(answer.functions.version));
-        const std::string version = version_text(answer.functions);
         if (const std::string fault = fault_of(answer.functions); !fault.empty()) {
             refuse(answer, file, fault);
             return false;
         }
         answer.usable = true;
-        answer.outcome.state = state, answer.outcome.version = version, answer.outcome.file = file;
+        answer.outcome.state = state, answer.outcome.version = version_text(answer.functions), answer.outcome.file = file;
         answer.outcome.reason.clear();
         return true;
     }

@@ -42,6 +42,10 @@ struct Zlib {
     int (*deflateEnd)(ZStream*);
     unsigned long (*crc32)(unsigned long, const uint8_t*, unsigned);
     const char* (*version)();
+    // libdeflate's, which inflates whole gzip members at more than twice the speed. Null where the build is not linked to it.
+    void* (*newInflater)();
+    void (*freeInflater)(void*);
+    int (*inflateGzip)(void*, const void* in, size_t n, void* out, size_t room, size_t* taken, size_t* written);  // 0: done
 };
 
 // In the package zstandard.

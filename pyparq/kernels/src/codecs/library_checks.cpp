@@ -106,6 +106,18 @@ bool inflates(const Zlib& z, const uint8_t* in, size_t size) {
     return fine;
 }
 
+bool inflates_whole(const Zlib& z, const uint8_t* in, size_t size) {
+    void* const inflater = z.newInflater();
+    if (inflater == nullptr) return false;
+    uint8_t out[kRoom];
+    size_t taken = 0, written = 0;
+    const bool fine = z.inflateGzip(inflater, in, size, out, kRoom, &taken, &written) == 0 && taken == size &&
+                      is_text(out, static_cast<int64_t>(written)) &&
+                      z.inflateGzip(inflater, in, size, out, kTextSize - 1, &taken, &written) != 0;
+    z.freeInflater(inflater);
+    return fine;
+}
+
 bool starts_frames(const Zstd& z, void* context, const uint8_t* in, size_t size) {
     uint8_t out[kRoom];
     size_t written = 0;
@@ -189,7 +201,9 @@ bool fetch_ciphers(Crypto& c) {
 
 }  // namespace
 
-std::string version_text(const Zlib& zlib) { return zlib.version(); }
+std::string version_text(const Zlib& zlib) {
+    return std::string(zlib.version()) + (zlib.inflateGzip != nullptr ? " and libdeflate" : "");
+}
 std::string version_text(const Zstd& zstd) { return version_of(zstd).text(); }
 std::string version_text(const Brotli& brotli) { return version_of(brotli).text(); }
 std::string version_text(const Crypto& crypto) { return version_of(crypto).text(); }
@@ -200,6 +214,7 @@ std::string fault_of(Zlib& z) {
     uint8_t stream[kRoom];
     size_t size = 0;
     const bool fine = z.crc32(0, kDigits, sizeof(kDigits)) == 0xcbf43926u && deflates(z, stream, size) && inflates(z, stream, size);
+    if (z.inflateGzip != nullptr && !inflates_whole(z, stream, size)) z.inflateGzip = nullptr;
     return fine ? "" : kFailed;
 }
 

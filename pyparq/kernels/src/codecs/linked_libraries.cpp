@@ -11,6 +11,10 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#ifdef PYPARQ_LIBDEFLATE
+#include <libdeflate.h>
+#endif
+
 // zstd exports these, but declares them for static linking only. Weak: a build of zstd may leave them out.
 #ifdef __ELF__
 extern "C" {
@@ -71,6 +75,12 @@ void link_functions(Zlib& z) {
     set(z.deflate, &::deflate);
     set(z.deflateEnd, &::deflateEnd);
     set(z.crc32, &::crc32);
+#ifdef PYPARQ_LIBDEFLATE
+    static_assert(LIBDEFLATE_SUCCESS == 0 && sizeof(libdeflate_result) == sizeof(int));
+    set(z.newInflater, &::libdeflate_alloc_decompressor);
+    set(z.freeInflater, &::libdeflate_free_decompressor);
+    set(z.inflateGzip, &::libdeflate_gzip_decompress_ex);
+#endif
 }
 
 void link_functions(Zstd& z) {
