@@ -77,7 +77,7 @@ def stored_as_set(schema: Any, own: Any, partition_cols: Sequence[str], options:
     """The schema of the rows, as pyarrow has it, and the options, with what the session says of timestamps and field
     ids. ``own``: Spark's schema of the rows.
 
-    INT96, which is Spark's default, counts only if it was set explicitly: readers cannot skip anything by its statistics.
+    INT96, which is Spark's default, counts only if it was set explicitly: readers cannot skip by its statistics.
     """
     if session.get(_FIELD_IDS, "true").lower() == "true":
         schema = with_field_ids(schema, own)
