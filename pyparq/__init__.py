@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from pyparq.read.footers.metadata import FileMetaData
     from pyparq.read.plan.scan_plan import ScanPlan
     from pyparq.read.scan import Scan
+    from pyparq.versions import show_versions
     from pyparq.write.file import ParquetWriter, write_table
 
 _LATER = {
@@ -98,6 +99,7 @@ _LATER = {
     "FileMetaData": "pyparq.read.footers.metadata",
     "ScanPlan": "pyparq.read.plan.scan_plan",
     "Scan": "pyparq.read.scan",
+    "show_versions": "pyparq.versions",
     "rewrite": "pyparq.maintenance.rewrite",
     "edit_metadata": "pyparq.maintenance.edit_metadata",
     "add_indexes": "pyparq.maintenance.add_indexes",
@@ -195,6 +197,7 @@ __all__ = [
     "rewrite",
     "scan",
     "schema",
+    "show_versions",
     "verify",
     "write_dataset",
     "write_table",

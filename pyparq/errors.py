@@ -45,7 +45,7 @@ class ParquetError(Exception):
         column: str | None = None,
         page: int | str | None = None,
     ) -> ParquetError:
-        """Fill in what is not known yet about the place (what an inner layer said stays)."""
+        """Add missing parts of the place. Parts that an inner layer has set stay."""
         if self.file is None:
             self.file = file
         if self.row_group is None:
@@ -61,7 +61,7 @@ class ParquetError(Exception):
         return f"{self.message} [{place}]" if place else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Errors cross process borders (Spark executors): rebuild from the message, then the place.
+        # Errors cross process borders (Spark executors): they are rebuilt from the message and the place.
         state = {name: getattr(self, name) for name in _PLACES}
         return (_rebuild, (type(self), self.message, state))
 
@@ -126,21 +126,20 @@ class MissingKeyError(EncryptionError):
 
 
 class ChangedFileError(ParquetError):
-    """A file is no longer what it was when it was opened, or when its dataset was made. Open it, or make the dataset,
-    again."""
+    """A file has changed since it was opened, or since its dataset was made. Open it, or make the dataset, again."""
 
 
 class ChangedMeanwhile(ChangedFileError):
-    """A file was replaced, removed or written to by another program while a new one was made from it. What the other
-    program left is there; nothing of ours is."""
+    """Another program has replaced, removed or changed a file while a new one was made from it. The other program's
+    file stays; nothing of the new one does."""
 
 
 class TargetExistsError(ParquetError, FileExistsError):
-    """The folder to write to has something in it already, or a file there has the name of a new one."""
+    """The folder to write to is not empty, or a file there has the name of a new one."""
 
 
 class WriteConflictError(ParquetError):
-    """Another write to the same folder is under way, or this one was given up by somebody else."""
+    """Another write to the same folder is under way, or another program has given this write up."""
 
 
 class CorruptIndexWarning(UserWarning):
@@ -157,7 +156,7 @@ class ManagedTableWarning(UserWarning):
 
 
 class UnfinishedWriteWarning(UserWarning):
-    """A write to the folder has begun to put its files into their places, and has not ended. The files of before are
+    """A write to the folder has begun to put its files in place, and has not ended. The files from before the write are
     read. :func:`pyparq.recover_dataset` completes the write if its program has crashed."""
 
 
@@ -200,8 +199,11 @@ class located:
 
 
 class reading(located):
-    """The same around what a file makes its reader allocate. Memory that the file's claims use up is the file's fault,
-    not the program's: a ``MemoryError`` becomes a :class:`LimitError`."""
+    """The same around code in which a file decides how much is allocated.
+
+    If the file's claims use up the memory, that is a fault of the file and not of the program. So a ``MemoryError``
+    becomes a :class:`LimitError`.
+    """
 
     __slots__ = ()
 
@@ -216,7 +218,7 @@ class reading(located):
 
 
 def near(name: str, names: Iterable[str]) -> list[str]:
-    """Up to three of ``names`` that ``name`` may have meant, the nearest first."""
+    """Up to three of ``names`` that ``name`` may be a misspelling of, the nearest first."""
     import difflib  # only an error needs it
 
     lowered = {known.lower(): known for known in names}

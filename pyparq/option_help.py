@@ -1,4 +1,4 @@
-"""What ``help()`` says of options. Made from the classes of options by ``python tests/api_page.py``."""
+"""What ``help()`` says of options. Made from the classes of options by ``tests/support/api_page.py``."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 //
 // Names, field ids, types and requiredness are the standard's (public repository
 // apache/parquet-format); tests/thrift_facts.json holds them as a table and
-// tests/test_thrift_idl.py compares. The comments are this project's.
+// tests/project/test_thrift_idl.py compares. The comments are this project's.
 // After a change here: python thrift_idl/generate.py
 
 namespace py pyparq.format.generated

@@ -1,5 +1,7 @@
 """Columns and tables in memory as Arrow has them; ``schema/``: Arrow's schemas; ``ingest/``: tables from other data."""
 
+from pyparq.runtime.lazy_import import provide
+
 DOOR = (
     "c_export",
     "c_import",
@@ -12,6 +14,7 @@ DOOR = (
     "ingest.cast",
     "ingest.from_python",
     "plain_layouts",
+    "record_batch",
     "schema.extensions",
     "schema.from_text",
     "schema.hints",
@@ -21,5 +24,10 @@ DOOR = (
     "schema.to_parquet",
     "table",
     "to_python",
+    "wide_offsets",
 )
 """Modules of this package that other packages may use."""
+
+# A column converts itself (Column.to_pylist) by a module that stands on columns. The package names that module here,
+# so that a column has it in any process: one that unpickles a column may load nothing else of this package.
+provide("conversions of columns", "pyparq.arrow.to_python")

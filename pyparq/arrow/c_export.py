@@ -6,32 +6,15 @@ The structs are made natively (``kernels/src/arrow/export.cpp``), those of a who
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyparq.arrow.column import Column
-from pyparq.format.types import DataType, Field, Schema
+from pyparq.format.types import Field, Schema, native_struct
 from pyparq.kernels import ArrowField, arrow_array, arrow_arrays
-
-_KEPT = 16
-_kept: dict[tuple[Any, ...], tuple[tuple[Field, ...], ArrowField]] = {}
-"""The last few schemas made. Their fields are kept too, so that the id they are known by stays theirs."""
-
-
-def _native(schema: Schema) -> ArrowField:
-    key = id(schema.fields), tuple(schema.metadata.items())
-    known = _kept.get(key)
-    if known is None:
-        root = Field("", DataType("+s", schema.fields), nullable=False, metadata=schema.metadata)
-        known = schema.fields, ArrowField(root)
-        if len(_kept) >= _KEPT:
-            _kept.clear()
-        _kept[key] = known
-    return known[1]
 
 
 def schema_capsule(schema: Schema) -> object:
     """A struct with one child per field."""
-    return _native(schema).capsule()
+    return native_struct(schema).capsule()
 
 
 def field_capsule(field: Field) -> object:
@@ -56,4 +39,4 @@ def chunks_to_stream(field: Field, chunks: Sequence[Column]) -> object:
 
 def batches_to_stream(schema: Schema, batches: Sequence[tuple[list[Column], int]]) -> object:
     """A stream of record batches (their columns and numbers of rows)."""
-    return arrow_arrays(_native(schema), batches)
+    return arrow_arrays(native_struct(schema), batches)

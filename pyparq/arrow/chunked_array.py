@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.c_export import chunks_to_stream, field_capsule
 from pyparq.arrow.column import Column, bytes_held, count_nulls, shifted
+from pyparq.arrow.column_operations import trimmed
+from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import OptionError
 from pyparq.format.types import DataType, Field, Schema
+from pyparq.runtime.lazy_import import Later
 from pyparq.runtime.safe_repr import printable
+
+if TYPE_CHECKING:
+    from pyparq.arrow import equality, preview, to_python
+else:  # a read needs none of them
+    equality = Later("pyparq.arrow.equality")
+    preview = Later("pyparq.arrow.preview")
+    to_python = Later("pyparq.arrow.to_python")
 
 Objects = list[Any]
 _AT_ONCE = 4096
@@ -98,9 +108,7 @@ class ChunkedArray:
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """The values as a numpy array of shape ``(len(c),)``: see :meth:`pyparq.Table.to_numpy`."""
-        from pyparq.arrow.to_python import chunks_to_numpy
-
-        return chunks_to_numpy(self.type, self.chunks)
+        return to_python.chunks_to_numpy(self.type, self.chunks)
 
     def equals(self, other: ChunkedArray) -> bool:
         """Whether the other has the same type, the same values and the same nulls, in chunks of any length.
@@ -110,19 +118,15 @@ class ChunkedArray:
         """
         if not isinstance(other, ChunkedArray):
             raise OptionError(f"equals() takes another ChunkedArray, not a {type(other).__name__}")
-        from pyparq.arrow.equality import equal_chunks, same_type
-
-        return same_type(self.type, other.type) and equal_chunks(self.chunks, other.chunks)
+        return equality.same_type(self.type, other.type) and equality.equal_chunks(self.chunks, other.chunks)
 
     def __eq__(self, other: object) -> bool:
         return self.equals(other) if isinstance(other, ChunkedArray) else NotImplemented
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """numpy's own call. Nulls come as NaN or NaT, in columns that have neither as ``None`` among objects."""
-        from pyparq.arrow.to_python import without_mask
-
         own = self.to_numpy()
-        made = without_mask(own)
+        made = to_python.without_mask(own)
         if dtype is not None:
             made = made.astype(dtype, copy=False)
         if copy and np.shares_memory(made, own):
@@ -139,8 +143,6 @@ class ChunkedArray:
         """Decimals of 32 and 64 bits in 128: polars reads them wrongly (:func:`pyparq.arrow.tabular.for_anybody`)."""
         if self.field.type.kind != "decimal" or self.field.type.dictionary is not None:
             return self.field, self.chunks
-        from pyparq.arrow.to_python import with_usual_decimals
-
         schema, parts = with_usual_decimals(Schema((self.field,)), [([c], len(c)) for c in self.chunks])
         return schema.fields[0], [columns[0] for columns, _ in parts]
 
@@ -153,22 +155,16 @@ class ChunkedArray:
         return made.chunk(0) if made.num_chunks == 1 else made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from pyparq.arrow.column_operations import trimmed
-
         return ChunkedArray, (self.field, [trimmed(chunk) for chunk in self.chunks])
 
     @printable
     def __repr__(self) -> str:
-        from pyparq.arrow.preview import column_text
-
-        return column_text(self)
+        return preview.column_text(self)
 
 
 def parts_of(lengths: Sequence[int], offset: int, length: int | None) -> Iterator[tuple[int, int, int]]:
-    """The pieces that ``length`` rows from ``offset`` on come from: (piece, first row in it, number of rows).
-
-    Raises :class:`OptionError` where one of them is below 0 or no whole number.
-    """
+    """The pieces that hold ``length`` rows from ``offset`` on: (piece, first row in it, number of rows). Raises
+    :class:`OptionError` if one of the numbers is below 0 or no whole number."""
     try:
         offset = index(offset)
         length = None if length is None else index(length)

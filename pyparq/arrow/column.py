@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.format.types import DataType, Field
-from pyparq.kernels import DecodedColumn
+from pyparq.kernels import ArrowField, DecodedColumn, arrow_array
+from pyparq.runtime.lazy_import import provided
 from pyparq.runtime.safe_repr import printable
 
 Buffer = npt.NDArray[Any]
@@ -31,7 +32,7 @@ class Column:
     """Where the buffers are, if the decoder still has them: see :class:`NativeColumn`."""
 
     codes: ClassVar[npt.NDArray[np.int32] | None] = None
-    """Which entries of the dictionary the values are, where that is known: see ``spelled_column.py``."""
+    """Which entries of the dictionary the values are, where that is known: see ``dictionary_column.py``."""
 
     validity: Buffer | None
     buffers: tuple[Buffer, ...]
@@ -64,26 +65,20 @@ class Column:
         return f"<Column: {self.length} values of {self.type}>"
 
     def __arrow_c_schema__(self) -> object:
-        from pyparq.arrow.c_export import field_capsule
-
-        return field_capsule(Field("", self.type))
+        return ArrowField(Field("", self.type)).capsule()
 
     def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        from pyparq.arrow.c_export import column_capsule
-
-        return self.__arrow_c_schema__(), column_capsule(self)
+        return self.__arrow_c_schema__(), arrow_array(self)
 
     def to_pylist(self) -> list[Any]:
         """One Python object per value, as :func:`pyparq.arrow.to_python.column_to_pylist` makes them."""
-        from pyparq.arrow.to_python import column_to_pylist
-
-        return column_to_pylist(self)
+        made: list[Any] = provided("conversions of columns").column_to_pylist(self)
+        return made
 
     def to_numpy(self) -> Buffer:
         """The values as a numpy array, as :func:`pyparq.arrow.to_python.chunks_to_numpy` makes it."""
-        from pyparq.arrow.to_python import chunks_to_numpy
-
-        return chunks_to_numpy(self.type, [self])
+        made: Buffer = provided("conversions of columns").chunks_to_numpy(self.type, [self])
+        return made
 
     def valid_mask(self) -> npt.NDArray[np.bool_] | None:
         """bool array, one per element, ``True`` where a value is present; ``None`` when all are."""
@@ -110,9 +105,9 @@ class Column:
 
 
 class NativeColumn(Column):
-    """A column of fixed width, or of strings or binary, whose buffers are as the decoder left them.
+    """A column of fixed width, or of strings or binary, with the buffers of the decoder.
 
-    Arrow takes them from there. Arrays of numpy over them are made when somebody asks for ``validity`` or ``buffers``.
+    Arrow takes them directly. numpy arrays over them are made when ``validity`` or ``buffers`` are accessed.
     """
 
     __slots__ = ("native",)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy.typing as npt
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import fixed_column
 from pyparq.errors import DataError
-from pyparq.format.types import DataType
+from pyparq.format.types import DataType, Schema
 
 
 def decimal_type(precision: int, scale: int) -> DataType:
@@ -20,10 +22,8 @@ def decimal_type(precision: int, scale: int) -> DataType:
 def decimal_column(
     type_: DataType, numbers: list[int], mask: npt.NDArray[np.bool_] | None, name: str, element: str = "row"
 ) -> Column:
-    """A column of the unscaled ``numbers``; :class:`DataError` for one with more digits than the type has.
-
-    ``name`` and ``element`` are for the error: the column, and what its elements are.
-    """
+    """A column of the unscaled ``numbers``. Raises :class:`DataError` for a number with more digits than the type has.
+    ``name`` and ``element`` name the column and its elements in the error."""
     precision, _, bits = type_.decimal
     limit = 10**precision
     for row, number in enumerate(numbers):
@@ -112,3 +112,39 @@ def digits_of(value: Decimal) -> tuple[int, int]:
             raise ValueError(f"{value} has more than 76 digits")
         number, exponent = number * 10 ** min(exponent, 77), 0
     return (-number if sign else number), -exponent
+
+
+def with_usual_decimals(
+    schema: Schema, parts: Sequence[tuple[list[Column], int]]
+) -> tuple[Schema, list[tuple[list[Column], int]]]:
+    """Rows with decimals in 128 bits, or in 256 beyond 38 digits, at any depth."""
+    fields = tuple(replace(f, type=_usual(f.type)) for f in schema.fields)
+    found = [
+        ([_in_usual_width(c, f.type) for c, f in zip(columns, fields, strict=True)], rows) for columns, rows in parts
+    ]
+    return replace(schema, fields=fields), found
+
+
+def _usual(type_: DataType) -> DataType:
+    if type_.kind == "decimal" and type_.dictionary is None:
+        return decimal_type(*type_.decimal[:2])
+    children = tuple(replace(field, type=_usual(field.type)) for field in type_.children)
+    dictionary = None if type_.dictionary is None else _usual(type_.dictionary)
+    return replace(type_, children=children, dictionary=dictionary)
+
+
+def _in_usual_width(column: Column, type_: DataType) -> Column:
+    if column.type == type_:
+        return column
+    if column.type.kind == "decimal" and type_.dictionary is None:
+        made = in_width(column, type_)
+        if made is None:
+            raise DataError(f"a value has more digits than {type_}")
+        return made
+    children = tuple(_in_usual_width(c, f.type) for c, f in zip(column.children, type_.children, strict=True))
+    entries = None
+    if column.dictionary is not None and type_.dictionary is not None:
+        entries = _in_usual_width(column.dictionary, type_.dictionary)
+    return Column(
+        type_, column.length, column.validity, column.buffers, column.null_count, children, entries, column.offset
+    )

@@ -1,6 +1,6 @@
 """Schemas and columns of other libraries on the way in, zero-copy.
 
-nanoarrow reads the structs of the Arrow C data interface; it loads with the first exchange. ``arrow_export.py`` is the
+nanoarrow reads the structs of the Arrow C data interface; it loads with the first exchange. ``c_export.py`` is the
 way out.
 """
 

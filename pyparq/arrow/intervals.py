@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import fixed_column
-from pyparq.arrow.table import Column
 from pyparq.errors import DataError
 from pyparq.format.types import DataType
 

@@ -6,16 +6,37 @@ import html
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyparq.arrow.cell_text import cell_text
 from pyparq.arrow.column import Column
-from pyparq.format.types import DataType, Field
+from pyparq.format.types import DataType, Field, Schema
 from pyparq.runtime.terminal_text import cut, visible, width
 
-if TYPE_CHECKING:
-    from pyparq.arrow.chunked_array import ChunkedArray
-    from pyparq.arrow.tabular import Tabular
+
+class _Values(Protocol):
+    """The text of a ChunkedArray."""
+
+    chunks: list[Column]
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> DataType: ...
+    def __len__(self) -> int: ...
+
+
+class _Rows(Protocol):
+    """The text of a Table or a Batch."""
+
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def num_columns(self) -> int: ...
+    def _parts(self) -> list[tuple[list[Column], int]]: ...
+
 
 ROWS = 10
 """Rows shown."""
@@ -38,7 +59,7 @@ class _Shown:
         return max(map(width, self.cells))
 
 
-def table_text(table: Tabular) -> str:
+def table_text(table: _Rows) -> str:
     """Counts, then the first rows under names and types, in as many columns as the terminal has room for (80 cells
     where there is none)."""
     name = type(table).__name__
@@ -51,7 +72,7 @@ def table_text(table: Tabular) -> str:
         return f"<pyparq.{name}>"
 
 
-def _grid(table: Tabular, room: int) -> list[str]:
+def _grid(table: _Rows, room: int) -> list[str]:
     fields, places = table.schema.fields, _first_places(table)
     columns: list[_Shown] = []
     used = 0
@@ -77,7 +98,7 @@ def _grid(table: Tabular, room: int) -> list[str]:
     return lines
 
 
-def _first_places(table: Tabular) -> list[tuple[Sequence[Column], int]]:
+def _first_places(table: _Rows) -> list[tuple[Sequence[Column], int]]:
     """The first rows, each as the columns of its part and its number there."""
     places: list[tuple[Sequence[Column], int]] = []
     for columns, rows in table._parts():
@@ -109,8 +130,8 @@ def _padded(column: _Shown, row: int) -> str:
     return pad + cell if column.right else cell + pad
 
 
-def table_html(table: Tabular) -> str:
-    """The same as an HTML table, for notebooks. Whatever the data hold is escaped."""
+def table_html(table: _Rows) -> str:
+    """The same as an HTML table, for notebooks. All text from the data is escaped."""
     try:
         fields, places = table.schema.fields, _first_places(table)
         shown = [_column(field, k, places) for k, field in enumerate(fields[:_HTML_COLUMNS])]
@@ -129,7 +150,7 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def column_text(column: ChunkedArray) -> str:
+def column_text(column: _Values) -> str:
     """Name, type, count and the first values, as many as a line holds."""
     try:
         room = shutil.get_terminal_size((80, 24)).columns - 3

@@ -7,43 +7,73 @@ are imported only by the methods named after them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self
 
 from pyparq.arrow.c_export import batch_capsule, batches_to_stream, schema_capsule
-from pyparq.arrow.c_import import ArrowSource
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of
 from pyparq.arrow.column import Column, shifted
-from pyparq.arrow.exchange import (
-    arrays_from_arrow,
-    column_from_nanoarrow,
-    schema_from_arrow,
-    table_schema,
-)
+from pyparq.arrow.column_operations import concat, null_column, trimmed
 from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, joined_schema
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
-from pyparq.format.types import DataType, Schema
+from pyparq.format.types import Schema
+from pyparq.runtime.lazy_import import Later
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
 
-__all__ = [
-    "Batch",
-    "Column",
-    "Table",
-    "batches_from_arrow",
-    "schema_from_arrow",
-    "widen_columns",
-]
+    from pyparq.arrow import to_pandas, to_polars
+    from pyparq.arrow.ingest import from_any
+else:  # a read needs none of them
+    from_any = Later("pyparq.arrow.ingest.from_any")
+    to_pandas = Later("pyparq.arrow.to_pandas")
+    to_polars = Later("pyparq.arrow.to_polars")
 
 
-class Batch(Tabular):
+class _FromOtherData(Tabular):
+    """Tables and batches made of other data."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_arrow(cls, data: Any, schema: Any = None) -> Self:
+        """Make one from Arrow data (pyarrow, polars, DuckDB, nanoarrow, ...), sharing its buffers.
+
+        ``schema``, as in :func:`pyparq.write_table`, matches columns by name and casts them where no value changes.
+        Types without a plain layout, such as dictionaries, are then decoded. Raises :class:`DataError` for data that
+        cannot be read.
+        """
+        return cls._of(*from_any.from_arrow(data, schema))
+
+    @classmethod
+    def from_pandas(cls, frame: Any, schema: Any = None) -> Self:
+        """Make one from a pandas DataFrame. An index other than the default one becomes columns."""
+        return cls._of(*from_any.from_pandas(frame, schema))
+
+    @classmethod
+    def from_polars(cls, frame: Any, schema: Any = None) -> Self:
+        """Make one from a polars DataFrame, sharing its buffers."""
+        return cls.from_arrow(frame, schema)
+
+    @classmethod
+    def from_pydict(cls, columns: Mapping[str, Any], schema: Any = None) -> Self:
+        """Make one from a dict of column names to lists, numpy arrays or Arrow arrays. Without ``schema``, types are
+        inferred."""
+        return cls._of(*from_any.from_columns(columns, schema))
+
+    @classmethod
+    def from_pylist(cls, rows: Sequence[Mapping[str, Any]], schema: Any = None) -> Self:
+        """Make one from a list of dicts, one per row. A missing key is a null. Without ``schema``, types are
+        inferred."""
+        return cls._of(*from_any.from_rows(rows, schema))
+
+
+class Batch(_FromOtherData):
     """Columns of equal length: one Arrow record batch, with what a :class:`Table` has.
 
     It speaks Arrow by itself (``pyarrow.record_batch(b)``). ``columns`` are its :class:`Column` values.
@@ -76,13 +106,11 @@ class Batch(Tabular):
         return [(self.columns, self.num_rows)]
 
     @classmethod
-    def _of(cls, schema: Schema, parts: list[Part]) -> Batch:
+    def _of(cls, schema: Schema, parts: Sequence[Part]) -> Batch:
         if len(parts) == 1:
             columns, num_rows = parts[0]
             check_columns(schema, columns)
             return Batch(columns, num_rows, schema)
-        from pyparq.arrow.column_operations import concat, null_column
-
         if not parts:
             return Batch([null_column(field.type, 0) for field in schema], 0, schema)
         joined = [concat([columns[k] for columns, _ in parts]) for k in range(len(schema))]
@@ -139,12 +167,10 @@ class Batch(Tabular):
         return self.to_table().to_polars()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from pyparq.arrow.column_operations import trimmed
-
         return Batch, ([trimmed(column) for column in self.columns], self.num_rows, self._schema)
 
 
-class Table(Tabular):
+class Table(_FromOtherData):
     """Decoded rows: a ``schema`` and record ``batches``.
 
     Libraries that support the Arrow PyCapsule interface take a table directly: ``pyarrow.table(t)``,
@@ -174,7 +200,7 @@ class Table(Tabular):
         return [(b.columns, b.num_rows) for b in self.batches]
 
     @classmethod
-    def _of(cls, schema: Schema, parts: list[Part]) -> Table:
+    def _of(cls, schema: Schema, parts: Sequence[Part]) -> Table:
         return Table(schema, [Batch(columns, rows, schema) for columns, rows in parts])
 
     def chunks(self, name: str) -> list[Column]:
@@ -207,10 +233,8 @@ class Table(Tabular):
         :class:`SchemaError`, which names the column, if they differ, and :class:`DataError` if there are no batches and
         no schema.
         """
-        from pyparq.arrow.ingest.from_any import as_schema, from_arrow
-
-        given = [b if isinstance(b, Tabular) else Table._of(*from_arrow(b, None)) for b in batches]
-        return cls._joined(given, None if schema is None else as_schema(schema), "batch")
+        given = [b if isinstance(b, Tabular) else Table._of(*from_any.from_arrow(b, None)) for b in batches]
+        return cls._joined(given, None if schema is None else from_any.as_schema(schema), "batch")
 
     @classmethod
     def concat(cls, tables: Iterable[Tabular]) -> Table:
@@ -259,16 +283,14 @@ class Table(Tabular):
         """
         if find_spec("pandas") is None:
             raise UnsupportedError("to_pandas() needs pandas: pip install 'pyparq[pandas]'")
-        from pyparq.arrow.to_pandas import frame_of, would_round
-
-        if not options and (find_spec("pyarrow") is None or would_round(self)):
-            return frame_of(self)
+        if not options and (find_spec("pyarrow") is None or to_pandas.would_round(self)):
+            return to_pandas.frame_of(self)
         try:
             return self._to_pandas_by_pyarrow(options)
         except (NotImplementedError, ValueError):  # pyarrow's own errors are such; times beyond a day give the second
             if options:
                 raise
-            return frame_of(self)
+            return to_pandas.frame_of(self)
 
     def _to_pandas_by_pyarrow(self, options: dict[str, Any]) -> pandas.DataFrame:
         table = self.to_arrow()
@@ -291,10 +313,7 @@ class Table(Tabular):
             import polars as pl
         except ImportError:
             raise UnsupportedError("to_polars() needs polars: pip install 'pyparq[polars]'") from None
-
-        from pyparq.arrow.to_polars import for_polars
-
-        return pl.DataFrame(for_polars(self))
+        return pl.DataFrame(Table._of(*to_polars.for_polars(self.schema, self._parts())))
 
 
 def _pyarrow() -> Any:
@@ -303,39 +322,6 @@ def _pyarrow() -> Any:
     except ImportError:
         raise UnsupportedError("to_arrow() needs pyarrow: pip install 'pyparq[pyarrow]'") from None
     return pyarrow
-
-
-def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[Batch]]:
-    """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
-    source = ArrowSource(obj)
-    if source.field is not None:
-        schema = table_schema(source.field)
-        return schema, _imported_batches(source, schema)
-    found, arrays = arrays_from_arrow(source.as_given())
-    schema = schema_from_arrow(found)
-    return schema, (_batch_from_nanoarrow(array, schema) for array in arrays)
-
-
-def _imported_batches(source: ArrowSource, schema: Schema) -> Iterator[Batch]:
-    while (rows := source.next()) is not None:
-        if rows.null_count > 0:
-            raise DataError(_NULL_ROWS)
-        columns = list(rows.children)
-        if rows.offset:
-            columns = [shifted(c, rows.offset, rows.length) for c in columns]
-        yield Batch(columns, rows.length, schema)
-
-
-_NULL_ROWS = "the record batch has null rows: a row of a table cannot be null"
-
-
-def _batch_from_nanoarrow(array: Any, schema: Schema) -> Batch:
-    if array.null_count > 0:
-        raise DataError(_NULL_ROWS)
-    columns = [column_from_nanoarrow(array.child(i), f.type) for i, f in enumerate(schema.fields)]
-    if array.offset:
-        columns = [shifted(c, array.offset, array.length) for c in columns]
-    return Batch(columns, array.length, schema)
 
 
 class _AsItIs:
@@ -360,50 +346,3 @@ class _BatchAsItIs:
 
 def _array_capsules(schema: Schema, columns: list[Column], num_rows: int) -> tuple[object, object]:
     return schema_capsule(schema), batch_capsule(columns, num_rows)
-
-
-_LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}
-
-
-def widen_columns(schema: Schema, batches: list[Batch]) -> tuple[Schema, list[Batch]]:
-    """Make columns of one type over all batches, at any depth: where one has int64 offsets, all get them."""
-    if all(c.type is f.type for b in batches for c, f in zip(b.columns, schema.fields, strict=True)):
-        return schema, batches  # most often, and quicker than to compare
-    fields = list(schema.fields)
-    for i, field in enumerate(fields):
-        types = [b.columns[i].type for b in batches]
-        if all(type_ == field.type for type_ in types):
-            continue
-        widest = _widest([field.type, *types])
-        fields[i] = replace(field, type=widest)
-        for batch in batches:
-            batch.columns[i] = _widened(batch.columns[i], widest)
-    return replace(schema, fields=tuple(fields)), batches
-
-
-def _widest(types: Sequence[DataType]) -> DataType:
-    """The first type, with int64 offsets wherever any of the others has them."""
-    first = types[0]
-    large = _LARGE.get(first.format)
-    form = large if large is not None and any(t.format == large for t in types) else first.format
-    same = [t for t in types if len(t.children) == len(first.children)]
-    children = tuple(replace(f, type=_widest([t.children[k].type for t in same])) for k, f in enumerate(first.children))
-    return replace(first, format=form, children=children)
-
-
-def _widened(column: Column, type_: DataType) -> Column:
-    """The column with the offsets of ``type_``; its own type where that differs in more than offsets."""
-    have = column.type
-    if have == type_ or len(have.children) != len(type_.children):
-        return column
-    buffers, form = column.buffers, have.format
-    if _LARGE.get(form) == type_.format:
-        offsets = 2 if form == "+vl" else 1  # a list view's lengths are as wide as its offsets
-        wide = (buffer.view(np.int32).astype(np.int64) for buffer in buffers[:offsets])
-        buffers, form = (*wide, *buffers[offsets:]), type_.format
-    children = tuple(_widened(c, f.type) for c, f in zip(column.children, type_.children, strict=True))
-    fields = tuple(replace(f, type=c.type) for f, c in zip(have.children, children, strict=True))
-    made = replace(have, format=form, children=fields)
-    return Column(
-        made, column.length, column.validity, buffers, column.null_count, children, column.dictionary, column.offset
-    )

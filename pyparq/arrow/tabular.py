@@ -1,20 +1,30 @@
-"""The common base of tables and batches: columns by name, slices, comparison, conversion, preview."""
+"""The common base of tables and batches: columns by name, slices, comparison, Python and numpy values, preview.
+
+It stands below what makes tables from other data; the classes that users see stand above it (``table.py``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import index
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
 from pyparq.arrow.c_export import batches_to_stream, schema_capsule
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of, whole_rows
 from pyparq.arrow.column import Column, bytes_held, shifted
+from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import DataType, Schema
+from pyparq.runtime.lazy_import import Later
 from pyparq.runtime.safe_repr import printable
+
+if TYPE_CHECKING:
+    from pyparq.arrow import equality, preview
+else:  # a read needs neither
+    equality = Later("pyparq.arrow.equality")
+    preview = Later("pyparq.arrow.preview")
 
 Part = tuple[list[Column], int]
 """The columns of some rows, and how many rows these are."""
@@ -29,8 +39,6 @@ def for_anybody(schema: Schema, parts: list[Part]) -> tuple[Schema, list[Part]]:
         if field.type.format[0] in "d+" or field.type.dictionary
     ):
         return schema, parts
-    from pyparq.arrow.to_python import with_usual_decimals
-
     return with_usual_decimals(schema, parts)
 
 
@@ -64,7 +72,7 @@ class Tabular:
         raise NotImplementedError
 
     @classmethod
-    def _of(cls, schema: Schema, parts: list[Part]) -> Self:
+    def _of(cls, schema: Schema, parts: Sequence[Part]) -> Self:
         raise NotImplementedError
 
     # ---- size and names
@@ -199,11 +207,9 @@ class Tabular:
         """
         if not _alike(self, other):
             raise OptionError(f"equals() takes another {type(self).__name__}, not a {type(other).__name__}")
-        from pyparq.arrow.equality import equal_chunks, same_schema
-
-        if self.num_rows != other.num_rows or not same_schema(self.schema, other.schema, check_metadata):
+        if self.num_rows != other.num_rows or not equality.same_schema(self.schema, other.schema, check_metadata):
             return False
-        return all(equal_chunks(a.chunks, b.chunks) for a, b in zip(self, other, strict=True))
+        return all(equality.equal_chunks(a.chunks, b.chunks) for a, b in zip(self, other, strict=True))
 
     def __eq__(self, other: object) -> bool:
         return self.equals(other) if _alike(self, other) else NotImplemented  # type: ignore[arg-type]
@@ -254,60 +260,14 @@ class Tabular:
                 self.schema.index(name)  # raises for the first that stands twice
         return names
 
-    # ---- in
-
-    @classmethod
-    def from_arrow(cls, data: Any, schema: Any = None) -> Self:
-        """Make one from Arrow data (pyarrow, polars, DuckDB, nanoarrow, ...), sharing its buffers.
-
-        ``schema``, as in :func:`pyparq.write_table`, matches columns by name and casts them where no value changes.
-        Types without a plain layout, such as dictionaries, are then decoded. Raises :class:`DataError` for data that
-        cannot be read.
-        """
-        from pyparq.arrow.ingest.from_any import from_arrow
-
-        return cls._of(*from_arrow(data, schema))
-
-    @classmethod
-    def from_pandas(cls, frame: Any, schema: Any = None) -> Self:
-        """Make one from a pandas DataFrame. An index other than the default one becomes columns."""
-        from pyparq.arrow.ingest.from_any import from_pandas
-
-        return cls._of(*from_pandas(frame, schema))
-
-    @classmethod
-    def from_polars(cls, frame: Any, schema: Any = None) -> Self:
-        """Make one from a polars DataFrame, sharing its buffers."""
-        return cls.from_arrow(frame, schema)
-
-    @classmethod
-    def from_pydict(cls, columns: Mapping[str, Any], schema: Any = None) -> Self:
-        """Make one from a dict of column names to lists, numpy arrays or Arrow arrays. Without ``schema``, types are
-        inferred."""
-        from pyparq.arrow.ingest.from_any import from_columns
-
-        return cls._of(*from_columns(columns, schema))
-
-    @classmethod
-    def from_pylist(cls, rows: Sequence[Mapping[str, Any]], schema: Any = None) -> Self:
-        """Make one from a list of dicts, one per row. A missing key is a null. Without ``schema``, types are
-        inferred."""
-        from pyparq.arrow.ingest.from_any import from_rows
-
-        return cls._of(*from_rows(rows, schema))
-
     # ---- shown
 
     @printable
     def __repr__(self) -> str:
-        from pyparq.arrow.preview import table_text
-
-        return table_text(self)
+        return preview.table_text(self)
 
     def _repr_html_(self) -> str:
-        from pyparq.arrow.preview import table_html
-
-        return table_html(self)
+        return preview.table_html(self)
 
 
 def _alike(a: object, b: object) -> bool:
@@ -338,12 +298,10 @@ def joined_schema(due: Schema | None, schemas: Sequence[Schema], what: str) -> S
 
 
 def _check_same_columns(due: Schema, model: str, found: Schema, who: str) -> None:
-    from pyparq.arrow.equality import same_type
-
     for want, have in zip(due, found, strict=False):
         if want.name != have.name:
             raise SchemaError(f"{who} has column {have.name!r} where {model} has column {want.name!r}")
-        if not same_type(want.type, have.type, offsets=False):
+        if not equality.same_type(want.type, have.type, offsets=False):
             raise SchemaError(f"column {want.name!r} is {have.type} in {who} and {want.type} in {model}")
     if len(due) > len(found):
         raise SchemaError(f"{who} has no column {due.fields[len(found)].name!r}, which {model} has")

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.pandas_types import PandasMetadata, nullable, of_extension
+from pyparq.arrow.plain_layouts import normal_type, normalize
+from pyparq.arrow.tabular import Tabular
 from pyparq.arrow.to_python import chunks_to_numpy, column_to_pylist, without_mask
 from pyparq.format.types import DataType, Field
 
 if TYPE_CHECKING:
     import pandas
-
-    from pyparq.arrow.table import Column, Table
 
 _EXACT = 1 << 53
 _AS_OBJECTS = (
@@ -21,7 +22,7 @@ _AS_OBJECTS = (
 )  # fmt: skip
 
 
-def frame_of(table: Table) -> pandas.DataFrame:
+def frame_of(table: Tabular) -> pandas.DataFrame:
     """What pyarrow's ``to_pandas()`` makes of the table, but for items of lists, which are lists here, and for integers
     that float64 would round.
 
@@ -33,8 +34,9 @@ def frame_of(table: Table) -> pandas.DataFrame:
     import pandas as pd
 
     known = PandasMetadata(table.schema.metadata.get(b"pandas"))
+    parts = table._parts()
     columns: dict[int, Any] = {
-        k: _series(field, [batch.columns[k] for batch in table.batches], known.dtype_of(field.name))
+        k: _series(field, [columns[k] for columns, _ in parts], known.dtype_of(field.name))
         for k, field in enumerate(table.schema.fields)
     }
     frame = pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
@@ -42,10 +44,10 @@ def frame_of(table: Table) -> pandas.DataFrame:
     return known.labelled(known.indexed(frame))
 
 
-def would_round(table: Table) -> bool:
+def would_round(table: Tabular) -> bool:
     """Has the table integers that float64 rounds, in columns where pyarrow takes float64 because there are nulls?"""
     suspects = [k for k, field in enumerate(table.schema.fields) if _has_wide_integers(field.type)]
-    return any(_rounds(batch.columns[k]) for batch in table.batches for k in suspects)
+    return any(_rounds(columns[k]) for columns, _ in table._parts() for k in suspects)
 
 
 def _has_wide_integers(type_: DataType) -> bool:
@@ -74,8 +76,6 @@ def _series(field: Field, chunks: list[Column], dtype: str) -> Any:
 
     type_ = field.type
     if type_.format == "+r":
-        from pyparq.arrow.plain_layouts import normal_type, normalize
-
         type_, chunks = normal_type(type_), [normalize(chunk, field.name) for chunk in chunks]
     if type_.dictionary is not None:
         return _categories(type_.dictionary, type_.ordered, chunks)

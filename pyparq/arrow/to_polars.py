@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,39 +10,40 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column, struct_child
+from pyparq.arrow.ingest import cast
 from pyparq.arrow.plain_layouts import normal_type, normalize
-from pyparq.arrow.table import Batch, Table, widen_columns
+from pyparq.arrow.record_batch import RecordBatch
+from pyparq.arrow.tabular import Part
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError
-from pyparq.format.types import DataType
+from pyparq.format.types import DataType, Schema
 
 Mask = npt.NDArray[np.bool_]
 
 _DAYS = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def for_polars(table: Table) -> Table:
-    """The table in forms that polars takes, at any depth: list views as lists, run ends spelled out, intervals as the
-    bytes of Parquet's INTERVAL, seconds as milliseconds.
+def for_polars(schema: Schema, parts: Sequence[Part]) -> tuple[Schema, Sequence[Part]]:
+    """The rows of a table in forms that polars takes, at any depth: list views as lists, run ends spelled out,
+    intervals as the bytes of Parquet's INTERVAL, seconds as milliseconds.
 
     Raises :class:`DataError` for what polars has no value for: seconds beyond 64 bits of milliseconds, and times
     outside of a day, 24:00 included.
     """
-    fields = [replace(f, type=_for_polars(f.type)) for f in table.schema.fields]
-    others = [k for k, field in enumerate(table.schema.fields) if fields[k].type != field.type]
-    for k, field in enumerate(table.schema.fields):
+    fields = [replace(f, type=_for_polars(f.type)) for f in schema.fields]
+    others = [k for k, field in enumerate(schema.fields) if fields[k].type != field.type]
+    for k, field in enumerate(schema.fields):
         if _has_times(field.type):
-            for batch in table.batches:
-                _check_times(batch.columns[k], field.name)
+            for columns, _ in parts:
+                _check_times(columns[k], field.name)
     if not others:
-        return table
-    from pyparq.arrow.ingest import cast
-
-    batches = [Batch(list(batch.columns), batch.num_rows) for batch in table.batches]
+        return schema, parts
+    batches = [RecordBatch(list(columns), num_rows) for columns, num_rows in parts]
     for k in others:
         fields[k] = replace(fields[k], type=normal_type(fields[k].type))
         for batch in batches:
             batch.columns[k] = cast(normalize(batch.columns[k], fields[k].name), fields[k].type, fields[k].name)
-    return Table(*widen_columns(replace(table.schema, fields=tuple(fields)), batches))
+    return widen_columns(replace(schema, fields=tuple(fields)), batches)
 
 
 def _for_polars(type_: DataType) -> DataType:

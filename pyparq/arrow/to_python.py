@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from decimal import Context, Decimal
 from itertools import pairwise
 from typing import Any
@@ -14,11 +13,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column, struct_child
-from pyparq.arrow.decimals import decimal_type, in_width, unscaled
-from pyparq.arrow.table import Column
+from pyparq.arrow.decimals import unscaled
+from pyparq.arrow.plain_layouts import normalize
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.format.types import DataType, Schema
+from pyparq.format.types import DataType
 
 _EXACT = Context(prec=100)  # the default context would round decimals beyond 28 digits
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -93,8 +93,6 @@ def _plain(column: Column) -> Column:
     """Views of strings and of lists as strings and lists."""
     if not column.type.format.startswith(("v", "+v")):
         return column
-    from pyparq.arrow.plain_layouts import normalize
-
     return normalize(column, "")
 
 
@@ -219,8 +217,6 @@ def _intervals(column: Column) -> list[Any]:
 
 
 def _runs(column: Column) -> list[Any]:
-    from pyparq.arrow.plain_layouts import normalize
-
     return column_to_pylist(normalize(column, ""))
 
 
@@ -292,42 +288,6 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
     "map": _maps,
     "struct": _structs,
 }
-
-
-def with_usual_decimals(
-    schema: Schema, parts: Sequence[tuple[list[Column], int]]
-) -> tuple[Schema, list[tuple[list[Column], int]]]:
-    """Rows with decimals in 128 bits, or in 256 beyond 38 digits, at any depth."""
-    fields = tuple(replace(f, type=_usual(f.type)) for f in schema.fields)
-    found = [
-        ([_in_usual_width(c, f.type) for c, f in zip(columns, fields, strict=True)], rows) for columns, rows in parts
-    ]
-    return replace(schema, fields=fields), found
-
-
-def _usual(type_: DataType) -> DataType:
-    if type_.kind == "decimal" and type_.dictionary is None:
-        return decimal_type(*type_.decimal[:2])
-    children = tuple(replace(field, type=_usual(field.type)) for field in type_.children)
-    dictionary = None if type_.dictionary is None else _usual(type_.dictionary)
-    return replace(type_, children=children, dictionary=dictionary)
-
-
-def _in_usual_width(column: Column, type_: DataType) -> Column:
-    if column.type == type_:
-        return column
-    if column.type.kind == "decimal" and type_.dictionary is None:
-        made = in_width(column, type_)
-        if made is None:
-            raise DataError(f"a value has more digits than {type_}")
-        return made
-    children = tuple(_in_usual_width(c, f.type) for c, f in zip(column.children, type_.children, strict=True))
-    entries = None
-    if column.dictionary is not None and type_.dictionary is not None:
-        entries = _in_usual_width(column.dictionary, type_.dictionary)
-    return Column(
-        type_, column.length, column.validity, column.buffers, column.null_count, children, entries, column.offset
-    )
 
 
 # ---- numpy ---------------------------------------------------------------------------------------------------------

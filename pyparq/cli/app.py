@@ -97,7 +97,7 @@ class LazyGroup(click.Group):
 
 
 class ReaderLeft(Exception):
-    """Whoever reads stdout has seen enough (``| head``): no failure of ours."""
+    """The reader of stdout has closed it (``| head``). This is no error."""
 
 
 @contextmanager
@@ -190,6 +190,14 @@ def _show_warning(
     click.echo(f"pyparq: warning: {one_line(str(message))}", err=True)
 
 
+def _show_versions(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from pyparq.versions import show_versions
+
+        show_versions()
+        ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -198,6 +206,14 @@ def _show_warning(
     "to the width. In a pipe they are plain and complete. Use --json in scripts.",
 )
 @click.version_option(__version__, prog_name="pyparq", message="%(prog)s %(version)s")
+@click.option(
+    "--versions",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_versions,
+    help="Show versions and where each codec comes from.",
+)
 @click.option("--traceback", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 def app() -> None:
     """Inspect and query Parquet files."""

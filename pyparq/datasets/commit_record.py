@@ -1,8 +1,8 @@
-"""The commit record: what a commit takes away, and what it puts into place.
+"""The commit record: the files that a commit removes, and the files that it puts in place.
 
-It is written before the first file is moved, so that a commit that a crash interrupts can be completed. Other programs
-may write to the folder between the crash and that. So the record tells each old file by its size, the time of its last
-change and its inode: another file of that name is not taken away.
+It is written before the first file is moved, so that a commit can be completed after a crash. Other programs may write
+to the folder between the crash and the completion. So the record identifies each old file by its size, its modification
+time and its inode. Another file of the same name is not removed.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ from pyparq.io.atomic_write import sync_folder
 
 @dataclass(frozen=True, slots=True)
 class OldFile:
-    """A file that a commit takes away."""
+    """A file that a commit removes."""
 
     path: str
     """Relative to the target."""
     name: str
     """In the staging folder ``old/``."""
     state: State | None = None
-    """What it was when the commit began; ``None`` in records of older versions, which do not tell."""
+    """The file's state when the commit began. ``None`` in records of older versions."""
 
     def is_at(self, path: str) -> bool:
-        """Whether the file at ``path`` is this one, as it was."""
+        """Whether ``path`` is this file, unchanged."""
         now = local_state(path)
         return now is not None and (self.state is None or _same(now, self.state))
 
     def was_moved_to(self, path: str) -> bool:
-        """Whether this is the file that a rename has brought to ``path``. Some file systems give it another inode
-        there. A relative link leads nowhere from there, but nobody writes to a link."""
+        """Whether a rename has moved this file to ``path``.
+
+        Some file systems give a renamed file another inode. A relative link no longer leads to its target there, but
+        links are never written to.
+        """
         now = None if os.path.islink(path) else local_state(path)
         return now is None or self.state is None or _same(now, (*self.state[:2], None))
 
@@ -55,7 +58,7 @@ def _same(now: State, then: State) -> bool:
 
 
 def prepare_record(folder: str, record: Record) -> None:
-    """Write it to the staging ``folder``, where it does not count yet."""
+    """Write the record to the staging ``folder`` under a name that does not count yet."""
     old = [[file.path, file.name, *(file.state or ())] for file in record.old]
     with open(os.path.join(folder, RECORD + ".new"), "w", encoding="ascii") as file:
         json.dump({"old": old, "new": record.new, "folder": os.stat(folder).st_ino}, file)
@@ -64,17 +67,15 @@ def prepare_record(folder: str, record: Record) -> None:
 
 
 def publish_record(folder: str) -> None:
-    """Let the prepared record count, also after a power cut."""
+    """Give the prepared record its final name, which survives a power cut. From here on the commit counts."""
     path = os.path.join(folder, RECORD)
     os.replace(path + ".new", path)
     sync_folder(folder)
 
 
 def read_record(folder: str) -> Record | None:
-    """The record of a staging folder; ``None`` where the commit had not come that far.
-
-    Raises :class:`CorruptFileError` for one that is damaged.
-    """
+    """The record of a staging folder. ``None`` if the commit had not come that far. Raises :class:`CorruptFileError`
+    for a damaged record."""
     path = os.path.join(folder, RECORD)
     try:
         with open(path, encoding="ascii") as file:
@@ -99,7 +100,7 @@ def _list(given: Any, path: str) -> list[Any]:
 
 
 def _old_file(entry: list[Any], path: str, moved: bool) -> OldFile:
-    """``moved``: the folder is a copy, where files have other inodes than the record says."""
+    """``moved``: the folder is a copy, in which files have other inodes than in the record."""
     inner, name = _names(entry[:2], path)
     _check(inner, name, path)
     numbers = entry[2:]
@@ -124,7 +125,7 @@ def _names(entry: list[Any], path: str) -> tuple[str, str]:
 
 
 def _check(inner: str, name: str, path: str) -> None:
-    """Both stay within their folders."""
+    """Check that both paths stay inside their folders."""
     if os.path.isabs(inner) or ".." in inner.split(os.sep) or os.path.basename(name) != name or name in ("", ".."):
         raise CorruptFileError(f"the commit record names a file outside of the folder: {inner!r}", file=path)
 

@@ -1,6 +1,6 @@
-"""From what a user calls a dataset (a folder, a glob, a list, a URL) to its files, in a defined order.
+"""Finds the files of a dataset, in a defined order, from a folder, a glob, a list or a URL.
 
-Nothing is opened here. Names in a folder are read once, with what the listing says of size and time.
+No file is opened here. The names in a folder are read once, with the sizes and times of the listing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyparq.datasets import unfinished_commits as writes
+from pyparq.datasets.brace_patterns import alternatives, has_braces
 from pyparq.datasets.staging import PREFIX, staging_folders
 from pyparq.datasets.table_formats import Managed, managed_in, tables_of, warning_of
 from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
 from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
-from pyparq.io.brace_patterns import alternatives, has_braces
 from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders, fits
 from pyparq.io.retry import Retry
@@ -42,7 +42,7 @@ SUMMARIES = ("_metadata", "_common_metadata")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file of a dataset. Can be pickled where ``where`` can."""
+    """One file of a dataset. It can be pickled if ``where`` can."""
 
     name: str
     """As messages and the ``filename`` column show it."""
@@ -71,14 +71,14 @@ class Found:
     """What the source is called."""
     files: tuple[DataFile, ...]
     is_one_file: bool = False
-    """The source names one file, and nothing that could hold several."""
+    """Whether the source names one file, and cannot stand for several."""
     storage_options: Mapping[str, Any] | None = None
     summaries: tuple[DataFile, ...] = field(default=())
     """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
     tables: tuple[Managed, ...] = ()
     """Tables of a table format, as far as the listing of a URL shows them."""
     unfinished: tuple[Unfinished, ...] = ()
-    """Writes that have begun to put their files into their places. The files are those of before."""
+    """Commits that have begun and not ended. The files are the ones from before these commits."""
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
@@ -178,14 +178,17 @@ def _folder(path: str) -> Found:
 
 
 LISTINGS = 3
-"""A folder is listed so many times, at most, where writes end meanwhile."""
+"""Maximum number of times that a folder is listed, if commits end in the meantime."""
 
 
 def _before_commits(
     root: str, listed: Callable[[list[Place]], list[DataFile]], wanted: Callable[[Names], bool] = lambda names: True
 ) -> tuple[list[DataFile], list[Unfinished]]:
-    """The files that ``listed`` gives, as they were before the commits that have not ended, and these. ``listed`` adds
-    the writes that it sees to a list. ``wanted``: whether a file at a path below ``root`` is one of the source's."""
+    """The files that ``listed`` gives, as they were before the commits that have not ended; and these commits.
+
+    ``listed`` adds the writes that it sees to a list. ``wanted``: whether a file at a path below ``root`` belongs to
+    the source.
+    """
     for _ in range(LISTINGS):
         seen: list[Place] = []
         files = listed(seen)
@@ -199,14 +202,14 @@ def _before_commits(
 
 
 def _as_before(files: list[DataFile], root: str, commit: Unfinished, wanted: Callable[[Names], bool]) -> list[DataFile]:
-    """The files of a listing without those of the commit, and with those that it has taken away."""
+    """The files of a listing, without the new files of the commit, and with the old ones that it has moved away."""
     out, aside = commit.changes()
     kept = [file for file in files if _names(file) not in out]
     for names, where in aside.items():
         if any(map(is_hidden, names)) or not wanted(names):
             continue
         name = os.path.join(root, *names)
-        with suppress(FileNotFoundError):  # the commit has ended by now
+        with suppress(FileNotFoundError):  # the commit has ended in the meantime
             status = os.stat(where)
             kept.append(DataFile(name, where, names[:-1], status.st_size, status.st_mtime_ns, status.st_ino))
     return sorted(kept, key=_names)
@@ -221,7 +224,7 @@ MOST_WAYS = 64
 
 
 class _Level:
-    """A folder on the way to where a walk is."""
+    """A folder on the path from the root to the current position of a walk."""
 
     def __init__(self, folder: str, folders: tuple[str, ...], place: tuple[int, int]) -> None:
         self.folders = folders
@@ -233,10 +236,11 @@ class _Level:
 
 
 def _walk(root: str, folders: tuple[str, ...], seen: list[Place]) -> Iterator[DataFile]:
-    """The files below ``root`` in the order of their paths. Links to folders are followed, but for those that lead back
-    to a folder that they lie in. Writes that are under way are added to ``seen``.
+    """The files below ``root`` in the order of their paths.
 
-    Raises :class:`pyparq.OptionError` where links make too many paths of few folders."""
+    Links to folders are followed, except links that lead back to a folder around them. Writes that are under way are
+    added to ``seen``. Raises :class:`pyparq.OptionError` if links make too many paths from few folders.
+    """
     ways: Counter[tuple[int, int]] = Counter()
     above: list[_Level] = []
     on_the_way: set[tuple[int, int]] = set()
@@ -266,7 +270,7 @@ def _walk(root: str, folders: tuple[str, ...], seen: list[Place]) -> Iterator[Da
         elif entry.is_dir():
             try:
                 enter(entry.path, (*level.folders, entry.name))
-            except FileNotFoundError:  # a partition that has just gone
+            except FileNotFoundError:  # a partition that was removed just now
                 if entry.is_symlink():
                     raise
         else:
@@ -276,10 +280,10 @@ def _walk(root: str, folders: tuple[str, ...], seen: list[Place]) -> Iterator[Da
 
 
 def _data_file(entry: os.DirEntry[str], folders: tuple[str, ...]) -> DataFile | None:
-    """``None`` for what is no file."""
+    """A data file. ``None`` if it is not a file."""
     try:
         status = entry.stat()
-    except FileNotFoundError:  # a link that leads nowhere, or a file that has just gone
+    except FileNotFoundError:  # a link to nowhere, or a file that was removed just now
         if not entry.is_symlink():
             return None
         raise
@@ -289,7 +293,7 @@ def _data_file(entry: os.DirEntry[str], folders: tuple[str, ...]) -> DataFile | 
 
 
 def is_hidden(name: str) -> bool:
-    """Whether readers of datasets pass a file or folder over."""
+    """Whether readers of datasets ignore a file or folder with this name."""
     return name.startswith((".", "_")) and "=" not in name
 
 
@@ -375,12 +379,12 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
     name = shown(url)
     one = Found(name, (DataFile(name, url),), True, storage_options)
     if "::" in url or url.startswith(("http://", "https://")):
-        return one  # a server says nothing of folders
+        return one  # HTTP servers have no folders
     folders = Folders(fs, retry)
     if _is_pattern(path):
         return _remote_glob(fs, folders, path, name, storage_options)
     if posixpath.splitext(path)[1] and not url.endswith("/"):
-        return one  # a request less, where the name says that it is a file
+        return one  # the name shows that it is a file, which saves a request
     listed = folders.files(path)
     if not listed or (list(listed) == [path] and not url.endswith("/")):
         return one
@@ -412,7 +416,7 @@ def _remote_glob(fs: Any, folders: Folders, path: str, name: str, storage_option
 
 
 def _matching(folders: Folders, pattern: str) -> dict[str, Mapping[str, Any]]:
-    """What a pattern matches, in the order of the paths."""
+    """The matches of a pattern, in the order of the paths."""
     found: dict[str, Mapping[str, Any]] = {}
     for one in alternatives(pattern):
         if MAGIC.search(one):
@@ -440,8 +444,8 @@ def _size(info: Mapping[str, Any]) -> int | None:
 
 
 def _time(info: Mapping[str, Any]) -> int | None:
-    """When a remote file was last written, in nanoseconds, where the listing has a time that the store itself sets.
-    Each kind of store has a name of its own for it."""
+    """When a remote file was last written, in nanoseconds, if the listing has a time that the store itself sets. Stores
+    have different names for it."""
     for name in ("LastModified", "last_modified", "updated", "created"):
         found = info.get(name)
         if isinstance(found, str):
@@ -464,7 +468,7 @@ def _is_summary(path: str) -> bool:
 
 
 def _warn_if_managed(found: Found) -> None:
-    """One warning for each table."""
+    """Warn once for each table."""
     paths = [file.where for file in found.files if isinstance(file.where, str) and "://" not in file.where]
     if os.sep == "/":  # each folder once: dirname() of 10,000 files takes 10 ms
         paths = list({path[: path.rfind("/") + 1] for path in paths})

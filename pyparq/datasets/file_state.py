@@ -1,4 +1,4 @@
-"""What a file was at some time, as far as a listing tells it."""
+"""The state of a file at some time, as far as a listing shows it."""
 
 from __future__ import annotations
 

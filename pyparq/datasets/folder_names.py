@@ -13,12 +13,13 @@ _CODE = re.compile("%([0-9A-Fa-f]{2})")
 
 
 def escaped(text: str) -> str:
-    """``text`` as it stands in the name of a folder."""
+    """``text`` as it is written in the name of a folder."""
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
 
 
 def unescaped(name: str) -> str:
-    """What :func:`escaped` was given. Writers that percent-encode all UTF-8 bytes (pyarrow) are understood too."""
+    """The original text of :func:`escaped`. Names in which all UTF-8 bytes are percent-encoded (by pyarrow) are
+    understood too."""
     if "%" not in name:
         return name
     raw = _CODE.sub(lambda found: chr(int(found[1], 16)), name)

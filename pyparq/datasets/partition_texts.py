@@ -1,4 +1,4 @@
-"""Values of partition columns as the text that stands in the names of folders, as Spark writes it."""
+"""Values of partition columns as text for the names of folders, as Spark writes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_NAME = 255
 
 
 def check_partition_type(name: str, type_: DataType) -> None:
-    """Raise :class:`UnsupportedError` for a type whose values cannot stand in the name of a folder."""
+    """Raise :class:`UnsupportedError` for a type whose values cannot be written in the name of a folder."""
     if type_.kind not in _TEXTS:
         raise UnsupportedError(
             f"a column of type {type_} cannot be a partition column. Cast it to a string, a number, a date or a "
@@ -30,10 +30,8 @@ def check_partition_type(name: str, type_: DataType) -> None:
 
 
 def folder_name(column: str, text: str | None) -> str:
-    """``column=value``, both escaped; ``None`` is null.
-
-    Raises :class:`DataError` for a value that no folder can be named after.
-    """
+    """``column=value``, both escaped. ``None`` is null. Raises :class:`DataError` for a value that cannot be in the
+    name of a folder."""
     name = f"{escaped(column)}={NULL if text is None else escaped(text)}"
     if text == NULL:
         raise DataError(f"the value {text!r} of a partition column would be read back as null", column=column)
@@ -48,7 +46,7 @@ def folder_name(column: str, text: str | None) -> str:
 
 
 def texts_of(column: Column, name: str) -> list[str | None]:
-    """The text of each value; ``None`` for a null and for the empty string, which Spark makes null too."""
+    """The text of each value. ``None`` for null, and for the empty string, which Spark makes null too."""
     if column.length == 0:
         return []
     texts = _TEXTS[column.type.kind](column, name)
@@ -70,7 +68,8 @@ def _floats(column: Column, name: str) -> list[Any]:
 
 
 def _float(value: Any) -> str:
-    """As Java's ``Double.toString`` and ``Float.toString`` write it: the fewest digits that give the value back."""
+    """A float as Java's ``Double.toString`` and ``Float.toString`` write it: the fewest digits that restore the
+    value."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:

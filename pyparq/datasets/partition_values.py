@@ -1,4 +1,4 @@
-"""Values of partition columns of a declared type, from the texts in names of folders. Nothing is rounded or cut off."""
+"""Values of partition columns of a declared type, from the names of folders. Nothing is rounded or cut off."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _FLAGS = {"true": True, "false": False}
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DATE = re.compile(r"[+-]?\d{4,9}-\d\d-\d\d")
 _MOMENT = re.compile(rf"({_DATE.pattern})[ T](\d\d:\d\d:\d\d)(?:\.(\d{{1,18}}))?")
-"""As :mod:`pyparq.datasets.partition_texts` writes them: of any year, with any number of digits."""
+"""Timestamps as :mod:`pyparq.datasets.partition_texts` writes them: any year, any number of digits."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def declared_column(name: str, texts: Sequence[str | None], type_: DataType) -> Column:
-    """The column of these texts; ``None`` is null. Raises :class:`DataError` for one that is no value of the type."""
+    """The column of these texts. ``None`` is null. Raises :class:`DataError` for a text that is no value of the
+    type."""
     if type_.dictionary is not None:
         return _dictionary(name, texts, type_, type_.dictionary)
     if type_.format in VIEWS:
@@ -43,7 +44,7 @@ def declared_column(name: str, texts: Sequence[str | None], type_: DataType) -> 
 
 
 def _dictionary(name: str, texts: Sequence[str | None], type_: DataType, of: DataType) -> Column:
-    """Each value once, and codes."""
+    """The distinct values, and the codes."""
     known = {text: k for k, text in enumerate(dict.fromkeys(text for text in texts if text is not None))}
     codes = DataType(type_.format).numpy_dtype
     if len(known) > 1 << (8 * codes.itemsize - 1):
@@ -62,7 +63,7 @@ def _of_ticks(ticks: Sequence[int | None], type_: DataType) -> Column:
 
 
 def _parsed(text: str, type_: DataType) -> Any:
-    """A value from its text; of a timestamp its number, in the type's unit."""
+    """A value from its text. For a timestamp, its number in the type's unit."""
     kind = type_.kind
     if kind in ("int", "uint"):
         return int(text)
@@ -91,13 +92,13 @@ def _float(text: str) -> float:
 
 
 def _date(text: str) -> Any:
-    # numpy knows years beyond Python's.
+    # numpy has years beyond Python's.
     return np.datetime64(text, "D") if _DATE.fullmatch(text) else dt.date.fromisoformat(text)
 
 
 def _ticks(text: str, unit: str, zoned: bool) -> int:
-    """Since 1970, in ``unit``: of an instant in UTC, which a text without a zone is too, or (not ``zoned``) of a local
-    time."""
+    """Ticks since 1970 in ``unit``: of an instant in UTC (a text without a zone is in UTC too), or, if not ``zoned``,
+    of a local time."""
     match = _MOMENT.fullmatch(text)
     if match is not None:
         seconds = Fraction(int(np.datetime64(f"{match[1]}T{match[2]}", "s").astype(np.int64)))

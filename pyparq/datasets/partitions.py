@@ -1,4 +1,4 @@
-"""Partitions: columns whose values stand in the names of folders (``year=2024/city=Lima``)."""
+"""Partitions: columns whose values are in the names of folders (``year=2024/city=Lima``)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """The partition columns of a dataset, and which values each file has."""
+    """The partition columns of a dataset, and the values of each file."""
 
     fields: tuple[Field, ...]
     columns: tuple[Column, ...]
@@ -44,7 +44,7 @@ class Partitions:
         return len(self.columns[0]) if self.columns else 1
 
     def spelled(self, names: Sequence[str]) -> Partitions:
-        """The same with the columns called as in ``names`` where they differ by case alone."""
+        """The same with the columns spelled as in ``names``, where they differ by case only."""
         known = {name.lower(): name for name in names}
         fields = (replace(field, name=known.get(field.name.lower(), field.name)) for field in self.fields)
         return replace(self, fields=tuple(fields))
@@ -57,7 +57,7 @@ class Partitions:
         return take(column, np.full(num_rows, combination, np.int64))
 
     def values_of(self, k: int, combinations: npt.NDArray[np.int64], num_rows: npt.NDArray[np.int64]) -> Column:
-        """Partition column ``k`` of several combinations in turn, each for so many rows."""
+        """Partition column ``k`` of several combinations, one after the other, each for its number of rows."""
         if len(combinations) and (combinations == combinations[0]).all():
             return self.values(k, int(combinations[0]), int(num_rows.sum()))
         return take(self.columns[k], combinations.repeat(num_rows))
@@ -67,10 +67,10 @@ NONE = Partitions((), (), np.zeros(0, np.int64))
 
 
 class HiveFolders:
-    """Folders called ``name=value``, whose values get their types by rules of their own: those of another program."""
+    """Folders called ``name=value`` whose types follow other rules, for example Spark's."""
 
     def column(self, name: str, texts: Sequence[str | None]) -> Column:
-        """The values of a column from their texts; ``None`` is null."""
+        """The values of a column from their texts. ``None`` is null."""
         raise NotImplementedError
 
 
@@ -121,7 +121,7 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
 
 
 def _declared(partitioning: Any) -> tuple[dict[str, DataType | None], list[str] | None]:
-    """Types by name, and the names in the order of the folders where these have no ``name=``."""
+    """Declared types by name, and the names in the order of the folders if these have no ``name=``."""
     if isinstance(partitioning, HiveFolders) or partitioning == "hive":
         return {}, None
     if isinstance(partitioning, str):
@@ -136,7 +136,7 @@ def _declared(partitioning: Any) -> tuple[dict[str, DataType | None], list[str] 
 
 
 def _check_text(file: DataFile) -> None:
-    """Raise :class:`OptionError` for folders whose names no string column can hold."""
+    """Raise :class:`OptionError` for folders whose names cannot be values of a string column."""
     try:
         "".join(file.folders).encode("utf-8")
     except UnicodeEncodeError:
@@ -148,7 +148,7 @@ def _check_text(file: DataFile) -> None:
 
 
 def _hive(file: DataFile, spelling: dict[str, str] | None) -> dict[str, str | None]:
-    """The values by name. ``spelling``: of names in lower case; ``None`` where case tells names apart."""
+    """The values by name. ``spelling``: the spelling of names in lower case; ``None`` if case matters."""
     found: dict[str, str | None] = {}
     for folder in file.folders:
         name, equals, value = folder.partition("=")
@@ -164,7 +164,7 @@ def _hive(file: DataFile, spelling: dict[str, str] | None) -> dict[str, str | No
 
 
 def _check_spelling(values: Mapping[str, Any], declared: Mapping[str, Any], file: DataFile) -> None:
-    """Raise :class:`OptionError` for a declared name that a folder has in another spelling only: it would be null."""
+    """Raise :class:`OptionError` for a declared name that a folder spells in another way. Its column would be null."""
     spelled = {name.lower(): name for name in values}
     for name in declared:
         other = spelled.get(name.lower())

@@ -30,12 +30,12 @@ RECORD = "commit.json"
 _ABOUT = "staging.json"
 _LOCK = "lock"
 _QUIET_SECONDS = 24 * 3600
-"""Where no lock can tell, a folder in which nothing changes for so long is abandoned."""
+"""Without locks, a staging folder in which nothing has changed for this long is abandoned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """A write that is under way. It can be pickled: tasks in other processes write their files by it."""
+    """A write that is under way. It can be pickled, so that tasks in other processes can write their files."""
 
     target: str
     """The folder that is written to."""
@@ -44,16 +44,17 @@ class Staging:
     mode: str
     """``"error"``, ``"append"``, ``"overwrite"`` or ``"overwrite_partitions"``."""
     made: tuple[str, ...] = ()
-    """Folders that did not exist before, innermost first. They go again when the write is given up."""
+    """Folders that this write has made, innermost first. They are removed if the write is given up."""
     detached: bool = False
-    """No process holds the lock before the commit (jobs that start and commit in different processes). Until then the
-    folder counts as abandoned when nothing in it has changed for a day."""
+    """Whether no process holds the lock before the commit, because the job starts and commits in different processes.
+    Until then, the folder counts as abandoned if nothing in it has changed for a day."""
 
     def place(self, attempt: str, number: int) -> str:
-        """Where a task writes its file ``number``. ``attempt`` must differ between tasks and between their attempts.
+        """The place where a task writes its file ``number``. ``attempt`` must differ between tasks and between their
+        attempts.
 
-        Raises :class:`WriteConflictError` when the staging folder is gone: then the write was given up or has ended.
-        Tasks never make it themselves.
+        Raises :class:`WriteConflictError` if the staging folder is gone: the write was given up or has ended. Tasks
+        never make the folder themselves.
         """
         folder = os.path.join(self.folder, "new")
         if not os.path.isdir(folder):
@@ -62,12 +63,13 @@ class Staging:
 
     def gone(self) -> WriteConflictError:
         return WriteConflictError(
-            "the staging folder of this write is gone: the write was given up, or somebody removed it", file=self.target
+            "the staging folder of this write is gone: the write was given up, or the folder was removed",
+            file=self.target,
         )
 
 
 def make_staging(staging: Staging) -> None:
-    """The folder with its description, all but the lock. Nothing is left behind when it fails."""
+    """Make the folder with its description, without the lock. A failure leaves nothing behind."""
     os.mkdir(staging.folder)
     try:
         for inner in ("new", "old"):
@@ -81,7 +83,7 @@ def make_staging(staging: Staging) -> None:
 
 
 def remove_staging(folder: str) -> None:
-    """The staging folder and all in it. What cannot be removed stays; the next write tries again."""
+    """Remove the staging folder. Anything that cannot be removed stays, and the next write tries again."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -96,7 +98,7 @@ def staging_folders(target: str) -> list[str]:
 
 
 def mode_of(folder: str) -> str:
-    """The mode of the write that a staging folder belongs to; empty where it does not say."""
+    """The mode of the write that a staging folder belongs to. Empty if it is not known."""
     return str(_about(folder).get("mode", ""))
 
 
@@ -119,7 +121,7 @@ class StagingLock(Held):
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
         super().__init__(os.open(os.path.join(folder, _LOCK), flags, 0o666))
         self.means_something = False
-        """``False`` on systems without locks: nobody can tell then whether another process works on the folder."""
+        """``False`` on systems without locks. Whether another process works on the folder is then unknown."""
         try:
             self.means_something = lock(self._fd, wait=False)
         except BlockingIOError:
@@ -128,15 +130,15 @@ class StagingLock(Held):
 
 
 def is_abandoned(folder: str) -> bool:
-    """Whether nobody works on the write that a staging folder belongs to."""
+    """Whether no process works on the write of a staging folder any more."""
     try:
         held = StagingLock(folder)
     except (WriteConflictError, PermissionError):
         return False
-    except FileNotFoundError:  # gone meanwhile
+    except FileNotFoundError:  # removed in the meantime
         return True
     held.release()
-    # While it commits, a detached write too has a process that holds the lock.
+    # During its commit, a detached write has a process that holds the lock, too.
     attached = not _about(folder).get("detached") or os.path.exists(os.path.join(folder, RECORD))
     if held.means_something and attached:
         return True

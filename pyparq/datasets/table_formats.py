@@ -1,7 +1,7 @@
-"""Folders that a table format manages: Delta Lake, Apache Iceberg, Apache Hudi.
+"""Recognises folders that a table format manages: Delta Lake, Apache Iceberg, Apache Hudi.
 
-Such a format keeps a log of the files that are its table, and of their sizes. Plain writers would add files that the
-table does not know of, or take away files that it needs. Plain readers would see rows that were deleted.
+A table format keeps a log of the files of its table, and of their sizes. A plain writer would add files that are not in
+the log, or remove files that are. A plain reader would see deleted rows.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Managed = tuple[str, str]
 
 
 def managed_by(path: str) -> Managed | None:
-    """The table that the local file or folder ``path`` belongs to; ``None``: to none. Links are looked at from both
-    sides."""
+    """The table that the local file or folder ``path`` belongs to. ``None`` if there is none. For links, both the link
+    and its target are checked."""
     return next(iter(tables_of((path, os.path.realpath(path)))), None)
 
 
@@ -63,7 +63,7 @@ def _format_of(folder: str) -> str | None:
     try:
         with os.scandir(os.path.join(folder, _ICEBERG_FOLDER)) as entries:
             return _ICEBERG if any(entry.name.endswith(_ICEBERG_FILES) for entry in entries) else None
-    except OSError:  # there is none, or nobody may look
+    except OSError:  # it does not exist, or may not be read
         return None
 
 
@@ -78,7 +78,7 @@ def _tables_below(folder: str) -> Iterator[Managed]:
 
 
 def check_folder(path: str, mode: str, force: bool) -> None:
-    """Raise :class:`OptionError` where a write to a local folder would touch a table of a table format, unless
+    """Raise :class:`OptionError` if a write to a local folder would touch a table of a table format, unless
     ``force``."""
     if force:
         return
@@ -93,10 +93,10 @@ def check_folder(path: str, mode: str, force: bool) -> None:
 
 
 def managed_on(fs: Any, path: str) -> Managed | None:
-    """The same as :func:`managed_by` for a folder on a file system of fsspec's. Some requests for each folder above.
+    """As :func:`managed_by`, for a folder on an fsspec file system.
 
-    Folders that may not be looked at count as plain: often a key is good for a part of a store only. Raises ``OSError``
-    where the store does not answer.
+    It takes some requests for each folder above. Folders that may not be read count as plain: often a key is valid for
+    one part of a store only. Raises ``OSError`` if the store does not answer.
     """
     folders, folder = Folders(fs), path.rstrip("/")
     while folder:
@@ -113,7 +113,7 @@ def managed_on(fs: Any, path: str) -> Managed | None:
 
 
 def managed_in(paths: Iterable[str], root: str) -> Managed | None:
-    """The first table among the paths of files below ``root``, which they are relative to."""
+    """The first table among the paths of files, which are relative to ``root``."""
     for path in paths:
         folders = path.split("/")[:-1]
         for k, name in enumerate(folders):
@@ -126,8 +126,8 @@ def managed_in(paths: Iterable[str], root: str) -> Managed | None:
 
 
 def check_folder_on(fs: Any, root: str, listed: Iterable[str], mode: str, force: bool) -> None:
-    """The same as :func:`check_folder` for a folder on a file system of fsspec's. ``listed``: paths of all files below
-    it, relative to it."""
+    """As :func:`check_folder`, for a folder on an fsspec file system. ``listed``: paths of all files below it, relative
+    to it."""
     if force:
         return
     found = managed_in(listed, root)
@@ -149,7 +149,7 @@ def _refusal(format_: str, table: str) -> OptionError:
 
 
 def warning_of(found: Managed) -> str:
-    """What a reader of plain files is told."""
+    """The warning for a reader of plain files."""
     format_, table = found
     return (
         f"{shown(table)} is a table of {format_}. Its files may hold rows that were deleted or replaced since, and "

@@ -1,8 +1,9 @@
-"""Commits that have begun and not ended, as a reader of the folder sees them: it gets the files of before.
+"""Commits that have begun and not ended, as readers of the folder see them. A reader gets the files from before the
+commit.
 
-Some of the old files may lie in the staging folder by then, and some of the new ones in their places. The commit record
-tells which these are. A commit that is under way takes some milliseconds, so a reader waits that long. One that a crash
-has interrupted stays as it is until somebody completes it.
+By then, some of the old files may lie in the staging folder, and some of the new ones in their places. The commit
+record tells which ones. A running commit takes some milliseconds, so a reader waits that long. A commit that was
+interrupted by a crash stays unfinished until another write completes it.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A staging folder, and where its target lies."""
+    """A staging folder, and the place of its target."""
 
     staging: str
     below: Names = ()
     """From the folder that is read to the target."""
     above: Names = ()
-    """From the target to the folder that is read, where the target is above it."""
+    """The path from the target to the folder that is read, if the target is above it."""
 
     def names(self, path: str) -> Names | None:
-        """A path relative to the target as one below the folder that is read; ``None`` where it lies elsewhere."""
+        """A path relative to the target, as a path below the folder that is read. ``None`` if it lies elsewhere."""
         names = tuple(path.split(os.sep))
         if names[: len(self.above)] != self.above:
             return None
@@ -48,14 +49,14 @@ class Unfinished:
 
     place: Place
     record: Record | None
-    """``None`` where it is damaged, so that nobody can tell the old files from the new."""
+    """``None`` for a damaged record: old files cannot be told from new ones then."""
 
     @property
     def target(self) -> str:
         return os.path.dirname(self.place.staging) or os.curdir
 
     def changes(self) -> tuple[set[Names], dict[Names, str]]:
-        """What to make of a listing: files to leave out, and files of before that now lie elsewhere."""
+        """The changes to a listing: files to leave out, and old files that now lie elsewhere."""
         gone: dict[Names, str] = {}
         kept: set[Names] = set()
         record = self.record or Record((), ())
@@ -72,7 +73,7 @@ class Unfinished:
 
 
 def unfinished(places: Iterable[Place]) -> list[Unfinished]:
-    """Those of the writes whose commit has begun and does not end while we wait."""
+    """The writes whose commit has begun and does not end during a short wait."""
     begun = [place for place in places if _has_record(place)]
     for seconds in WAITS:
         if not any(map(_has_record, begun)):
@@ -91,8 +92,8 @@ def unfinished(places: Iterable[Place]) -> list[Unfinished]:
 
 
 def _is_done(place: Place, record: Record) -> bool:
-    """Whether every file is where the commit brings it, so that only the tidying is left. Old files are moved aside
-    before the first new one is placed."""
+    """Whether every file is in its final place, so that only tidying is left. Old files are moved aside before the
+    first new one is placed."""
     if record.new:
         return not any(os.path.lexists(os.path.join(place.staging, "new", name)) for name, _ in record.new)
     target = os.path.dirname(place.staging)
@@ -104,22 +105,22 @@ def _has_record(place: Place) -> bool:
 
 
 def is_as_found(places: Iterable[Place], commits: Iterable[Unfinished]) -> bool:
-    """Whether the writes are still under way, and the commits have not ended, so that a listing holds."""
+    """Whether the writes are still under way and the commits have not ended, so that a listing is valid."""
     return all(os.path.isdir(place.staging) for place in places) and all(_has_record(c.place) for c in commits)
 
 
 def writes_above(root: str) -> Iterator[Place]:
-    """Writes to the folders above a local folder, as long as they are partitions."""
+    """Writes to the folders above a local folder, as far as these are partitions."""
     folder, above = os.path.abspath(root), Names()
     while "=" in os.path.basename(folder):
         above = (os.path.basename(folder), *above)
         folder = os.path.dirname(folder)
-        with suppress(OSError):  # not ours to read
+        with suppress(OSError):  # not readable: it belongs to another user
             yield from (Place(path, above=above) for path in staging_folders(folder))
 
 
 def warning_of(commit: Unfinished) -> str:
-    """What a reader is told."""
+    """The warning for a reader."""
     if commit.record is None:
         return (
             f"a write to {commit.target} has not ended, and its commit record in {commit.place.staging} is damaged: "

@@ -1,4 +1,4 @@
-"""What each module of an encrypted file is bound to (Encryption.md, 4.4): the additional authenticated data."""
+"""The additional authenticated data (AAD) that each module of an encrypted file is bound to (Encryption.md, 4.4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Module(IntEnum):
 
     @property
     def label(self) -> str:
-        """As an error message says it."""
+        """The name of the module in error messages."""
         return self.name.lower().replace("_", " ")
 
 
@@ -53,17 +53,18 @@ class ChunkAad:
         self._ordinals = _ordinal("row group", row_group) + _ordinal("column", column)
 
     def before(self, module: Module) -> bytes:
-        """What :meth:`of` gives, up to the page's number."""
+        """The AAD of :meth:`of`, without the page number."""
         return self._file + _NUMBERS[module] + self._ordinals
 
     @property
     def of_pages(self) -> list[bytes]:
-        """What :meth:`before` gives for OF_PAGES."""
+        """The AAD of :meth:`before`, for OF_PAGES."""
         before, ordinals = self._file, self._ordinals
         return [before + number + ordinals for number in _NUMBERS[2:6]]
 
     def of(self, module: Module, page: int = -1) -> bytes:
-        """``page`` (data pages counted from 0) is part of it for data pages and their headers only."""
+        """The AAD of a module. ``page`` (data pages counted from 0) is part of it only for data pages and their
+        headers."""
         aad = self.before(module)
         if not _COUNTS_PAGES[module]:
             return aad

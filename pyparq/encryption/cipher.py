@@ -9,19 +9,17 @@ import hmac
 import os
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache
 from struct import Struct
-from time import perf_counter_ns
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.encryption.package_ciphers import PackageCiphers
 from pyparq.errors import EncryptionError, OptionError
-from pyparq.kernels import AesKey, NativeSealer, Nonces, Sealer, aes_is_native
+from pyparq.kernels import AesKey, KernelError, NativeSealer, Nonces, Sealer, aes_is_native
 from pyparq.runtime import fork_safety
-from pyparq.runtime.lazy_import import load
 from pyparq.runtime.safe_repr import printable
 
 LENGTH, NONCE, TAG = 4, 12, 16
@@ -40,12 +38,6 @@ _SMALL = 8 << 10
 """Plaintext up to this size is encrypted as bytes: preparing a buffer would take longer."""
 
 _REFUSED = "authentication failed: the key or AAD is wrong, or the bytes were changed"
-
-_CTR_START = b"\x00\x00\x00\x01"
-_BLOCK = 16
-_LARGE = 64 << 10
-_ANY = 1 << 31
-"""No body has more bytes."""
 
 Buffer = npt.NDArray[np.uint8]
 PageSeal = NativeSealer | Callable[[Any, list[Any], int], list[Any]]
@@ -91,40 +83,42 @@ def check_key(key: Any, what: str) -> bytes:
     return data
 
 
-class _Ciphers(threading.local):
-    """What the library keeps for one key. Each thread has its own: two that share one wait for each other."""
+class KernelCiphers:
+    """AES of one key by the kernels' libcrypto. Threads may share it. The methods are those of
+    :class:`~pyparq.encryption.package_ciphers.PackageCiphers`."""
+
+    __slots__ = ("decrypt", "decrypt_into", "encrypt", "encrypt_into", "native")
+
+    refused = KernelError
 
     def __init__(self, key: bytes) -> None:
-        cipher = load("cryptography.hazmat.primitives.ciphers.aead").AESGCM(key)
-        self.encrypt = cipher.encrypt
-        self.decrypt = cipher.decrypt
-        self.encrypt_into: Any = getattr(cipher, "encrypt_into", None)  # since cryptography 47
-        self.decrypt_into: Any = getattr(cipher, "decrypt_into", None)
-        self.ctr: Any = None
-        """A context of AES-CTR that can begin anew: making one costs more than a small page."""
+        self.native = native = AesKey(key)
+        self.encrypt, self.encrypt_into = native.encrypt, native.encrypt_into
+        self.decrypt, self.decrypt_into = native.decrypt, native.decrypt_into
+
+    def run_ctr(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
+        self.native.run_ctr(nonce, data, out[: len(data)])
 
 
 class DataKey:
     """An AES key of 16, 24 or 32 bytes, ready for use from several threads. Never printed, never pickled."""
 
-    __slots__ = ("_aes", "_ciphers", "_nonces", "native")
-
-    native: AesKey | None
-    """The same key for native code, where that has a library."""
+    __slots__ = ("_bits", "_ciphers", "_nonces")
 
     def __init__(self, key: bytes) -> None:
-        # Takes 7 ms: not for those who never encrypt.
-        algorithms = load("cryptography.hazmat.primitives.ciphers.algorithms")
         checked = check_key(key, "the key")
-        _import_invalid_tag()
-        self._ciphers = _Ciphers(checked)
-        self._aes = algorithms.AES(checked)
+        self._bits = len(checked) * 8
+        self._ciphers = _ciphers_of(checked)
         self._nonces = _nonces_of(checked)
-        self.native = AesKey(checked) if aes_is_native() else None
+
+    @property
+    def native(self) -> AesKey | None:
+        """The same key for native code, where that has libcrypto."""
+        return self._ciphers.native
 
     @printable
     def __repr__(self) -> str:
-        return f"<AES key of {self._aes.key_size} bits>"
+        return f"<AES key of {self._bits} bits>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an encryption key cannot be pickled")
@@ -157,10 +151,7 @@ class DataKey:
             sealed: bytes = _FRAME.pack(len(data) + NONCE + TAG, nonce) + self._ciphers.encrypt(nonce, data, aad)
             return sealed
         out, into, nonce, body = self._framed(parts, GCM_OVERHEAD)
-        if self._ciphers.encrypt_into is not None:
-            self._ciphers.encrypt_into(nonce, body, aad, into)
-        else:
-            into[:] = self._ciphers.encrypt(nonce, body, aad)
+        self._ciphers.encrypt_into(nonce, body, aad, into)
         return out
 
     def open(self, stored: Any, aad: bytes) -> memoryview:
@@ -178,17 +169,15 @@ class DataKey:
         try:
             # What is too short for a tag is refused there like what has a wrong one.
             return self._ciphers.decrypt(nonce, data[at + _FRAME.size : end], aad), end
-        except _invalid_tag:
+        except self._ciphers.refused:
             raise EncryptionError(_REFUSED) from None
 
     def _opened(self, nonce: bytes, body: Any, aad: bytes) -> memoryview:
         size = len(body) - TAG
         try:
-            if self._ciphers.decrypt_into is None:
-                return memoryview(self._ciphers.decrypt(nonce, body, aad))
             target = np.empty(size, np.uint8).data
             self._ciphers.decrypt_into(nonce, body, aad, target)
-        except _invalid_tag:
+        except self._ciphers.refused:
             raise EncryptionError(_REFUSED) from None
         return target
 
@@ -197,7 +186,7 @@ class DataKey:
     def seal_ctr(self, parts: Sequence[Any]) -> Buffer:
         """The stored CTR module of the bytes in ``parts``: not authenticated."""
         out, into, nonce, body = self._framed(parts, CTR_OVERHEAD, TAG)
-        self._run_ctr(nonce, body, into)
+        self._ciphers.run_ctr(nonce, body, into)
         return out[: len(out) - TAG]
 
     def open_ctr(self, stored: Any) -> memoryview:
@@ -205,51 +194,8 @@ class DataKey:
         nonce, body = _unframed(stored, CTR_OVERHEAD)
         size = len(body)
         target = np.empty(size + TAG, np.uint8).data
-        self._run_ctr(nonce, body, target)
+        self._ciphers.run_ctr(nonce, body, target)
         return target[:size]
-
-    def _run_ctr(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
-        """Encrypt or decrypt, which is the same. ``out`` has room for a tag more; what comes to stand there is none.
-
-        GCM encrypts its plaintext by CTR too, with counters from 2 on, and its tag over nothing is the block of counter
-        1 itself (NIST SP 800-38D, 7.1). OpenSSL runs it at twice the speed of CTR where the processor has wide AES, at
-        half of it elsewhere; one more call makes that worth while for large pages only.
-        """
-        if len(data) < _LARGE or not self._large_by_gcm():
-            self._run_context(nonce, data, out[: len(data)])
-            return
-        first = int.from_bytes(self._ciphers.encrypt(nonce, b"", None), "little")
-        start = (int.from_bytes(data[:_BLOCK], "little") ^ first).to_bytes(_BLOCK, "little")
-        self._ciphers.encrypt_into(nonce, data[_BLOCK:], None, out[_BLOCK:])
-        out[:_BLOCK] = start
-
-    def _large_by_gcm(self) -> bool:
-        return self._ciphers.encrypt_into is not None and _gcm_is_quicker()
-
-    def _run_context(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
-        """The same by a CTR context."""
-        if not len(data):
-            return
-        context = self._ctr_at(nonce)
-        try:
-            context.update_into(data, out)
-        except ValueError:  # older releases of cryptography want room for one block more
-            out[:] = context.update(data)
-
-    def _ctr_at(self, nonce: bytes) -> Any:
-        """A context that begins with ``nonce``: this thread's, where the library can reset one."""
-        ciphers = self._ciphers
-        if ciphers.ctr is not None:
-            ciphers.ctr.reset_nonce(nonce + _CTR_START)
-            return ciphers.ctr
-        context = self._new_ctr(nonce)
-        if hasattr(context, "reset_nonce"):
-            ciphers.ctr = context
-        return context
-
-    def _new_ctr(self, nonce: bytes) -> Any:
-        ciphers = load("cryptography.hazmat.primitives.ciphers")
-        return ciphers.Cipher(self._aes, ciphers.modes.CTR(nonce + _CTR_START)).encryptor()
 
     # ---- many pages
 
@@ -257,20 +203,11 @@ class DataKey:
         self, ctr: bool, aads: Sequence[bytes], otherwise: Callable[[Any, list[Any], int], list[Any]]
     ) -> PageSeal:
         """What seals the pages of a column chunk; ``aads`` and ``otherwise`` as it takes them."""
-        if self.native is not None:
-            return NativeSealer(self._nonces, MAX_INVOCATIONS, self.native, ctr, aads, otherwise)
-        into = self._ciphers.encrypt_into
-        reset, update, most = self._ctr_calls() if ctr else (None, None, _ANY)
-        if into is None:
-            most = -1
+        ciphers = self._ciphers
+        if isinstance(ciphers, KernelCiphers):
+            return NativeSealer(self._nonces, MAX_INVOCATIONS, ciphers.native, ctr, aads, otherwise)
+        into, reset, update, most = ciphers.sealing_calls(ctr)
         return Sealer(self._nonces, MAX_INVOCATIONS, into, reset, update, aads, most, otherwise).seal
-
-    def _ctr_calls(self) -> tuple[Any, Any, int]:
-        """``reset_nonce`` and ``update_into`` of this thread's context, and for how many bytes they are used, or -1."""
-        context = self._ctr_at(bytes(NONCE))
-        if not hasattr(context, "reset_nonce"):
-            return None, None, -1
-        return context.reset_nonce, context.update_into, _LARGE if self._large_by_gcm() else _ANY
 
     # ---- the footer's signature (Encryption.md, 5.5), and keys wrapped by keys
 
@@ -320,29 +257,9 @@ class DataKey:
         return out, into, nonce, into[:at]  # encrypted where they stand
 
 
-@cache
-def _gcm_is_quicker() -> bool:
-    """Whether this processor runs GCM faster than CTR. Takes a third of a millisecond, once."""
-    key = DataKey(os.urandom(16))
-    nonce, data, out = bytes(NONCE), memoryview(bytes(_LARGE)), np.empty(_LARGE + TAG, np.uint8).data
-    took: dict[bool, list[int]] = {True: [], False: []}
-    for _ in range(4):
-        for by_gcm, times in took.items():
-            start = perf_counter_ns()
-            if by_gcm:
-                key._ciphers.encrypt_into(nonce, data, None, out)
-            else:
-                key._run_context(nonce, data, out[:_LARGE])
-            times.append(perf_counter_ns() - start)
-    return min(took[True]) < min(took[False])
-
-
-_invalid_tag: type[Exception] = Exception
-
-
-def _import_invalid_tag() -> None:
-    global _invalid_tag
-    _invalid_tag = load("cryptography.exceptions").InvalidTag
+def _ciphers_of(key: bytes) -> KernelCiphers | PackageCiphers:
+    """All of AES stands on one OpenSSL: the kernels' libcrypto, or where they have none that of cryptography."""
+    return KernelCiphers(key) if aes_is_native() else PackageCiphers(key)
 
 
 def _unframed(stored: Any, overhead: int) -> tuple[bytes, memoryview]:

@@ -1,4 +1,4 @@
-"""Which columns the names of keys stand for."""
+"""Resolves the column names of keys to leaf columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ owner meant."""
 
 
 def find_in(tree: SchemaTree) -> Find:
-    """Names as everywhere else (:meth:`SchemaTree.find`)."""
+    """Names of columns in a schema, resolved as everywhere (:meth:`SchemaTree.find`)."""
 
     def find(name: ColumnName) -> Path | None:
         nodes = tree.fitting(name)
@@ -30,7 +30,7 @@ def find_in(tree: SchemaTree) -> Find:
 
 
 def find_among(leaves: Sequence[ColumnName]) -> Find:
-    """Names of the leaves at these paths, and of the groups above them, where there is no schema."""
+    """Names of the leaves at these paths and of the groups above them, without a schema."""
     paths = map(path_of, leaves)
     known = list(dict.fromkeys(path[:k] for path in paths for k in range(1, len(path) + 1)))
 
@@ -48,9 +48,9 @@ def path_of(leaf: ColumnName) -> Path:
 
 
 def assign(leaves: Sequence[ColumnName], named: Mapping[ColumnName, T], find: Find) -> dict[ColumnName, T]:
-    """What is given for each leaf, where anything is: by its own name, or that of the nearest group above it.
+    """The value for each leaf that has one: by its own name, or by the name of the nearest group above it.
 
-    Raises :class:`ColumnNotFoundError` for a name that is no column's, :class:`OptionError` for two names of one.
+    Raises :class:`ColumnNotFoundError` for a name of no column, and :class:`OptionError` for two names of one column.
     """
     given: dict[Path, T] = {}
     for name, value in named.items():
@@ -69,7 +69,7 @@ def assign(leaves: Sequence[ColumnName], named: Mapping[ColumnName, T], find: Fi
 
 
 def nearest(path: Path, given: Mapping[Path, T]) -> T | None:
-    """What is given for a leaf or for the nearest group above it."""
+    """The value for a leaf, or for the nearest group above it."""
     for length in range(len(path), 0, -1):
         if path[:length] in given:
             return given[path[:length]]

@@ -28,9 +28,9 @@ _FIELDS = ("footer_key", "column_keys", "keys_by_metadata", "master_keys", *_OPT
 
 
 def load_keys(path: str | os.PathLike[str], **options: Any) -> DecryptionProperties:
-    """Decryption properties from a key file; ``options`` that are not ``None`` go before what it says.
+    """Decryption properties from a key file. ``options`` that are not ``None`` win over the file.
 
-    Raises :class:`OptionError` for what is not a key file, without showing what is in it.
+    Raises :class:`OptionError` for an invalid key file, without showing its contents.
     """
     with open(path, encoding="utf-8") as file:
         try:

@@ -92,14 +92,14 @@ class DecryptionConfiguration:
 
 
 class _Cache:
-    """Values that are kept for a while, and let go of then. Concurrent misses may both call ``make``."""
+    """Values that are kept for some time. Two threads that miss a value may both call ``make``."""
 
     def __init__(self) -> None:
         self._after_fork()
         fork_safety.watch(self)
 
     def _after_fork(self) -> None:
-        """Begin with nothing: a KMS client may have a connection, which parent and child must not share."""
+        """Start empty: a KMS client may have a connection, which parent and child must not share."""
         self._entries: dict[Hashable, tuple[float, Any]] = {}
         self._lock = threading.Lock()
 
@@ -121,7 +121,7 @@ class _Cache:
 
 @dataclass(frozen=True, slots=True)
 class _Kek:
-    """A key encryption key of the writer: wraps the data keys of many files."""
+    """A key encryption key of the writer. It wraps the data keys of many files."""
 
     key: DataKey
     id: bytes
@@ -183,7 +183,7 @@ class CryptoFactory:
     def new_key(
         self, connection: KmsConnectionConfig, config: EncryptionConfiguration, master: str, is_footer: bool
     ) -> tuple[bytes, KeyMaterial]:
-        """A new data key and how it is wrapped."""
+        """A new data key, and its key material."""
         key = os.urandom(config.data_key_length_bits // 8)
         instance = connection.kms_instance_id, connection.kms_instance_url
         if not config.double_wrapping:
@@ -327,13 +327,13 @@ class _Retriever:
 
 
 def _where(connection: KmsConnectionConfig) -> Hashable:
-    """What tells one KMS, and one user of it, from others."""
+    """Identifies a KMS and its user."""
     custom = tuple(sorted((name, repr(value)) for name, value in connection.custom_kms_conf.items()))
     return connection.kms_instance_id, connection.kms_instance_url, connection.key_access_token, custom
 
 
 def _ask(what: str, call: Callable[[], T], secret: bytes = b"") -> T:
-    """What ``call`` returns; what it raises as :class:`EncryptionError`, but for words that show ``secret``."""
+    """The result of ``call``. Its errors become :class:`EncryptionError`, without texts that contain ``secret``."""
     try:
         return call()
     except Exception as error:

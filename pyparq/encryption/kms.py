@@ -1,4 +1,4 @@
-"""Key management services as key tools see them: something that wraps and unwraps keys by master keys it keeps."""
+"""Key management services (KMS): they wrap and unwrap keys by master keys that never leave the service."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pyparq.runtime.safe_repr import printable
 
 
 class KmsClient(Protocol):
-    """What :class:`pyparq.encryption.CryptoFactory` asks of a KMS; pyarrow's clients fit.
+    """The methods that :class:`pyparq.encryption.CryptoFactory` needs of a KMS. pyarrow's clients have them.
 
-    Whatever these raise reaches the user inside an :class:`EncryptionError`.
+    Errors of these methods reach the user inside an :class:`EncryptionError`.
     """
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str | bytes:

@@ -33,12 +33,12 @@ def column_reference(number: int) -> str:
 
 
 def new_generation() -> str:
-    """What ends the references of one file, so that no other file has the same."""
+    """A text that ends the references of one file, different from those of all other files."""
     return f"-{secrets.token_hex(8)}"
 
 
 def _generation_of(reference: str) -> str:
-    """Of one that pyparq made; empty for others."""
+    """The generation in a reference that pyparq made. Empty for other references."""
     _, dash, number = reference.rpartition("-")
     return dash + number
 
@@ -79,7 +79,7 @@ class KeyMaterial:
 
     @classmethod
     def parse(cls, text: str | bytes) -> KeyMaterial:
-        """Raises :class:`EncryptionError` for anything but PKMT1 material."""
+        """Parse PKMT1 material. Raises :class:`EncryptionError` for anything else."""
         fields = parse_fields(text)
         double = _get(fields, "doubleWrapping", bool)
         footer = _get(fields, "isFooterKey", bool)
@@ -111,14 +111,14 @@ def parse_fields(text: str | bytes) -> dict[str, Any]:
 
 
 def reference_of(fields: Mapping[str, Any]) -> str | None:
-    """What key metadata refers to in external material; ``None`` for internal material."""
+    """The reference to external material in key metadata. ``None`` for internal material."""
     if _get(fields, "internalStorage", bool):
         return None
     return str(_get(fields, "keyReference", str))
 
 
 def parse_external(data: bytes) -> dict[str, str]:
-    """Contents of an external material file: material by reference."""
+    """The contents of an external material file: material by reference."""
     found = _json_object(data, "external key material")
     if not all(isinstance(value, str) for value in found.values()):
         raise EncryptionError("the external key material does not map references to text")
@@ -126,9 +126,10 @@ def parse_external(data: bytes) -> dict[str, str]:
 
 
 def while_replaced(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """External material that serves the file that is there and the one that will replace it.
+    """External material for both the existing file and the one that will replace it.
 
-    References of other programs are the same for every file: then it is the new one's."""
+    References of other programs are the same for every file; then the new file's material is stored.
+    """
     own = {k: v for k, v in new.items() if k != FOOTER_REFERENCE or not _footer_of(new)}
     return {**old, **own}
 
@@ -155,7 +156,7 @@ def external_json(material: Mapping[str, str]) -> bytes:
 
 
 def short(value: Any) -> str:
-    """What a file says, for a message: text or bytes, cut where they are long, or the kind of anything else."""
+    """Text or bytes of a file for a message, shortened if they are long. For other values, their kind."""
     if not isinstance(value, (str, bytes)):
         return f"({type(value).__name__})"
     return repr(value) if len(value) <= _LONG else f"{value[:_LONG]!r}..."

@@ -1,7 +1,7 @@
-"""What a user says about encryption: which keys, which algorithm, what of the file stays readable.
+"""The user's settings for encryption: keys, algorithm, and the parts of the file that stay readable.
 
-Keys are wrapped in :class:`~pyparq.encryption.cipher.DataKey` as soon as they are given: they are in no repr, no
-message and no pickle.
+Keys become :class:`~pyparq.encryption.cipher.DataKey` as soon as they are given. So they are in no repr, no message and
+no pickle.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EncryptionKey:
 
 @dataclass(frozen=True, slots=True)
 class HeldKey:
-    """A key ready for use, with its metadata."""
+    """A key that is ready for use, with its metadata."""
 
     key: DataKey
     metadata: bytes | None
@@ -98,7 +98,7 @@ def check_algorithm(name: Any) -> str:
 
 
 class _Secretive:
-    """Copies share the keys; pickles would spill them."""
+    """Copies share the keys. Pickling is refused, because a pickle would contain them."""
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -171,7 +171,7 @@ class EncryptionProperties(_Secretive):
     def _all_of(
         self, leaves: Sequence[ColumnName], own: Mapping[ColumnName, HeldKey]
     ) -> Mapping[ColumnName, HeldKey | None]:
-        """With the leaves that the footer key encrypts."""
+        """All leaves, including those that the footer key encrypts."""
         return {**dict.fromkeys(leaves), **own} if self.complete_columns else own
 
     @printable

@@ -1,7 +1,7 @@
-"""Decryption of one open file: a context that footer, pages, indexes and Bloom filters pass through.
+"""Decryption of one open file: a context through which footer, pages, indexes and Bloom filters pass.
 
-:class:`ChunkDecryption` is what the stages of a read see of it, per column chunk. That of a chunk in the clear gives
-every module back as it is, so that no stage asks whether a file is encrypted.
+The stages of a read use :class:`ChunkDecryption`, one per column chunk. For an unencrypted chunk it returns every
+module unchanged, so that no stage asks whether a file is encrypted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pyparq.encryption.material import describe, short
 from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import deserialize
 from pyparq.runtime import fork_safety
 

@@ -1,7 +1,7 @@
-"""Encryption of one file that is being written: a context that footer, pages, indexes and Bloom filters pass through.
+"""Encryption of one file that is being written: a context through which footer, pages, indexes and Bloom filters pass.
 
-:class:`ChunkEncryption` is what the stages of a write see of it, per column chunk. That of a chunk in the clear gives
-every module back as it is, so that no stage asks whether a file is encrypted.
+The stages of a write use :class:`ChunkEncryption`, one per column chunk. For an unencrypted chunk it returns every
+module unchanged, so that no stage asks whether a file is encrypted.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ from pyparq.filters.shown_values import Shown, as_shown
 from pyparq.filters.tuple_filters import parse_filters
 from pyparq.filters.value_array import MANY, ValueArray
 from pyparq.format.nesting import shape_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import OPTIONAL, REPEATED
 
 _NEGATED = {

@@ -29,7 +29,7 @@ from pyparq.filters.expression import (
 from pyparq.filters.literal import BYTES_KINDS, FLOAT_TYPES, describe, locate, settled
 from pyparq.filters.shown_values import as_shown, meaning
 from pyparq.filters.value_array import ValueArray
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import Field, LeafType
 
 _NUMBERS = ("int", "uint", "float16", "float", "double")

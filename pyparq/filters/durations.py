@@ -12,7 +12,7 @@ from typing import Any
 from pyparq.errors import FilterError
 from pyparq.filters.expression import Compare, Contains, Expression, IsIn, is_null_literal, with_literals
 from pyparq.filters.temporal import UNIT_NS, duration_ns
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 
 
 def counted(test: Expression, leaf: Node, unit: str) -> Expression:

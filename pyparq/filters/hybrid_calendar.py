@@ -22,7 +22,7 @@ from pyparq.filters.predicate import (
     null_test,
 )
 from pyparq.format.hybrid_calendar import Range, stored_above, stored_up_to, stored_values
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 
 
 def in_calendar(predicate: Predicate) -> Predicate:

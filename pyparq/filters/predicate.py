@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pyparq.format.hybrid_calendar import meant
 from pyparq.format.order import bound_dtype
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 from pyparq.kernels import NumberSet
 from pyparq.runtime.safe_repr import printable

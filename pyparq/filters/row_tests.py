@@ -18,7 +18,7 @@ from pyparq.format.types import DataType
 from pyparq.index.row_mask import RowMask, Words
 
 if TYPE_CHECKING:
-    from pyparq.arrow.table import Column
+    from pyparq.arrow.column import Column
 
 BoolArray = npt.NDArray[np.bool_]
 

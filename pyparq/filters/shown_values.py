@@ -24,7 +24,7 @@ from pyparq.filters.literal import Settled, plain
 from pyparq.filters.temporal import timestamp_ns
 from pyparq.filters.value_array import ValueArray
 from pyparq.format.int96 import IS_INT96
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.shown_types import values_of
 from pyparq.format.types import Field
 

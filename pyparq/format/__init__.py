@@ -16,6 +16,7 @@ DOOR = (
     "leaf_values",
     "nesting",
     "order",
+    "schema_node",
     "schema_tree",
     "shown_types",
     "thrift_codec",

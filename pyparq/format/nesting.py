@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.format import ttypes as tt
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
 from pyparq.format.types import OPTIONAL, REPEATED
 
 _CT = tt.ConvertedType
@@ -45,9 +45,11 @@ class Shape:
             yield from child.leaves()
 
 
-def shapes(tree: SchemaTree) -> list[Shape]:
-    """The shapes of the top-level columns. Never raises: an annotation that its structure contradicts is ignored."""
-    return [shape_of(node) for node in tree.root.children]
+def shapes(root: Node) -> list[Shape]:
+    """The shapes of the top-level columns, which are the children of ``root``.
+
+    Never raises: an annotation that its structure contradicts is ignored."""
+    return [shape_of(node) for node in root.children]
 
 
 def shape_of(node: Node) -> Shape:

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, SchemaError, near_matches
+from pyparq.kernels import ArrowField
 from pyparq.runtime.safe_repr import printable
 
 
@@ -214,9 +215,25 @@ class Schema:
         return f"pyparq.Schema ({len(self.fields)} columns)\n{self}".rstrip()
 
     def __arrow_c_schema__(self) -> object:
-        from pyparq.arrow.c_export import schema_capsule
+        return native_struct(self).capsule()
 
-        return schema_capsule(self)
+
+_KEPT = 16
+_kept: dict[tuple[object, ...], tuple[tuple[Field, ...], ArrowField]] = {}
+"""The last few schemas of Arrow made. Their fields are kept too, so that the id they are known by stays theirs."""
+
+
+def native_struct(schema: Schema) -> ArrowField:
+    """The schema as the Arrow C data interface has it: a struct with one child per field."""
+    key = id(schema.fields), tuple(schema.metadata.items())
+    known = _kept.get(key)
+    if known is None:
+        root = Field("", DataType("+s", schema.fields), nullable=False, metadata=schema.metadata)
+        known = schema.fields, ArrowField(root)
+        if len(_kept) >= _KEPT:
+            _kept.clear()
+        _kept[key] = known
+    return known[1]
 
 
 @dataclass(frozen=True, slots=True)

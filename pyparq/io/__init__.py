@@ -2,7 +2,6 @@
 
 DOOR = (
     "atomic_write",
-    "brace_patterns",
     "byte_ranges",
     "companion_files",
     "early_requests",

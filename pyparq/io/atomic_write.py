@@ -1,13 +1,13 @@
-"""Local files that take their place only when they are complete.
+"""Local files that get their name only when they are complete.
 
-Until then a file has no name at all where the system can make such files (Linux, ``O_TMPFILE``): it is gone when the
-process is, however that ends. No call puts it in the place of another file, though: it is linked under a hidden name,
-which then replaces the target. A kill between these two leaves that hidden file, complete. Elsewhere the file has the
-hidden name from the beginning, and a kill leaves it there.
+Until then a file has no name at all, if the system can make such files (Linux, ``O_TMPFILE``): it vanishes with the
+process, however that ends. No system call can give such a file the name of an existing one. So it is first linked under
+a hidden name, and then renamed over the target. A kill between these two steps leaves the complete file under the
+hidden name. On other systems the file has the hidden name from the beginning, and a kill leaves it there.
 
-The last step is taken under the lock of the file that has the name (:mod:`pyparq.io.file_lock`). A file that was made
-from the one that it replaces takes the place of that one only. Programs without locks may be quicker. So the two files
-exchange their names, and a look at what came out tells whether it is the expected file. Any other one goes back.
+The last step holds the lock of the file that has the name (:mod:`pyparq.io.file_lock`). A file that was made from the
+one it replaces may replace only that one. Programs without locks may be faster. So the two files exchange their names,
+and a check afterwards tells whether the expected file was replaced. Any other file gets its name back.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from pyparq.io.renames import exchange, rename_new
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
 _NAME_BYTES = 100
-"""Of the target's name in a hidden one: file systems take 255 bytes in all, some 143."""
+"""Bytes of the target's name that a hidden name keeps: file systems allow 255 bytes in all, some 143."""
 _ACL = "system.posix_acl_access"
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The only file that a new one may replace: the one that it was made from."""
+    """The only file that a new one may replace: the one it was made from."""
 
     identity: Identity
     hold: Callable[[], AbstractContextManager[Any]] = nullcontext
@@ -50,23 +50,23 @@ class Target(Protocol):
     """Whether it takes the place of another file."""
 
     def finish(self, fsync: bool, expected: Expected | None = None) -> None:
-        """Close it, and put it into its place. Whatever this raises, nothing is left behind.
+        """Close it, and put it in its place. An error leaves nothing behind.
 
-        ``expected``: the only file that may be replaced. Raises :class:`ChangedMeanwhile` where the name is not its
-        own any more, or it was written to.
+        ``expected``: the only file that may be replaced. Raises :class:`ChangedMeanwhile` if the name belongs to
+        another file by now, or if the file was written to.
         """
 
     def discard(self) -> None:
         """Close it, and leave nothing behind."""
 
     def forget(self) -> None:
-        """Close it in a forked child; it stays what it is for the parent."""
+        """Close it in a forked child. The parent's file is not affected."""
 
 
 def open_target(path: str) -> Target:
-    """What writing to ``path`` writes to. A symbolic link stays a link; pipes and devices are written to as they are.
+    """The target for writing to ``path``. A symbolic link stays a link. Pipes and devices are written to directly.
 
-    Raises ``OSError`` as the operating system does for what cannot be a file.
+    Raises ``OSError`` as the operating system does, for a path that cannot be a file.
     """
     old = _stat(path)
     last = os.path.basename(path)
@@ -79,7 +79,7 @@ def open_target(path: str) -> Target:
             return _InPlace(path)
         return _Replacement(os.path.realpath(path), old)
     except OSError as error:
-        error.filename = path  # the user's name, not the one for the time being
+        error.filename = path  # the name that the user gave, not the hidden one
         raise
 
 
@@ -107,15 +107,15 @@ class _InPlace:
 
 
 class _Replacement:
-    """A new file for ``target``, in place of the one that had the status ``old``, if there was one."""
+    """A new file for ``target``. ``old``: the status of the file that it replaces, if there is one."""
 
     def __init__(self, target: str, old: os.stat_result | None) -> None:
         self._target = target
         self._old = old
         self.replaces = old is not None
         self._name = ""
-        # A new file gets the permissions that the system gives to new files: by the umask, or by the folder's default
-        # ACL. One that replaces another is its owner's alone until it is complete.
+        # A new file gets the permissions that the system gives to new files, by the umask or by the folder's default
+        # ACL. A file that replaces another one is readable only for its owner until it is complete.
         mode = 0o666 if old is None else 0o600
         self.fd = _open_unnamed(os.path.dirname(target), mode)
         if self.fd < 0:
@@ -133,7 +133,7 @@ class _Replacement:
                 self._give_name()
             if fsync:
                 os.fsync(self.fd)
-            self._close()  # network file systems say only here that the disk is full
+            self._close()  # network file systems report a full disk only here
             if expected is None:
                 _put(self._name, self._target, is_new=now is None)
             else:
@@ -162,17 +162,18 @@ class _Replacement:
             os.close(fd)
 
     def _give_name(self) -> None:
-        self._name = _beside(self._target)  # known before it is there: then nothing leaves it behind
+        # the name is noted before the file exists, so that an error leaves nothing behind
+        self._name = _beside(self._target)
         try:
-            # Python follows the link under /proc only when a folder's descriptor is given. The path is absolute, so
-            # any will do.
+            # Python follows the link under /proc only with a folder's descriptor. The path is absolute, so
+            # any descriptor will do.
             os.link(_proc_name(self.fd), self._name, src_dir_fd=self.fd, follow_symlinks=True)
         except OSError:
             self._copy()
 
     def _copy(self) -> None:
-        """Under its name by copying: some sandboxes and file systems have no links. Where the folder cannot take the
-        file at all, this raises what there is to say."""
+        """Give the file its name by copying it: some sandboxes and file systems have no links. Raises the error if the
+        folder cannot take the file at all."""
         unnamed, self.fd = self.fd, -1
         try:
             self.fd = os.open(self._name, _CREATE, 0o600)
@@ -185,17 +186,18 @@ class _Replacement:
 
 
 def _put(name: str, target: str, is_new: bool) -> None:
-    """The file ``name`` gets the name ``target``, whatever has it now. ``is_new``: nothing had it a moment ago."""
+    """Give the file ``name`` the name ``target``, which another file may have. ``is_new``: no file had it a moment
+    ago."""
     while not (is_new and rename_new(name, target)):
         with locked_name(target) as is_there:
             if is_there:
                 os.replace(name, target)
                 return
-        is_new = True  # or it is made just now: then its lock comes first
+        is_new = True  # or it was made just now: then its lock is needed first
 
 
 def _put_for(name: str, target: str, expected: Identity) -> None:
-    """The file ``name`` takes the place of the file ``expected``, which has the name ``target``."""
+    """Replace the file ``expected``, which has the name ``target``, by the file ``name``."""
     with locked_name(target):
         expected.check(target)
         ours = Identity.at(name)
@@ -206,7 +208,7 @@ def _put_for(name: str, target: str, expected: Identity) -> None:
         except FileNotFoundError:
             expected.check(target)
             raise
-        finally:  # also when Ctrl-C came: another program's file must not go with the hidden name
+        finally:  # also after Ctrl-C: another program's file must not be removed under the hidden name
             found = Identity.at(name)
             if found not in (ours, expected, None):
                 _put_back(name, target, ours)
@@ -222,10 +224,10 @@ def _put_for(name: str, target: str, expected: Identity) -> None:
 def _put_back(name: str, target: str, ours: Identity | None) -> None:
     """Give ``target`` back to the file of another program, which now has the name ``name``.
 
-    Each exchange may bring out a file that yet another program has put there meanwhile: the newest one stays.
+    Each exchange may reveal a file that yet another program has put there in the meantime. The newest file stays.
     """
     placed, found = ours, Identity.at(name)
-    with suppress(FileNotFoundError):  # the name has been taken away: what was wanted last is that there is no file
+    with suppress(FileNotFoundError):  # the name was removed: the last change is that there is no file
         while exchange(name, target):
             out = Identity.at(name)
             if out == placed:
@@ -234,10 +236,8 @@ def _put_back(name: str, target: str, ours: Identity | None) -> None:
 
 
 def _open_unnamed(folder: str, mode: int) -> int:
-    """A descriptor of a new file in ``folder`` that has no name; -1 where there are none, or none that could get one.
-
-    What else is wrong, the attempt to create a file with a name will say.
-    """
+    """A descriptor of a new file without a name in ``folder``. -1 if the system has no such files, or cannot name them
+    later. Other errors show when a named file is created instead."""
     flag = getattr(os, "O_TMPFILE", 0)
     if not flag:
         return -1
@@ -252,7 +252,7 @@ def _open_unnamed(folder: str, mode: int) -> int:
 
 
 _has_proc = False
-"""Descriptors have been found under ``/proc``. Should they vanish from there, files get their names by copying."""
+"""Whether descriptors are visible under ``/proc``. If they vanish, files get their names by copying."""
 
 
 def _is_named_in_proc(fd: int) -> bool:
@@ -274,11 +274,11 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def _take_over(fd: int, old: os.stat_result, where: str | int) -> None:
-    """Owner, group and permissions of the file at ``where``, of status ``old``, for the one behind ``fd``.
+    """Copy owner, group and permissions of the file at ``where``, of status ``old``, to the file behind ``fd``.
 
-    Only root may keep another's file another's. No permission goes to anybody who did not have it: where the group
-    cannot be kept, the new group and all others get what both the old group and others had. Set-user-ID and
-    set-group-ID bits stay behind; so do other extended attributes than the access ACL.
+    Only root can keep another user as the owner. No user gains a permission: if the group cannot be kept, the new group
+    and all others get what both the old group and others had. Set-user-ID and set-group-ID bits are dropped, and so are
+    extended attributes other than the access ACL.
     """
     if not hasattr(os, "fchown"):
         return
@@ -289,15 +289,15 @@ def _take_over(fd: int, old: os.stat_result, where: str | int) -> None:
         mode = mode & 0o700 | both << 3 | both
     acl = _acl(where)
     with suppress(OSError, AttributeError):
-        os.removexattr(fd, _ACL)  # what the folder's default made of it
-    with suppress(OSError):  # file systems without permissions; else it remains its owner's alone
+        os.removexattr(fd, _ACL)  # the result of the folder's default
+    with suppress(OSError):  # a file system without permissions; otherwise only the owner may read it
         os.fchmod(fd, mode)
         if acl is not None and same_owner and same_group:
             os.setxattr(fd, _ACL, acl)
 
 
 def _chown(fd: int, owner: int, group: int) -> tuple[bool, bool]:
-    """Whether owner and group are these now."""
+    """Whether owner and group could be set."""
     now = os.fstat(fd)
     for wanted in (owner, -1):
         if (now.st_uid, now.st_gid) != (owner, group):
@@ -310,12 +310,12 @@ def _chown(fd: int, owner: int, group: int) -> tuple[bool, bool]:
 def _acl(where: str | int) -> bytes | None:
     try:
         return os.getxattr(where, _ACL)
-    except (OSError, AttributeError):  # it has none, or there is no such thing here
+    except (OSError, AttributeError):  # the file has none, or the system has no such thing
         return None
 
 
 def hidden_name(name: str) -> str:
-    """A name of its own for a file that will be called ``name``, hidden from readers that list folders."""
+    """A unique name for a file that will be called ``name``. Readers that list folders ignore it."""
     start = name.encode("utf-8", "surrogateescape")[:_NAME_BYTES].decode("utf-8", "ignore")
     return f".{start}.{secrets.token_hex(8)}.tmp"
 

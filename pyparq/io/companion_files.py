@@ -1,4 +1,4 @@
-"""Files beside a Parquet file: external key material lives there."""
+"""Files that lie beside a Parquet file. External key material is stored in one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyparq.io.sink import FsspecSink, Sink, open_sink
 from pyparq.io.source import open_source
 
 MAX_SIBLING = 64 << 20
-"""Bytes of a sibling that are read; a key's material takes some 400."""
+"""Maximum size of a sidecar in bytes. The material of one key takes about 400."""
 
 
 def base_name(name: str) -> str:
@@ -29,7 +29,7 @@ def base_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """A file in the folder of another: on the same file system, which is ``None`` for local paths and for URLs."""
+    """A file in the folder of another file: on the same file system, which is ``None`` for local paths and URLs."""
 
     fs: Any
     path: str
@@ -49,10 +49,8 @@ class Sibling:
 
 
 def sibling_of(file: Source | Sink, sibling: str) -> Sibling:
-    """``sibling`` in the folder of a file that is read or written.
-
-    Raises :class:`EncryptionError` for what has no folder (bytes, file objects without a name).
-    """
+    """``sibling`` in the folder of a file that is read or written. Raises :class:`EncryptionError` if there is no
+    folder (bytes, file objects without a name)."""
     name, fs = file.name, getattr(file, "fs", None)
     if getattr(file, "in_staging", False):
         raise EncryptionError(
@@ -76,10 +74,10 @@ def _beside(path: str, sibling: str) -> str:
 
 @contextmanager
 def material_stored(file: Sink, sibling: str, material: Mapping[str, str], fsync: bool = False) -> Iterator[None]:
-    """Store the key material of ``file`` as ``sibling``, while what is done within puts the file into its place.
+    """Store the key material of ``file`` as ``sibling``, while the code in this context puts the file in place.
 
-    Until then it serves the older file as well. When what is done within fails, what was there before comes back. Two
-    writers of one local file do this one after the other.
+    Until the file has its name, the stored material is valid for the older file as well. If the code in the context
+    fails, the old material comes back. Two writers of one local file do this one after the other.
     """
     place = sibling_of(file, sibling)
     with _lock_of(place):
@@ -93,38 +91,39 @@ def material_stored(file: Sink, sibling: str, material: Mapping[str, str], fsync
             yield
         except BaseException:
             if known and stored != before:
-                with suppress(Exception):  # what failed first is what the caller has to know
+                with suppress(Exception):  # the caller needs the first error
                     if not _may_need(file, place):
                         place.remove() if before is None else _store(place, before, fsync)
             raise
-        with suppress(Exception):  # the file has its name, and what is stored serves it
+        with suppress(Exception):  # the file has its name, and the stored material is valid for it
             _store_rest(file, place, sibling, stored, old, final, fsync)
 
 
 def _lock_of(place: Sibling) -> AbstractContextManager[Any]:
-    """Of the folder; nothing where there are no locks."""
+    """The lock of the folder. A context that does nothing if there are no locks."""
     if place.fs is not None or "://" in place.path:
         return nullcontext()
     return locked_folder(os.path.dirname(os.path.abspath(place.path)), patient=False)
 
 
 def _may_need(file: Sink, place: Sibling) -> bool:
-    """Whether the file that was to be placed may be there after all: an answer of a server may be lost. What is stored
-    serves the older file too."""
+    """Whether the new file may be in place after all: the answer of a server may be lost. The stored material is valid
+    for the older file too."""
     if place.fs is None:
         return False
     return Folders(place.fs).info(str(getattr(file, "path", ""))) is not None
 
 
 def _before(file: Sink, sibling: str) -> tuple[bool, bytes | None]:
-    """Whether it is known what is stored there, and what, ``None`` for nothing.
+    """Whether the stored material is known, and the material (``None`` if there is none).
 
-    Raises ``OSError`` where that cannot be told now: the older file may need it."""
+    Raises ``OSError`` if it cannot be read now: the older file may need it.
+    """
     try:
         return True, read_sibling(file, sibling)
     except FileNotFoundError:
         return True, None
-    except (PermissionError, ParquetError):  # nobody may read it, or it is too large: the new one stays
+    except (PermissionError, ParquetError):  # not readable, or too large: the new material stays
         return False, None
 
 
@@ -138,8 +137,8 @@ def _parsed(stored: bytes | None) -> dict[str, str]:
 def _store_rest(
     file: Sink, place: Sibling, sibling: str, stored: bytes, old: Mapping[str, str], final: dict[str, str], fsync: bool
 ) -> None:
-    """Store what serves the new file, once it has its name. Where there are no locks, another writer may have stored
-    its own meanwhile, which stays."""
+    """Store the material of the new file alone, once it has its name. Without locks, another writer may have stored its
+    own in the meantime. That one stays."""
     if place.fs is not None or "://" in place.path:
         now = _parsed(_before(file, sibling)[1])
         final = {**{k: v for k, v in now.items() if k not in old}, **final}
@@ -159,10 +158,8 @@ def _store(place: Sibling, data: bytes, fsync: bool) -> None:
 
 
 def read_sibling(file: Source | Sink, sibling: str) -> bytes:
-    """The bytes of ``sibling`` beside a file.
-
-    Raises ``OSError`` when it is not there, :class:`LimitError` when it is too large.
-    """
+    """The bytes of ``sibling`` beside a file. Raises ``OSError`` if it does not exist, :class:`LimitError` if it is too
+    large."""
     source = sibling_of(file, sibling).source()
     try:
         if source.size > MAX_SIBLING:

@@ -1,7 +1,7 @@
-"""The driver between stages and a source: stages declare ranges, this fetches them.
+"""Fetches the ranges that stages declare from a source.
 
-Near ranges become one request (across a stated gap), what the speculative tail read already holds costs nothing, and
-every request and byte is counted, so that ``explain()`` can tell the truth.
+Near ranges become one request (across a stated gap). Ranges in the tail that was read first cost nothing. Every request
+and byte is counted, for ``explain()``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pyparq.io.early_requests import Ahead
 from pyparq.runtime import fork_safety
 
 LOCAL_GAP = 4 << 10
-"""One page of a page cache: reading it costs less than one more call."""
+"""A page of the page cache: reading it costs less than one more call."""
 REMOTE_GAP = 1 << 20
-"""An object store answers a request in milliseconds: bytes are cheaper up to about here."""
+"""An object store takes milliseconds to answer. Up to about this size, reading the bytes between is cheaper."""
 JOINED = 1 << 20
-"""Ranges up to this size are copied together with their end in the tail, rather than have it read twice."""
+"""A range up to this size that ends in the tail is copied together from both, so that the end is not read twice."""
 MAX_MERGED = 32 << 20
-"""Merging stops here, so that one request never holds back many readers."""
+"""Merged ranges grow no larger, so that one request does not delay many readers."""
 
 FEW = 32
 """Ranges up to which lists are quicker than arrays."""
@@ -36,12 +36,12 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 _LARGEST = (1 << 63) - 1
 
 NOWHERE = 1 << 63
-"""Where the tail begins before there is one: behind all files."""
+"""Start of the tail before there is one: behind all files."""
 
 
 @dataclass(slots=True)
 class IOCounts:
-    """What was asked of the source: requests, bytes, and the ranges that stages declared."""
+    """Counts of requests to the source, of bytes, and of the ranges that stages declared."""
 
     requests: int = 0
     bytes: int = 0
@@ -62,17 +62,17 @@ class Fetcher:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
-        self._ahead: list[Ahead] = []  # those of a parent process are on their way to the parent
+        self._ahead: list[Ahead] = []  # in a forked child, requests of the parent do not arrive here
 
     def fork(self, gap: int | None = None) -> Fetcher:
-        """A fetcher of the same source, with the tail that is known, that counts for itself; with another gap if any is
-        given."""
+        """A fetcher of the same source and the same tail, with its own counts. ``gap``: another gap, if given."""
         other = Fetcher(self.source, self.gap if gap is None else gap)
         other._tail, other._tail_start = self._tail, self._tail_start
         return other
 
     def read_tail(self, length: int) -> memoryview:
-        """The last ``length`` bytes (all when the file is shorter); kept, and later ranges inside are free."""
+        """The last ``length`` bytes (all if the file is shorter). They are kept, so later ranges inside them are
+        free."""
         if self._tail_start == NOWHERE:
             self._tail = self._read_end(length)
             self._tail_start = self.source.size - len(self._tail)
@@ -83,7 +83,7 @@ class Fetcher:
         return self._tail[start - self._tail_start :]
 
     def _read_end(self, length: int) -> memoryview:
-        """The first request: a remote file's size is not known before."""
+        """The first request. Before it, the size of a remote file is not known."""
         read_end = getattr(self.source, "read_end", None)
         if read_end is None:
             start = max(self.source.size - length, 0)
@@ -98,7 +98,7 @@ class Fetcher:
         return self._tail
 
     def note(self, requests: int, size: int) -> None:
-        """Count requests that somebody else has made of the source, each for a range, of so many bytes in all."""
+        """Count requests that other code has made to the source: each for one range, with so many bytes in all."""
         with self._lock:
             self.counts.requests += requests
             self.counts.bytes += size
@@ -112,10 +112,10 @@ class Fetcher:
         return self.fetch_groups([ranges])[0]
 
     def fetch_groups(self, groups: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
-        """As :meth:`fetch`, in one step for several groups; no request spans two of them.
+        """As :meth:`fetch`, in one step for several groups. No request spans two groups.
 
-        Row groups are such groups: what lies between them (Bloom filters, in one of the layouts) must not change the
-        requests that a full scan makes, nor be read on the way.
+        Row groups are such groups. Bloom filters may lie between them, and must neither change the requests of a full
+        scan nor be read.
         """
         missing, merged = 0, []
         ready = self._found_ahead(groups)
@@ -133,8 +133,8 @@ class Fetcher:
         return found
 
     def fetch_stretches(self, start: Int64Array, size: Int64Array) -> list[tuple[int, memoryview]]:
-        """As :meth:`fetch_groups` of ranges in arrays, each row a group, that do not overlap and are not empty. Returns
-        what was read, each part with its offset; every range lies in one of them."""
+        """As :meth:`fetch_groups`, for ranges in arrays, one group per row. The ranges must not overlap or be empty.
+        Returns the parts that were read, each with its offset. Every range lies within one part."""
         if self._ahead:
             groups = [list(zip(a, b, strict=True)) for a, b in zip(start.tolist(), size.tolist(), strict=True)]
             pairs = zip(groups, self.fetch_groups(groups), strict=True)
@@ -152,7 +152,8 @@ class Fetcher:
         return [*found, (tail, self._tail)] if len(self._tail) else found
 
     def _merged_lists(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
-        """What to request for ranges, the one of them that goes on in the tail, and how many are not in it."""
+        """The ranges to request, the one of them that continues in the tail, and the number of ranges outside the
+        tail."""
         tail, merged, declared = self._tail_start, list[Range](), 0
         across = None
         for places, sizes in zip(start.tolist(), size.tolist(), strict=True):
@@ -165,7 +166,7 @@ class Fetcher:
         return merged, across, declared
 
     def _merged_arrays(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
-        """The same."""
+        """The same for arrays."""
         end, tail = start + size, min(self._tail_start, _LARGEST)
         if int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:
             return self._merged_lists(start, size)
@@ -180,15 +181,15 @@ class Fetcher:
     # ---- ahead of need
 
     def begin(self, ranges: Sequence[Range]) -> Ahead:
-        """Ask for ``ranges``, as far as they are neither there nor on their way, and do not wait: a thread makes the
-        requests. :meth:`fetch` finds the bytes until they are given to :meth:`forget`."""
+        """Request ``ranges`` without waiting, unless they are there or requested already. A thread makes the requests.
+        :meth:`fetch` finds the bytes until they are passed to :meth:`forget`."""
         ahead = self._planned(ranges, self.gap)
         self._count(ahead.parts, ahead.declared)
         ahead.begin(self.source.read_ranges)
         return ahead
 
     def hold(self, ranges: Sequence[Range], gap: int) -> Ahead:
-        """As :meth:`begin`, but wait: all of it is one step. ``gap`` instead of that of other requests, if less."""
+        """As :meth:`begin`, but wait. All ranges are one step. ``gap``: a smaller gap than that of other requests."""
         ahead = self._planned(ranges, min(gap, self.gap))
         try:
             ahead.at_once(lambda parts: self._request(parts, ahead.declared))
@@ -198,13 +199,13 @@ class Fetcher:
         return ahead
 
     def forget(self, ahead: Ahead) -> None:
-        """Its bytes are not needed any more."""
+        """Release bytes that are not needed any more."""
         ahead.give_up()
         with self._lock:
             self._ahead = [other for other in self._ahead if other is not ahead]
 
     def forget_all(self) -> None:
-        """Nothing that was asked for ahead is needed any more."""
+        """Release all bytes that were requested ahead."""
         for ahead in self._ahead:
             self.forget(ahead)
 
@@ -218,7 +219,7 @@ class Fetcher:
         return ahead
 
     def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[Ahead, int]]:
-        """Those that were asked for before, each with its place."""
+        """The ranges that were requested before, each with its place."""
         known, found = self._ahead, dict[Range, tuple[Ahead, int]]()
         if not known:
             return found
@@ -231,8 +232,11 @@ class Fetcher:
         return found
 
     def _before_tail(self, merged: list[Range], ranges: Sequence[Range]) -> list[Range]:
-        """``merged`` without what the tail holds. A range that begins before it is put together of both, or read whole
-        where copying it would cost more than reading the end of it again."""
+        """``merged`` without the part in the tail.
+
+        A range that begins before the tail is joined from both. It is read whole if copying would cost more than
+        reading its end again.
+        """
         across = [length for offset, length in ranges if offset + length > self._tail_start]
         if not across or max(across) > JOINED:
             return merged
@@ -269,19 +273,19 @@ class Fetcher:
         else:
             k = bisect_right(starts, offset) - 1
             found = fetched[k][offset - starts[k] : offset - starts[k] + length]
-        if len(found) < length:  # it goes on in the tail
+        if len(found) < length:  # it continues in the tail
             found = memoryview(b"".join((found, self._tail[: length - len(found)])))
         return found
 
 
 def gap_of(source: Source, given: int | None) -> int:
-    """The gap that is asked for, or else what suits the source."""
+    """The given gap, or the default of the source."""
     return given if given is not None else LOCAL_GAP if source.is_local else REMOTE_GAP
 
 
 def merge_rows(start: Int64Array, end: Int64Array, gap: int, tail: int) -> tuple[Int64Array, Int64Array]:
-    """Starts and ends of what covers ranges, those of each row apart, joined where at most ``gap`` bytes lie between.
-    Without ranges that begin at ``tail`` or behind."""
+    """Starts and ends of ranges that cover the given ones, for each row, joined where at most ``gap`` bytes lie
+    between. Ranges that begin in the tail or behind it are left out."""
     order = np.argsort(start, axis=1, kind="stable")
     first = np.take_along_axis(start, order, axis=1)
     reach = np.maximum.accumulate(np.take_along_axis(end, order, axis=1), axis=1)

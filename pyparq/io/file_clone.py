@@ -1,4 +1,4 @@
-"""Bytes from one local file to the end of another without passing through this process.
+"""Copies bytes from one local file to the end of another without reading them into this process.
 
 ``copy_file_range`` lets the file system share blocks where it can (btrfs, XFS, bcachefs), or copy them itself.
 """
@@ -18,8 +18,8 @@ _CANNOT = {
 
 
 def copy_range(source: int, target: int, start: int, stop: int) -> int:
-    """Append bytes ``[start, stop)`` of the file ``source`` to ``target`` (both descriptors). Returns how many there
-    were."""
+    """Append bytes ``[start, stop)`` of the file ``source`` to ``target`` (both descriptors). Returns the number of
+    bytes."""
     at = start
     while at < stop:
         check_stopped()
@@ -34,7 +34,7 @@ def copy_range(source: int, target: int, start: int, stop: int) -> int:
 
 
 def _in_kernel(source: int, target: int, size: int, at: int) -> int:
-    """Bytes copied; -1 where the system cannot."""
+    """Number of bytes copied. -1 if the system cannot do it."""
     if not hasattr(os, "copy_file_range"):
         return -1
     try:

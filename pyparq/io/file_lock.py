@@ -1,10 +1,10 @@
 """The locks that every replacement and removal of a local file takes.
 
-It is an exclusive ``flock`` on the file that has the name just then. Whoever gives the name to another file, or takes
-it away, holds the lock for that one step: :mod:`pyparq.io.atomic_write`, changes in place, and commits of datasets. So
-what is replaced is always the file that was looked at. Reading takes no lock.
+The lock is an exclusive ``flock`` on the file that has the name at that moment. A program that gives the name to
+another file, or removes it, holds the lock for that one step: :mod:`pyparq.io.atomic_write`, changes in place, and
+commits of datasets. So the file that is replaced is always the file that was checked. Reading takes no lock.
 
-What takes several steps holds the lock of the folder as well, which comes first: commits of datasets, files with key
+Operations of several steps also hold the lock of the folder, which is taken first: commits of datasets, files with key
 material beside them, and the last step of changes in place.
 """
 
@@ -27,16 +27,16 @@ except ImportError:  # Windows: no locks
     fcntl = None  # type: ignore[assignment]
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
-"""What file systems without ``flock`` say, or those that want a file opened for writing."""
+"""Errors of file systems without ``flock``, and of those that need a file opened for writing."""
 _PATIENCE = 2.0
-"""Seconds to wait for a lock. Ours are held for less than a millisecond. So whoever holds a file's lock for longer has
-taken it for a reason of its own, and is not waited for."""
+"""Seconds to wait for a lock. pyparq holds locks for less than a millisecond. A program that holds a file's lock for
+longer has other reasons, so its lock is ignored."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells a file from another of the same name, and from itself after a change."""
+    """Tells a file from another one of the same name, and from itself after a change."""
 
     device: int
     inode: int
@@ -49,14 +49,14 @@ class Identity:
 
     @classmethod
     def at(cls, path: str) -> Identity | None:
-        """Of the file that has the name ``path``; ``None`` where there is none."""
+        """The identity of the file at ``path``. ``None`` if there is none."""
         try:
             return cls.of(os.stat(path))
         except FileNotFoundError:
             return None
 
     def check(self, path: str) -> None:
-        """Raise :class:`ChangedMeanwhile` unless ``path`` names this file, unchanged."""
+        """Raise :class:`ChangedMeanwhile` unless ``path`` is this file, unchanged."""
         now = Identity.at(path)
         if now != self:
             done = "is gone" if now is None else "was replaced, or written to,"
@@ -64,7 +64,7 @@ class Identity:
 
 
 class Held:
-    """A descriptor with a lock, which is free when it is released or the process ends, however it ends."""
+    """A descriptor with a lock. The lock is released with it, or when the process ends in any way."""
 
     _fd = -1
 
@@ -81,16 +81,15 @@ class Held:
         self.release()
 
     def _after_fork(self) -> None:
-        """A child that kept its copy would hold the lock when its parent is long gone."""
+        """A child must close its copy: it would hold the lock after its parent has ended."""
         self.release()
 
 
 @contextmanager
 def locked_name(path: str) -> Iterator[bool]:
-    """Hold the lock of the file that has the name ``path`` (an absolute path without links).
+    """Hold the lock of the file at ``path`` (an absolute path without links). Gives ``False`` if there is no file.
 
-    Gives ``False`` where no file has the name. Nothing is held where the file cannot be opened, where its file system
-    has no locks, and where another program keeps the lock for itself.
+    No lock is held if the file cannot be opened, if its file system has no locks, or if another program keeps the lock.
     """
     until = time.monotonic() + _PATIENCE
     while True:
@@ -99,12 +98,12 @@ def locked_name(path: str) -> Iterator[bool]:
         except FileNotFoundError:
             yield False
             return
-        except OSError:  # not ours to read, but perhaps to replace
+        except OSError:  # not readable for us, but perhaps replaceable
             yield True
             return
         try:
             _wait_for_lock(held._fd, until)
-            if _is_named(held._fd, path):  # else another file got the name while this waited
+            if _is_named(held._fd, path):  # another file got the name during the wait: try again
                 yield True
                 return
         finally:
@@ -144,7 +143,7 @@ def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
 
 
 class _Mine(threading.local):
-    """What this thread holds."""
+    """The locks that this thread holds."""
 
     def __init__(self) -> None:
         self.folders: set[tuple[int, int]] = set()
@@ -160,7 +159,7 @@ def _holds_nothing() -> None:
 
 
 def lock(fd: int, wait: bool) -> bool:
-    """Take a lock; ``False`` where there are none. Raises ``BlockingIOError`` where another process has it."""
+    """Take a lock. ``False`` if there are no locks. Raises ``BlockingIOError`` if another process has it."""
     if fcntl is None:
         return False
     try:
@@ -175,7 +174,7 @@ def lock(fd: int, wait: bool) -> bool:
 
 
 def _wait_for_lock(fd: int, until: float) -> bool:
-    """Whether no other process has the lock."""
+    """Wait for the lock. Returns whether no other process has it."""
     pause = 0.0005
     while True:
         try:

@@ -1,4 +1,4 @@
-"""How a file object of the caller's was opened: errors that say how to open it instead."""
+"""Checks how a caller's file object was opened. Errors say how to open it instead."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pyparq.errors import OptionError
 def check_opened(file: Any, name: str, *, to_read: bool) -> None:
     """Raise :class:`OptionError` for a file object in text mode, or opened for the other direction only.
 
-    An object that does not say how it was opened is tried: ``readable()`` and ``writable()`` of a class of
-    somebody's own are most often the defaults of :class:`io.RawIOBase`, which say no.
+    An object that does not tell how it was opened is tried. A user's own class often inherits ``readable()`` and
+    ``writable()`` from :class:`io.RawIOBase`, which answer no.
     """
     advice = "open it with open(path, 'rb')" if to_read else "open it with open(path, 'wb')"
     if isinstance(file, io.TextIOBase):

@@ -1,4 +1,4 @@
-"""What fsspec file systems are like: which of them make requests concurrently, and which may not be asked to."""
+"""Properties of fsspec file systems: which ones make requests concurrently, and which ones must not be asked to."""
 
 from __future__ import annotations
 
@@ -30,38 +30,41 @@ def protocols(fs: Any) -> set[str]:
 
 
 def within(fs: Any) -> Any:
-    """The file system that the requests of ``fs`` reach: another one's where it only adds a folder to paths."""
+    """The file system that the requests of ``fs`` reach, if ``fs`` only adds a folder to paths."""
     while "dir" in protocols(fs) and hasattr(fs, "fs"):
         fs = fs.fs
     return fs
 
 
 def is_concurrent(fs: Any) -> bool:
-    """Does it make several requests at a time by itself? What caches another file system has ways of its own."""
+    """Whether it makes several requests at a time by itself. Caching file systems have ways of their own."""
     fs = within(fs)
     return bool(getattr(fs, "async_impl", False)) and not getattr(fs, "asynchronous", False) and not hasattr(fs, "fs")
 
 
 def shares_one_reader(fs: Any) -> bool:
-    """May only one thread at a time read from it?"""
+    """Whether only one thread at a time may read from it."""
     return not protocols(within(fs)).isdisjoint(_SHARES_ONE_READER)
 
 
 def takes_generations(fs: Any) -> bool:
-    """Can reads be bound to a generation of an object, as those of gcsfs can?"""
+    """Whether reads can be bound to a generation of an object, as in gcsfs."""
     import inspect
 
     return hasattr(fs, "url") and "generation" in inspect.signature(fs.url).parameters
 
 
 def alone(fs: Any) -> AbstractContextManager[Any]:
-    """With no other thread, where the file system needs that."""
+    """A context without other threads, if the file system needs that."""
     return _one_at_a_time if shares_one_reader(fs) else nullcontext()
 
 
 def lists_at_once(fs: Any) -> bool:
-    """Does its ``find`` list all that is below a folder in a way of its own, as object stores do? That of fsspec's base
-    classes goes from folder to folder, and takes one that cannot be listed for an empty one."""
+    """Whether its ``find`` lists all files below a folder at once, as object stores do.
+
+    The ``find`` of fsspec's base classes goes from folder to folder, and takes a folder that cannot be listed for an
+    empty one.
+    """
     from fsspec.asyn import AsyncFileSystem
     from fsspec.spec import AbstractFileSystem
 
@@ -71,8 +74,8 @@ def lists_at_once(fs: Any) -> bool:
 
 
 def loops(fs: Any) -> bool:
-    """Does its ``cat_ranges`` make one request after the other, as that of fsspec's base class does, so that threads of
-    ours are faster?"""
+    """Whether its ``cat_ranges`` makes one request after the other, as in fsspec's base class. pyparq's threads are
+    then faster."""
     from fsspec.spec import AbstractFileSystem
 
     fs = within(fs)

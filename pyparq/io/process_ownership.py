@@ -1,4 +1,4 @@
-"""What belongs to the process that opened it: a forked child that inherits it must not write to it, nor remove it."""
+"""Targets that belong to the process that opened them. A forked child must neither write to them nor remove them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyparq.runtime import fork_safety
 
 
 def not_its_own(name: str) -> DataError:
-    """What a forked child is told that writes to what its parent opened."""
+    """The error for a forked child that writes to a target of its parent."""
     return DataError(
         "the writer belongs to the process that opened it, and this is a forked child: open a new writer here",
         file=name,
@@ -28,7 +28,7 @@ class Owned:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Give up what the child has of it, without a trace in the file."""
+        """Drop the child's part of it, without a trace in the file."""
 
     def _check_process(self) -> None:
         """Raises :class:`DataError` in a forked child."""

@@ -1,8 +1,8 @@
-"""Requests that change a file system of fsspec's, made again where they fail for the moment.
+"""Requests that change an fsspec file system, repeated where they fail for the moment.
 
-Nobody knows whether a request was carried out whose answer is lost. So each of these has the same end when it is made
-twice: whole files under names of our own, copies, folders that may be there, removals, and renames of files that only
-we know.
+If an answer is lost, it is unknown whether the request was carried out. So each request here has the same result when
+it is made twice: whole files under names of pyparq's own, copies, folders that may exist already, removals, and renames
+of files that only pyparq knows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Renames that ``os`` has no call for: one that replaces nothing, and one that exchanges two names.
+"""Renames that ``os`` does not have: one that replaces nothing, and one that exchanges two names.
 
-Both are ``renameat2`` of Linux. They go through the C library that Python itself runs on.
+Both are Linux's ``renameat2``, called in the C library of Python itself.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
 _NOT_HERE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
-"""What kernels, sandboxes and file systems say that do not have the call, or not with this flag."""
+"""Errors of kernels, sandboxes and file systems that do not have the call, or not with this flag."""
 
 
 def exchange(first: str, second: str) -> bool:
-    """Let two files have each other's name, in one step. ``False`` where the system cannot; then nothing has changed.
+    """Exchange the names of two files in one step. ``False`` if the system cannot; nothing has changed then.
 
-    Raises ``FileNotFoundError`` where one of them is not there, and ``OSError`` as the operating system does.
+    Raises ``FileNotFoundError`` if one of them does not exist, and ``OSError`` as the operating system does.
     """
     return _renameat2(first, second, _EXCHANGE)
 
 
 def rename_new(old: str, new: str) -> bool:
-    """Rename ``old`` to ``new`` unless something has that name. Gives whether it was renamed.
+    """Rename ``old`` to ``new`` unless that name is taken. Returns whether it was renamed.
 
-    Where the system has no such call, a hard link does it. Where there are no links either, a look comes first and a
-    rename after it: a file that appears in between is replaced.
+    Without this system call, a hard link does it. Without links, a check comes before a rename: a file that appears in
+    between is replaced.
     """
     try:
         if _renameat2(old, new, _NOREPLACE):

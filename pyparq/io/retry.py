@@ -1,7 +1,7 @@
-"""Requests that fail for the moment are made again: after a wait that doubles, with chance in it, a few times.
+"""Repeats requests that fail for the moment: a few times, after waits that double, with some randomness.
 
-What may pass: the answers 408, 429, 500, 502, 503 and 504, connections that fail or break, no answer in time, and
-bodies shorter than promised. Everything else is what it is, and comes at once.
+Failures that may pass are the answers 408, 429, 500, 502, 503 and 504, connections that fail or break, timeouts, and
+bodies shorter than promised. All other errors are raised at once.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _LONGEST_WAIT = 20.0
 _LONGEST = 60.0
 """Seconds after which nothing is tried again."""
 _STEP = 0.1
-"""Seconds between two looks at whether the caller still waits."""
+"""Seconds between two checks whether the caller still waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a request is made again, and the seconds before the first time."""
+    """How often a request is repeated, and the seconds before the first repetition."""
 
     times: int = 4
     wait: float = 0.1
 
     def at_most(self, times: int) -> Retry:
-        """For a library that makes its own requests again."""
+        """The same with fewer repetitions, for a library that repeats its own requests."""
         return replace(self, times=min(self.times, times))
 
     def once(self, ask: Callable[[], T]) -> T:
-        """What ``ask`` returns, or raises at last."""
+        """The result of ``ask``. Raises its last error."""
         return self.each(lambda wanted: [_tried(ask)], [None])[0]  # type: ignore[no-any-return]
 
     def each(
@@ -89,7 +89,7 @@ def _tried(ask: Callable[[], Any]) -> Any:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Is it worth asking again?"""
+    """Whether repeating may help."""
     cause, status = cause_of(error)
     if status is not None:
         return status in _PASSING
@@ -104,7 +104,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 def _retry_after(error: BaseException) -> float:
-    """Seconds that the server asks to wait; 0 where it does not say."""
+    """Seconds that the server asks to wait. 0 if it does not say."""
     cause, _ = cause_of(error)
     answer = getattr(cause, "response", None)
     told = answer.get("ResponseMetadata", {}).get("HTTPHeaders") if isinstance(answer, dict) else None
@@ -128,7 +128,7 @@ def _sleep(seconds: float) -> None:
 
 
 def _counted(error: BaseException, tries: int) -> BaseException:
-    """The error, which says how often it was tried."""
+    """The error, with the number of tries in its message."""
     if tries > 1:
         error.pyparq_tries = tries  # type: ignore[attr-defined]
     return error

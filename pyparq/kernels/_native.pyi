@@ -107,9 +107,26 @@ class Nonces:
         """Give none of those that are drawn already: a forked process has the same ones as its parent."""
 
 class AesKey:
-    """An AES key of 16, 24 or 32 bytes for native code, which opens pages with it. Nothing gives it out again."""
+    """An AES key of 16, 24 or 32 bytes, used by libcrypto, which the kernels must have. Nothing gives it out again.
+
+    Nonces have 12 bytes; tags have 16 and stand behind what is sealed. `out` has exactly the size of the result. Any
+    thread may call. KernelError: the tag is wrong, so another key or AAD, or damaged bytes."""
 
     def __init__(self, key: bytes) -> None: ...
+    def encrypt(self, nonce: bytes, text: Buffer, aad: Buffer | None) -> bytes:
+        """By GCM."""
+
+    def encrypt_into(self, nonce: bytes, text: Buffer, aad: Buffer | None, out: Buffer) -> None:
+        """By GCM; `text` may be where `out` begins."""
+
+    def decrypt(self, nonce: bytes, sealed: Buffer, aad: Buffer | None) -> bytes:
+        """By GCM."""
+
+    def decrypt_into(self, nonce: bytes, sealed: Buffer, aad: Buffer | None, out: Buffer) -> None:
+        """By GCM."""
+
+    def run_ctr(self, nonce: bytes, text: Buffer, out: Buffer) -> None:
+        """Encrypt or decrypt by CTR, whose first counter is the nonce and the number 1."""
 
 def aes_is_native() -> bool:
     """Whether OpenSSL's libcrypto was found; where it was not, pages are opened by calls of Python."""
@@ -159,11 +176,12 @@ class Crc32:
     """CRC-32 by the processor's own means, where it has them, and by zlib."""
 
     native: bool
-    """Whether the library itself was found, which needs no GIL."""
+    """Whether the kernels call zlib themselves, which needs no GIL."""
 
-    def __init__(self, function: Callable[[Any], int], module: str) -> None:
-        """`function(data)` of Python's module `zlib`, and the file that this is in ("": in none): so the library is
-        found."""
+    def __init__(self, function: Callable[..., int], use_library: bool = True) -> None:
+        """`function(data, before)` of Python's module `zlib` is called where the kernels have no zlib of their own, or
+        must not use it."""
+
     def of(self, data: Buffer, before: int = 0) -> int:
         """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
 
@@ -237,14 +255,18 @@ probe_open_filters: Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tu
 bytes are `tail`; with the number of requests that this took, and their bytes."""
 
 # --- codecs ---
+def library_report() -> list[tuple[str, str, str, str, str]]:
+    """Of zlib, zstd, brotli and libcrypto: name, state (`linked`, `found`, `missing`, `switched off` or `interrupted`),
+    version, the file that it is in, and why candidates were refused. Looks for libraries that were not used yet."""
+
 def codec_writes_native(codec: int) -> bool:
     """Whether the kernels compress with the codec, a number of CompressionCodec in parquet.thrift."""
 
 # --- the decoder of column chunks ---
 
-def set_libraries(crc32: Callable[[Any], int], crc_module: str, decode: Callable[[int, Any, Any], int]) -> None:
-    """What the decoder calls: `zlib.crc32` and the file of its module, and `decode(codec, stored, out)` for codecs that
-    no native library reads, which gives the bytes written."""
+def set_libraries(crc32: Callable[..., int], decode: Callable[[int, Any, Any], int]) -> None:
+    """What the decoder calls where the kernels have no library: `zlib.crc32(data, before)`, and `decode(codec, stored,
+    out)`, which gives the bytes written."""
 
 class DecodedColumn:
     """A decoded column of fixed width or of byte arrays, in memory that arrays of numpy and of Arrow share.

@@ -1,4 +1,4 @@
-"""What to tell somebody whose pyparq has no compiled kernels."""
+"""The error message for an installation without compiled kernels."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Column orders for a file that has none: may they be added?
+"""Decides whether column orders may be added to a file that has none.
 
-Without them, ``min_value`` and ``max_value`` of chunk statistics mean nothing (parquet.thrift, ColumnOrder): readers
-pass over them. With them, readers believe them. So they are added only when they are true, which the pages tell.
+Without them, ``min_value`` and ``max_value`` of chunk statistics mean nothing (parquet.thrift, ColumnOrder), and
+readers ignore them. With them, readers believe these bounds. So orders are added only if the bounds are true, which the
+pages tell.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from pyparq.maintenance.page_statistics import Survey
 
 
 def contradiction(leaf: LeafType, statistics: Any, survey: Survey) -> str:
-    """What is wrong with the bounds in a chunk's statistics under TYPE_ORDER; empty when they are true. Bounds that no
-    reader can use (NaN, a wrong length) are not wrong."""
+    """The fault in the bounds of a chunk's statistics under TYPE_ORDER. Empty if they are true.
+
+    Bounds that no reader can use (NaN, a wrong length) are no fault.
+    """
     if not has_order(leaf):
         return f"{leaf.kind} values have no order"
     for stored, name, found in (

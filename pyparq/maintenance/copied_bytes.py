@@ -1,4 +1,4 @@
-"""Bytes taken over from one file into another."""
+"""Copies bytes from one file into another."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from pyparq.io.source import LocalFile
 from pyparq.runtime.threads import check_stopped
 
 _PIECE, _REMOTE_PIECE = 8 << 20, 32 << 20
-"""Bytes that pass through memory at a time, where the system cannot copy them itself. A request to a store takes long,
-however small it is."""
+"""Bytes that are in memory at a time, if the system cannot copy them itself. Each request to a store takes long, so its
+pieces are larger."""
 
 
 def copy_range(sink: Sink, source: Source, start: int, stop: int) -> None:
-    """Append bytes ``[start, stop)`` of ``source`` to ``sink``.
-
-    Raises :class:`CorruptFileError` where the source ends before.
-    """
+    """Append bytes ``[start, stop)`` of ``source`` to ``sink``. Raises :class:`CorruptFileError` if the source ends
+    before."""
     if isinstance(sink, LocalSink) and isinstance(source, LocalFile):
         sink.take_range(source.fileno(), start, stop)
         return

@@ -72,13 +72,13 @@ def edit_metadata(
 
 
 class _NewFooter:
-    """The file with another footer."""
+    """A file with another footer."""
 
     def __init__(self, file: OpenFile, footer: FooterTree) -> None:
         self._source = file.fetcher.source
         self._footer = footer
 
     def write(self, sink: Sink) -> None:
-        parts = self._footer.parts()  # first: without the key there is no new footer
+        parts = self._footer.parts()  # first: without the key there can be no new footer
         copy_range(sink, self._source, 0, self._footer.start)
         sink.write(parts)

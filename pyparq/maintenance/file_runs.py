@@ -1,4 +1,4 @@
-"""One file in, one file out: in its place, or at a target. What is done to it is given as a function."""
+"""Makes one file from one file, in its place or at a target. A function says how."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Writer(Protocol):
 
 
 Prepare = Callable[[OpenFile], Writer | None]
-"""Looks at a file; what it gives writes the new one, ``None`` where nothing is to be changed."""
+"""Looks at a file. Returns what writes the new one, or ``None`` if nothing has to be changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Where a file comes from and goes to."""
+    """The source and the target of one file."""
 
     source: Any
     target: Any
@@ -57,7 +57,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a job."""
+    """The result of a job."""
 
     written: bool
     target: str
@@ -65,10 +65,11 @@ class Outcome:
 
 
 def run(job: Job, prepare: Prepare) -> Outcome:
-    """Do a job. An in-place job begins anew when the file changed meanwhile, so ``prepare`` may be called again.
+    """Run a job.
 
-    Raises :class:`OptionError` for a source that has no place of its own, and for files of a table format;
-    :class:`ChangedFileError` for a file that never keeps still.
+    An in-place job starts again if the file has changed in the meantime, so ``prepare`` may be called several times.
+    Raises :class:`OptionError` for a source that cannot be replaced in place, and for files of a table format. Raises
+    :class:`ChangedFileError` for a file that changes all the time.
     """
     path = local_file(job.source)
     if job.target is None or (path is not None and is_same_file(path, job.target)):
@@ -109,7 +110,7 @@ def _replace(job: Job, place: InPlace, prepare: Prepare) -> Outcome:
             finally:
                 sink.abort()
         except (ParquetError, OSError):
-            place.check()  # what failed may be that the file changed below it
+            place.check()  # the failure may come from a change of the file
             raise
 
 
@@ -142,14 +143,14 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
 
 
 def _key_material(file: OpenFile, sink: Sink, fsync: bool) -> AbstractContextManager[Any]:
-    """Store the key material that lies beside an encrypted file beside its copy too."""
+    """Store the key material that lies beside an encrypted file beside its copy, too."""
     info = file.decryption.info
     if info is None or info.key_metadata is None:
         return nullcontext()
     try:
         if reference_of(parse_fields(info.key_metadata)) is None:
             return nullcontext()
-    except EncryptionError:  # key metadata of another kind
+    except EncryptionError:  # another kind of key metadata
         return nullcontext()
     source = file.fetcher.source
     material = parse_external(read_sibling(source, sibling_name(base_name(source.name))))
@@ -157,7 +158,7 @@ def _key_material(file: OpenFile, sink: Sink, fsync: bool) -> AbstractContextMan
 
 
 def _write(writer: Writer, sink: Sink) -> None:
-    """Write; a full disk is named by the file that was to be written."""
+    """Write the file. If the disk is full, the error names the new file."""
     try:
         writer.write(sink)
     except OSError as error:
@@ -167,7 +168,7 @@ def _write(writer: Writer, sink: Sink) -> None:
 
 
 class _Copy:
-    """The file as it is."""
+    """The unchanged file."""
 
     def __init__(self, file: OpenFile) -> None:
         self._source = file.fetcher.source

@@ -1,6 +1,7 @@
-"""The footer of a file as a tree of Thrift fields, changed in places and otherwise kept byte for byte.
+"""The footer of a file as a tree of Thrift fields. Changed fields are written anew, all others stay byte for byte.
 
-Field numbers are those of parquet.thrift. The generated structs would drop fields that they do not know.
+Field numbers are those of parquet.thrift. The generated structs cannot be used here: they would drop fields that they
+do not know.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from pyparq.errors import CorruptFileError, DataError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
 from pyparq.format.thrift_tree import I16, I32, I64, STRUCT, ThriftList, ThriftStruct
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.open_file import OpenFile
 
 FILE_VERSION, FILE_NUM_ROWS, FILE_ROW_GROUPS, FILE_KEY_VALUES, FILE_CREATED_BY, FILE_COLUMN_ORDERS = 1, 3, 4, 5, 6, 7
 _LAST_KNOWN_OF_FILE = 9
@@ -39,7 +41,7 @@ Place = tuple[int, int]
 class FooterTree:
     """The FileMetaData of an open file. Changes show in :meth:`parts`.
 
-    Raises :class:`CorruptFileError` for a footer that is not as parquet.thrift has it.
+    Raises :class:`CorruptFileError` for a footer that does not have the form of parquet.thrift.
     """
 
     def __init__(self, file: OpenFile) -> None:
@@ -82,7 +84,7 @@ class FooterTree:
         self._tree.set_list(FILE_COLUMN_ORDERS, orders)
 
     def key_value(self, key: str) -> bytes | None:
-        """The value of a key, the last where it occurs twice."""
+        """The value of a key. The last one, if the key occurs twice."""
         found = None
         for pair in self._pairs():
             if pair.binary(_KEY) == key.encode():
@@ -90,7 +92,7 @@ class FooterTree:
         return found
 
     def change_key_values(self, update: Mapping[str, str | bytes | None], remove: Iterable[str] = ()) -> bool:
-        """Set keys, in place where they are there, and remove others. Returns whether anything changed."""
+        """Set keys (existing ones keep their place) and remove others. Returns whether anything changed."""
         gone = {key.encode() for key in remove}
         wanted = {key.encode(): value.encode() if isinstance(value, str) else value for key, value in update.items()}
         before = [(pair.binary(_KEY), pair.binary(_VALUE)) for pair in self._pairs()]
@@ -123,7 +125,7 @@ class FooterTree:
         self._tree.set_binary(FILE_CREATED_BY, name.encode())
 
     def copy_column_orders(self, other: FooterTree) -> None:
-        """Take over the column orders of another file of the same schema."""
+        """Copy the column orders of another file with the same schema."""
         orders = other._tree.list(FILE_COLUMN_ORDERS)
         if orders is not None:
             self._tree.set_list(FILE_COLUMN_ORDERS, orders)
@@ -131,8 +133,10 @@ class FooterTree:
     # ---- several files as one
 
     def join(self, others: Sequence[FooterTree]) -> bool:
-        """Append the row groups of other files of the schema, whose offsets have been rebuilt. A field of the file that
-        is not known stays where all have it alike; returns whether one had to go."""
+        """Append the row groups of other files with the same schema, whose offsets are rebuilt already.
+
+        An unknown field of the file is kept if all files have the same value. Returns whether one was dropped.
+        """
         groups = self._required(self._tree.list(FILE_ROW_GROUPS))
         for other in others:
             for k in range(other._file.num_row_groups):
@@ -162,7 +166,7 @@ class FooterTree:
                 self.chunk(k, column).move(moved, chunk_of(k, column))
 
     def has_unknown_offsets(self, first: int) -> bool:
-        """Whether a field that is not known may be the offset of something at ``first`` or behind it."""
+        """Whether an unknown field may hold the offset of something at ``first`` or behind it."""
         trees = [(self._tree, 9)]
         for k in range(self._file.num_row_groups):
             trees.append((self.row_group(k), 7))
@@ -181,9 +185,9 @@ class FooterTree:
     # ---- the end of the file
 
     def parts(self) -> list[Any]:
-        """Everything from the footer's start to the end of the file.
+        """Everything from the start of the footer to the end of the file.
 
-        Raises :class:`MissingKeyError` where the footer has to be encrypted or signed and its key is missing.
+        Raises :class:`MissingKeyError` if the footer must be encrypted or signed and its key is missing.
         """
         sealed = self._file.decryption.seal_footer(self._tree.serialize())
         parts = [self._front, *sealed, self._behind]
@@ -194,7 +198,7 @@ class FooterTree:
 
 
 def _stored(tree: ThriftStruct, number: int) -> bytes | None:
-    """The bytes of a field that nobody has opened."""
+    """The stored bytes of a field that was not opened."""
     field = tree.field(number)
     if field is None:
         return None
@@ -211,8 +215,8 @@ def _pair(key: bytes, value: bytes | None) -> ThriftStruct:
 
 
 def _frame(file: OpenFile) -> tuple[int, bytes, bytes]:
-    """Bytes between the data and the footer's length; of these, what stands before an encrypted footer, and what is
-    behind a footer that is in the clear and not signed."""
+    """The bytes between the data and the footer's length: those before an encrypted footer, and those behind a
+    plaintext footer that is not signed."""
     size = file.fetcher.source.size
     (end,) = file.fetcher.fetch([(size - 8, 8)])
     length = int.from_bytes(end[:4], "little")
@@ -220,7 +224,7 @@ def _frame(file: OpenFile) -> tuple[int, bytes, bytes]:
     if bytes(end[4:]) == ENCRYPTED_MAGIC:
         return length, bytes(stored[: deserialize(tt.FileCryptoMetaData, stored)[1]]), b""
     if file.decryption.info is not None:
-        return length, b"", b""  # a signature, which will be another
+        return length, b"", b""  # a signature, which is computed anew
     return length, b"", bytes(stored[file.footer.end :])
 
 
@@ -231,7 +235,7 @@ class ChunkTree:
     tree: ThriftStruct
 
     def place_index(self, offset_field: int, length_field: int, place: Place | None) -> None:
-        """Where an index lies; ``None``: there is none."""
+        """Set the place of an index. ``None``: the chunk has none."""
         if place is None:
             self.tree.remove(offset_field)
             self.tree.remove(length_field)
@@ -240,7 +244,7 @@ class ChunkTree:
             self.tree.set_integer(length_field, I32, place[1])
 
     def drop_bounds(self, numbers: Iterable[int]) -> None:
-        """Remove fields of the statistics of a chunk that is not encrypted."""
+        """Remove fields from the statistics of an unencrypted chunk."""
         meta = self.tree.struct(CHUNK_META)
         statistics = None if meta is None else meta.struct(META_STATISTICS)
         for number in numbers if statistics is not None else ():
@@ -248,7 +252,7 @@ class ChunkTree:
             statistics.remove(number)
 
     def place_bloom(self, chunk: Chunk, place: Place | None) -> None:
-        """Where the Bloom filter lies; ``None``: there is none."""
+        """Set the place of the Bloom filter. ``None``: the chunk has none."""
 
         def change(meta: ThriftStruct) -> None:
             if place is None:
@@ -264,8 +268,8 @@ class ChunkTree:
             change(clear)
 
     def move(self, moved: Moved, chunk: Chunk | None) -> None:
-        """Rebuild the offsets of the chunk, its indexes and its filter. ``chunk`` is ``None`` where the key is missing:
-        then only what is in the clear can move."""
+        """Rebuild the offsets of the chunk, its indexes and its filter. ``chunk`` is ``None`` if its key is missing:
+        then only plaintext offsets can change."""
 
         def change(meta: ThriftStruct) -> None:
             for number in (*META_PAGES, BLOOM_OFFSET):
@@ -284,7 +288,7 @@ class ChunkTree:
         return self.tree.field(CHUNK_SEALED_META) is not None
 
     def _change_meta(self, chunk: Chunk, change: Callable[[ThriftStruct], None]) -> None:
-        """Change the metadata that readers with the key believe."""
+        """Change the metadata that readers with the key use."""
         if not self._is_sealed:
             meta = self.tree.struct(CHUNK_META)
             if meta is None:
@@ -303,7 +307,7 @@ class ChunkTree:
 
 
 def _move(tree: ThriftStruct, number: int, moved: Moved) -> None:
-    """Rebuild one offset; 0 stands for none."""
+    """Rebuild one offset. 0 means that there is none."""
     at = tree.integer(number)
     if at is not None and at > 0 and moved(at) != at:
         field = tree.field(number)

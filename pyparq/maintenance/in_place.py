@@ -1,8 +1,8 @@
-"""A file that takes the place of the one it was made from.
+"""Replaces a file by a new one that was made from it.
 
-Nothing holds other programs back while a file is worked on. So the new file takes the place of the file that was read,
-and of no other (:mod:`pyparq.io.atomic_write`). Of two runs at once, the later one finds the change, and starts again
-with the new file. What becomes stale beside the file is removed after that.
+Other programs can write while a file is worked on. So the new file replaces the file that was read, and no other
+(:mod:`pyparq.io.atomic_write`). If two runs change a file at once, the later one notices, and starts again with the new
+file. Files beside it that become stale are removed afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyparq.maintenance.stale_sidecars import remove_stale
 
 
 class InPlace:
-    """The local file at ``path``, opened to be replaced. ``path`` may be a symbolic link, which stays one."""
+    """The local file at ``path``, opened to be replaced. ``path`` may be a symbolic link; the link stays."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -44,9 +44,9 @@ class InPlace:
         """Hard links beside this name: they keep the old file."""
 
     def commit(self, sink: LocalSink) -> list[str]:
-        """Put what was written to ``sink`` in the place of the file; what else was removed, to be told.
+        """Replace the file by the contents of ``sink``. Returns notes about other files that were removed.
 
-        Raises :class:`ChangedMeanwhile` where the file is not the one that was read any more.
+        Raises :class:`ChangedMeanwhile` if the file is no longer the one that was read.
         """
         self.check()
         replace_only(sink, only(self.identity, self.path))
@@ -58,7 +58,7 @@ class InPlace:
         return notes
 
     def check(self) -> None:
-        """Raise :class:`ChangedMeanwhile` unless the name stands for the file that was opened, unchanged."""
+        """Raise :class:`ChangedMeanwhile` unless the name still refers to the opened file, unchanged."""
         self.identity.check(self.real)
 
     def close(self) -> None:
@@ -66,12 +66,13 @@ class InPlace:
 
 
 def only(identity: Identity, path: str) -> Expected:
-    """The file at ``path`` may be replaced if it is still this one, and no crashed write is about to take it away."""
+    """Allow to replace the file at ``path`` only if it is still this file, and no crashed write is about to remove
+    it."""
     return Expected(identity, partial(settled, path))
 
 
 def identity_of(target: Any) -> Identity | None:
-    """Of a local file that is there; ``None`` for any other target."""
+    """The identity of an existing local file. ``None`` for any other target."""
     path = local_file(target)
     try:
         return None if path is None else Identity.at(path)
@@ -80,7 +81,7 @@ def identity_of(target: Any) -> Identity | None:
 
 
 def is_same_file(source: Any, target: Any) -> bool:
-    """Whether both are local paths of one file. Where one is gone by now, its path tells."""
+    """Whether both are local paths of one file. If one file is gone, its path decides."""
     path, other = local_file(source), local_file(target)
     if path is None or other is None:
         return False
@@ -91,8 +92,10 @@ def is_same_file(source: Any, target: Any) -> bool:
 
 
 def replaced_source(own: Identity | None, target: Any) -> Expected:
-    """``own`` is what ``target`` was before its rows were read: the only file that may be replaced by what is made of
-    them. Raises :class:`ChangedMeanwhile` where there was none yet, so that nobody knows which one was read."""
+    """Check ``own``, the state of ``target`` before its rows were read: only this file may be replaced by the result.
+
+    Raises :class:`ChangedMeanwhile` if there was no file then: which one was read is not known.
+    """
     if own is None:
         raise ChangedMeanwhile("the file was made while it was read. Nothing was written: try again", file=str(target))
     return only(own, local_file(target) or str(target))
@@ -107,7 +110,7 @@ def local_file(source: Any) -> str | None:
 
 
 def check_not_managed(path: str, force: bool) -> None:
-    """Raise :class:`OptionError` for a file that a table format keeps books of, unless ``force``."""
+    """Raise :class:`OptionError` for a file of a table format, unless ``force``."""
     if force:
         return
     managed = managed_by(os.path.dirname(os.path.realpath(path)) or ".")
@@ -133,11 +136,11 @@ def _refusal(path: str, format_: str, table: str) -> OptionError:
 
 
 _STATE = ("size", "mtime", "ETag", "etag", "LastModified", "last_modified", "updated", "generation", "created")
-"""What file systems of fsspec say of the state of a file, each in its own words."""
+"""Names under which fsspec file systems report the state of a file."""
 
 
 def state_of(source: Source) -> tuple[Any, ...]:
-    """What tells a source from itself after a change, as far as that can be known."""
+    """The state of a source, which changes with its contents as far as can be known."""
     if isinstance(source, LocalFile):
         status = os.fstat(source.fileno())
         return status.st_size, status.st_mtime_ns

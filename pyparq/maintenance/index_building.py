@@ -1,4 +1,4 @@
-"""The indexes of one column chunk: which are there, which are to be built, and building them."""
+"""The indexes of one column chunk: decides which ones to build, and builds them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, UnsupportedError
 from pyparq.format.order import FLOAT_KINDS, Order, has_order
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.bloom_filter import serialize_filter
 from pyparq.index.page_index import ColumnIndexBuilder
 from pyparq.index.statistics import writer_is_trusted
@@ -19,14 +19,15 @@ from pyparq.maintenance.index_request import BLOOM, COLUMN_INDEX, KINDS, OFFSET_
 from pyparq.maintenance.page_statistics import PageFacts, Survey, Wanted, survey_chunk
 from pyparq.maintenance.report import ADDED, KEPT, LEFT, REMOVED, REPLACED
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import has_column_index, has_offset_index, sound_locations
 from pyparq.write.encode.bloom_filters import filter_of
 
 
 @dataclass(slots=True)
 class ChunkChange:
-    """What becomes of the indexes of one column chunk."""
+    """The changes to the indexes of one column chunk."""
 
     row_group: int
     node: Node
@@ -44,10 +45,10 @@ class ChunkChange:
     """The pages that a new OffsetIndex lists."""
     bytes_decoded: int = 0
     contradiction: str = ""
-    """What the chunk's statistics would say wrongly under a column order."""
+    """The fault that the chunk's statistics would have under a column order."""
 
     def leave(self, kind: str, reason: str, present: bool) -> None:
-        """An index that was asked for is not built; one that is there stays."""
+        """Note that a requested index is not built. An existing one stays."""
         self.outcome[kind] = KEPT if present else LEFT
         self.reasons[kind] = reason
 
@@ -59,8 +60,11 @@ class ChunkChange:
 def change_chunk(
     file: OpenFile, request: Request, row_group: int, node: Node, orders_missing: bool, account: Account
 ) -> ChunkChange:
-    """Decide about the indexes of a chunk, and build those that are needed. ``orders_missing``: the footer has no
-    column orders, so that a ColumnIndex in the file means nothing yet, and neither do the bounds in its statistics."""
+    """Decide about the indexes of a chunk, and build those that are needed.
+
+    ``orders_missing``: the footer has no column orders. A ColumnIndex in the file then means nothing yet, and the
+    bounds in its statistics mean nothing either.
+    """
     change = ChunkChange(row_group, node)
     try:
         chunk = change.chunk = file.chunk(row_group, node)
@@ -96,15 +100,15 @@ def _present(chunk: Chunk, orders_missing: bool) -> dict[str, bool]:
     placed, bounded = has_offset_index(chunk), has_column_index(chunk)
     return {
         BLOOM: bool(chunk.meta.bloom_filter_offset),
-        # Without page locations, or without a column order, a ColumnIndex tells nobody anything.
+        # Without page locations or a column order, readers cannot use a ColumnIndex.
         COLUMN_INDEX: bounded and placed and not orders_missing,
         OFFSET_INDEX: placed,
     }
 
 
 def _damaged(file: OpenFile, chunk: Chunk, request: Request, present: dict[str, bool]) -> bool:
-    """Whether the page index that is there is one that readers pass over, as its parts contradict each other or the
-    pages. Such a one is built anew."""
+    """Whether readers ignore the existing page index, because its parts contradict each other or the pages. It is built
+    anew then."""
     if not request.asked[OFFSET_INDEX][chunk.node.column] or not present[OFFSET_INDEX]:
         return False
     return sound_locations(file, chunk) is None
@@ -118,7 +122,7 @@ def _to_build(
     damaged: bool,
     orders_missing: bool,
 ) -> list[str]:
-    """The kinds to build; what is decided about others is noted in ``change``."""
+    """The kinds to build. Decisions about the other kinds are noted in ``change``."""
     build = []
     column = change.node.column
     for kind in KINDS:
@@ -139,7 +143,7 @@ def _to_build(
 
 
 def _no_bounds(file: OpenFile, node: Node, orders_missing: bool) -> str:
-    """Why no ColumnIndex of a leaf could be used; empty where one can."""
+    """The reason why no ColumnIndex of a leaf could be used. Empty if one can."""
     if not has_order(node.type):
         return f"{node.type.kind} values have no order, so there are no bounds"
     if _order(file, node, orders_missing) not in (Order.TYPE, Order.TOTAL, Order.INT96):
@@ -175,7 +179,7 @@ def _build(
         for kind in (COLUMN_INDEX, OFFSET_INDEX):
             if kind in build:
                 change.leave(kind, survey.no_rows, False)
-                if present[kind]:  # and it was wrong
+                if present[kind]:  # it was wrong
                     change.outcome[kind] = REMOVED
         return
     if COLUMN_INDEX in build:
@@ -206,7 +210,7 @@ def _build_filter(change: ChunkChange, request: Request, survey: Survey, present
 def _build_column_index(change: ChunkChange, survey: Survey, order: Order, truncate: int | None, present: bool) -> None:
     node = change.node
     builder = ColumnIndexBuilder(node.type, truncate, order)
-    detailed = node.max_def > 1 or node.max_rep > 0  # else the histograms say no more than null counts
+    detailed = node.max_def > 1 or node.max_rep > 0  # otherwise the histograms tell no more than null counts
     for page in survey.pages:
         builder.add_page(
             page.minimum, page.maximum, null_count=page.slots - page.present, value_count=page.present,
@@ -223,7 +227,7 @@ def _build_column_index(change: ChunkChange, survey: Survey, order: Order, trunc
 
 
 def _fits(file: OpenFile, change: ChunkChange, survey: Survey) -> bool:
-    """Whether the OffsetIndex in the file lists the pages that are there."""
+    """Whether the OffsetIndex in the file lists the pages that exist."""
     assert change.chunk is not None
     found = sound_locations(file, change.chunk)
     if found is None:

@@ -1,4 +1,4 @@
-"""Where everything goes: which bytes of the old file are taken over, what is put between them and behind them."""
+"""The layout of the new file: the ranges of the old file that are copied, and the pieces between and behind them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyparq.read.footers.open_file import OpenFile
 
 @dataclass(slots=True)
 class Layout:
-    """The bytes ``[0, end)`` of a file, with pieces put in at places and ranges left out. ``moved`` is known once all
+    """The bytes ``[0, end)`` of a file with inserted pieces and omitted ranges. ``moved`` is known once all of them
     are."""
 
     end: int
@@ -28,7 +28,7 @@ class Layout:
     _shifts: list[int] = field(default_factory=list)
 
     def insert(self, at: int, parts: list[Any]) -> None:
-        """Put pieces in; where there are some already, behind them."""
+        """Insert pieces at a place, behind pieces that were inserted there before."""
         self.inserts.setdefault(at, []).extend(parts)
 
     def settle(self) -> None:
@@ -51,7 +51,7 @@ class Layout:
         return at if k == 0 else at + self._shifts[k - 1]
 
     def pieces(self) -> Iterable[Place | list[Any]]:
-        """In file order: ranges of the old file as (from, to), and lists of new bytes."""
+        """The new file in order: ranges of the old file as (from, to), and lists of new bytes."""
         edges = sorted({0, self.end, *self.inserts, *(edge for cut in self.cuts for edge in cut)})
         starts = dict(self.cuts)
         at, gone_until = 0, 0
@@ -66,7 +66,7 @@ class Layout:
 
 
 def free_ranges(ranges: Iterable[tuple[int, int]], used: Iterable[tuple[int, int]], end: int) -> list[tuple[int, int]]:
-    """Those of ``ranges`` that lie within the data and that nothing in ``used`` lies in, joined where they touch."""
+    """The parts of ``ranges`` that lie within the data and overlap nothing in ``used``, joined where they touch."""
     taken = sorted(used)
     starts = [start for start, _ in taken]
     reach = list(accumulate((stop for _, stop in taken), max))
@@ -86,12 +86,11 @@ def free_ranges(ranges: Iterable[tuple[int, int]], used: Iterable[tuple[int, int
 def group_ends(
     file: OpenFile, extents: Sequence[Sequence[tuple[int, int]]], places: Iterable[int], end_of_data: int
 ) -> list[int]:
-    """Where something can be put behind the pages of each row group, from the extents of its column chunks.
+    """A place behind the pages of each row group, from the extents of its column chunks.
 
-    That is in front of whatever is known to come next (``places``: where something begins): the size that a chunk
-    states may be too small, and readers find its last pages all the same.
-
-    Raises :class:`UnsupportedError` where pages of another row group lie around that place.
+    The place is in front of the next known part of the file (``places``: where something begins). The stated size of a
+    chunk may be too small, and readers find its last pages all the same. Raises :class:`UnsupportedError` if pages of
+    another row group lie around that place.
     """
     everything = sorted(extent for group in extents for extent in group)
     starts = [start for start, _ in everything]

@@ -1,5 +1,7 @@
-"""What pyparq adds to a file is noted in it, as one key-value: which columns have indexes of ours, and by which
-version. ``created_by`` stays that of the writer: readers go by it where a writer had faults."""
+"""The record of pyparq's own indexes in a file's key-value metadata: their columns, and the version that added them.
+
+``created_by`` stays that of the writer, because readers work around the faults of some writers by it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _NAMES = {BLOOM: "bloom_filters", COLUMN_INDEX: "column_indexes", OFFSET_INDEX: 
 
 
 def updated_record(stored: bytes | None, changes: Sequence[ChunkChange]) -> str | None:
-    """The value of the key after these changes; ``None`` when no index of ours is left."""
+    """The value of the key after these changes. ``None`` if no index of pyparq's is left."""
     ours = _parsed(stored)
     for kind in KINDS:
         names = ours[kind]
@@ -35,7 +37,7 @@ def updated_record(stored: bytes | None, changes: Sequence[ChunkChange]) -> str 
 
 
 def _parsed(stored: bytes | None) -> dict[str, dict[str, None]]:
-    """The columns that a stored value names, by kind; none where it is not one of ours."""
+    """The columns in a stored value, by kind of index. Empty if the value is not a record of pyparq's."""
     found: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}
     try:
         value = json.loads(stored or b"{}")

@@ -1,4 +1,4 @@
-"""What is asked for, per leaf column of one file."""
+"""The indexes that the caller requests, per leaf column of one file."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _REMOVABLE = {
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """The options of :func:`pyparq.add_indexes`, checked as far as that needs no schema."""
+    """The options of :func:`pyparq.add_indexes`, with the checks that need no schema."""
 
     writing: WriteOptions
-    """``bloom_filters``, ``bloom_filter_options``, ``bloom_filter_layout`` and ``column_index_truncate_length``, whose
-    meaning is the same when a file is written."""
+    """``bloom_filters``, ``bloom_filter_options``, ``bloom_filter_layout`` and ``column_index_truncate_length``, with
+    the same meaning as in writing."""
     page_index: Any = True
     replace: bool = False
     remove: Any = ()
@@ -46,7 +46,7 @@ class IndexOptions:
 
 
 def check_columns(given: Mapping[str, Any], tree: SchemaTree) -> None:
-    """Raise what :func:`pyparq.add_indexes` would raise of options that do not go with a file's schema."""
+    """Raise the errors of :func:`pyparq.add_indexes` for options that do not fit a file's schema."""
     writing = {name: given[name] for name in _OF_WRITING if name in given}
     others = {name: given[name] for name in ("page_index", "replace", "remove") if name in given}
     resolve(IndexOptions(WriteOptions(**writing), **others), tree)
@@ -65,7 +65,7 @@ def _removals(given: Any) -> Mapping[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for in one file: a value per leaf column."""
+    """The requested indexes of one file: one value per leaf column."""
 
     blooms: list[BloomOptions | None]
     asked: dict[str, list[bool]]
@@ -80,8 +80,8 @@ class Request:
 def resolve(options: IndexOptions, tree: SchemaTree) -> Request:
     """The options for a file with this schema.
 
-    Raises :class:`ColumnNotFoundError` for columns that are not there, and :class:`OptionError` for columns that cannot
-    have a Bloom filter and for what is both asked for and to be removed.
+    Raises :class:`ColumnNotFoundError` for missing columns, and :class:`OptionError` for columns that cannot have a
+    Bloom filter and for indexes that are both requested and to be removed.
     """
     blooms = bloom_plan(tree, options.writing)
     removed = {kind: [False] * len(tree.leaves) for kind in KINDS}

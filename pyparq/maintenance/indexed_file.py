@@ -1,4 +1,4 @@
-"""Indexes added to one file: decide and build, lay out, write."""
+"""Adds indexes to one file: decides, builds, lays out and writes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from pyparq.maintenance.index_record import RECORD_KEY, updated_record
 from pyparq.maintenance.index_request import BLOOM, COLUMN_INDEX, KINDS, OFFSET_INDEX, Request
 from pyparq.maintenance.report import REMOVED, REPLACED, IndexedColumn, IndexedFile
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import claim_modules, has_column_index, has_offset_index
 from pyparq.runtime.threads import map_tasks
 
@@ -37,7 +38,7 @@ Extent = tuple[int, int]
 
 @dataclass(slots=True)
 class Changes:
-    """What becomes of the indexes of a file."""
+    """The changes to the indexes of a file."""
 
     chunks: list[ChunkChange]
     """By row group, then in column order."""
@@ -50,7 +51,7 @@ class Changes:
 
 
 def find_changes(file: OpenFile, request: Request) -> Changes:
-    """Decide about every column chunk, and build what is needed; nothing is written.
+    """Decide about every column chunk, and build the needed indexes. Nothing is written.
 
     Raises :class:`CorruptFileError` for damage in any page that has to be read.
     """
@@ -60,7 +61,7 @@ def find_changes(file: OpenFile, request: Request) -> Changes:
     account = Account(file.options.limits)
     places = [(k, leaf) for k in range(file.num_row_groups) for leaf in file.tree.leaves]
 
-    for row_group, leaf in places:  # in turn: the first that names an index has it
+    for row_group, leaf in places:  # in order: an index belongs to the first chunk that names it
         claim_modules(file, row_group, leaf)
 
     def work(place: Any) -> ChunkChange:
@@ -74,8 +75,8 @@ def find_changes(file: OpenFile, request: Request) -> Changes:
 
 
 def _decide_orders(file: OpenFile, changes: Changes) -> None:
-    """A ColumnIndex means nothing without column orders. They are added, unless what the file says already would become
-    wrong with them: then there are no ColumnIndexes."""
+    """Decide about column orders, without which a ColumnIndex means nothing. They are added unless existing statistics
+    would become wrong. In that case no ColumnIndex is written."""
     for change in changes.chunks:
         reason = change.contradiction or _unchecked(file, change)
         if reason:
@@ -96,7 +97,7 @@ def _decide_orders(file: OpenFile, changes: Changes) -> None:
 
 
 def _unchecked(file: OpenFile, change: ChunkChange) -> str:
-    """Why nobody knows whether what a chunk says is true."""
+    """The reason why it is not known whether a chunk's statistics are true."""
     if change.chunk is None:
         return "its key is missing"
     if has_column_index(change.chunk) and change.column_index is None:
@@ -125,10 +126,7 @@ class IndexWriter:
         """New bytes of indexes and filters by leaf column."""
 
     def prepare(self) -> None:
-        """Decide where everything goes.
-
-        Raises :class:`UnsupportedError` where filters cannot be put between the row groups.
-        """
+        """Decide the layout. Raises :class:`UnsupportedError` if filters cannot be inserted between the row groups."""
         cuts = self._cuts()
         if self._in_groups:
             self._insert_filters()
@@ -138,7 +136,7 @@ class IndexWriter:
             self._move()
 
     def write(self, sink: Sink) -> None:
-        """Write all of it; the caller commits."""
+        """Write the whole file. The caller commits."""
         source = self._file.fetcher.source
         for piece in self._layout.pieces():
             if isinstance(piece, list):
@@ -196,7 +194,7 @@ class IndexWriter:
             )
 
     def _place_filters(self) -> None:
-        """Note in the footer where the filters lie. Those put in at one place follow each other."""
+        """Enter the places of the filters in the footer. Filters that are inserted at one place follow each other."""
         behind: dict[int, int] = {}
         for change in self._changes.chunks:
             place = self._blooms.get(_key(change))
@@ -212,7 +210,7 @@ class IndexWriter:
                 self._footer.chunk(*_key(change)).place_bloom(change.chunk, None)
 
     def _start_of_insert(self, at: int) -> int:
-        """The new place of what was put in before the old byte ``at``."""
+        """The new place of what was inserted before the old byte ``at``."""
         size = sum(memoryview(part).nbytes for part in self._layout.inserts[at])
         return self._layout.moved(at) - size
 
@@ -246,7 +244,7 @@ class IndexWriter:
     # ---- what moves
 
     def _move(self) -> None:
-        """Rebuild the offsets of what moves, in the footer and in OffsetIndexes that are kept."""
+        """Rebuild the offsets of moved parts, in the footer and in OffsetIndexes that are kept."""
         by_place = {_key(change): change for change in self._changes.chunks}
         self._footer.move(self._layout.moved, lambda k, column: by_place[k, column].chunk)
         if not self._pages_move:
@@ -263,7 +261,7 @@ class IndexWriter:
             self._moved_indexes[key] = b"".join(chunk.crypto.seal(Module.OFFSET_INDEX, [moved]))
 
     def _extents(self) -> list[list[Extent]] | None:
-        """The bytes of the column chunks, by row group; ``None`` where some are not known, as their key is missing."""
+        """The bytes of the column chunks, by row group. ``None`` if some are not known because their key is missing."""
         extents: list[list[Extent]] = [[] for _ in range(self._file.num_row_groups)]
         for change in self._changes.chunks:
             if change.chunk is None:
@@ -272,7 +270,7 @@ class IndexWriter:
         return extents
 
     def _cuts(self) -> list[Extent]:
-        """Old indexes and filters that are replaced or removed, where leaving out their bytes harms nothing else."""
+        """Old indexes and filters that are replaced or removed, and whose bytes nothing else uses."""
         extents = self._extents()
         if extents is None:
             return []
@@ -286,7 +284,7 @@ class IndexWriter:
         return cuts
 
     def _free(self, pages: list[Extent], moves: bool) -> list[Extent]:
-        """The ranges that can be left out. ``moves``: pages move, so that every OffsetIndex is rebuilt."""
+        """The ranges that can be omitted. ``moves``: whether pages move, so that every OffsetIndex is rebuilt."""
         gone: list[Extent] = []
         kept: list[Extent] = []
         for change in self._changes.chunks:
@@ -298,7 +296,7 @@ class IndexWriter:
                     or (kind == COLUMN_INDEX and change.column_index is not None)
                     or (kind == OFFSET_INDEX and moves)
                 )
-                # Nobody knows how long a filter is that does not say so.
+                # A filter without a stated length: its end is unknown.
                 (gone if replaced and size else kept).append((start, start + max(size, 1)))
         return free_ranges(gone, [*kept, *pages], self._footer.start)
 
@@ -313,7 +311,7 @@ def _key(change: ChunkChange) -> tuple[int, int]:
 
 
 def _stored(chunk: Chunk) -> list[tuple[str, Place]]:
-    """The indexes and the filter that a chunk has, and where they lie; length 0 where it is not stated."""
+    """The indexes and the filter of a chunk with their places. The length is 0 if it is not stated."""
     found: list[tuple[str, Place]] = []
     if chunk.meta.bloom_filter_offset:
         found.append((BLOOM, (chunk.meta.bloom_filter_offset, chunk.meta.bloom_filter_length or 0)))
@@ -330,7 +328,7 @@ def _stored(chunk: Chunk) -> list[tuple[str, Place]]:
 def report_of(
     file: OpenFile, target: str, changes: Changes, writer: IndexWriter | None, notes: Sequence[str] = ()
 ) -> IndexedFile:
-    """What was done."""
+    """The report about the file."""
     columns = []
     leaves = file.tree.leaves
     for k, leaf in enumerate(leaves):
@@ -364,7 +362,8 @@ _LABELS = {BLOOM: "Bloom filter", COLUMN_INDEX: "ColumnIndex", OFFSET_INDEX: "Of
 
 
 def _reasons(changes: Sequence[ChunkChange]) -> tuple[str, ...]:
-    """Why indexes were left out: each reason once, with the row groups where it does not hold for all."""
+    """The reasons for indexes that were left out. Each is listed once, with its row groups if it does not hold for
+    all."""
     found: dict[tuple[str, str], list[int]] = {}
     for change in changes:
         for kind, reason in change.reasons.items():

@@ -1,6 +1,6 @@
-"""How the columns of a source are stored, as options for the files that are made of them.
+"""The storage of a source's columns, as options for the files that are made from it.
 
-INT96 stays INT96, and Spark's own schema stays beside the columns.
+INT96 stays INT96, and Spark's own schema is kept in the key-value metadata.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ _INT96_OPTIONS = ("int96_timestamps", "use_deprecated_int96_timestamps")
 
 
 def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
-    """``options``, with those that keep how the columns of a dataset's ``schema`` are stored, unless they are given.
-    ``without``: columns that become names of folders. Options go by name: columns of one name get what new files have.
+    """``options`` with additions that keep the storage of the columns of a dataset's ``schema``. Given options win.
+
+    ``without``: columns that become names of folders. Options go by name, so columns with one name get what new files
+    have.
     """
     kept = replace(schema, fields=tuple(field for field in schema.fields if field.name not in without))
     leaves = list(_marks(kept)) if any(map(_has_mark, kept.fields)) else []
@@ -55,7 +57,7 @@ def storage_kept(schema: Schema, options: Mapping[str, Any], without: Collection
 
 
 def without_marks(schema: Schema) -> Schema:
-    """The schema without the marks of how columns are stored, which are no metadata of the data."""
+    """The schema without the internal marks of storage, which are no metadata of the data."""
     fields = tuple(_unmarked(field) if _has_mark(field) else field for field in schema.fields)
     return replace(schema, fields=fields)
 
@@ -69,10 +71,10 @@ def _unmarked(field: Field) -> Field:
 def int96_as_bytes(
     dataset: Dataset, filters: Filters | None, options: Mapping[str, Any], partitions: Collection[str]
 ) -> Dataset:
-    """The dataset with INT96 as the bytes that are stored, where that is how they are to be written again.
+    """The dataset with INT96 read as its stored bytes, if it is to be written as such.
 
-    The same dataset where no column is INT96 in all files, where somebody asks for another type, where a filter or the
-    name of a folder needs the time, and where old Spark has stored one in the hybrid calendar.
+    The same dataset if no column is INT96 in all files, if another type is requested, if a filter or the name of a
+    folder needs the time, or if old Spark has stored one in the hybrid calendar.
     """
     if any(name in options for name in _INT96_OPTIONS) or dataset.declared is not None:
         return dataset
@@ -88,11 +90,11 @@ def int96_as_bytes(
 
 
 def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:
-    """The columns that a filter tests; those of a nested one by its name at the top."""
+    """The columns that a filter tests. A nested one is given by its top-level name."""
     found: set[str] = set()
 
     def note(test: Expression) -> Expression:
-        with suppress(ColumnNotFoundError):  # the scan says so
+        with suppress(ColumnNotFoundError):  # the scan raises the error
             found.add(dataset.tree.find(test.path).path[0])  # type: ignore[attr-defined]
         return test
 

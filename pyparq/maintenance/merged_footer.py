@@ -1,4 +1,4 @@
-"""The footer of files that are joined: one writer, one set of column orders, one set of keys for all of them."""
+"""The footer of merged files: one writer, one set of column orders and one set of keys for all of them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from pyparq.write.plan.key_values import text_key, text_value
 MOST_ROWS = (1 << 63) - 1
 """``FileMetaData.num_rows`` has 64 bits."""
 _OF_THE_FIRST = ("pandas",)
-"""Keys whose values may differ without harm: pandas notes the range of the index there, and does not insist on it."""
+"""Keys whose values may differ. pandas notes the range of the index there, but does not rely on it."""
 
 
 _SPARK = tuple(key.decode() for key in (VERSION, LEGACY_DATES, LEGACY_INT96, TIME_ZONE))
-"""The calendar of dates and timestamps follows from these together."""
+"""These keys together tell the calendar of dates and timestamps."""
 
 
 class JointFooter:
-    """Decides, before anything is written, what the parts lose; :meth:`parts` is called when all are stored.
+    """Decides before any write what the merged files lose. :meth:`parts` is called when all are stored.
 
-    Raises :class:`UnsupportedError` for files that would be read differently under one footer.
+    Raises :class:`UnsupportedError` for files that readers would read differently under one footer.
     """
 
     def __init__(self, parts: Sequence[Part]) -> None:
@@ -47,7 +47,8 @@ class JointFooter:
         self.notes = tuple(notes)
 
     def _checked(self, part: Part) -> list[str]:
-        """Leave out bounds of a part that mean something else under the one footer, or would wrongly be believed."""
+        """Drop the bounds of a file that would have another meaning under the common footer, or would wrongly be
+        believed."""
         file = part.file
         if not self._one_writer and _needs_its_writer(file.created_by):
             raise UnsupportedError(
@@ -100,14 +101,14 @@ def _keys_of(file: OpenFile) -> dict[str, str | bytes | None]:
 
 
 def _joint_keys(files: Sequence[OpenFile]) -> tuple[dict[str, str | bytes | None], tuple[str, ...]]:
-    """The keys on which all files that have them agree, and those that are left out."""
+    """The keys on which all files that have them agree, and the keys that are left out."""
     found = [_keys_of(file) for file in files]
     joint: dict[str, str | bytes | None] = {}
     dropped = []
     for key in dict.fromkeys(key for keys in found for key in keys):
         values = {keys[key] for keys in found if key in keys}
         everywhere = len(values) == 1 and all(key in keys for keys in found)
-        if key == RECORD_KEY and not everywhere:  # it would name columns that have no indexes of ours
+        if key == RECORD_KEY and not everywhere:  # it would name columns without indexes of pyparq's
             continue
         if len(values) == 1 or key in _OF_THE_FIRST or (key == ARROW_SCHEMA.decode() and _one_arrow_schema(files)):
             joint[key] = next(keys[key] for keys in found if key in keys)
@@ -124,7 +125,7 @@ def _calendar_of(keys: Mapping[str, str | bytes | None]) -> Hybrid | None:
 
 
 def _check_calendars(files: Sequence[OpenFile]) -> None:
-    """Stored days and points in time must mean the same in all files."""
+    """Check that stored days and points in time mean the same in all files."""
     first = [leaf.type.hybrid for leaf in files[0].tree.leaves]
     for file in files[1:]:
         for leaf, calendar in zip(file.tree.leaves, first, strict=True):
@@ -138,5 +139,5 @@ def _check_calendars(files: Sequence[OpenFile]) -> None:
 
 
 def _one_arrow_schema(files: Sequence[OpenFile]) -> bool:
-    """Whether the stored Arrow schemas say the same of the columns: they also hold other metadata."""
+    """Whether the stored Arrow schemas agree about the columns. They may differ in other metadata."""
     return all(file.fields.schema.fields == files[0].fields.schema.fields for file in files)

@@ -1,4 +1,4 @@
-"""One of the files that are joined: its bytes at their new place, its offsets and page indexes rebuilt."""
+"""One of the files that are merged: its bytes at their new place, with rebuilt offsets and page indexes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from pyparq.maintenance.footer_edit import (
     moved_offset_index,
 )
 from pyparq.maintenance.index_layout import Layout, free_ranges
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import check_own_index, has_column_index, has_offset_index
 
 _MAGIC = 4
 """Bytes in front of the data."""
 OLD_BOUNDS = (1, 2)
-"""Fields of Statistics: max and min, as writers had them before column orders."""
+"""Fields of Statistics: the max and min of writers before column orders."""
 BOUNDS = (5, 6, 7, 8)
 """max_value, min_value, and whether they are exact."""
 
 
 class Part:
-    """A file on its way into another one: :meth:`copy`, then its indexes, in any order."""
+    """A file on its way into another one: :meth:`copy` first, then its indexes in any order."""
 
     def __init__(self, file: OpenFile) -> None:
         self.file = file
@@ -47,10 +48,10 @@ class Part:
         self._layout.settle()
         self._shift = 0
         self.without_bounds: dict[int, tuple[int, ...]] = {}
-        """Fields of the statistics to leave out, by leaf column; its ColumnIndexes are left out too."""
+        """For each leaf column, the fields of its statistics to leave out. Its ColumnIndexes are left out too."""
 
     def _indexes(self) -> list[tuple[int, int]]:
-        """Where the page indexes lie: they are stored anew, together with those of the other files."""
+        """The places of the page indexes. They are stored anew, together with those of the other files."""
         found = []
         for chunk in self._chunks:
             if has_column_index(chunk):
@@ -60,7 +61,7 @@ class Part:
         return [(start, start + size) for start, size in found]
 
     def _others(self) -> list[tuple[int, int]]:
-        """What else is known to lie somewhere. A filter need not say how long it is: then no cut begins in it."""
+        """Other known places. A filter may not state its length, so no cut begins inside one."""
         found = [(chunk.start, chunk.end) for chunk in self._chunks]
         for chunk in self._chunks:
             start = chunk.meta.bloom_filter_offset
@@ -69,7 +70,7 @@ class Part:
         return found
 
     def copy(self, sink: Sink) -> None:
-        """Append all but the page indexes, and rebuild the offsets in the footer."""
+        """Append everything except the page indexes, and rebuild the offsets in the footer."""
         self._shift = sink.position - _MAGIC
         source = self.file.fetcher.source
         for start, stop in self._layout.pieces():
@@ -116,14 +117,14 @@ def _key(chunk: Chunk) -> tuple[int, int]:
 
 
 def check_part(file: OpenFile, first: OpenFile) -> None:
-    """Raise :class:`UnsupportedError` for an encrypted file, :class:`SchemaError` for one of another schema than the
-    first."""
+    """Raise :class:`UnsupportedError` for an encrypted file, and :class:`SchemaError` for one with another schema than
+    the first."""
     if file.decryption.info is not None:
         raise encrypted(file.name)
     if file.footer.schema_bytes == first.footer.schema_bytes:
         return
     mine, theirs = file.footer.schema(), first.footer.schema()
-    if mine[1:] == theirs[1:]:  # nobody reads what the root says of itself
+    if mine[1:] == theirs[1:]:  # the root's own attributes do not matter
         return
     here = {leaf.dotted: (leaf.path, str(leaf.element)) for leaf in file.tree.leaves}
     there = {leaf.dotted: (leaf.path, str(leaf.element)) for leaf in first.tree.leaves}

@@ -19,7 +19,8 @@ from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
 from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages, DataPage
 from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.decode.page_values import PageValues, take_values
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.threads import check_stopped
 
 UInt64Array = npt.NDArray[np.uint64]

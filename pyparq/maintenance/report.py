@@ -1,4 +1,4 @@
-"""What was done to files, as values."""
+"""Reports about changed files, as plain values."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.ingest import ingest
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch
 from pyparq.datasets.read.dataset import Dataset
 from pyparq.datasets.read.open_files import ListedFile, status_of
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".parquet", ".parq", ".pq")
 _BATCH_ROWS = 1 << 16
 _RELEASES = 16
-"""Memory that is kept for later reads is given back each time when so large a part of what is allowed has passed."""
+"""Kept memory is given back each time batches with one sixteenth of the allowed memory have passed."""
 
 
 def rewrite(
@@ -97,7 +98,7 @@ def rewrite(
     keys = sort_keys(checked.sort_by)
     own = identity_of(target)
     if mode == "overwrite" and _is_folder(target):
-        complete_writes(target)  # else the rows of before a crashed write would be read
+        complete_writes(target)  # otherwise the rows of before a crashed write would be read
     dataset = _dataset(source, storage_options, decryption, limits)
     named = (partition_cols,) if isinstance(partition_cols, str) else partition_cols or ()
     dataset = int96_as_bytes(dataset, filters, options, named)
@@ -111,7 +112,7 @@ def rewrite(
     kept = storage_kept(rows.source, options, names)
     rows.source, rows.schema = without_marks(rows.source), without_marks(rows.schema)
     given: dict[str, Any] = {**kept, "row_group_bytes": min(checked.row_group_bytes, max(max_memory // 16, 1))}
-    # Two row groups are on their way at a time: as rows, as leaves and as pages.
+    # Two row groups are in memory at a time: as rows, as leaves and as pages.
     given |= folder
     if keys and checked.sort_scope == "input":
         del given["sort_by"]
@@ -129,7 +130,7 @@ def rewrite(
 
 
 class _Rows:
-    """The rows of the source, as :func:`pyparq.arrow.ingest.ingest` takes them."""
+    """The rows of the source, in a form that :func:`pyparq.arrow.ingest.ingest` takes."""
 
     def __init__(
         self,
@@ -143,19 +144,19 @@ class _Rows:
         self._max_memory = max_memory
         self._progress = progress
         self.source: Schema = scan.schema
-        """With dictionaries, views and the like, as the files have them."""
+        """With dictionaries, views and other layouts, as in the files."""
         self.schema, self._batches = ingest(_Stream(scan.schema, scan.batches(_BATCH_ROWS)))
         self._sorter: ExternalSorter | None = None
 
     def sort(self, keys: Sequence[SortKey], folder: str | None, secret: bool) -> None:
-        """Give the rows in this order."""
+        """Sort the rows by this order."""
         plan = make_plan(self.schema, WriteOptions(sort_by=keys))
         self._sorter = ExternalSorter(plan, self._max_memory // 2, folder, secret)
 
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[RecordBatch]]:
         return self.schema, self._in_order()
 
-    def _in_order(self) -> Iterator[Batch]:
+    def _in_order(self) -> Iterator[RecordBatch]:
         if self._sorter is None:
             yield from self._read()
             return
@@ -163,7 +164,7 @@ class _Rows:
             self._sorter.add(batch)
         yield from self._released(self._sorter.batches())
 
-    def _read(self) -> Iterator[Batch]:
+    def _read(self) -> Iterator[RecordBatch]:
         done = 0
         for batch in self._released(self._batches):
             yield batch
@@ -171,8 +172,8 @@ class _Rows:
             if self._progress is not None:
                 self._progress(done)
 
-    def _released(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The batches, with memory given back now and then."""
+    def _released(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """The batches. Kept memory is given back now and then."""
         passed = 0
         for batch in batches:
             passed += batch_bytes(batch, 0, batch.num_rows)
@@ -200,7 +201,7 @@ class _Stream:
 def _write_file(
     rows: _Rows, target: Any, own: Expected | None, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
 ) -> WriteReport:
-    """``own``: the source that the file takes the place of, if it does."""
+    """``own``: the source that the new file replaces, if it does."""
     sink = open_sink(target, bool(options.get("fsync")), storage_options if is_url(target) else None)
     replace_only(sink, own)
     try:
@@ -216,9 +217,9 @@ def _write_file(
 
 
 def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Expected | None:
-    """``own``, the file at the target, where it is one of the sources: only that file may be replaced.
+    """``own``, the file at the target, if it is one of the sources: only this file may be replaced.
 
-    Raises :class:`ChangedMeanwhile` where the dataset has read an older one.
+    Raises :class:`ChangedMeanwhile` if the dataset has read an older version.
     """
     number = next((k for k, path in enumerate(dataset.files) if is_same_file(path, target)), None)
     if number is None:
@@ -252,7 +253,7 @@ def _dataset(
 
 
 def _is_own_folder(dataset: Dataset, target: Any) -> bool:
-    """Whether the target is the very folder that the dataset was made of."""
+    """Whether the target is the folder of the dataset itself."""
     source, folder = dataset.found.root, os.fsdecode(target)
     if is_url(source) or is_url(folder):
         return source.rstrip("/") == shown(folder).rstrip("/")
@@ -261,7 +262,7 @@ def _is_own_folder(dataset: Dataset, target: Any) -> bool:
 
 
 def _read_files(dataset: Dataset) -> Sources:
-    """The files that were read. Those that were left out stay where they are."""
+    """The files that were read. Files that were left out stay in place."""
     return Sources.of(file for k, file in enumerate(dataset.found.files) if k not in dataset.unreadable)
 
 
@@ -284,7 +285,7 @@ def _check_single(
     mode: str,
     force: bool,
 ) -> None:
-    """A single file is the target."""
+    """Check the arguments for a single file as the target."""
     for name, value, default in (
         ("partition_cols", partition_cols or None, None), ("max_rows_per_file", max_rows, None),
         ("max_bytes_per_file", max_bytes, None), ("mode", mode, "error"),

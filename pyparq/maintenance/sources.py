@@ -1,4 +1,4 @@
-"""From what a user names as source and target to files, each with its own."""
+"""The files of a source, each with its target."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def jobs_of(
     force: bool,
     fsync: bool,
 ) -> list[Job]:
-    """The files of a source, with their targets.
+    """The files of a source with their targets.
 
-    Raises ``FileNotFoundError`` where there is nothing, and :class:`OptionError` where two files would get one target.
+    Raises ``FileNotFoundError`` if there are none, and :class:`OptionError` if two files would get one target.
     """
     if not isinstance(source, Dataset) and not names_many(source):
         return [Job(source, target, options, storage_options, force, fsync)]
@@ -47,7 +47,7 @@ def jobs_of(
 
 
 def _targets(files: tuple[DataFile, ...], target: Any, listed: bool) -> list[str]:
-    """Where each file goes in the folder ``target``: to the place that it has below the source's root."""
+    """The target of each file in the folder ``target``: the same relative path as below the source's root."""
     if not isinstance(target, (str, os.PathLike)):
         raise OptionError(f"the target of many files must be a folder, not {type(target).__name__}")
     folder = os.fsdecode(os.fspath(target))
@@ -69,7 +69,8 @@ def _targets(files: tuple[DataFile, ...], target: Any, listed: bool) -> list[str
 
 
 def _inner_paths(files: tuple[DataFile, ...], listed: bool) -> list[str]:
-    """The path of each file below the root. A list has no root of its own: it is the folder that all files lie in."""
+    """The path of each file below the root. A list has no root of its own; the common folder of all files takes its
+    place."""
     if not listed:
         return [posixpath.join(*file.folders, posixpath.basename(file.name)) for file in files]
     paths = [file.name if is_url(file.name) else os.path.abspath(file.name) for file in files]

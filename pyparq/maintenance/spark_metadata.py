@@ -1,8 +1,8 @@
-"""Spark's own schema in the key-value metadata of its files, kept for files that are made of them.
+"""Keeps Spark's own schema in the key-value metadata of files that are made from its files.
 
-Spark believes it more than the columns' types. It alone says which integers are intervals, which strings have a length
-or a collation, and what users have noted on columns. It is JSON: ``{"type": "struct", "fields": [{"name", "type",
-"nullable", "metadata"}]}``, where a nested type is an object of the same kind.
+Spark believes it more than the columns' types. Only this schema tells which integers are intervals, which strings have
+a length or a collation, and what users have noted on columns. It is JSON: ``{"type": "struct", "fields": [{"name",
+"type", "nullable", "metadata"}]}``. A nested type is an object of the same kind.
 """
 
 from __future__ import annotations
@@ -19,21 +19,25 @@ ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
 
 
 def row_metadata_kept(schema: Schema, without: Collection[str] = ()) -> str | None:
-    """The text for new files with the columns of ``schema``, which has the metadata of the source; ``None`` where the
-    source has none, or where it does not fit the columns any more. ``without``: columns that are not written."""
+    """The schema text for new files with the columns of ``schema``, which has the metadata of the source.
+
+    ``None`` if the source has none, or if it does not fit the columns any more. ``without``: columns that are not
+    written.
+    """
     try:
         described = {field["name"]: field for field in json.loads(schema.metadata[ROW_METADATA.encode()])["fields"]}
         kept = [described[field.name] for field in schema.fields if field.name not in without]
         written = [field for field in schema.fields if field.name not in without]
         if len(described) < len(written) or not all(map(_fits, written, [field["type"] for field in kept])):
             return None
-    except (AttributeError, KeyError, ValueError, TypeError, RecursionError):  # it is text from a file
+    # the text comes from a file and may be anything
+    except (AttributeError, KeyError, ValueError, TypeError, RecursionError):
         return None
     return json.dumps({"type": "struct", "fields": kept}, separators=(",", ":"))
 
 
 def _fits(field: Field, theirs: Any) -> bool:
-    """May Spark read the column as this type of its own?"""
+    """Whether Spark may read the column as this type of its own."""
     type_ = field.type if field.type.dictionary is None else field.type.dictionary
     if theirs == "variant":
         return type_.kind == "struct"
@@ -61,7 +65,7 @@ _LEAVES = {
     "b": "boolean", "c": "byte", "s": "short", "i": f"integer|{_MONTHS}", "l": f"long|{_DAYS}", "f": "float",
     "g": "double", "tdD": "date", "tDu": _DAYS, "ttu": r"time\(\d\)", "tiM": _MONTHS,
 }  # fmt: skip
-"""Spark's names for what an Arrow format can hold, as patterns."""
+"""Spark's type names for each Arrow format, as patterns."""
 
 
 def _of_family(type_: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Files beside a Parquet file that are wrong once it was replaced: Hadoop's checksums, and summaries of footers."""
+"""Files beside a Parquet file that become wrong when it is replaced: Hadoop's checksums, and summaries of footers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ SUMMARY = "_metadata"
 
 
 def remove_stale(path: str) -> list[str]:
-    """Remove what is wrong beside ``path`` now that the file is another one. Returns what was done, and what could not
-    be: the new file is in its place, so nothing here is an error."""
+    """Remove files beside ``path`` that are wrong now that it was replaced.
+
+    Returns notes about what was removed and what could not be removed. The new file is in place, so a failure here is
+    no error.
+    """
     real = os.path.realpath(path)
     notes = []
     for remove, paths in ((remove_checksums, (path, real)), (remove_summaries, (real,))):
@@ -26,8 +29,8 @@ def remove_stale(path: str) -> list[str]:
 
 
 def remove_checksums(*paths: str) -> list[str]:
-    """Remove the ``.NAME.crc`` that Hadoop keeps beside each of these files: Spark refuses the new file because of the
-    old one's. Returns what was done."""
+    """Remove Hadoop's ``.NAME.crc`` beside each of these files: with the old checksum, Spark refuses the new file.
+    Returns notes about it."""
     notes = []
     for path in dict.fromkeys(paths):
         folder, name = os.path.split(path)
@@ -39,8 +42,8 @@ def remove_checksums(*paths: str) -> list[str]:
 
 
 def remove_summaries(path: str) -> list[str]:
-    """Remove ``_metadata`` files that hold a copy of the file's old footer. They lie in its folder, or above it as long
-    as folders are partitions. Returns what was done."""
+    """Remove ``_metadata`` files with a copy of the file's old footer, from its folder and the folders above it that
+    are partitions. Returns notes about it."""
     notes = []
     folder = os.path.dirname(os.path.abspath(path))
     while True:
@@ -54,7 +57,7 @@ def remove_summaries(path: str) -> list[str]:
 
 
 def _names(summary: str, folder: str, path: str) -> bool:
-    """Whether a summary describes the file. One that cannot be read describes nothing."""
+    """Whether a summary describes the file. An unreadable one does not."""
     try:
         file = open_file(summary, ReadOptions())
     except (ParquetError, OSError):

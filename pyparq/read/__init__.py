@@ -9,6 +9,7 @@ DOOR = (
     "explain",
     "file",
     "footers.chunk_table",
+    "footers.column_chunk",
     "footers.footer_read",
     "footers.known_schemas",
     "footers.leaf_set",
@@ -17,8 +18,8 @@ DOOR = (
     "hinted_types",
     "plan.bloom_probe",
     "plan.page_indexes",
-    "plan.prune",
     "plan.scan_plan",
+    "plan.stage_report",
     "projection",
     "scan",
 )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import (
     binary_column,
     fixed_column,
@@ -26,7 +27,8 @@ from pyparq.arrow.column_operations import (
     struct_column,
     take,
 )
-from pyparq.arrow.table import Batch, Column, widen_columns
+from pyparq.arrow.table import Batch
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import CorruptFileError, LimitError
 from pyparq.format.types import DataType, Schema
 from pyparq.read.category_notes import with_true_notes

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items
 from pyparq.arrow.schema.polars_categories import CATEGORIES, ENUM_VALUES, enum_values, most_categories
-from pyparq.arrow.table import Column
 from pyparq.format.types import Field
 
 

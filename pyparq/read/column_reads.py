@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.errors import ChecksumError, CorruptFileError, ParquetError, located
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges

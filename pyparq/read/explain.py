@@ -9,7 +9,7 @@ from typing import Any
 from pyparq.errors import ParquetError
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.prune import StageReport
+from pyparq.read.plan.stage_report import StageReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import fixed_column, take
-from pyparq.arrow.table import Column
 from pyparq.format import value_dictionary
 from pyparq.format.leaf_values import BinaryValues
 from pyparq.format.types import DataType, LeafType, Physical

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import as_views, list_items, null_column, pack_mask, take
 from pyparq.arrow.decimals import in_width
-from pyparq.arrow.table import Column
 from pyparq.format.types import DataType
 from pyparq.read import hinted_layouts
 

@@ -9,7 +9,8 @@ from pyparq.errors import OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.filters.tuple_filters import OPERATORS
 from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.read.footers.arrow_fields import FileFields, Output, Projection
 
 

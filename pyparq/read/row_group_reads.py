@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyparq.arrow.column import bytes_held
-from pyparq.arrow.table import Batch, Column
+from pyparq.arrow.column import Column, bytes_held
+from pyparq.arrow.table import Batch
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, located, reading
 from pyparq.filters.predicate import Constant, Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows

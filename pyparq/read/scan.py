@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.arrow.column import bytes_held
+from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
-from pyparq.arrow.table import Batch, Column, Table, widen_columns
+from pyparq.arrow.table import Batch, Table
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import (
     LimitError,
     OptionError,
@@ -32,9 +33,10 @@ from pyparq.read.footers.arrow_fields import Output
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_reads import with_pages
 from pyparq.read.plan.plan_check import check_reads, check_row_groups, check_state
-from pyparq.read.plan.prune import Pruner, StageReport
+from pyparq.read.plan.prune import Pruner
 from pyparq.read.plan.row_groups import Selection, all_rows
 from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
+from pyparq.read.plan.stage_report import StageReport
 from pyparq.read.projection import project
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers

@@ -1,8 +1,8 @@
-"""What has to know of a fork.
+"""The register of everything that must be repaired in a forked child.
 
-A forked child has a copy of its parent's memory, but none of its other threads: a lock that one of them held would stay
-taken for ever, and what it was about to change may be half changed. And the child shares the files that its parent has
-open, with their positions. Whoever holds such a thing says here what becomes of it in the child.
+A forked child has a copy of its parent's memory, but none of its other threads. A lock that such a thread held would
+stay taken for ever, and data that it was changing may be half changed. The child also shares the open files of its
+parent, with their positions. Code that holds such a thing registers here what has to happen to it in the child.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ class Forked(Protocol):
     """An object that a child inherits."""
 
     def _after_fork(self) -> None:
-        """Be of use in the child, or say from now on that it is not. Runs there before anything else does; it must not
-        wait for a lock that it has not made itself."""
+        """Make the object usable in the child, or make its methods raise from now on. This runs before anything else in
+        the child. It must not wait for a lock that it has not made itself."""
 
 
 class Prepared(Protocol):
-    """An object that has to do something for a fork before it happens."""
+    """An object that must do something before a fork."""
 
     def _before_fork(self) -> None:
-        """Runs in the parent. It must not raise, nor wait for anything that a child may have to do."""
+        """Runs in the parent. It must not raise, and must not wait for anything that a child may have to do."""
 
 
 _resets: list[Callable[[], None]] = []
@@ -34,18 +34,18 @@ _prepared: set[weakref.ref[Prepared]] = set()
 
 
 def in_child(reset: Callable[[], None]) -> Callable[[], None]:
-    """Have ``reset`` called in every child: for what a module holds. Can decorate it."""
+    """Call ``reset`` in every child, for state of a module. It can be used as a decorator."""
     _resets.append(reset)
     return reset
 
 
 def watch(thing: Forked) -> None:
-    """Have ``thing._after_fork`` called in every child that inherits it, as long as it lives."""
+    """Call ``thing._after_fork`` in every child that inherits it, as long as it lives."""
     _watched.add(weakref.ref(thing, _watched.discard))
 
 
 def prepare(thing: Prepared) -> None:
-    """Have ``thing._before_fork`` called before every fork, as long as it lives."""
+    """Call ``thing._before_fork`` before every fork, as long as it lives."""
     _prepared.add(weakref.ref(thing, _prepared.discard))
 
 
@@ -59,8 +59,8 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     for reset in _resets:
         reset()
-    # The sets are changed in single steps, so never found half changed. All things stay until all know: what one lets
-    # go of may be another.
+    # The sets are changed in single steps, so a fork never finds them half changed. All objects are kept alive until
+    # all calls are done, because one call may drop the last reference to another object.
     things = [known() for known in list(_watched)]
     for thing in things:
         if thing is not None:

@@ -62,14 +62,46 @@ def _forget_lock() -> None:
 
 @cache
 def load(name: str) -> Any:
-    """The module called ``name``, imported by one thread at a time and after the packages that it stands in.
+    """The module called ``name``, imported by one thread at a time and after the packages around it.
 
-    Raises what the import raises."""
+    Raises the errors of the import.
+    """
     with _lock:
         parts = name.split(".")
         for length in range(1, len(parts)):
             import_module(".".join(parts[:length]))
         return import_module(name)
+
+
+_provided: dict[str, str] = {}
+
+
+def provide(what: str, module: str) -> None:
+    """Say which module does ``what`` for modules that it stands on, which therefore cannot import it.
+
+    A package says so in its ``__init__``: Python runs that before any module of the package."""
+    _provided[what] = module
+
+
+def provided(what: str) -> Any:
+    """The module that does ``what``. It loads with its first use."""
+    return load(_provided[what])
+
+
+class Later:
+    """A module that loads when one of its names is first asked for.
+
+    For a heavy module that the importing module stands on, but rarely needs. Type checkers, and the test of the order
+    of imports, see an ordinary import beside it (``if TYPE_CHECKING:``).
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(load(self._name), name)
 
 
 def _before_fork() -> None:
@@ -78,7 +110,7 @@ def _before_fork() -> None:
     until = monotonic() + PATIENCE
     if _lock.acquire(timeout=PATIENCE):
         _held.append(_lock)
-    # Another thread of ours looks, as an import cannot be waited for with a limit.
+    # Another thread checks, because waiting for an import has no time limit.
     waiting = threading.Thread(target=_wait_for_imports, name="pyparq: waits for imports", daemon=True)
     try:
         waiting.start()
@@ -88,12 +120,13 @@ def _before_fork() -> None:
 
 
 def _wait_for_imports() -> None:
-    """Importing a module that another thread imports waits for its end; one that is there costs a look."""
+    """Import modules again that other threads are importing: that waits for the end of their import. A loaded module
+    costs next to nothing."""
     for name in list(sys.modules):
         if name.partition(".")[0] in _ROOTS:
             try:
                 import_module(name)
-            except Exception:  # whoever needs the module says so
+            except Exception:  # code that needs the module raises the error
                 continue
 
 

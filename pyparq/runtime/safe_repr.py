@@ -12,7 +12,7 @@ from typing import Any
 
 
 def printable(method: Callable[[Any], str]) -> Callable[[Any], str]:
-    """What ``method`` says of an object, or as much as can be said of one that lacks something."""
+    """The result of ``method``, or a shorter text for an object that is only half built."""
 
     @wraps(method)
     def print_it(self: Any) -> str:

@@ -1,4 +1,4 @@
-"""Text that is safe and clear on a terminal, whatever a file calls its columns or holds."""
+"""Text that is safe and readable on a terminal, whatever a file contains."""
 
 from __future__ import annotations
 

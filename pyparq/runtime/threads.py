@@ -1,8 +1,9 @@
-"""Two pools of threads: one for column chunks, sized to the machine, as kernels and codecs release the GIL; and one for
-requests to servers, which wait most of the time.
+"""Two pools of threads.
 
-A :class:`Task` that nobody waits for any more ends at its next :func:`check_stopped`, which stands between two pages:
-so Ctrl-C waits for one page of each thread, and nothing goes on with memory that the caller frees then.
+One is for column chunks and sized to the machine, because kernels and codecs release the GIL. The other is for requests
+to servers, which mostly wait. A :class:`Task` whose result is no longer needed ends at its next :func:`check_stopped`,
+between two pages. So Ctrl-C waits for one page of each thread, and no thread goes on with memory that the caller then
+frees.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pyparq.runtime import fork_safety
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor  # loads slowly, so only where threads are wanted
+    from concurrent.futures import ThreadPoolExecutor  # loads slowly, so only when threads are needed
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,7 +32,7 @@ _lock = threading.Lock()
 
 
 def cpu_count() -> int:
-    """CPUs that this process may run on."""
+    """Number of CPUs that this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every platform
@@ -71,7 +72,7 @@ def _forget_pools() -> None:
 
 
 def _give_up_pools() -> None:
-    """End the pools' threads when they have done what they were given; the next task gets a new pool."""
+    """End the pools' threads once their tasks are done. The next task gets a new pool."""
     global _pool, _request_pool
     with _lock:
         given_up, _pool, _request_pool = (_pool, _request_pool), None, None
@@ -84,7 +85,7 @@ def _give_up_pools() -> None:
 
 
 class Stopped(BaseException):
-    """Ends a task that nobody waits for any more. It never leaves the task."""
+    """Ends a task whose result is no longer needed. It never leaves the task."""
 
 
 _running = threading.local()
@@ -94,7 +95,7 @@ then."""
 
 
 def check_stopped() -> None:
-    """Between two pages: end here if this is part of a task that nobody waits for any more."""
+    """Called between two pages: ends the task here if its result is no longer needed."""
     task: Task[Any] | None = getattr(_running, "task", None)
     while task is not None:
         if task.stopped:
@@ -103,14 +104,14 @@ def check_stopped() -> None:
 
 
 def within_task() -> bool:
-    """Whether this thread is making the call of a :class:`Task`."""
+    """Whether this thread runs the call of a :class:`Task`."""
     return getattr(_running, "task", None) is not None
 
 
 class Task(Generic[R]):
-    """One call, made by a thread of the pool or by the one that wants its result, whichever comes first.
+    """One call, made by a thread of the pool or by the thread that needs its result, whichever comes first.
 
-    So tasks may wait for tasks: where all threads of the pool wait, each makes the calls that it waits for.
+    So tasks may wait for tasks: if all threads of the pool wait, each makes the calls that it waits for.
     """
 
     def __init__(self, function: Callable[..., R], *arguments: Any) -> None:
@@ -127,8 +128,8 @@ class Task(Generic[R]):
         self._error: BaseException | None = None
 
     def start(self, where: Callable[[], ThreadPoolExecutor] = pool) -> None:
-        """Give it to a pool. Where no thread can be had (while Python shuts down, say), whoever wants the result
-        makes the call."""
+        """Give the task to a pool. If no thread can be started (while Python shuts down, say), the thread that needs
+        the result makes the call."""
         try:
             where().submit(self._run)
         except RuntimeError:
@@ -143,25 +144,25 @@ class Task(Generic[R]):
         return bool(self._owner)
 
     def ended(self, within: float) -> bool:
-        """Whether the call has been made, by now or so many seconds from now."""
+        """Whether the call is finished, now or within this many seconds."""
         if not self._finished and self._unfinished.acquire(timeout=within):
             self._unfinished.release()
         return self._finished
 
     def result(self) -> R:
-        """What the call gives; raises what it raises."""
+        """The result of the call, or its error."""
         self._run()
         while not self._finished:
             if self._unfinished.acquire(timeout=_POLL):
-                self._unfinished.release()  # others may wait too
+                self._unfinished.release()  # other threads may wait too
         if self._error is not None:
             raise self._error
         return self._results[0]
 
     def wait_for_end(self) -> None:
-        """Until no other thread is within the call; if none is, none will be.
+        """Wait until no other thread runs the call, and prevent that one begins it.
 
-        A further Ctrl-C changes nothing here: the one that led here is on its way already.
+        A further Ctrl-C is ignored here: the first one is being raised already.
         """
         while self._owner.setdefault("thread", threading.get_ident()) != threading.get_ident() and not self._finished:
             with suppress(KeyboardInterrupt):
@@ -169,10 +170,10 @@ class Task(Generic[R]):
         self._call = None
 
     def _run(self) -> None:
-        """Make the call, unless a thread has begun it. A claim is one operation, that no signal can come into."""
+        """Make the call, unless a thread has begun it. Claiming it is one operation, which no signal can interrupt."""
         if self._owner.setdefault("thread", threading.get_ident()) != threading.get_ident():
             return
-        call, self._call = self._call, None  # what it refers to is let go of with it
+        call, self._call = self._call, None  # the references of the call are dropped with it
         if call is None:
             return
         outer = getattr(_running, "task", None)
@@ -189,7 +190,7 @@ class Task(Generic[R]):
 
 
 def stop_all(tasks: Iterable[Task[Any]]) -> None:
-    """End the tasks, and return when no thread works on one any more."""
+    """End the tasks, and return when no thread works on them any more."""
     tasks = list(tasks)
     for task in tasks:
         task.stopped = True
@@ -222,7 +223,7 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool,
         shared.work(from_the_end=False)
         for helper in helpers:
             helper.result()
-    except BaseException:  # the caller was interrupted: items keep their own errors
+    except BaseException:  # the caller was interrupted; items keep their own errors
         stop_all(helpers)
         raise
     return shared.results()
@@ -231,7 +232,7 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool,
 def map_requests(function: Callable[[T], R], items: Sequence[T], most: int = REQUESTS) -> list[R]:
     """``[function(item) for item in items]`` for functions that wait for a server: up to ``most`` at a time.
 
-    The first error is raised. After Ctrl-C nobody waits for requests that are under way; no others are begun.
+    The first error is raised. After Ctrl-C, running requests are not waited for, and no others begin.
     """
     shared = _Shared(function, items)
     helpers = [Task(shared.work, False) for _ in range(min(most, REQUESTS, len(items)) - 1)]
@@ -240,7 +241,7 @@ def map_requests(function: Callable[[T], R], items: Sequence[T], most: int = REQ
             helper.start(request_pool)
         shared.work(from_the_end=False)
         for helper in helpers:
-            if helper.begun:  # others have nothing left to do
+            if helper.begun:  # the other items are done
                 helper.result()
     finally:
         for helper in helpers:
@@ -259,7 +260,7 @@ class _Shared(Generic[T, R]):
         self._errors: dict[int, Exception] = {}
 
     def work(self, from_the_end: bool) -> None:
-        """Take items until none is left, or one has failed."""
+        """Take items until none is left, or until one has failed."""
         take = self._left.pop if from_the_end else self._left.popleft
         while not self._errors:
             check_stopped()
@@ -273,7 +274,7 @@ class _Shared(Generic[T, R]):
                 self._errors[k] = error
 
     def results(self) -> list[R]:
-        """In the order of the items; raises the error of the first that failed."""
+        """The results in the order of the items. Raises the error of the first item that failed."""
         if self._errors:
             raise self._errors[min(self._errors)]
         return [self._done[k] for k in range(len(self._items))]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.arrow.ingest import ingest
-from pyparq.arrow.table import Batch
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.datasets.read.dataset import dataset
 from pyparq.datasets.read.scan import DatasetPlan
 from pyparq.datasets.write.store_staging import StoreStaging
@@ -55,7 +55,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Work:
-    """One new file: what it is made of."""
+    """One new file, and the files or rows that it is made from."""
 
     number: int
     folders: tuple[str, ...]
@@ -146,10 +146,10 @@ def _for_places(work: Work, job: WriteJob) -> Any:
 class _Rows:
     """Batches that come one after another."""
 
-    def __init__(self, schema: Schema, batches: Iterator[Batch]) -> None:
+    def __init__(self, schema: Schema, batches: Iterator[RecordBatch]) -> None:
         self._parts = schema, batches
 
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[RecordBatch]]:
         return self._parts
 
 
@@ -167,7 +167,7 @@ def _numbered(scan: Any, order: Order) -> Any:
 
 def _without_number(rows: Any) -> _Rows:
     schema, batches = ingest(rows)
-    return _Rows(_own(schema), (Batch(batch.columns[:-1], batch.num_rows) for batch in batches))
+    return _Rows(_own(schema), (RecordBatch(batch.columns[:-1], batch.num_rows) for batch in batches))
 
 
 def _own(schema: Schema) -> Schema:
@@ -181,12 +181,12 @@ def _sorted(rows: Any, job: WriteJob) -> _Rows:
         make_plan(schema, WriteOptions(sort_by=[_NUMBER])), SORT_BYTES, None, job.encryption is not None
     )
 
-    def in_order() -> Iterator[Batch]:
+    def in_order() -> Iterator[RecordBatch]:
         try:
             for batch in batches:
                 sorter.add(batch)
             for batch in sorter.batches():
-                yield Batch(batch.columns[:-1], batch.num_rows)
+                yield RecordBatch(batch.columns[:-1], batch.num_rows)
         finally:
             sorter.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 from pyparq.spark.conditions import Literal
 

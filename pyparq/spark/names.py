@@ -24,7 +24,8 @@ from pyparq.filters.expression import (
 from pyparq.filters.literal import settled
 from pyparq.filters.shown_values import meaning
 from pyparq.filters.tuple_filters import parse_filters
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.shown_types import shown_field
 from pyparq.spark.collations import collated_columns
 from pyparq.spark.moments import in_zone

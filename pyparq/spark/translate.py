@@ -31,7 +31,8 @@ from pyparq.filters.expression import (
 )
 from pyparq.filters.literal import describe, locate
 from pyparq.format.nesting import shape_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.spark.conditions import Attribute, Call, Condition, Literal, columns_of, shown
 from pyparq.spark.literals import NoEqual, literal_for
 
@@ -54,7 +55,7 @@ def filter_of(condition: Condition, tree: SchemaTree, residual: bool = False) ->
 
 
 def columns_needed(condition: Condition, tree: SchemaTree) -> list[str] | None:
-    """The top-level columns that the condition looks at; ``None`` where nobody knows."""
+    """The top-level columns of the condition; ``None`` if they are not known."""
     found = dict[str, None]()
     for column in columns_of(condition):
         if column is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pyparq.arrow.column_operations import concat, slice_column, take
-from pyparq.arrow.table import Batch
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.format.nesting import shapes
 from pyparq.kernels.buffers import release_unused
 from pyparq.write.encode.shred import LeafData, shred_column
@@ -40,28 +40,28 @@ class RowOrder:
     def __init__(self, plan: WritePlan) -> None:
         assert plan.sort is not None
         self._keys = [key for _, key in plan.sort.keys]
-        found = shapes(plan.tree)
+        found = shapes(plan.tree.root)
         self._places = []
         for node, _ in plan.sort.keys:
             top = max(k for k, shape in enumerate(found) if shape.node.column <= node.column)
             self._places.append((top, found[top], node.column))
 
-    def _leaves(self, batch: Batch) -> list[LeafData]:
+    def _leaves(self, batch: RecordBatch) -> list[LeafData]:
         leaves = []
         for top, shape, column in self._places:
             shredded = shred_column(batch.columns[top], shape, batch.num_rows)
             leaves += [data for data in shredded if data.node.column == column]
         return leaves
 
-    def order(self, batches: Sequence[Batch]) -> Int64Array:
+    def order(self, batches: Sequence[RecordBatch]) -> Int64Array:
         """The rows of all batches together, in sorted order."""
         tops = {top for top, _, _ in self._places}
         num_rows = sum(batch.num_rows for batch in batches)
         width = len(batches[0].columns)
         joined = [concat([b.columns[k] for b in batches]) if k in tops else batches[0].columns[k] for k in range(width)]
-        return sort_order(self._leaves(Batch(joined, num_rows)), self._keys)
+        return sort_order(self._leaves(RecordBatch(joined, num_rows)), self._keys)
 
-    def keys(self, batch: Batch) -> list[RowKeys]:
+    def keys(self, batch: RecordBatch) -> list[RowKeys]:
         return [row_keys(leaf, key) for leaf, key in zip(self._leaves(batch), self._keys, strict=True)]
 
 
@@ -76,12 +76,12 @@ class ExternalSorter:
         self._order = RowOrder(plan)
         self._run_bytes = max(max_memory // RUN_SHARE, 1)
         self._file = SpillFile(folder, secret)
-        self._waiting: list[Batch] = []
+        self._waiting: list[RecordBatch] = []
         self._num_bytes = 0
         self._runs: deque[deque[Block]] = deque()
         """Each as its blocks, in the order of the rows that came."""
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: RecordBatch) -> None:
         """Add rows. They may wait in memory, so their buffers must not change."""
         if batch.num_rows:
             self._waiting.append(batch)
@@ -89,7 +89,7 @@ class ExternalSorter:
             if self._num_bytes >= self._run_bytes:
                 self._end_run()
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RecordBatch]:
         """All rows, sorted, in batches of at most about the size of a run. No rows can be added afterwards."""
         if not self._runs:
             yield from self._all_in_memory()
@@ -103,7 +103,7 @@ class ExternalSorter:
     def close(self) -> None:
         self._file.close()
 
-    def _all_in_memory(self) -> Iterator[Batch]:
+    def _all_in_memory(self) -> Iterator[RecordBatch]:
         batches, self._waiting = self._waiting, []
         if batches:
             yield _sorted(batches, self._order)
@@ -139,7 +139,7 @@ class ExternalSorter:
 class _Loaded:
     """A block in memory. Rows from ``start`` on were not returned yet."""
 
-    batch: Batch
+    batch: RecordBatch
     keys: list[RowKeys]
     start: int = 0
 
@@ -163,7 +163,7 @@ class _Run:
             batch = self.file.load(self.blocks.popleft())
             self.loaded.append(_Loaded(batch, self.order.keys(batch)))
 
-    def take(self, limit: tuple[list[RowKeys], int] | None, with_equal: bool) -> Iterator[Batch]:
+    def take(self, limit: tuple[list[RowKeys], int] | None, with_equal: bool) -> Iterator[RecordBatch]:
         """The rows up to ``limit`` (a row of another run), and rows equal to it only ``with_equal``. ``None``: all
         loaded rows."""
         while self.loaded:
@@ -173,7 +173,7 @@ class _Run:
                 stop = _position(first, limit, with_equal)
             if stop > first.start:
                 columns = [slice_column(c, first.start, stop) for c in first.batch.columns]
-                yield Batch(columns, stop - first.start)
+                yield RecordBatch(columns, stop - first.start)
             first.start = stop
             if first.left:
                 return
@@ -201,14 +201,14 @@ def _position(block: _Loaded, limit: tuple[list[RowKeys], int], with_equal: bool
     return low
 
 
-def _merged(runs: list[_Run]) -> Iterator[Batch]:
+def _merged(runs: list[_Run]) -> Iterator[RecordBatch]:
     """The rows of sorted runs, merged. Equal rows keep the order of the runs."""
     order = runs[0].order
     while runs:
         for run in runs:
             run.fill()
         limit = _limit(runs)
-        pieces: list[Batch] = []
+        pieces: list[RecordBatch] = []
         several = 0
         for k, run in enumerate(runs):
             mine = limit is None or k == limit[0]
@@ -235,7 +235,7 @@ def _limit(runs: list[_Run]) -> tuple[int, tuple[list[RowKeys], int]] | None:
     return found
 
 
-def _sorted(pieces: list[Batch], order: RowOrder) -> Batch:
+def _sorted(pieces: list[RecordBatch], order: RowOrder) -> RecordBatch:
     rows = order.order(pieces)
     width = len(pieces[0].columns)
-    return Batch([take(concat([b.columns[k] for b in pieces]), rows) for k in range(width)], len(rows))
+    return RecordBatch([take(concat([b.columns[k] for b in pieces]), rows) for k in range(width)], len(rows))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.arrow.plain_layouts import normal_schema
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.ipc_write import stored_schema
-from pyparq.arrow.table import Batch
 from pyparq.encryption.material import sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
@@ -185,7 +185,7 @@ class ParquetWriter:
             self._append(self._ingested(piece), max_rows)
             del piece
 
-    def _ingested(self, data: Any) -> Iterator[Batch]:
+    def _ingested(self, data: Any) -> Iterator[RecordBatch]:
         """The batches of data under the file's schema. If the schema was not given, the first data decide it."""
         if self._state is not None and self._schema is not None:
             return ingest_later(data, self._schema, self._told)
@@ -331,7 +331,7 @@ class ParquetWriter:
         rows = RowBuffer(self.options.row_group_size, self.options.row_group_bytes)
         self._state = _State(plan, layout, RowGroupEncoder(plan, layout, encryption), rows, encryption)
 
-    def _append(self, batches: Iterator[Batch], max_rows: int) -> None:
+    def _append(self, batches: Iterator[RecordBatch], max_rows: int) -> None:
         state = self._state
         assert state is not None  # _begin has run before
         state.rows.max_rows = max_rows

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyparq.arrow.c_import import ImportedColumn
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column, trimmed
 from pyparq.arrow.dictionary_column import SpelledColumn
-from pyparq.arrow.table import Batch, Column
+from pyparq.arrow.record_batch import RecordBatch
 
 
-def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
+def slice_batch(batch: RecordBatch, start: int, stop: int) -> RecordBatch:
     """Rows ``start`` to ``stop``, sharing memory."""
     if start == 0 and stop == batch.num_rows:
         return batch
-    return Batch([slice_column(c, start, stop) for c in batch.columns], stop - start)
+    return RecordBatch([slice_column(c, start, stop) for c in batch.columns], stop - start)
 
 
-def batch_bytes(batch: Batch, start: int, stop: int) -> int:
+def batch_bytes(batch: RecordBatch, start: int, stop: int) -> int:
     """Approximate bytes in memory of the rows ``start`` to ``stop``: their own, not those of shared buffers."""
     return sum(column_bytes(c, start, stop) for c in batch.columns)
 
@@ -55,7 +56,7 @@ def column_bytes(column: Column, start: int, stop: int) -> int:
 
 @dataclass(slots=True)
 class _Waiting:
-    batch: Batch
+    batch: RecordBatch
     size: int
     owned: bool = False
     """In buffers that nobody else writes to."""
@@ -71,7 +72,7 @@ class RowBuffer:
         self.num_rows = 0
         self.num_bytes = 0
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: RecordBatch) -> None:
         if batch.num_rows:
             self._waiting.append(_Waiting(batch, batch_bytes(batch, 0, batch.num_rows)))
             self._count(self._waiting[-1], 1)
@@ -84,16 +85,16 @@ class RowBuffer:
     def has_full_group(self) -> bool:
         return self.num_rows >= self.max_rows or self.num_bytes >= self._max_bytes
 
-    def take_all(self) -> list[Batch]:
+    def take_all(self) -> list[RecordBatch]:
         """All waiting rows, regardless of the limits."""
         taken = [item.batch for item in self._waiting]
         self._waiting.clear()
         self.num_rows = self.num_bytes = 0
         return taken
 
-    def take_group(self) -> list[Batch]:
+    def take_group(self) -> list[RecordBatch]:
         """The batches of the next row group (at least one row). The last one is cut where the row group ends."""
-        taken: list[Batch] = []
+        taken: list[RecordBatch] = []
         rows_left, bytes_left = self.max_rows, self._max_bytes
         while self._waiting and rows_left > 0:
             item = self._waiting.popleft()
@@ -113,7 +114,7 @@ class RowBuffer:
             bytes_left -= item.size
         return taken
 
-    def _rows_that_fit(self, batch: Batch, size: int, rows_left: int, bytes_left: int) -> int:
+    def _rows_that_fit(self, batch: RecordBatch, size: int, rows_left: int, bytes_left: int) -> int:
         rows = min(batch.num_rows, rows_left)
         if size <= bytes_left:
             return rows
@@ -130,7 +131,7 @@ class RowBuffer:
         """Copy the waiting rows, so that the caller may reuse the arrays."""
         for item in self._waiting:
             if not item.owned:
-                item.batch = Batch([_copied(trimmed(c)) for c in item.batch.columns], item.batch.num_rows)
+                item.batch = RecordBatch([_copied(trimmed(c)) for c in item.batch.columns], item.batch.num_rows)
                 item.owned = True
 
 

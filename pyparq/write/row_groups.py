@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyparq.arrow.table import Batch
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError, ParquetError
 from pyparq.format.nesting import shapes
@@ -55,7 +55,7 @@ class RowGroupEncoder:
     def __init__(self, plan: WritePlan, layout: FileLayout, encryption: FileEncryption) -> None:
         self._plan = plan
         self._options: WriteOptions = plan.options
-        self._shapes = shapes(plan.tree)
+        self._shapes = shapes(plan.tree.root)
         self._layout = layout
         self._choices = Choices(len(plan.columns))
         self._chunks = ChunkEncoder(plan, encryption, self._choices)
@@ -75,7 +75,7 @@ class RowGroupEncoder:
         """Leaves that came as dictionaries and did not keep the order of one dictionary; see :class:`Choices`."""
         return self._choices.reordered
 
-    def add(self, batches: list[Batch]) -> None:
+    def add(self, batches: list[RecordBatch]) -> None:
         """One row group of these batches (at least one row)."""
         num_rows, first_row = sum(b.num_rows for b in batches), self._rows_before
 
@@ -94,14 +94,14 @@ class RowGroupEncoder:
                 _check_sorted(leaves, keys, first_row)
         self._submit(num_rows, make, _sizes(batches), leaves_of)
 
-    def add_ordered(self, batches: list[Batch]) -> None:
+    def add_ordered(self, batches: list[RecordBatch]) -> None:
         """One row group of these batches, whose rows are already in the file's order."""
         first_row = self._rows_before
         num_rows = sum(b.num_rows for b in batches)
         make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
         self._submit(num_rows, make, _sizes(batches), lambda top: self._shredded(batches, top, first_row))
 
-    def add_sorted(self, batches: list[Batch]) -> None:
+    def add_sorted(self, batches: list[RecordBatch]) -> None:
         """All rows of the file, sorted together, in as many row groups as needed."""
         sort = self._plan.sort
         assert sort is not None
@@ -137,7 +137,7 @@ class RowGroupEncoder:
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
-    def _leaves(self, batches: list[Batch], top: int, first_row: int) -> Sequence[LeafData | FlatData]:
+    def _leaves(self, batches: list[RecordBatch], top: int, first_row: int) -> Sequence[LeafData | FlatData]:
         """The leaves of a column, as they lie in memory if the kernels take them so."""
         shape = self._shapes[top]
         if not self._flat[top]:
@@ -154,7 +154,7 @@ class RowGroupEncoder:
             return self._shredded(batches, top, first_row)
         return [FlatData(shape.node, num_rows, parts, known)]
 
-    def _shredded(self, batches: list[Batch], top: int, first_row: int) -> list[LeafData]:
+    def _shredded(self, batches: list[RecordBatch], top: int, first_row: int) -> list[LeafData]:
         shape, parts = self._shapes[top], []
         for batch in batches:
             parts.append(shred_column(batch.columns[top], shape, batch.num_rows, first_row))
@@ -220,7 +220,7 @@ class RowGroupEncoder:
             self._running.popleft()
 
 
-def _sizes(batches: list[Batch]) -> list[int]:
+def _sizes(batches: list[RecordBatch]) -> list[int]:
     """Approximate bytes of each top-level column."""
     return [sum(column_bytes(c, 0, len(c)) for c in same) for same in zip(*(b.columns for b in batches), strict=True)]
 

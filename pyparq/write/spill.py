@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import concat, take
-from pyparq.arrow.table import Batch
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.encryption.cipher import DataKey
 
 Int64Array = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ class SpillFile:
         if secret:
             self._key = DataKey(secrets.token_bytes(16))
 
-    def store(self, batches: list[Batch], order: Int64Array, block_rows: int) -> list[Block]:
+    def store(self, batches: list[RecordBatch], order: Int64Array, block_rows: int) -> list[Block]:
         """Store the rows of ``batches`` (emptied) in an order, in blocks of so many rows."""
         columns = [[batch.columns[k] for batch in batches] for k in range(len(batches[0].columns))]
         batches.clear()
@@ -50,14 +50,14 @@ class SpillFile:
                 into.append(self._append(_bare(take(joined, rows))))
         return [Block(len(rows), tuple(into)) for into, rows in zip(places, parts, strict=True)]
 
-    def load(self, block: Block) -> Batch:
+    def load(self, block: Block) -> RecordBatch:
         """The rows of a block."""
         columns = []
         for offset, length in block.places:
             self._file.seek(offset)
             data: Any = self._file.read(length)
             columns.append(pickle.loads(data if self._key is None else self._key.open(data, b"")))
-        return Batch(columns, block.num_rows)
+        return RecordBatch(columns, block.num_rows)
 
     def close(self) -> None:
         self._file.close()

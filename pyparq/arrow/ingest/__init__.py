@@ -1,6 +1,6 @@
-"""Data in: whatever the user has, as a schema and record batches of plain layout.
+"""Takes data in: anything tabular becomes a schema and record batches of plain layout.
 
-See :func:`ingest` for what is taken and by which rules.
+See :func:`ingest` for the kinds of data and the rules.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import concat, null_column
+from pyparq.arrow.ingest import from_pandas as frames
 from pyparq.arrow.ingest.cast import cast
+from pyparq.arrow.ingest.from_arrow import chunks_from_arrow
 from pyparq.arrow.ingest.from_iterables import Rows, are_rows, is_run, pieces
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
 from pyparq.arrow.ingest.from_polars import refuse_objects
 from pyparq.arrow.ingest.from_python import column_from_list
+from pyparq.arrow.ingest.pandas_metadata import pandas_metadata as metadata_of_frame
 from pyparq.arrow.plain_layouts import normal_field, normal_schema, normal_type, normalize
+from pyparq.arrow.record_batch import RecordBatch, batches_from_arrow
 from pyparq.arrow.schema.to_parquet import check_supported
-from pyparq.arrow.table import Batch, Column, Table, batches_from_arrow
 from pyparq.arrow.tabular import Tabular
 from pyparq.errors import DataError, ParquetError, near_matches
 from pyparq.format.types import DataType, Field, Schema
@@ -43,7 +47,7 @@ _ADVICE = "; the first rows decided what the columns are: give schema= to say it
 
 def ingest(
     data: Any, schema: Schema | None = None, source: list[Schema] | None = None
-) -> tuple[Schema, Iterator[Batch]]:
+) -> tuple[Schema, Iterator[RecordBatch]]:
     """Schema and record batches of ``data``, lazily where ``data`` is a stream.
 
     ``data`` is one of
@@ -76,10 +80,8 @@ def ingest(
     """
     if schema is not None:
         schema = normal_schema(schema)
-    if isinstance(data, Batch):
-        return _from_batch(data, schema, source)
-    if isinstance(data, Table):
-        return _conformed(data.schema, iter(data.batches), schema, source)
+    if isinstance(data, Tabular):
+        return _from_tabular(data, schema, source)
     if isinstance(data, Mapping):
         return _from_columns(data, schema, source)
     if isinstance(data, np.ndarray) and data.dtype.names:
@@ -101,16 +103,13 @@ def ingest(
     )
 
 
-def _from_pandas(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
+def _from_pandas(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[RecordBatch]]:
     """By pandas' own conversion to Arrow; by our rules where pyarrow, which that needs, is not installed."""
-    from pyparq.arrow.ingest.from_pandas import columns_from_pandas, stream_from_pandas
-    from pyparq.arrow.ingest.pandas_metadata import pandas_metadata
-
-    stream = stream_from_pandas(data)
+    stream = frames.stream_from_pandas(data)
     if stream is not None:
         return _from_arrow(stream, schema, source)
-    found, batches = _from_columns(columns_from_pandas(data), schema, source)
-    return replace(found, metadata={**found.metadata, **pandas_metadata(data, found)}), batches
+    found, batches = _from_columns(frames.columns_from_pandas(data), schema, source)
+    return replace(found, metadata={**found.metadata, **metadata_of_frame(data, found)}), batches
 
 
 def _is_lazy(data: Any) -> bool:
@@ -122,33 +121,38 @@ def _is_pandas(data: Any) -> bool:
 
 
 def speaks_arrow(data: Any) -> bool:
-    """Whether it can be asked for an Arrow stream or array."""
+    """Whether the object exports an Arrow stream or array."""
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def _is_table(data: Any) -> bool:
-    """Whether it is data as a whole, and no iterable of such."""
+    """Whether the object is one table, and not an iterable of tables."""
     if isinstance(data, Tabular | Mapping) or _is_pandas(data) or speaks_arrow(data) or are_rows(data):
         return True
     return isinstance(data, np.ndarray) and bool(data.dtype.names)
 
 
 def in_pieces(data: Any) -> Iterator[Any] | None:
-    """What an iterable of tables, batches or rows gives, to be ingested one by one; ``None`` for anything else.
+    """The items of an iterable of tables, batches or rows, to be ingested one by one. ``None`` for anything else.
 
-    Asking it for the next raises :class:`DataError` for items that are none of these, or of both kinds.
+    The iterator raises :class:`DataError` for items of another kind, and for a mixture of tables and rows.
     """
     return None if _is_table(data) or not is_run(data) else pieces(data, _is_table)
 
 
 def stays_the_same(data: Any) -> bool:
-    """Whether what was ingested of ``data`` cannot change any more: Arrow data, and columns that were made here."""
+    """Whether the memory that was taken from ``data`` cannot change any more: Arrow data, and columns that were made
+    here."""
     return isinstance(data, Rows) or (speaks_arrow(data) and not _is_pandas(data))
 
 
-def _from_batch(batch: Batch, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
-    if batch.has_schema:
-        return _conformed(batch.schema, iter([batch]), schema, source)
+def _from_tabular(
+    data: Tabular, schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[RecordBatch]]:
+    batches = [RecordBatch(columns, num_rows) for columns, num_rows in data._parts()]
+    if getattr(data, "has_schema", True):  # a Batch may have none
+        return _conformed(data.schema, iter(batches), schema, source)
+    (batch,) = batches
     if schema is None:
         raise DataError("this Batch has no column names. Give a schema, or a Table")
     if len(batch.columns) != len(schema):
@@ -157,13 +161,13 @@ def _from_batch(batch: Batch, schema: Schema | None, source: list[Schema] | None
     return _conformed(Schema(fields), iter([batch]), schema, source)
 
 
-def _from_arrow(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[Batch]]:
+def _from_arrow(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[RecordBatch]]:
     found, batches = opened(data)
     return _conformed(found, batches, schema, source)
 
 
-def opened(data: Any) -> tuple[Schema, Iterator[Batch]]:
-    """Schema and batches of anything that speaks Arrow, as they are; its failures are :class:`DataError`."""
+def opened(data: Any) -> tuple[Schema, Iterator[RecordBatch]]:
+    """Schema and batches of an object that exports Arrow data, unchanged. Its errors become :class:`DataError`."""
     refuse_objects(data)
     try:
         found, batches = batches_from_arrow(data)
@@ -174,7 +178,7 @@ def opened(data: Any) -> tuple[Schema, Iterator[Batch]]:
     return found, _guarded(batches)
 
 
-def _guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
+def _guarded(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
     while True:
         try:
             batch = next(batches)
@@ -188,8 +192,8 @@ def _guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
 
 
 def _conformed(
-    found: Schema, batches: Iterator[Batch], schema: Schema | None, source: list[Schema] | None
-) -> tuple[Schema, Iterator[Batch]]:
+    found: Schema, batches: Iterator[RecordBatch], schema: Schema | None, source: list[Schema] | None
+) -> tuple[Schema, Iterator[RecordBatch]]:
     """Columns of plain layout, in the order and of the types of ``schema`` when there is one."""
     if source is not None:
         source.append(found)
@@ -203,14 +207,14 @@ def _conformed(
     return schema, (_conform(batch, schema, order) for batch in batches)
 
 
-def _conform(batch: Batch, schema: Schema, order: list[int]) -> Batch:
+def _conform(batch: RecordBatch, schema: Schema, order: list[int]) -> RecordBatch:
     columns = []
     for field, index in zip(schema.fields, order, strict=True):
         column = batch.columns[index]
         if column.type is not field.type or normal_type(column.type) is not column.type:
             column = cast(normalize(column, field.name), field.type, field.name)
         columns.append(column)
-    return Batch(columns, batch.num_rows)
+    return RecordBatch(columns, batch.num_rows)
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -246,7 +250,7 @@ def _order(names: Sequence[str], schema: Schema) -> list[int]:
 
 def _from_columns(
     data: Mapping[Any, Any], schema: Schema | None, source: list[Schema] | None
-) -> tuple[Schema, Iterator[Batch]]:
+) -> tuple[Schema, Iterator[RecordBatch]]:
     names = list(data)
     for name in names:
         if not isinstance(name, str):
@@ -266,24 +270,24 @@ def _from_columns(
         plain = normal_schema(given)
         pairs = zip(plain, columns, strict=True)  # strings may have come out with wider offsets
         schema = Schema(tuple(replace(field, type=column.type) for field, column in pairs))
-    return schema, iter([Batch(columns, lengths.pop() if lengths else 0)])
+    return schema, iter([RecordBatch(columns, lengths.pop() if lengths else 0)])
 
 
 def _from_rows(
     rows: Sequence[Mapping[Any, Any]], schema: Schema | None, source: list[Schema] | None
-) -> tuple[Schema, Iterator[Batch]]:
+) -> tuple[Schema, Iterator[RecordBatch]]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if schema is not None:  # a key that no row has is a column of nulls
         names += [n for n in schema.names if n not in names]
     if not names:
         if source is not None:
             source.append(Schema(()))
-        return Schema(()), iter([Batch([], len(rows))])
+        return Schema(()), iter([RecordBatch([], len(rows))])
     return _from_columns({name: [row.get(name) for row in rows] for name in names}, schema, source)
 
 
 def _column(values: Any, name: str, target: DataType | None) -> tuple[Column, Field]:
-    """The column in its plain layout, and the field that it was before."""
+    """The column in its plain layout, and its original field."""
     if speaks_arrow(values):
         made, given = _column_from_arrow(values, name)
     elif isinstance(values, Column):
@@ -296,7 +300,7 @@ def _column(values: Any, name: str, target: DataType | None) -> tuple[Column, Fi
 
 def _column_of_values(values: Any, name: str, target: DataType | None) -> Column:
     if isinstance(values, np.ndarray):
-        # Object arrays go to the target at once: the target says more than can be inferred.
+        # Object arrays are converted to the target at once, because the target tells more than the values.
         made = column_from_numpy(values, name, lambda items, where: column_from_list(items, where, target))
         if target is not None and values.dtype.kind == "M" and target.kind == "timestamp" and target.timezone:
             # numpy's datetimes carry no zone and are UTC by convention: a schema may say so.
@@ -305,16 +309,12 @@ def _column_of_values(values: Any, name: str, target: DataType | None) -> Column
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise DataError(f"a {type(values).__name__} is not a column. Give a list or an array", column=name)
     if not isinstance(values, Sequence) and hasattr(values, "to_numpy"):  # pandas Series and the like
-        from pyparq.arrow.ingest.from_pandas import column_values
-
-        return _column(column_values(values, name), name, target)[0]
+        return _column(frames.column_values(values, name), name, target)[0]
     return column_from_list(values if isinstance(values, list) else list(values), name, target)
 
 
 def _column_from_arrow(values: Any, name: str) -> tuple[Column, Field]:
     """A column of an Arrow array or a chunked one, and its field (always nullable, as all that is inferred)."""
-    from pyparq.arrow.ingest.from_arrow import chunks_from_arrow
-
     refuse_objects(values, name)
     field, chunks = chunks_from_arrow(values, name)
     given = Field(name, field.type, metadata=field.metadata)
@@ -326,7 +326,7 @@ def _column_from_arrow(values: Any, name: str) -> tuple[Column, Field]:
 
 def _chained(
     items: Iterator[Any], schema: Schema | None, source: list[Schema] | None
-) -> tuple[Schema, Iterator[Batch]]:
+) -> tuple[Schema, Iterator[RecordBatch]]:
     try:
         first = next(items)
     except StopIteration:
@@ -337,21 +337,23 @@ def _chained(
     return found, _chain(batches, items, found, told=schema is not None)
 
 
-def _chain(batches: Iterator[Batch], items: Iterator[Any], schema: Schema, told: bool) -> Iterator[Batch]:
+def _chain(batches: Iterator[RecordBatch], items: Iterator[Any], schema: Schema, told: bool) -> Iterator[RecordBatch]:
     yield from batches
     for item in items:
         yield from ingest_later(item, schema, told)
 
 
-def ingest_later(data: Any, schema: Schema, told: bool) -> Iterator[Batch]:
-    """The batches of data that come after others, under their schema. Unless the caller gave it (``told``), an error
-    says where it comes from and what to do."""
+def ingest_later(data: Any, schema: Schema, told: bool) -> Iterator[RecordBatch]:
+    """The following batches of data, under the schema of the first.
+
+    If the caller did not give the schema (``told`` is false), an error explains where it comes from and what to do.
+    """
     with _Fitting(told):
         batches = ingest(data, schema)[1]
     return _fitted(batches, told)
 
 
-def _fitted(batches: Iterator[Batch], told: bool) -> Iterator[Batch]:
+def _fitted(batches: Iterator[RecordBatch], told: bool) -> Iterator[RecordBatch]:
     with _Fitting(told):
         yield from batches
 

@@ -1,4 +1,4 @@
-"""Whole tables out of what a user has: the ``from_*`` methods of Table and Batch."""
+"""The ``from_*`` methods of Table and Batch: whole tables from other data."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pyparq.arrow.column import count_nulls
 from pyparq.arrow.ingest import ingest, opened, speaks_arrow
 from pyparq.arrow.ingest.from_iterables import Rows
 from pyparq.arrow.ingest.from_pandas import stream_from_pandas
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as schema_of
-from pyparq.arrow.table import Batch, widen_columns
 from pyparq.arrow.tabular import Part, Tabular
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError
 from pyparq.format.types import Schema
 
-Made = tuple[Schema, list[Part]]
+Made = tuple[Schema, Sequence[Part]]
 
 
 def as_schema(given: Any) -> Schema:
@@ -79,7 +80,7 @@ def _ingested(data: Any, schema: Any) -> Made:
     return found, parts
 
 
-def _made(schema: Schema, batches: Iterator[Batch]) -> Made:
+def _made(schema: Schema, batches: Iterator[RecordBatch]) -> Made:
     # A column beyond 2 GiB comes with wider offsets than the schema has.
-    schema, given = widen_columns(schema, [Batch(list(b.columns), b.num_rows) for b in batches])
-    return schema, [(b.columns, b.num_rows) for b in given]
+    schema, given = widen_columns(schema, [RecordBatch(list(b.columns), b.num_rows) for b in batches])
+    return schema, given

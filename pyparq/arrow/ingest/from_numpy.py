@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import binary_column, fixed_column
-from pyparq.arrow.table import Column
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.format.types import DataType
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import fixed_column, pack_mask
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.arrow.ingest.pandas_metadata import text_of, zone_name
-from pyparq.arrow.table import Column
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.format.types import DataType
 from pyparq.runtime.lazy_import import load

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import (
     binary_column,
     fixed_column,
@@ -25,7 +26,6 @@ from pyparq.arrow.decimals import decimal_column, decimal_type, digits_of
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
 from pyparq.arrow.schema.to_parquet import is_list, is_map
-from pyparq.arrow.table import Column
 from pyparq.errors import DataError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Field
 

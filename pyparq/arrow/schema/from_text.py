@@ -9,6 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
+from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.schema.extensions import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
@@ -58,7 +59,7 @@ _WRITE = {
     "struct": "struct<a: int64, b: string?>", "object": "string, or whatever the column holds",
     "text": "string", "varchar": "string", "char": "string", "category": "string", "blob": "binary",
 }  # fmt: skip
-"""Names that say too little, or that others use, and what to write."""
+"""Ambiguous names, and names of other libraries, with the names to use instead."""
 _PYTHON: dict[Any, str] = {str: "string", bytes: "binary", dict: _WRITE["dict"], list: _WRITE["list"], None: "null"}
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|\d+|[?<>\[\](),:=]|[^\s\w])\s*")
 
@@ -83,8 +84,6 @@ def schema(spec: Any) -> Schema:
     if isinstance(spec, Schema):
         return spec
     if hasattr(spec, "__arrow_c_schema__"):
-        from pyparq.arrow.exchange import schema_from_arrow
-
         return schema_from_arrow(spec)
     if isinstance(spec, Mapping):
         fields = [_field(name, type_) for name, type_ in spec.items()]

@@ -1,9 +1,9 @@
-"""Ask the statistics and Bloom filters of many files at once: which row groups of which files can match.
+"""Asks the statistics and Bloom filters of many files at once: which row groups of which files can match?
 
-The questions and the answers are those of :mod:`pyparq.read.plan.prune`, for all files whose footers are alike: each
-test is evaluated once over the statistics of all row groups, its hashes are computed once, and native code reads one
-block of 32 bytes of each filter. Nothing is read of a file that is ruled out by its statistics. What is unusual about a
-file is left to the scan of that file, which says what it is.
+The answers are those of :mod:`pyparq.read.plan.prune`, for all files with equal footers except for rows and row groups.
+Each test is evaluated once over the statistics of all row groups, its hashes are computed once, and native code reads
+one 32-byte block of each filter. Nothing is read of a file that its statistics rule out. A file with anything unusual
+is left to a scan of its own, which raises the errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Int64Array = npt.NDArray[np.int64]
 
 
 class Together:
-    """One predicate and the files of a dataset that ``model`` stands for: their footers are alike."""
+    """One predicate and the files of a dataset with footers like that of ``model``."""
 
     def __init__(self, model: OpenFile, predicate: Predicate, paths: Sequence[str], footers: Sequence[StoredFooter]):
         self._model = model
@@ -49,7 +49,7 @@ class Together:
         self._maybe: dict[Test, Mask] = {}
 
     def row_groups(self) -> list[list[int] | None]:
-        """Of each file the row groups that can match; ``None``: that the file has to be asked by itself."""
+        """For each file, the row groups that can match. ``None``: the file must be asked by itself."""
         if not self._tests:
             return [None] * len(self._data)
         first, usual = self._chunks.first, self._chunks.sound.copy()
@@ -72,7 +72,7 @@ class Together:
         return kept
 
     def _bounds(self, j: int) -> Bounds:
-        """From the statistics of the chunks of one leaf."""
+        """Bounds from the statistics of the chunks of one leaf."""
         node, model = self._nodes[j], self._model
         places = BoundPlaces(self._data, self._chunks.file_of)
         order = model.column_order(node)
@@ -88,8 +88,8 @@ class Together:
         return np.asarray(join.reduce(children), bool)
 
     def _ask_filters(self, test: Test, usual: Mask) -> None:
-        """Take away the row groups whose Bloom filters hold none of the literals. A file with a filter that cannot be
-        used is not ``usual``."""
+        """Remove the row groups whose Bloom filters contain none of the literals. A file with an unusable filter is no
+        longer ``usual``."""
         files, chunks = self._chunks.file_of, self._chunks.of_leaf(self._nodes.index(test.node))
         wanted = self._combined(self._predicate) & self._maybe[test] & (chunks.bloom_filter_offset > 0) & usual[files]
         asked = np.flatnonzero(wanted)

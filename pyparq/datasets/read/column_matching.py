@@ -1,4 +1,4 @@
-"""Which columns of different files are the same column: those of one name, or of one field id."""
+"""Decides which columns of different files are the same column: columns of one name, or of one field id."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.errors import SchemaError
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import Field, Schema
 
 
 class Named(NamedTuple):
-    """A column or a nested field, as far as matching looks at it."""
+    """A column or a nested field, with the attributes that matching needs."""
 
     name: str
     number: bytes | None
@@ -35,7 +35,7 @@ class Matching(NamedTuple):
     """``"name"`` or ``"field_id"``. A column without a field id is matched by its name."""
     case_sensitive: bool = True
     apart: frozenset[str] = frozenset()
-    """Names in lower case that some file has in two spellings side by side: these are told apart by case after all."""
+    """Names in lower case that some file has in two spellings. For these names, case matters after all."""
 
     def among(self, schemas: Iterable[Schema]) -> Matching:
         """The same rule for files with these schemas."""
@@ -50,8 +50,8 @@ class Matching(NamedTuple):
         return name.lower() in {other.lower() for other in names}
 
     def keys(self, columns: Sequence[Named]) -> list[object]:
-        """What the columns of a file are matched by. Of columns that have one key, the first of each file go together,
-        the second too."""
+        """The keys by which the columns of a file are matched. If several columns have one key, the first ones of all
+        files match, the second ones match, and so on."""
         seen, keys = dict[object, int](), list[object]()
         for column in columns:
             key = self._key(column)
@@ -60,9 +60,9 @@ class Matching(NamedTuple):
         return keys
 
     def places(self, wanted: Sequence[Named], have: Sequence[Named]) -> list[int | None]:
-        """For each of ``wanted`` its place in ``have``; ``None`` where it is missing.
+        """For each of ``wanted``, its position in ``have``; ``None`` if it is missing.
 
-        Raises :class:`SchemaError` where two of ``have`` differ by case alone, and the one that is wanted is either.
+        Raises :class:`SchemaError` if two of ``have`` differ by case only, and the wanted column may be either.
         """
         there = {key: k for k, key in enumerate(self.keys(have))}
         found = [there.get(key) for key in self.keys(wanted)]
@@ -95,7 +95,7 @@ BY_NAME = Matching()
 
 
 def _in_two_spellings(fields: Iterable[Field]) -> set[str]:
-    """Names in lower case that fields side by side have in two spellings, at any depth."""
+    """Names in lower case that neighbouring fields have in two spellings, at any depth."""
     spelled: dict[str, str] = {}
     found: set[str] = set()
     for field in fields:

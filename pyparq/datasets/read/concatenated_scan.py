@@ -1,9 +1,9 @@
-"""Many small files of one schema, read as if they were one.
+"""Reads many small files of one schema as if they were one file.
 
-Opening a file, planning a read of it and decoding it takes some steps that do not depend on how much it holds. Files
-whose footers are alike but for their row groups share these steps: they are laid end to end, their row groups become
-those of one file, and one scan reads them all. Where anything is unusual about a file, or goes wrong, the files are
-read one by one, which says what it is.
+Opening a file, planning a read and decoding it have costs that do not depend on its size. Files with equal footers,
+except for rows and row groups, share these costs: they are laid end to end, their row groups become those of one file,
+and one scan reads them all. If anything about a file is unusual, or fails, the files are read one by one, and the error
+names the file.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import Int64Array
 from pyparq.io.byte_ranges import Range
 from pyparq.io.fetch import Fetcher
 from pyparq.read.footers.chunk_table import ChunkTable
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.known_schemas import FileSchema
 from pyparq.read.footers.leaf_set import LeafSet
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.open_file import OpenFile
 
 APART = 40
-"""Each file has so many bits of the joined offsets: no request spans two files."""
+"""Each file has this many bits of the joined offsets, so no request spans two files."""
 MOST_STORED = 8 << 20
-"""Bytes of the columns that are read of files which are joined: in memory at a time."""
+"""Maximum number of stored bytes of joined files that are in memory at a time."""
 MOST_OF_FILE = 2 << 20
-"""A file of which more is read is read by itself: the steps that it would share do not count."""
+"""A file of which more bytes are read is read by itself: the shared costs do not matter there."""
 MOST_ROW_GROUPS = 1024
 
 
 class Part(NamedTuple):
-    """A file among those that are joined."""
+    """One of the joined files."""
 
     path: str
     footer: StoredFooter
@@ -51,8 +52,10 @@ class Part(NamedTuple):
 
 
 class JoinedSource:
-    """Local files laid end to end, each at a multiple of ``1 << APART``. Raises :class:`ChangedFileError` when one of
-    them is no longer what it was."""
+    """Local files laid end to end, each at a multiple of ``1 << APART``.
+
+    Raises :class:`ChangedFileError` if one of them has changed.
+    """
 
     is_local = True
 
@@ -77,14 +80,15 @@ class JoinedSource:
         return [buffer[end - length : end] for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)]
 
     def close(self) -> None:
-        """Nothing is open between two reads."""
+        """Nothing to close: no file is open between two reads."""
 
 
 class JoinedFooter:
-    """The footers of several files as that of one: what :class:`OpenFile` and pruning ask of a footer."""
+    """The footers of several files as one footer, with everything that :class:`OpenFile` and pruning ask of a
+    footer."""
 
     def __init__(self, model: LazyFileMetaData, parts: Sequence[Part], first: Int64Array, rows: Int64Array) -> None:
-        """``first``: of each file its first row group among all, then their number."""
+        """``first``: for each file the number of its first row group among all; then the total."""
         self.meta = model.meta
         self.rows = rows
         self._model = model
@@ -103,7 +107,7 @@ class JoinedFooter:
         return self._model.num_columns(0)
 
     def column_chunk(self, row_group: int, column: int) -> Any:
-        """With offsets as in the joined files."""
+        """A column chunk with offsets in the joined files."""
         file = int(np.searchsorted(self._first, row_group, "right")) - 1
         footer = self._decoded.get(file)
         if footer is None:
@@ -132,18 +136,18 @@ _PLACES = [ChunkNumbers._fields.index(name) for name in ("min_value", "max_value
 
 
 class JoinedFile(OpenFile):
-    """Files laid end to end; only the leaves whose chunks were looked up can be read."""
+    """Files laid end to end. Only leaves whose chunks were looked up can be read."""
 
     def __init__(
         self, model: OpenFile, nodes: Sequence[Node], parts: Sequence[Part], chunks: FileChunks, files: Sequence[int]
     ) -> None:
-        """``nodes``: the leaves of ``chunks``; ``files``: the places of ``parts`` in them."""
+        """``nodes``: the leaves of ``chunks``. ``files``: the positions of ``parts`` in them."""
         groups = [np.arange(chunks.first[k], chunks.first[k + 1]) for k in files]
         first = np.cumsum([0, *map(len, groups)])
         taken = np.concatenate(groups)
         rows = chunks.rows[taken]
         footer: Any = JoinedFooter(model.footer, parts, first, rows)
-        # Small chunks: an index or a dictionary of its own would cost more than it saves.
+        # The chunks are small: asking an index or a dictionary of each would cost more than it saves.
         options = replace(model.options, use_page_index=False, use_dictionaries=False)
         fetcher = Fetcher(JoinedSource(parts[0].path, parts), model.fetcher.gap)
         super().__init__(fetcher, footer, CLEAR_FILE, options, FileSchema(model.tree, model.key_values, model.fields))
@@ -173,19 +177,20 @@ class JoinedFile(OpenFile):
         return self._tables[nodes[0].column][0].part(np.asarray(row_groups, np.int64), places)
 
     def look_up(self, row_groups: Sequence[int], nodes: Iterable[Node]) -> None:
-        """All are known."""
+        """Nothing to do: all chunks are known."""
 
     def _chunk(self, row_group: int, node: Node) -> Chunk:
         raise CorruptFileError("the chunks of this column were not looked up")
 
 
 class Joint:
-    """Files whose footers are alike, of which those that are small can share a scan."""
+    """Files with equal footers except for rows and row groups. The small ones can share a scan."""
 
     def __init__(
         self, model: OpenFile, nodes: Sequence[Node], selective: bool, numbers: Sequence[int], parts: Sequence[Part]
     ) -> None:
-        """``nodes``: the leaves that a scan reads; ``selective``: a filter may leave out some rows of a row group."""
+        """``nodes``: the leaves that a scan reads. ``selective``: whether a filter may leave out rows of a row
+        group."""
         self._model = model
         self._nodes = sorted(nodes, key=lambda node: node.column)
         self._parts = parts
@@ -196,14 +201,14 @@ class Joint:
         self._stored = (stored[first[1:]] - stored[first[:-1]]).tolist()
         self._groups = np.diff(first).tolist()
         good = self._chunks.sound.copy()
-        if selective:  # an index could leave out some pages
+        if selective:  # an index might rule out some pages
             numbered = ChunkNumbers(*self._chunks.stack)
             indexed = (numbered.offset_index_offset != 0) & (numbered.data_pages != 1)
             good &= ~self._chunks.any_of(indexed.any(axis=1))
         self._good = good.tolist()
 
     def takes(self, number: int) -> tuple[int, int] | None:
-        """Bytes to read of a file, and its row groups; ``None`` where it is to be read by itself."""
+        """Bytes to read of a file, and its row groups. ``None`` if the file must be read by itself."""
         k = self._places[number]
         if not self._good[k] or self._stored[k] > MOST_OF_FILE or self._parts[k].footer.status.size >> APART:
             return None
@@ -216,7 +221,8 @@ class Joint:
 
 
 def runs(numbers: Sequence[int], joints: Mapping[int, Joint]) -> Iterator[list[int]]:
-    """Files next to each other, two or more, that can be joined: the order of files is that of the result's rows."""
+    """Two or more neighbouring files that can be joined. Neighbours, because the order of files is the order of
+    rows."""
     run: list[int] = []
     stored = groups = 0
     for number in numbers:

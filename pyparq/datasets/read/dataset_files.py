@@ -1,4 +1,4 @@
-"""The files of a dataset, and what is known of them: footers, the common schema, and files that are left out."""
+"""The files of a dataset with their footers, the common schema, and the files that are left out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Progress = Callable[[int, int], Any]
 
 
 class DatasetFiles:
-    """What the scans of a dataset stand on. :class:`pyparq.Dataset` adds what a user asks for."""
+    """The state that the scans of a dataset share. :class:`pyparq.Dataset` adds the methods for users."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DatasetFiles:
         self.options = options
         rule = Matching(by, options.case_sensitive) if isinstance(by, str) else by
         self.matching = rule.among([declared]) if isinstance(by, str) and declared is not None else rule
-        """Once the schema is known, with the names that it takes apart."""
+        """Set once the schema is known: it holds the names that must be told apart by case."""
         self.on_error = on_error
         self.progress = progress
         self.footers = Footers(found.files, options, found.storage_options)
@@ -58,7 +58,7 @@ class DatasetFiles:
         self._summary_sought = False
         self._surveyed: Surveyed | None = None
         self._whole: Schema | None = None
-        """The schema of all files, once it is known, without partition columns."""
+        """The schema of all files without partition columns, once it is known."""
         self._opened: dict[int, OpenFile] = {}
         self.unreadable: dict[int, ParquetError | OSError] = {}
 
@@ -100,10 +100,10 @@ class DatasetFiles:
         """Files that were left out, with their errors (``on_error="skip"``)."""
         return [(self.found.files[k].name, error) for k, error in sorted(self.unreadable.items())]
 
-    # ---- what a scan asks for
+    # ---- used by scans
 
     def open(self, k: int) -> OpenFile | None:
-        """File ``k`` with its footer; ``None`` for one that is left out."""
+        """File ``k`` with its footer. ``None`` for a file that is left out."""
         opened = self._opened.get(k)
         if opened is None and k not in self.unreadable:
             try:
@@ -116,7 +116,7 @@ class DatasetFiles:
         return opened
 
     def with_survey(self, surveyed: Surveyed) -> Self:
-        """The same files, whose footers other processes have read."""
+        """The same files, with footers that other processes have read."""
         other = copy(self)
         DatasetFiles.__init__(
             other,
@@ -136,7 +136,7 @@ class DatasetFiles:
         self.map_files(self.open, self.footers.read([k for k in numbers if k not in self.unreadable]))
 
     def open_all(self, numbers: Iterable[int]) -> list[tuple[int, OpenFile]]:
-        """The files with these numbers, their footers read in parallel, without those that are left out."""
+        """The files with these numbers, without those that are left out. Their footers are read in parallel."""
         wanted = list(numbers)
         missing = [k for k in wanted if k not in self._opened and k not in self.unreadable]
         self.map_files(self.open, self.footers.read(missing))
@@ -145,29 +145,33 @@ class DatasetFiles:
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
 
     def map_files(self, function: Callable[[T], R], items: Sequence[T], at_a_time: int = REQUESTS) -> list[R]:
-        """``function`` of each item in parallel: on the processors, or, where files are remote, on threads that wait
-        for up to ``at_a_time`` of them."""
+        """``function`` of each item in parallel: on the processors, or, for remote files, on threads that wait for up
+        to ``at_a_time`` items."""
         if self.is_remote and self.options.use_threads:
             return map_requests(function, items, at_a_time)
         return map_tasks(function, items, self.options.use_threads)
 
     @property
     def is_remote(self) -> bool:
-        """Whether requests of the first file, and so most likely of all, take milliseconds."""
+        """Whether requests take milliseconds, judged by the first file."""
         first = self.found.files[0] if self.found.files else None
         return first is not None and (
             first.fs is not None or is_url(first.where) or getattr(first.where, "is_local", True) is False
         )
 
     def at_a_time(self) -> int:
-        """Remote files to read at a time: as many as fit into ``prefetch_bytes``, but one for each processor."""
+        """Number of remote files to read at a time: as many as fit into ``prefetch_bytes``, and at least one per
+        processor."""
         sizes = [file.size for file in self.found.files if file.size]
         mean = sum(sizes) // len(sizes) if sizes else 64 << 20
         return max(cpu_count(), min(REQUESTS, self.options.prefetch_bytes // max(mean, 1)))
 
     def _one_of_each(self, numbers: Iterable[int], asked: Collection[int]) -> Iterator[OpenFile]:
-        """The first of all files whose footers are alike in all but rows and row groups, and all other files, their
-        footers read in parallel. A file that is not ``asked`` for rows is passed over where it cannot be read."""
+        """One file for each kind of footer, and all files whose kind is unknown, with their footers.
+
+        Footers of one kind are equal except for rows and row groups. Footers are read in parallel. An unreadable file
+        is passed over if it is not ``asked`` for rows.
+        """
         wanted = [k for k in numbers if k not in self.unreadable]
         few = self.footers.kinds() if len(asked) * 4 <= len(wanted) == len(self.found.files) else None
         wanted = wanted if few is None else few
@@ -184,7 +188,7 @@ class DatasetFiles:
                         seen.add(frame)
 
     def _looked_at(self, k: int) -> OpenFile | None:
-        """File ``k`` for its schema alone; ``None``, and no word of it, where it cannot be read."""
+        """File ``k``, for its schema only. ``None`` if it cannot be read; no error is raised or noted."""
         if k not in self._opened and k not in self.unreadable:
             try:
                 self._opened[k] = self.footers.open(k)
@@ -193,12 +197,12 @@ class DatasetFiles:
         return self._opened.get(k)
 
     def know_rows(self, numbers: Iterable[int]) -> None:
-        """Read the footers of these files, in parallel, as far as they are needed to tell how many rows each has."""
+        """Read the footers of these files, in parallel, where they are needed to know the number of rows."""
         if self._trusted() is None:
             self.read_footers(k for k in numbers if k not in self._opened and self.footers.num_rows(k) is None)
 
     def num_rows_of(self, k: int) -> int:
-        """Rows of file ``k``; 0 for one that is left out."""
+        """Rows of file ``k``. 0 for a file that is left out."""
         if k not in self.unreadable:
             summary = self._trusted()
             known = self.footers.num_rows(k) if summary is None else summary.rows[self.found.files[k].name]
@@ -208,7 +212,7 @@ class DatasetFiles:
         return 0 if file is None else sum(file.num_rows_of(group) for group in range(file.num_row_groups))
 
     def leave_out(self, k: int, error: ParquetError | OSError) -> None:
-        """File ``k`` cannot be read: raise ``error``, or leave the file out of everything that comes."""
+        """Raise ``error`` for file ``k``, or leave the file out from now on."""
         if self.on_error == "raise":
             raise error
         self._opened.pop(k, None)
@@ -217,19 +221,19 @@ class DatasetFiles:
         warnings.warn(said, stacklevel=3)
 
     def schema_of(self, asked: Collection[int]) -> Schema:
-        """The schema of the table that all files make, for a scan of those ``asked``: of the others one that cannot be
-        read is passed over."""
+        """The schema of all files, for a scan of the files ``asked``. Other files are passed over if they cannot be
+        read."""
         if self._whole is None:
             self._whole = self.declared if self.declared is not None else self._unified(asked)
         return self._with_partitions(self._whole)
 
     def schema_of_some(self, numbers: Iterable[int], asked: Collection[int] = ()) -> Schema:
-        """The schema of the table that these files make."""
+        """The common schema of these files."""
         return self._with_partitions(self._of_footers(sorted(set(numbers)), asked))
 
     @property
     def knows_schema(self) -> bool:
-        """Whether :meth:`schema_of` takes no footer of a file."""
+        """Whether :meth:`schema_of` needs no footer."""
         known = self._whole is not None or self.declared is not None or self._surveyed is not None
         return known or self._trusted() is not None
 
@@ -239,14 +243,14 @@ class DatasetFiles:
         return Schema((*kept, *self.partition_values.fields), own.metadata)
 
     def _trusted(self) -> TrustedSummary | None:
-        """The folder's summary, if there is one that can be believed."""
+        """The folder's summary, if there is one that can be trusted."""
         if not self._summary_sought:
             self._summary = trusted_summary(self.found, self.options)
             self._summary_sought = True
         return self._summary
 
     def _check_summary(self, k: int, file: OpenFile) -> None:
-        """Raises :class:`ChangedFileError` where the summary has turned out to be of other files."""
+        """Raise :class:`ChangedFileError` if the summary does not describe these files."""
         if self._summary is None:
             return
         rows = sum(file.num_rows_of(group) for group in range(file.num_row_groups))
@@ -276,6 +280,6 @@ class DatasetFiles:
         return self._united(list(distinct.values()))
 
     def _united(self, schemas: Sequence[tuple[str, Schema]]) -> Schema:
-        """One schema for all of these, each with the name of a file that has it."""
+        """The common schema of all of these. Each comes with the name of a file that has it."""
         self.matching = self.matching.among(schema for _, schema in schemas)
         return unify(schemas, self.matching)

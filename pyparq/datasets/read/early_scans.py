@@ -1,5 +1,5 @@
-"""Scans of files in turn. Of remote files the next ones are begun while one is read: their indexes are asked, and their
-first row groups are on their way."""
+"""The scans of files, one after the other. The next remote files are begun while one is read: their indexes are asked,
+and their first row groups are requested."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ FILES = 8
 
 
 class InTurn(Generic[T]):
-    """Items with a scan each, begun ahead of their turn as long as the files that are begun have fewer bytes than
-    ``most`` in all."""
+    """Items with a scan each, begun ahead while the files that are begun have fewer than ``most`` bytes in all."""
 
     def __init__(
         self, items: Iterable[T], scan_of: Callable[[T], Scan | None], size_of: Callable[[T], int], most: int
@@ -40,14 +39,14 @@ class InTurn(Generic[T]):
                 item, _, task = self._begun.popleft()
                 self._begin()
                 if task is not None:
-                    with suppress(ParquetError, OSError):  # whoever reads the file meets it again
+                    with suppress(ParquetError, OSError):  # reading the file meets the error again
                         task.result()
                 yield item
         finally:
             self._stop()
 
     def _begin(self) -> None:
-        """Begin one at least, and as many as there is room for."""
+        """Begin as many scans as the limit allows, and at least one."""
         while not self._begun or (len(self._begun) < FILES and self._size < self._most):
             try:
                 item = next(self._items)

@@ -1,6 +1,6 @@
-"""One schema for files whose schemas differ: columns that were added, left out, reordered, or made wider.
+"""One schema for files whose schemas differ: columns that were added, left out, reordered or widened.
 
-A type of one file and a type of another have a common type where every value of both fits it exactly.
+Two types have a common type if every value of both fits it exactly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pyparq.arrow.schema.to_parquet import decimal_storage, is_list
 from pyparq.datasets.read.column_matching import Matching, of_fields
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import DataType, Field, Physical, Schema
 
 DECIMAL_STORAGE = b"pyparq:decimal_storage"
@@ -24,15 +25,15 @@ DECIMAL_STORAGE = b"pyparq:decimal_storage"
 option ``decimal_storage`` calls them."""
 
 COMPACTION = b"pyparq.compaction"
-"""Key-value metadata of a file that :func:`pyparq.spark.compact` has made: the run, and the Z-order of the rows. It
-says nothing of what is made from the file."""
+"""Key-value metadata of a file that :func:`pyparq.spark.compact` has made: the run, and the Z-order of the rows. Files
+that are made from it do not keep it."""
 
 _UNITS = "smun"
 _EXTENSION = (EXTENSION_NAME, EXTENSION_METADATA)
 
 
 class Clash(Exception):
-    """There is no common type. ``path``: the names down to the field. ``have``, ``other``: the two types."""
+    """Two types without a common type. ``path``: the names down to the field. ``have``, ``other``: the two types."""
 
     def __init__(self, path: tuple[str, ...], have: DataType, other: DataType, files: tuple[str, str] = ("", "")):
         super().__init__(path, have, other, files)
@@ -44,17 +45,17 @@ class Clash(Exception):
 
 
 class Rule(NamedTuple):
-    """How schemas become one."""
+    """The rules by which schemas are united."""
 
     by: Matching
     """Which columns are one."""
     settle: Callable[[DataType, DataType], DataType | None] | None = None
-    """The type for two that have no common one; ``None`` where there is none either."""
+    """Gives the type for two types without a common one. ``None`` if there is none."""
 
 
 def marked(schema: Schema, tree: SchemaTree) -> Schema:
-    """A file's schema with marks on the fields that are INT96 in the file (:data:`IS_INT96`), or decimals in an unusual
-    storage (:data:`DECIMAL_STORAGE`)."""
+    """A file's schema with marks on fields that are INT96 (:data:`IS_INT96`), and on decimals in an unusual storage
+    (:data:`DECIMAL_STORAGE`)."""
     if not any(_mark_of(leaf) for leaf in tree.leaves):
         return schema
     pairs = zip(schema.fields, tree.root.children, strict=True)
@@ -132,10 +133,10 @@ def _merged_field(have: Field, other: Field, rule: Rule) -> Field:
 
 
 def _merged_metadata(have: Field, other: Field) -> dict[bytes, bytes]:
-    """The first file's, but of what says what the values mean only that in which both agree: an extension type over
-    another storage would show other values."""
+    """The first file's metadata. Metadata about the meaning of values are kept only where both files agree: an
+    extension type over another storage would show other values."""
     mine, theirs = _meaning(have), _meaning(other)
-    if "n" in (have.type.format, other.type.format):  # a column of nulls says nothing of values
+    if "n" in (have.type.format, other.type.format):  # a column of nulls has no values to give a meaning to
         agreed = theirs if have.type.format == "n" else mine
     else:
         agreed = {key: value for key, value in mine.items() if theirs.get(key) == value}
@@ -150,7 +151,7 @@ def _merged_metadata(have: Field, other: Field) -> dict[bytes, bytes]:
 
 
 def _meaning(field: Field) -> dict[bytes, bytes]:
-    """What the metadata says of the values: an extension type, a logical type, polars' notes on categories."""
+    """Metadata about the meaning of values: an extension type, a logical type, polars' notes on categories."""
     said = (*_EXTENSION, LOGICAL_TYPE)
     return {key: value for key, value in field.metadata.items() if key in said or key.startswith(b"_PL_")}
 
@@ -158,7 +159,7 @@ def _meaning(field: Field) -> dict[bytes, bytes]:
 def common_type(
     have: DataType, other: DataType, rule: Rule, have_int96: bool = False, other_int96: bool = False
 ) -> DataType:
-    """The type that the values of both fit; raises :class:`Clash` where there is none."""
+    """The type that all values of both types fit. Raises :class:`Clash` if there is none."""
     if have == other:
         return have
     if have.format == "n" or other.format == "n":
@@ -219,7 +220,7 @@ def _decimals(have: DataType, other: DataType) -> DataType | None:
 
 
 def _digits(whole: DataType) -> int:
-    """Decimal digits that an integer type needs."""
+    """Number of decimal digits that an integer type needs."""
     bits = _BITS[whole.format] - (whole.kind == "int")
     return len(str((1 << bits) - 1))
 
@@ -244,7 +245,7 @@ def _times(have: DataType, other: DataType, have_int96: bool, other_int96: bool)
 
 
 def finer_unit(have: DataType, other: DataType) -> str:
-    """The letter of the finer of two units of time."""
+    """The letter of the finer of two time units."""
     return max(have.format[2], other.format[2], key=_UNITS.index)
 
 
@@ -269,7 +270,7 @@ def _plain(type_: DataType) -> str:
 
 
 def _dictionaries(have: DataType, other: DataType, rule: Rule) -> DataType:
-    """Categories of one kind of values stay categories; otherwise the values are what both have."""
+    """Dictionaries of one value type stay dictionaries. Otherwise the common type of the values is used."""
     if have.dictionary is not None and other.dictionary is not None and have.dictionary == other.dictionary:
         return replace(have, format="i", ordered=have.ordered and other.ordered)
     return common_type(have.dictionary or have, other.dictionary or other, rule)

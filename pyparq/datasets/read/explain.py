@@ -1,4 +1,4 @@
-"""What a scan over a dataset did: files left out by their partitions, then the sums of what each file's scan did."""
+"""The explanation of a scan over a dataset: files ruled out by partitions, and the sums over the scans of the files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pyparq.datasets.read.file_scans import FileScan
 from pyparq.read.explain import Explanation, stage_table
-from pyparq.read.plan.prune import StageReport
+from pyparq.read.plan.stage_report import StageReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def explain_files(
 
 
 def carry_over(ran: Sequence[FileScan], pruned: Sequence[FileScan]) -> None:
-    """Add what scans read to scans of the same files that were pruned again, this time asking all indexes."""
+    """Add the reads of scans to scans of the same files that were pruned again, this time with all indexes."""
     before = {file_scan.number: file_scan.scan for file_scan in ran}
     for file_scan in pruned:
         scan, done = file_scan.scan, before.get(file_scan.number)

@@ -1,4 +1,4 @@
-"""The column chunks of many files whose footers are alike, as arrays."""
+"""The column chunks of many files with equal footers (except for rows and row groups), as arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from pyparq.datasets.read.stored_footer import StoredFooter
 from pyparq.format.chunk_numbers import ChunkNumbers, stored_path
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.thrift_codec import column_chunks_of_footers
 from pyparq.index.row_ranges import Int64Array
 from pyparq.read.footers.chunk_table import Mask, check_numbers
@@ -21,7 +21,7 @@ class FileChunks(NamedTuple):
     """The chunks of some leaves in all row groups of some files, file by file."""
 
     first: Int64Array
-    """Of each file its first row group among all; then their number."""
+    """For each file the number of its first row group among all; then the total."""
     rows: Int64Array
     """Of each row group."""
     stack: Int64Array
@@ -29,23 +29,23 @@ class FileChunks(NamedTuple):
     start: Int64Array
     size: Int64Array
     sound: Mask
-    """Files of which nothing is unusual; of others nothing here is to be believed."""
+    """A mask of the files in which nothing is unusual. Numbers of the other files must not be used."""
 
     def of_leaf(self, j: int) -> ChunkNumbers:
         """The numbers of the chunks of one leaf."""
         return ChunkNumbers(*self.stack[:, :, j])
 
     def stack_of(self, j: int) -> Int64Array:
-        """The same in one array: kind, row group."""
+        """The numbers of the chunks of one leaf in one array: kind, row group."""
         return np.ascontiguousarray(self.stack[:, :, j])
 
     @property
     def file_of(self) -> Int64Array:
-        """Of each row group the place of its file."""
+        """For each row group, the position of its file."""
         return np.repeat(np.arange(len(self.sound)), np.diff(self.first))
 
     def any_of(self, row_groups: Mask) -> Mask:
-        """Files that have any of these row groups."""
+        """The files that have any of these row groups."""
         found = np.zeros(len(self.sound), np.bool_)
         found[self.file_of[row_groups]] = True
         return found

@@ -1,4 +1,4 @@
-"""What is read of one file of a dataset, as a plain value."""
+"""The reads of one file of a dataset, as a plain value."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from pyparq.read.plan.scan_plan import PlanHeader, RowGroupPlan, ScanPlan
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """What is read of one file."""
+    """The reads of one file."""
 
     name: str
-    """Of the file, as messages and the ``filename`` column show it."""
+    """The name of the file, for messages and the ``filename`` column."""
     where: str
     """Absolute path or URL of the file."""
     size: int | None
-    """Bytes of a remote file, where its listing says so: asking again costs a request."""
+    """Size of a remote file in bytes, if its listing has it. This saves a request."""
     combination: int
     """Row of the plan's partition values."""
     made_for: FileState
-    """The file as it was: row numbers and offsets mean nothing in any other."""
+    """The state of the file: row numbers and offsets are valid for this state only."""
     row_groups: tuple[RowGroupPlan, ...]
 
     @property
     def num_bytes(self) -> int:
-        """Upper bound for the data page and dictionary bytes that a run reads."""
+        """An upper bound for the bytes of data pages and dictionaries that a run reads."""
         return sum(group.num_bytes for group in self.row_groups)
 
     def scan_plan(
         self, columns: Sequence[ColumnName] | None, filters: Any, options: ReadOptions, limit: int | None
     ) -> Any:
-        """The plan of this file alone, with ``columns`` and ``filters`` as the file names them."""
+        """The plan of this file alone. ``columns`` and ``filters`` use the names of the file."""
         return PlanHeader(
             self.name, None if columns is None else list(columns), filters, options, limit, self.made_for
         ).plan(self.row_groups)
 
 
 def file_plan(file: DataFile, combination: int, plan: ScanPlan) -> FilePlan:
-    """What ``plan`` reads of ``file``. Raises :class:`PlanError` for a file that another process cannot open."""
+    """The reads of ``plan`` in ``file``. Raises :class:`PlanError` for a file that another process cannot open."""
     if not isinstance(file.where, str):
         raise PlanError(
             "only files with a path or URL can be planned: give the dataset paths or URLs, not bytes or open files",
@@ -59,7 +59,7 @@ def file_plan(file: DataFile, combination: int, plan: ScanPlan) -> FilePlan:
 
 
 def within_limit(plans: Iterable[FilePlan], limit: int | None) -> list[FilePlan]:
-    """The plans with rows, but for row groups that lie behind ``limit`` rows that surely match."""
+    """The plans of files with rows, without the row groups behind the first ``limit`` rows that certainly match."""
     left, kept = limit, list[FilePlan]()
     for plan in plans:
         if left is not None and left <= 0:

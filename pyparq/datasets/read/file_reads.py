@@ -1,4 +1,4 @@
-"""The files of a scan of a dataset, read one after the other or many at a time."""
+"""Reads the files of a dataset's scan, one after the other or many at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyparq.read.scan import prune
 
 
 class FileReads:
-    """Reads the files that a scan's partitions leave. It keeps which scans of files ran, for the explanation."""
+    """Reads the files that the partitions have left. It keeps the scans that ran, for the explanation."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class FileReads:
         plans: Sequence[FilePlan] | None,
         limit: int | None,
     ) -> None:
-        """``plans``: what is read of each file, where the scan has been planned before."""
+        """``plans``: the reads of each file, if the scan was planned before."""
         self._files = files
         self._parts = parts
         self._projection = projection
@@ -42,15 +42,15 @@ class FileReads:
         self._scans = FileScans(files, parts, projection, plans)
         self.rows_returned: int | None = None
         self.share_done = 0.0
-        """How much of the files :meth:`batches` has gone through, 0 to 1."""
+        """How far :meth:`batches` has come in the files, from 0 to 1."""
         self.ran: list[FileScan] = []
         self.together = False
-        """Many files were asked at once, so that their own scans cannot tell what was removed."""
+        """Whether many files were asked at once. Their own scans then do not know what was ruled out."""
         self.ran_together: list[FileScan] = []
         self.joined = False
         """Files were read as if they were one."""
         self._reached: int | None = None
-        """How many of the files a stream has come to; ``None``: no stream has run."""
+        """Number of files that a stream has reached. ``None``: no stream has run."""
 
     def all_batches(self, *, together: bool = True) -> list[Batch]:
         """All matching rows, in the order of the files. Files are read in parallel."""
@@ -77,7 +77,7 @@ class FileReads:
         self.share_done = 1.0
 
     def count(self) -> int:
-        """Number of rows that match; of the whole scan, whatever its limit."""
+        """Number of matching rows of the whole scan, without its limit."""
         whole, undecided = self._decided()
         self._files.know_rows(whole)
         total = sum(map(self._rows_of, whole))
@@ -92,8 +92,8 @@ class FileReads:
         return (file_scan for file_scan in scans if file_scan is not None)
 
     def pruned(self, *, execute: bool) -> list[FileScan]:
-        """The scans of the files with what their indexes removed. ``execute``: the files are read if they have not
-        been. Where small files were read as one, they are read again, one by one."""
+        """The scans of the files, with the effect of their indexes. ``execute``: the files are read if they have not
+        been."""
         if self.joined or (execute and self.rows_returned is None):
             self.joined = self.together = False
             self.all_batches(together=False)
@@ -102,12 +102,13 @@ class FileReads:
             ran = self.file_scans(self.numbers[: self._reached], together=False)
         for file_scan in ran:
             prune(file_scan.scan)
-        if self.together:  # the scans that ran have not seen what was removed before
+        if self.together:  # these scans do not know what was ruled out before them
             carry_over(self.ran_together, ran)
         return ran
 
     def _decided(self) -> tuple[list[int], list[int]]:
-        """The files all of whose rows match, as their partitions tell, and those whose columns have a say in it."""
+        """Two groups of files, by their partitions: those of which all rows match, and those in which columns
+        decide."""
         split: tuple[list[int], list[int]] = [], []
         for number in self.numbers:
             combination = int(self._files.partition_values.of_file[number])
@@ -124,7 +125,8 @@ class FileReads:
         return rows
 
     def all_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan | JoinedScan]:
-        """The scans of the files in which a row may match, in the order of the files; many small ones have one."""
+        """The scans of the files in which a row may match, in the order of the files. Many small files share one
+        scan."""
         wanted = list(self.numbers if numbers is None else numbers)
         groups = self._scans.row_groups(wanted)
         joined = self._scans.joined([number for number in wanted if groups.get(number) != []], groups)
@@ -140,8 +142,11 @@ class FileReads:
         together: bool = True,
         groups: dict[int, list[int]] | None = None,
     ) -> list[FileScan]:
-        """The scans of the files in which a row may match. ``together``: many files are asked at once; otherwise each
-        file is, and its scan reports what its indexes removed. ``groups``: what they have answered, if they have."""
+        """The scans of the files in which a row may match.
+
+        ``together``: many files are asked at once. Otherwise each file is asked by itself, and its scan reports the
+        effect of its indexes. ``groups``: the answers, if the files were asked already.
+        """
         wanted = list(self.numbers if numbers is None else numbers)
         if groups is None:
             groups = self._scans.row_groups(wanted) if together else {}
@@ -161,8 +166,8 @@ class FileReads:
         return found
 
     def _in_turn(self) -> Iterator[tuple[int, int, FileScan | None]]:
-        """The place of each file, its number and its scan, until there are as many rows as were asked for. ``None``
-        where no row of the file matches."""
+        """The position of each file, its number and its scan, until the limit is reached. The scan is ``None`` if no
+        row of the file matches."""
         options, files = self._files.options, self._files.found.files
         if not self._files.is_remote or self._limit is not None or not options.use_threads:
             return self._one_by_one()
@@ -183,8 +188,8 @@ class FileReads:
             yield at, number, None if row_groups == [] else self._scans.of_file(number, left, row_groups)
 
     def _in_order(self) -> Iterator[tuple[int, int, list[int] | None]]:
-        """The place of each file, its number, and the row groups that can match where that is known; some files are
-        asked together, before the first of them is read."""
+        """The position of each file, its number, and the row groups that can match, if they are known. Some files are
+        asked together before the first of them is read."""
         for first in range(0, len(self.numbers), AT_A_TIME):
             numbers = self.numbers[first : first + AT_A_TIME]
             groups = self._scans.row_groups(numbers)
@@ -208,7 +213,7 @@ class FileReads:
         try:
             table = scan.scan.to_table()
             made = self._scans.adapted_of_many(scan, table.batches)
-        except (ParquetError, OSError):  # one by one, they say what is wrong
+        except (ParquetError, OSError):  # reading them one by one raises the error
             return [batch for file_scan in self._one_by_one_of(scan) for batch in self._read(file_scan)]
         for number in scan.numbers:
             self.done(number)

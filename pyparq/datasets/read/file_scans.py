@@ -1,4 +1,4 @@
-"""The scans of the files of a dataset: one for each file, or one for many small files that are alike."""
+"""Makes the scans of a dataset's files: one per file, or one for many small files that are alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pyparq import kernels
-from pyparq.arrow.table import Batch, Column
+from pyparq.arrow.column import Column
+from pyparq.arrow.table import Batch
 from pyparq.datasets.read.batch_pruning import Together
 from pyparq.datasets.read.concatenated_scan import JoinedFile, Joint, Part, runs
 from pyparq.datasets.read.dataset_files import DatasetFiles
@@ -27,7 +28,7 @@ from pyparq.read.scan import Scan, same_question
 
 @dataclass(slots=True)
 class FileScan:
-    """The scan of one file, and how its columns become the dataset's."""
+    """The scan of one file, and the conversion of its columns to the dataset's types."""
 
     number: int
     """Of the file in the dataset."""
@@ -50,23 +51,23 @@ class JoinedScan:
 
 
 class FileScans:
-    """Makes them, for one question to a dataset; what files of one schema have in common is worked out once."""
+    """Makes scans for one question to a dataset. What files of one schema have in common is computed once."""
 
     def __init__(
         self, dataset: DatasetFiles, parts: FilterParts, projection: Projection, plans: Sequence[FilePlan] | None
     ) -> None:
-        """``plans``: what is read of each file, where the scan has been planned before."""
+        """``plans``: the reads of each file, if the scan was planned before."""
         self._dataset = dataset
         self._parts = parts
         self._projection = projection
         self._plans = plans
         self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
-        """By the identity of a file's schema tree; the file keeps the tree alive."""
+        """By the id of a file's schema tree. The file keeps the tree alive."""
         self._models: dict[tuple[int, int], tuple[OpenFile, Expression, Scan | None]] = {}
-        """By the identity of that and of what partitions leave of the filter."""
+        """By the id of the schema tree, and by the part of the filter that partitions leave."""
 
     def row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
-        """The row groups that can match, of files that can be asked together."""
+        """The row groups that can match, for the files that can be asked together."""
         if self._parts.expression is None or self._plans is not None or len(numbers) < 2:
             return {}
         footers = self._dataset.footers
@@ -85,8 +86,11 @@ class FileScans:
         return found
 
     def _alike(self, numbers: Sequence[int]) -> list[tuple[Expression, list[int]]]:
-        """What the files' partitions leave of the filter, and the files that have it and footers of one frame. Files
-        whose frame is not known, and those that are left out, are not among them."""
+        """Groups of files that can be asked together: the partitions leave the same part of the filter, and the footers
+        are of one kind.
+
+        Files of an unknown kind and files that are left out are in no group.
+        """
         footers = self._dataset.footers
         footers.read(numbers)
         alike: dict[tuple[int, Any], tuple[Expression, list[int]]] = {}
@@ -99,7 +103,8 @@ class FileScans:
         return list(alike.values())
 
     def of_file(self, number: int, limit: int | None, row_groups: Sequence[int] | None = None) -> FileScan | None:
-        """``None`` where the file has no row that matches, or is left out. ``row_groups``: those that can match."""
+        """The scan of a file. ``None`` if no row of the file matches, or if the file is left out. ``row_groups``: those
+        that can match."""
         file = self._dataset.open(number)
         if file is None:
             return None
@@ -126,8 +131,8 @@ class FileScans:
         return FileScan(number, scan, adapter, combination)
 
     def _model(self, file: OpenFile, rest: Expression, adapter: Adapter) -> Scan | None:
-        """A scan with the question that all files with this schema tree are asked, where their partitions leave
-        ``rest`` of the filter; ``None``: no row of them can match."""
+        """A scan with the question to all files with this schema tree whose partitions leave ``rest`` of the filter.
+        ``None``: no row of them can match."""
         key = id(file.tree), id(rest)
         if key not in self._models:
             question = self._parts.for_file(rest, self._projection, file, self._dataset.matching)
@@ -138,7 +143,7 @@ class FileScans:
         return self._models[key][2]
 
     def _adapter(self, file: OpenFile) -> Adapter:
-        """The same for all files of a schema."""
+        """The conversion that all files of a schema share."""
         found = self._adapters.get(id(file.tree))
         if found is None:
             schema = marked(file.fields.schema, file.tree)
@@ -147,7 +152,7 @@ class FileScans:
         return found[1]
 
     def joined(self, numbers: Sequence[int], groups: dict[int, list[int]]) -> list[JoinedScan]:
-        """Scans of small local files that are alike and follow each other."""
+        """Scans of neighbouring small local files that are alike."""
         if self._plans is not None or len(numbers) < 2 or self._dataset.is_remote or kernels.read_many_ranges is None:
             return []
         joints: dict[int, Joint] = {}
@@ -183,7 +188,7 @@ class FileScans:
         return Batch(made, num_rows)
 
     def adapted_of_many(self, joined: JoinedScan, batches: Sequence[Batch]) -> list[Batch]:
-        """The batches of joined files as the dataset's; one may have rows of several files."""
+        """The batches of joined files in the dataset's types. A batch may have rows of several files."""
         partitions, rows = self._dataset.partition_values, joined.scan.rows_of_groups
         of_file = partitions.of_file[joined.numbers]
         counts = [rows.get(group, 0) for group in range(joined.file.num_row_groups)]

@@ -1,4 +1,4 @@
-"""The column that says which file a row is from."""
+"""The column with the name of each row's file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyparq.format.types import DataType, Field
 
 
 def with_filenames(partitions: Partitions, files: Sequence[DataFile], name: str, case_sensitive: bool) -> Partitions:
-    """The partition columns and, behind them, the file's name: one combination of values per file."""
+    """The partition columns, and behind them the file's name: one combination of values per file."""
     if Matching(case_sensitive=case_sensitive).has(partitions.names, name):
         raise OptionError(f"the column of file names cannot be called {name!r}: a partition has this name")
     columns = [take(column, partitions.of_file) for column in partitions.columns]
@@ -27,5 +27,5 @@ def with_filenames(partitions: Partitions, files: Sequence[DataFile], name: str,
 
 
 def _valid(name: str) -> str:
-    """A name on disk need not be UTF-8, a string in a column must be."""
+    """The name as valid UTF-8, which a string column needs. A name on disk need not be."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""A dataset's filter: what partition values decide of it, and what is left for the columns of a file."""
+"""A dataset's filter, split into the part that partition values answer and the part for the columns of a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from pyparq.filters.dataset_types import for_leaf
 from pyparq.filters.expression import Compare, Contains, Expression, IsIn, IsNan, IsNull, Known, Not
 from pyparq.filters.row_tests import evaluate_rows
 from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.read.footers.open_file import OpenFile
 
@@ -55,7 +56,7 @@ class FilterParts:
         return not isinstance(rest, Known) or rest.value is True
 
     def rest(self, combination: int) -> Expression:
-        """The filter for files of one combination of partition values."""
+        """The part of the filter that is left for files with this combination of partition values."""
         found = self._rest.get(combination)
         if found is None:
             if self.expression is None:
@@ -68,8 +69,7 @@ class FilterParts:
         return found
 
     def for_file(self, rest: Expression, projection: Projection, file: OpenFile, by: Matching) -> Expression:
-        """What is left of the filter, with the names that the columns have in a file; columns that it does not have are
-        null."""
+        """The part of the filter that is left, with the file's names of the columns. Missing columns are null."""
         if isinstance(rest, Known):
             return rest
         columns = _Counterparts(projection.tree, file.tree, by)
@@ -106,14 +106,14 @@ class FilterParts:
 
 
 def _as_stored(leaf: Node, column: Column) -> Column:
-    """Partition values as the leaf of such a column holds them: a file has no seconds, no date64 and no views."""
+    """Partition values as a leaf of their type stores them: files have no seconds, no date64 and no views."""
     column = normalize(column, leaf.name)
     same = column.type.kind not in ("date", "timestamp", "time") or column.type == leaf.arrow_type
     return column if same else cast(column, leaf.arrow_type, leaf.name)
 
 
 def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: _Counterparts) -> Expression:
-    """A test on a column of the dataset as one on the file's column."""
+    """A test on a column of the dataset as a test on the file's column."""
     node = projection.tree.find(test.path)  # type: ignore[attr-defined]
     path = columns.path(node)
     if path is None:
@@ -132,7 +132,7 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
 
 
 class _Counterparts:
-    """The columns of a file that are those of its dataset."""
+    """Maps columns of a dataset to columns of a file."""
 
     def __init__(self, dataset: SchemaTree, tree: SchemaTree, by: Matching) -> None:
         self._root, self._by = dataset.root, by
@@ -141,7 +141,7 @@ class _Counterparts:
         self._of_top = {top: have[k] for top, k in zip(self._root.children, places, strict=True) if k is not None}
 
     def path(self, node: Node) -> tuple[str, ...] | None:
-        """The path in the file of what ``node`` is in the dataset; ``None`` where the file does not have it."""
+        """The path in the file of the dataset's ``node``. ``None`` if the file does not have it."""
         top = node
         while top.parent is not None and top.parent is not self._root:
             top = top.parent
@@ -152,7 +152,7 @@ class _Counterparts:
         ends = {id(have.node): other.node.path for have, other in _pairs(shape, shape_of(found), self._by)}
         if id(node) in ends:
             return ends[id(node)]
-        # A group that only frames the items of a list has its place in every file; others are missing in this one.
+        # A group that only wraps the items of a list exists in every file. Other groups may be missing in this one.
         return None if id(node) in {id(part.node) for part in _all(shape)} else node.path
 
 
@@ -163,7 +163,7 @@ def _all(shape: Shape) -> Iterator[Shape]:
 
 
 def _pairs(shape: Shape, other: Shape, by: Matching) -> list[tuple[Shape, Shape]]:
-    """The positions of a column in the dataset with those of the file's column."""
+    """Pairs of positions: a column in the dataset, and the same column in the file."""
     found = [(shape, other)]
     if shape.kind != other.kind:
         return found

@@ -1,8 +1,8 @@
-"""One footer of each kind among many local files: all that their common schema takes.
+"""Finds the kinds of footers among many local files. The common schema needs one footer of each kind.
 
-Footers of one kind are the same in all but rows and row groups. They are read and compared by native calls, and only
-the first of each kind is kept: the others cost no object in Python. What was found is remembered for the last few
-listings: paths with sizes, times of the last change and inodes.
+Footers of one kind are equal except for rows and row groups. Native calls read and compare them, and only the first of
+each kind is kept, so the others cost no Python object. The results for the last few listings (paths with sizes,
+modification times and inodes) are kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Key = tuple[bytes, bytes, int, int, str]
 
 
 class Kinds(NamedTuple):
-    """What was found among files, which are known by their places in a list."""
+    """The kinds of footers among files. Files are given by their positions in a list."""
 
     firsts: tuple[tuple[int, StoredFooter], ...]
     """The first file of each kind."""
@@ -43,7 +43,7 @@ class Kinds(NamedTuple):
 
 
 class _Listing(NamedTuple):
-    """Local files as a listing saw them."""
+    """Local files as listed."""
 
     paths: bytes
     """Separated by zero bytes."""
@@ -63,8 +63,8 @@ def forget_kinds() -> None:
 
 
 def kinds_of(files: Sequence[DataFile], options: ReadOptions) -> Kinds | None:
-    """The kinds of footers of all ``files``; ``None`` where each has to be opened: some are not local, their listing
-    does not say what they were like, or keys have a say in it."""
+    """The kinds of footers of all ``files``. ``None`` if each file has to be opened: some are not local, their state is
+    not in the listing, or they need keys."""
     listing = _listing_of(files) if kernels.footer_kinds is not None and options.decryption is None else None
     if listing is None:
         return None

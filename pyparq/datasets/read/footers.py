@@ -1,7 +1,7 @@
-"""The footers of a dataset's files: read many at a time, kept, and decoded once for all files that are alike.
+"""The footers of a dataset's files: many are read at a time, and they are decoded once for all files that are alike.
 
-Footers of local files are kept beyond one dataset, up to :data:`MOST_BYTES` in all, as they are stored: an encrypted
-one stays encrypted. One is known by the file's path, size, time of the last change and inode.
+Footers of local files are kept longer than a dataset, up to :data:`MOST_BYTES` in all, in their stored form: an
+encrypted one stays encrypted. The key is the file's path, size, modification time and inode.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def _keep(path: str, footer: StoredFooter, now: int) -> None:
 
 
 def read_stored(files: Sequence[DataFile], options: ReadOptions) -> list[StoredFooter | None]:
-    """The footers of files, those of local ones many at a time. ``None`` for one that has to be opened by itself: it is
-    not a local file, it has changed since it was listed, or something is wrong with it."""
+    """The footers of files. Those of local files are read many at a time. ``None`` for a file that must be opened by
+    itself: it is not local, it has changed since it was listed, or something is wrong with it."""
     found: list[StoredFooter | None] = [None] * len(files)
     if kernels.read_footers is None:
         return found
@@ -96,13 +96,13 @@ def read_stored(files: Sequence[DataFile], options: ReadOptions) -> list[StoredF
 
 
 def _local_paths(files: Sequence[DataFile]) -> dict[int, str]:
-    """Absolute paths of the local files, by their places in the list."""
+    """Absolute paths of the local files, by their positions in the list."""
     paths = {k: file.where for k, file in enumerate(files) if isinstance(file.where, str) and "://" not in file.where}
     if os.sep == "/" and all(path[:1] == "/" for path in paths.values()):
-        return paths  # the usual case, for a thousandth of a millisecond each
+        return paths  # the usual case, which costs a microsecond each
     try:
         folder = os.getcwd()
-    except FileNotFoundError:  # it was removed: whoever opens the files says what is missing
+    except FileNotFoundError:  # it was removed: opening the files reports what is missing
         return {}
     return {k: os.path.join(folder, path) for k, path in paths.items()}
 
@@ -113,7 +113,7 @@ def _listed_status(file: DataFile) -> FileStatus | None:
     try:
         return status_of(os.stat(file.where))
     except OSError:
-        return None  # whoever opens it says why
+        return None  # opening the file raises the error
 
 
 def _as_listed(file: DataFile, status: FileStatus) -> bool:
@@ -138,14 +138,15 @@ class Footers:
         self._stored: dict[int, StoredFooter] = {}
         self._asked: set[int] = set()
         self._frames: dict[int, int] = {}
-        """Of files whose footers are alike but for rows and row groups, the number of one."""
+        """The number of the kind of each file's footer. Footers of one kind are equal except for rows and row
+        groups."""
         self._rows: dict[int, int] = {}
         self._models: dict[int, OpenFile] = {}
         """By frame: a file whose decoded footer others share."""
 
     def read(self, numbers: Iterable[int]) -> list[int]:
-        """Read the footers of the files with these numbers, as far as many can be read together; the numbers of those
-        that are still to be opened one by one."""
+        """Read the footers of the files with these numbers, where many can be read together. Returns the numbers of the
+        files that must be opened one by one."""
         wanted = list(numbers)
         new = [k for k in wanted if k not in self._asked]
         if len(new) > 1:
@@ -157,8 +158,8 @@ class Footers:
         return [k for k in wanted if k not in self._stored]
 
     def kinds(self) -> list[int] | None:
-        """The files that together have every footer there is, up to rows and row groups, in their order. No other
-        footer is kept. ``None`` where all have to be opened to tell."""
+        """One file per kind of footer, in the order of the files. No other footer is kept. ``None`` if all files must
+        be opened to know."""
         found = kinds_of(self._files, self._options)
         if found is None:
             return None
@@ -168,7 +169,7 @@ class Footers:
         return sorted([*(k for k, _ in found.firsts), *found.odd])
 
     def _compare(self, new: list[int]) -> None:
-        """Find out which footers are alike, and the rows of their files, where no key has a say in it."""
+        """Compare the footers, and note the rows of the files, where no key is needed."""
         if self._options.decryption is not None:
             return
         known = list(dict.fromkeys(self._frames.values()))
@@ -179,16 +180,15 @@ class Footers:
                 self._frames[k], self._rows[k] = compared[frame], count
 
     def num_rows(self, k: int) -> int | None:
-        """Rows of file ``k``, if its footer has been read and says so without any doubt."""
+        """Rows of file ``k``, if its footer was read and is not in doubt."""
         return self._rows.get(k)
 
     def frame(self, k: int) -> int | None:
-        """The same for files whose footers are alike in all but rows and row groups; ``None`` where that is not
-        known."""
+        """A value that is equal for files with footers of one kind. ``None`` if the kind is not known."""
         return self._frames.get(k)
 
     def stored(self, k: int) -> StoredFooter:
-        """The footer of a file that has a :meth:`frame`."""
+        """The stored footer of a file that has a :meth:`frame`."""
         return self._stored[k]
 
     def open(self, k: int) -> OpenFile:

@@ -1,4 +1,4 @@
-"""The keys of a lookup, as a filter."""
+"""The keys of a lookup as a filter."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from pyparq.filters.value_array import ValueArray
 
 
 def key_filter(column: Path, keys: Any) -> Expression:
-    """True where ``column`` is one of ``keys``: one key, or a list or array of them. A null is nobody's key.
-
-    Raises :class:`OptionError` for keys that are none.
-    """
+    """True where ``column`` is one of ``keys``: one key, or a list or array of them. Null is no key. Raises
+    :class:`OptionError` for values that cannot be keys."""
     if isinstance(keys, Expression):
         raise OptionError(
             f"keys must be values to look for, not the filter {keys!r}: give a filter to scan() or read()"

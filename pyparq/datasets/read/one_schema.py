@@ -1,7 +1,7 @@
-"""One schema for all files of a dataset, and what to declare where there is none.
+"""The common schema of all files of a dataset, or advice about what to declare.
 
-Types without a common one are refused, because a value would change or be taken for another. Who reads the error may
-know better, so it ends with a ``schema=`` that reads the files, with the columns of all of them.
+Types without a common type are refused, because a value would change or be confused with another. The user may know
+better. So the error ends with a ``schema=`` that reads the files, with all their columns.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MOST_TEXT = 4000
 
 
 def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Schema:
-    """The schema that the rows of all files fit: see :func:`pyparq.datasets.read.evolution.united`.
+    """The schema that all rows fit: see :func:`pyparq.datasets.read.evolution.united`.
 
-    Raises :class:`pyparq.SchemaError`, which names the column, both types and both files, and says what to declare.
+    Raises :class:`pyparq.SchemaError`, which names the column, both types and both files, and advises what to declare.
     """
     given = list(schemas)
     try:
@@ -39,7 +39,7 @@ def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Sche
 
 
 def settled(have: DataType, other: DataType) -> DataType | None:
-    """A type that files of both types can be read with where it is declared; values that do not fit are an error."""
+    """A type to declare that can read files of both types. Values that do not fit it are an error."""
     kinds = {have.kind, other.kind}
     if kinds <= {"int", "uint"}:
         return decimal_type(20, 0)
@@ -70,7 +70,7 @@ def _advice(clash: Clash, schema: Schema, by: Matching) -> str:
 
 
 def _text_of(schema: Schema) -> str | None:
-    """The schema as an argument to paste; ``None`` where it would be too long, or text does not tell a column."""
+    """The schema as an argument to paste. ``None`` if it is too long, or if text cannot name a column."""
     columns = {field.name: _type_text(field) for field in schema.fields}
     if not columns or len(columns) < len(schema.fields) or None in columns.values():
         return None
@@ -82,7 +82,7 @@ def _text_of(schema: Schema) -> str | None:
 
 
 def _type_text(field: Field) -> str | None:
-    """A type as :func:`pyparq.schema` takes it; ``None`` where it has no text."""
+    """A type as :func:`pyparq.schema` takes it. ``None`` if it has no text."""
     type_ = field.type.dictionary or field.type
     if EXTENSION_NAME in field.metadata or LOGICAL_TYPE in field.metadata:
         return None

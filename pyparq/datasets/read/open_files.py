@@ -1,4 +1,4 @@
-"""The files of a dataset as they are opened: without keeping a descriptor for each, and as the listing saw them."""
+"""The open files of a dataset. They hold no descriptor between reads, and must be as they were listed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pyparq.read.footers.open_file import OpenFile
 
 
 class FileStatus(NamedTuple):
-    """What tells whether a file has changed."""
+    """Tells whether a file has changed."""
 
     size: int
     mtime_ns: int
     inode: int
-    """As a signed 64-bit number, which is what native code compares: some file systems use all bits."""
+    """As a signed 64-bit number, because native code compares it so. Some file systems use all bits."""
 
 
 def status_of(status: os.stat_result) -> FileStatus:
@@ -38,14 +38,14 @@ def file_status(size: int, mtime_ns: int, inode: int) -> FileStatus:
 class ListedFile:
     """A local file that is open only while bytes are read. A dataset may have more files than a process may open.
 
-    Raises :class:`ChangedFileError` when the file is no longer what it was at the first read: bytes of two files must
-    not be mixed.
+    Raises :class:`ChangedFileError` if the file has changed since the first read, so that bytes of two files are never
+    mixed.
     """
 
     is_local = True
 
     def __init__(self, file: DataFile, status: FileStatus | None = None) -> None:
-        """``status``: what the file was when its footer was read, if it has been."""
+        """``status``: the state of the file when its footer was read, if it was."""
         self.name = file.name
         self._path = str(file.where)
         self._status = status_of(os.stat(self._path)) if status is None else status
@@ -58,7 +58,7 @@ class ListedFile:
 
     @property
     def status(self) -> FileStatus:
-        """What the file was at the first read."""
+        """The state of the file at the first read."""
         return self._status
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
@@ -71,7 +71,7 @@ class ListedFile:
             opened.close()
 
     def close(self) -> None:
-        """Nothing is open between two reads."""
+        """Nothing to close: the file is not open between two reads."""
 
 
 def open_listed(file: DataFile, options: ReadOptions, storage_options: Mapping[str, Any] | None) -> OpenFile:

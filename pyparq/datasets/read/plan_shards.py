@@ -1,8 +1,8 @@
-"""Shares of a dataset: other processes read the footers of their files and plan them, one process puts it together.
+"""Shares of a dataset: several processes read the footers of the files and plan them, and one process joins the plans.
 
-A scan of a dataset needs one schema for all files, and a share's process knows its own files alone. So each tells
-which schemas it met (:class:`Survey`). Where the schema of a share is that of the whole, its plans hold; the others are
-planned again with the schema of the whole (:class:`Surveyed`).
+A scan of a dataset needs one schema for all files, but the process of a share knows only its own files. So each process
+reports the schemas that it found (:class:`Survey`). If a share has the same schema as the whole dataset, its plans are
+valid. The other shares are planned again with the schema of the whole (:class:`Surveyed`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyparq.options import ReadOptions
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Some files of a dataset, one after the other. It can be pickled where the files have paths or URLs."""
+    """Consecutive files of a dataset. It can be pickled if the files have paths or URLs."""
 
     first: int
     """Number of its first file in the dataset."""
@@ -40,19 +40,19 @@ class Share:
 
     @property
     def numbers(self) -> range:
-        """Those of its files in the dataset."""
+        """The numbers of its files in the dataset."""
         return range(self.first, self.first + len(self.files))
 
     def dataset(
         self, schema: Schema | None, by: str, storage_options: Mapping[str, Any] | None, options: ReadOptions
     ) -> Dataset:
-        """Its files as a dataset that leaves out those that cannot be read. ``schema``: to read the files with."""
+        """Its files as a dataset that leaves out unreadable files. ``schema``: the schema to read the files with."""
         found = Found(self.source, self.files, False, storage_options)
         return dataset_of(found, self.partitions, schema, options, by, "skip")
 
 
 def shares_of(dataset: DatasetFiles, count: int) -> list[Share]:
-    """At most ``count`` shares with all files of the dataset, in their order and as even as can be."""
+    """At most ``count`` shares that hold all files of the dataset in their order, as even as possible."""
     files, partitions = dataset.found.files, dataset.partition_values
     ends = np.linspace(0, len(files), max(min(count, len(files)), 1) + 1).astype(int).tolist()
     return [
@@ -70,13 +70,13 @@ def _between(partitions: Partitions, first: int, last: int) -> Partitions:
 
 
 def survey(dataset: DatasetFiles) -> Survey:
-    """Read the footers of all files of a dataset, of a share most likely, and say what is in them."""
+    """Read the footers of all files of a dataset, usually of a share, and report their schemas."""
     schemas: dict[int, tuple[int, str, Schema]] = {}
     by_frame: dict[int, int] = {}
     count = len(dataset.files)
     of_file, rows = np.full(count, -1, np.int64), np.zeros(count, np.int64)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SkippedFileWarning)  # who asks sees which files are missing
+        warnings.simplefilter("ignore", SkippedFileWarning)  # the caller reports the missing files
         dataset.read_footers(range(count))
         for k in range(count):
             frame = dataset.footers.frame(k)

@@ -1,4 +1,4 @@
-"""Which columns of a dataset a scan returns, and how names in filters are found in a file."""
+"""The columns of a dataset that a scan returns, and the lookup of filter names in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import Expression
 from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.shown_types import shown_field, top_of
 from pyparq.format.types import Field, Schema
 from pyparq.read.projection import named
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Projection:
     """The columns of a result: some from the files (``own``), some from the names of folders.
 
-    Raises :class:`ColumnNotFoundError` and :class:`FilterError` as a scan of one file does.
+    Raises :class:`ColumnNotFoundError` and :class:`FilterError` like a scan of one file.
     """
 
     def __init__(
@@ -37,13 +37,13 @@ class Projection:
         self.tree = tree_of(schema, case_sensitive=case_sensitive)
         """The dataset's schema as a tree, partition columns included."""
         self._fields = schema.fields
-        bind(expression, self.tree, self.shown)  # says what is wrong with it
+        bind(expression, self.tree, self.shown)  # raises the error
         order = {field.name: k for k, field in enumerate(partitions)}
         tops = {node: k for k, node in enumerate(self.tree.root.children)}
         wanted = dict.fromkeys(self.tree.root.children) if columns is None else named(self.tree, columns)
         self.own: list[Field] = []
         self.places: list[int | None] = []
-        """For each column of the result the partition column that it is, ``None`` for one of the files."""
+        """For each column of the result, the number of its partition column. ``None`` for a column of the files."""
         fields = []
         for node, leaves in wanted.items():
             field = schema.fields[tops[node]]
@@ -57,11 +57,11 @@ class Projection:
         """Of the result."""
         asked = {tops[node] for node in wanted} | {tops[top_of(node)] for node in self._tested(expression)}
         self.base = Schema(tuple(schema.fields[k] for k in sorted(asked)), schema.metadata)
-        """The dataset's schema, but for columns that nothing asks for."""
+        """The dataset's schema without columns that nothing asks for."""
 
     def _tested(self, expression: Expression | None) -> set[Node]:
-        """All columns that the filter names, also where binding it finds that they decide nothing: it is bound again
-        for each file, and where a plan runs."""
+        """All columns that the filter names, even those that binding proves irrelevant: the filter is bound again for
+        each file, and where a plan runs."""
         found = set[Node]()
 
         def look(test: Any) -> Expression:
@@ -73,12 +73,12 @@ class Projection:
         return found
 
     def shown(self, leaf: Node) -> Field | None:
-        """The field that the dataset shows a leaf as."""
+        """The field as which the dataset shows a leaf."""
         return shown_field(leaf, self.tree.root.children, self._fields)
 
 
 def _reduced(field: Field, shape: Shape, leaves: set[int]) -> Field:
-    """The field with only those leaves; maps whole."""
+    """The field with only these leaves. Maps stay whole."""
     below = {leaf.node.column for leaf in shape.leaves()}
     if below <= leaves or shape.kind in ("leaf", "map"):
         return field

@@ -1,8 +1,8 @@
-"""A scan of many files, and the plan of one: a scan makes its plan, and a plan makes its scan again elsewhere.
+"""A scan of many files, and its plan. A scan makes a plan, and a plan makes the scan again in another process.
 
-Files are left out by their partitions; the scans of the others are run. See :class:`DatasetScan` and
-:class:`DatasetPlan`. A plan holds one :class:`FilePlan` per file that has rows which can match, and each of these holds
-row groups as :class:`pyparq.ScanPlan` does.
+Partitions rule files out, and the scans of the other files run. See :class:`DatasetScan` and :class:`DatasetPlan`. A
+plan holds one :class:`FilePlan` per file with rows that can match. Each of these holds row groups, as
+:class:`pyparq.ScanPlan` does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
-from pyparq.arrow.table import Batch, Table, widen_columns
+from pyparq.arrow.table import Batch, Table
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.datasets.discovery import DataFile, Found
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
@@ -82,12 +83,12 @@ class DatasetScan:
 
     @property
     def rows_returned(self) -> int | None:
-        """Rows that the scan has returned; ``None`` where it has not run."""
+        """Number of rows that the scan has returned. ``None`` if it has not run."""
         return self._reads.rows_returned
 
     @property
     def share_done(self) -> float:
-        """How much of the files :meth:`batches` has gone through, 0 to 1."""
+        """How far :meth:`batches` has come in the files, from 0 to 1."""
         return self._reads.share_done
 
     @property
@@ -97,7 +98,7 @@ class DatasetScan:
 
     @property
     def schema_asked(self) -> Schema:
-        """The dataset's schema, but for columns that neither the result nor the filter names."""
+        """The dataset's schema without columns that neither the result nor the filter names."""
         return self._projection.base
 
     # ---- what a user calls
@@ -107,7 +108,7 @@ class DatasetScan:
         return self._to_table()
 
     def _to_table(self, *, together: bool = True) -> Table:
-        """``together``: many files may be asked at once, and small ones read as one."""
+        """``together``: many files may be asked at once, and small ones may be read as one."""
         return Table(*widen_columns(self.schema, self._reads.all_batches(together=together)))
 
     def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
@@ -138,13 +139,13 @@ class DatasetScan:
         return self.assembled(plan for plan in plans if plan is not None)
 
     def plan_files(self) -> list[tuple[int, FilePlan]]:
-        """The numbers of the files in which a row may match, and what will be read of each."""
+        """The numbers of the files in which a row may match, and the reads of each."""
         scans = self._reads.file_scans()
         plans = self._dataset.map_files(self._plan_file, scans)
         return [(scan.number, plan) for scan, plan in zip(scans, plans, strict=True) if plan is not None]
 
     def assembled(self, plans: Iterable[FilePlan]) -> DatasetPlan:
-        """The plan of the scan from those of its files, which come in their order."""
+        """The plan of the scan, from the plans of its files in their order."""
         dataset = self._dataset
         header = DatasetPlanHeader(
             dataset.root, self.columns, self.filters, self.schema_asked, dataset.partition_values.fields,
@@ -205,12 +206,12 @@ class DatasetScan:
 
     @property
     def file(self) -> DatasetScan:
-        """What a stream asks for a name, and whether it is open."""
+        """The file object that a stream asks for a name, and whether it is open. A dataset stands for itself."""
         return self
 
     @property
     def name(self) -> str:
-        """What messages call the source."""
+        """The name of the source in messages."""
         return self._dataset.found.root
 
     def check_open(self) -> None:
@@ -218,30 +219,30 @@ class DatasetScan:
 
 
 DATASET_PLAN_VERSION = 2
-"""Goes up with every change of what a pickled plan of a dataset holds or means."""
+"""Must grow with every change in the contents or the meaning of a pickled plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetPlanHeader:
-    """What all parts of a plan share: the question, the options, and the schema of the dataset."""
+    """The part of a plan that all its parts share: the question, the options, and the schema of the dataset."""
 
     source: str
     columns: Any
     filters: Any
     schema: Schema
-    """Of the dataset: the columns that the question names, partition columns included."""
+    """The columns of the dataset that the question names, partition columns included."""
     partitions: tuple[Field, ...]
     by: Matching
     on_error: str
     options: ReadOptions
-    """But for ``decryption``, ``limits`` and ``use_threads``: those are the running process's."""
+    """All options except ``decryption``, ``limits`` and ``use_threads``, which the running process decides."""
     limit: int | None
-    """Rows to return at most, of those that match; of the whole plan, not of each part."""
+    """Maximum number of matching rows to return, for the whole plan."""
     result: Schema
     """Schema of the rows that a run returns."""
 
     def plan(self, values: Sequence[Column], files: Iterable[FilePlan]) -> DatasetPlan:
-        """The plan, or the part of it, that has these files; their partition ``values`` by combination."""
+        """The plan, or a part of it, with these files and their partition ``values`` by combination."""
         return DatasetPlan(self, tuple(values), tuple(files))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -250,7 +251,7 @@ class DatasetPlanHeader:
         state["options"] = {
             f.name: getattr(self.options, f.name) for f in fields(ReadOptions) if f.name not in NOT_PLANNED
         }
-        # The filter is a pickle within the pickle: one of another version is refused before that is opened.
+        # The filter is a pickle inside the pickle, so that another version is refused before the filter is unpickled.
         state["filters"] = None if self.filters is None else pickle.dumps(self.filters, pickle.HIGHEST_PROTOCOL)
         return _header, (DATASET_PLAN_VERSION, state)
 
@@ -283,7 +284,7 @@ class DatasetPlan:
 
     @property
     def source(self) -> str:
-        """What the dataset is called."""
+        """The name of the dataset."""
         return self.header.source
 
     @property
@@ -302,7 +303,7 @@ class DatasetPlan:
 
     @property
     def num_rows(self) -> int:
-        """Rows that may match."""
+        """Number of rows that may match."""
         return sum(group.maybe.count for file in self.files for group in file.row_groups)
 
     def split(self, parts: int | None = None) -> list[DatasetPlan]:
@@ -326,11 +327,11 @@ class DatasetPlan:
         return [self._part(files) for files in chosen if files] or [self]
 
     def trimmed(self) -> DatasetPlan:
-        """The same plan with those partition values only that its files have."""
+        """The same plan with only the partition values that its files have."""
         return self._part(self.files)
 
     def _part(self, files: Sequence[FilePlan]) -> DatasetPlan:
-        """The plan with these files, and the partition values that they have."""
+        """The plan with these files and their partition values."""
         used = sorted({file.combination for file in files})
         place = {combination: k for k, combination in enumerate(used)}
         values = [take(column, np.array(used, np.int64)) for column in self.values]
@@ -402,7 +403,7 @@ def _scan_of(
     return DatasetScan(dataset, header.columns, header.filters, header.limit, plan)
 
 
-# ---- pickles: plain values under a version, which is looked at first ------------------------------------------------
+# ---- pickles: plain values with a version, which is checked first
 
 
 def _plan(version: Any, header: DatasetPlanHeader, values: Any, files: Any) -> DatasetPlan:

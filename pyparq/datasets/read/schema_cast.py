@@ -1,4 +1,4 @@
-"""One file's columns in the types of its dataset: which to read, and how they become the dataset's."""
+"""Converts a file's columns to the types of its dataset."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import (
     VIEWS,
     as_views,
@@ -23,7 +24,6 @@ from pyparq.arrow.column_operations import (
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.plain_layouts import normalize
 from pyparq.arrow.schema.to_parquet import is_list
-from pyparq.arrow.table import Column
 from pyparq.datasets.read.column_matching import BY_NAME, Matching, of_fields, of_nodes
 from pyparq.errors import DataError, ParquetError, SchemaError, located
 from pyparq.format.nesting import Shape, shape_of
@@ -37,7 +37,7 @@ _SMALL = ("u", "z")
 
 
 class Adapter:
-    """What one schema of files needs to become the ``wanted`` fields: made once per schema, not per file."""
+    """The conversion from one schema of files to the ``wanted`` fields. It is made once per schema, not per file."""
 
     def __init__(self, tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: Matching = BY_NAME) -> None:
         """``tree``, ``schema``: those of a file, with its INT96 fields marked."""
@@ -47,7 +47,7 @@ class Adapter:
         self._sources = [None if k is None else schema.fields[k] for k in places]
         self._pairs = list(zip(self._sources, wanted, strict=True))
         self.columns: list[Any] = []
-        """What to read from the file, in the order of those wanted columns that it has."""
+        """The columns to read from the file, in the order of the wanted columns that it has."""
         for k, field in zip(places, wanted, strict=True):
             if k is not None:
                 leaves = _leaves(shape_of(tree.root.children[k]), field.type, by)
@@ -55,10 +55,8 @@ class Adapter:
         self._given = [k for k, source in enumerate(self._sources) if source is not None]
 
     def adapt(self, columns: Sequence[Column], num_rows: int) -> list[Column]:
-        """The wanted columns from those that were read.
-
-        Raises :class:`DataError` for a value that does not fit, :class:`SchemaError` for types that do not go together.
-        """
+        """The wanted columns, made from the columns that were read. Raises :class:`DataError` for a value that does not
+        fit, and :class:`SchemaError` for types that cannot be converted."""
         found: list[Column | None] = [None] * len(self.wanted)
         for k, read in zip(self._given, columns, strict=True):
             found[k] = read
@@ -99,9 +97,10 @@ def _leaves(shape: Shape, wanted: DataType, by: Matching) -> Iterator[Shape]:
 
 
 def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME) -> Column:
-    """The column as ``wanted``: struct fields matched by name or id, missing ones null, others left out.
+    """The column as ``wanted``.
 
-    Values do not change: what does not fit raises :class:`DataError`.
+    Fields of structs are matched by name or id; missing ones are null, others are left out. Values do not change. A
+    value that does not fit raises :class:`DataError`.
     """
     type_ = wanted.type
     if column.type == type_:
@@ -114,7 +113,8 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
         column = _list(column, source, wanted, by)
     if column.dictionary is not None and column.type.dictionary is not None and type_.dictionary is None:
         column = _decoded(column)
-    if column.type.kind == type_.kind == "timestamp":  # without a zone only INT96 goes with one, or what is declared
+    # only INT96, or a declared schema, relates times without a zone to times with one
+    if column.type.kind == type_.kind == "timestamp":
         column = _retyped(column, DataType(f"{column.type.format[:4]}{type_.timezone}"))
     if column.type.kind == type_.kind == "decimal":
         scaled = _rescaled(column, type_)
@@ -122,11 +122,11 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
             return scaled
     if column.type.kind != "decimal" or type_.kind != "decimal" or column.type.decimal[1] == type_.decimal[1]:
         try:
-            shown = restore(column, type_, _LARGEST)  # another layout of the same values
+            shown = restore(column, type_, _LARGEST)  # the same values in another layout
         except HintMismatch:
             pass
         else:
-            # A column that stayed large may fit smaller offsets after all.
+            # A column that stayed large may fit smaller offsets now.
             return _cast(shown, type_, wanted.name) if type_.format in _SMALL else shown
     plain = normalize(column, wanted.name)
     if plain is not column:
@@ -157,7 +157,7 @@ def _retyped(column: Column, type_: DataType) -> Column:
 
 
 def _decoded(column: Column) -> Column:
-    """The values of a dictionary column, spelled out."""
+    """The values of a dictionary column as a plain column."""
     assert column.dictionary is not None
     mask = column.valid_mask()
     indices = column.values().astype(np.int64)
@@ -183,7 +183,7 @@ def _decoded(column: Column) -> Column:
 
 
 def _rescaled(column: Column, type_: DataType) -> Column | None:
-    """A decimal of up to 18 digits with more decimal places, by 64-bit arithmetic; ``None``: it takes another way."""
+    """A decimal of up to 18 digits with more decimal places, by 64-bit arithmetic. ``None`` if that is not possible."""
     (precision, scale, bits), (due, due_scale, _) = column.type.decimal, type_.decimal
     factor = due_scale - scale
     if bits != 128 or not 0 <= factor <= 18 or precision + factor > 18 or due - due_scale < precision - scale:
@@ -214,7 +214,7 @@ def _struct(column: Column, source: Field, wanted: Field, by: Matching) -> Colum
         read = column.type.children[k] if of_source is None else source.type.children[of_source]
         try:
             children.append(conform(struct_child(column, k), read, field, by))
-        except ParquetError as error:  # it has the path below this struct
+        except ParquetError as error:  # its path below this struct
             error.column = f"{wanted.name}.{error.column or field.name}"
             raise
     return struct_column(holding(wanted.type, children), children, column.length, column.valid_mask())

@@ -1,4 +1,4 @@
-"""Which schemas the files of a dataset have, where several processes have read their footers."""
+"""The schemas of a dataset's files, from several processes that have read their footers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from pyparq.format.types import Schema
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the footers of a share's files say."""
+    """The schemas that the footers of a share's files contain."""
 
     schemas: tuple[tuple[str, Schema], ...]
     """Each schema that occurs, with the name of the first file that has it."""
     of_file: npt.NDArray[np.int64]
-    """For each file its place in ``schemas``; -1 for one that cannot be read."""
+    """For each file, the position of its schema in ``schemas``. -1 for an unreadable file."""
     rows: npt.NDArray[np.int64]
     """Of each file; 0 for one that cannot be read."""
 
 
 class Surveyed:
-    """What the processes of all shares found in the footers of a dataset's files."""
+    """The schemas of all files of a dataset, from the surveys of its shares."""
 
     def __init__(self, surveys: Sequence[Survey], failed: Mapping[int, ParquetError | OSError]) -> None:
-        """``surveys``: of the shares, in their order. ``failed``: the files that cannot be read, by their numbers."""
+        """``surveys``: those of the shares, in their order. ``failed``: the unreadable files, by their numbers."""
         self.failed = failed
         self._schemas: list[tuple[str, Schema]] = []
         parts, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -46,8 +46,8 @@ class Surveyed:
         return [self._schemas[place] for place in dict.fromkeys(places.tolist()) if place >= 0]
 
     def are_like_all(self, some: Sequence[int], by: Matching) -> bool:
-        """Whether the files with these numbers make the same schema as all files: then names and literals mean the
-        same for them as for the whole."""
+        """Whether the files with these numbers have the same common schema as all files. Names and literals then mean
+        the same for them as for the whole."""
         others = range(len(self._of_file))
         rules = [by.among(schema for _, schema in self.schemas(numbers)) for numbers in (some, others)]
         if rules[0] != rules[1]:

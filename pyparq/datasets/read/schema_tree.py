@@ -1,4 +1,4 @@
-"""A dataset's schema as the tree of Parquet columns that its filters and projections look names up in."""
+"""A dataset's schema as a tree of Parquet columns, in which filters and projections look up names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from pyparq.format.types import Field, Schema
 
 
 def tree_of(schema: Schema, *, case_sensitive: bool = True) -> SchemaTree:
-    """The tree of a schema of any types that a file is read in: intervals, runs and views are columns of what they are
-    stored as. Columns may share a name. ``case_sensitive``: see :class:`SchemaTree`."""
+    """The tree of a schema.
+
+    Types that Parquet does not have (intervals, run-end encoding, views) become columns of their stored form. Columns
+    may share a name. ``case_sensitive``: see :class:`SchemaTree`.
+    """
     stored = replace(schema, fields=tuple(map(_stored, schema.fields)))
     return build_tree(elements_from_schema(stored), case_sensitive=case_sensitive)
 

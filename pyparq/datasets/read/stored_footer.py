@@ -1,4 +1,4 @@
-"""Footers of local files as they are stored."""
+"""Stored footers of local files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pyparq.options import ReadOptions
 from pyparq.read.footers.footer_read import LOCAL_TAIL
 
 SETTLED_NS = 2_000_000_000
-"""A file that was changed within this time before it was read may be changed again without another time or size."""
+"""A file that was changed within this time before it was read may change again without a new time or size."""
 AT_A_TIME = 64
 """Files of one native call: between two, Ctrl-C is noticed."""
 
 
 class StoredFooter(NamedTuple):
-    """A footer as it is stored."""
+    """The stored bytes of a footer."""
 
     status: FileStatus
     encrypted: bool
@@ -26,5 +26,5 @@ class StoredFooter(NamedTuple):
 
 
 def tail_of(options: ReadOptions) -> int:
-    """Bytes of a local file that are read at first."""
+    """Number of bytes at the end of a local file that are read first."""
     return min(max(options.tail_size or LOCAL_TAIL, 8), 1 << 20)

@@ -1,14 +1,16 @@
-"""The schema and rows of a remote folder's files from its ``_metadata`` file: one request in place of one per file.
+"""Reads the schema and the rows of a remote folder's files from its ``_metadata`` file: one request instead of one per
+file.
 
-A summary may be older than the files, and nothing in it says what they were like. So one is only believed where
+A summary may be older than the files, and it does not contain their state. So it is only trusted under these
+conditions:
 
-- it names every file of the folder and no other, and says nothing of them that cannot be: column chunks beyond a
-  file's end, row groups with other columns than its schema;
-- the store says when each file was written, and the summary was written after all of them. (Stores set these times
-  themselves; times that whoever copies a file can set do not count.)
+- It names every file of the folder and no other. It states nothing impossible about them, such as column chunks beyond
+  a file's end or row groups with other columns than its schema.
+- The store tells when each file was written, and the summary was written after all of them. (Stores set these times
+  themselves. Times that a copying program can set do not count.)
 
-Local folders do without: there, a thousand footers are read in a few milliseconds. Where a summary is believed, a file
-that is opened all the same must have the rows that the summary says.
+Local folders do not use summaries: a thousand local footers take a few milliseconds. A file that is opened although a
+summary is trusted must have the rows that the summary states.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ from pyparq.read.footers.known_schemas import schema_of
 
 SUMMARY = "_metadata"
 SMALLEST = 12
-"""Bytes of a file besides its pages, at least: the magic at both ends, and the footer's length."""
+"""Minimum number of bytes of a file besides its pages: the magic at both ends, and the footer's length."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedSummary:
-    """What a summary says of files that are as they were when it was written."""
+    """The contents of a summary whose files have not changed since it was written."""
 
     name: str
     schema: Schema
@@ -46,7 +48,7 @@ class TrustedSummary:
 
 
 def trusted_summary(found: Found, options: ReadOptions) -> TrustedSummary | None:
-    """The summary of a remote folder, if there is one that can be believed."""
+    """The summary of a remote folder, if there is one that can be trusted."""
     summary = next((file for file in found.summaries if posixpath.basename(str(file.where)) == SUMMARY), None)
     if summary is None or summary.mtime_ns is None or options.decryption is not None:
         return None
@@ -60,7 +62,7 @@ def trusted_summary(found: Found, options: ReadOptions) -> TrustedSummary | None
             footer, _ = read_footer(Fetcher(source, options.coalesce_gap), options)
         shared = schema_of(footer, options)
         rows = _rows(footer, {path: file.size for path, file in paths.items()}, len(shared.tree.leaves))
-    except (ParquetError, OSError):  # the files have footers of their own
+    except (ParquetError, OSError):  # the files' own footers are read
         return None
     if rows is None:
         return None
@@ -69,7 +71,7 @@ def trusted_summary(found: Found, options: ReadOptions) -> TrustedSummary | None
 
 
 def _rows(footer: LazyFileMetaData, sizes: Mapping[str, int | None], leaves: int) -> dict[str, int] | None:
-    """The rows of each file; ``None`` where the summary does not tell them of exactly these files."""
+    """The rows of each file. ``None`` if the summary does not describe exactly these files."""
     rows = dict.fromkeys(sizes, 0)
     named: set[str] = set()
     for group in range(footer.num_row_groups):

@@ -1,9 +1,9 @@
-"""The schema of a dataset is that of all its files, whichever of them a filter leaves.
+"""The schema of a dataset is the common schema of all its files, whatever a filter leaves of them.
 
-The footers of all local files are read for it, and those of remote files up to :data:`FEW_REMOTE`. Where there are more
-and partitions rule most of them out, the first and the last file speak for all: partitions are often in the order of
-time, and columns come with time. A file that is left then and does not agree with the two is an error, never another
-schema.
+The footers of all local files are read for it, and those of up to :data:`FEW_REMOTE` remote files. If there are more,
+and partitions rule most of them out, the first and the last file stand for all: partitions are often ordered by time,
+and columns are added over time. A file that does not agree with these two is then an error; the schema never changes
+silently.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from pyparq.filters.expression import Expression
 from pyparq.runtime.threads import REQUESTS
 
 FEW_REMOTE = REQUESTS
-"""Remote files whose footers are all read, though partitions rule some of the files out: one round of requests."""
+"""Up to this many remote files, all footers are read, even if partitions rule files out. That takes one round of
+requests."""
 
 
 def project_all(
     dataset: DatasetFiles, left: Sequence[int], columns: Iterable[Any] | str | None, expression: Expression | None
 ) -> Projection:
-    """What a scan of the files ``left`` returns: columns and types are those of the whole dataset.
+    """The result of a scan of the files ``left``. Columns and types are those of the whole dataset.
 
-    Raises :class:`ColumnNotFoundError` and :class:`FilterError` as :class:`Projection` does, and :class:`SchemaError`
-    where files do not go together.
+    Raises :class:`ColumnNotFoundError` and :class:`FilterError` like :class:`Projection`, and :class:`SchemaError` if
+    the files have no common schema.
     """
     partitions, case_sensitive = dataset.partition_values.fields, dataset.matching.case_sensitive
     count = len(dataset.found.files)
@@ -37,7 +38,7 @@ def project_all(
     of_left = dataset.schema_of_some([*left, *ends], left)
     try:
         made = Projection(dataset.schema_of_some(ends), columns, expression, partitions, case_sensitive)
-    except ParquetError:  # such as a column that only other files have
+    except ParquetError:  # for example a column that only other files have
         return Projection(dataset.schema_of(left), columns, expression, partitions, case_sensitive)
     seen = Projection(of_left, columns, expression, partitions, case_sensitive)
     if seen.base.fields != made.base.fields:

@@ -1,16 +1,15 @@
-"""The committer: puts the files of a write into a folder all together, and takes those away that they replace.
+"""The committer: puts all files of a write into a folder together, and removes the files that they replace.
 
-A local file system renames one file at a time. So what is going to happen is written down first, in the commit record
-``commit.json`` of the staging folder (:mod:`pyparq.datasets.staging`), and a commit that a crash interrupts is
-completed later by the same record:
+A local file system renames one file at a time. So the whole commit is first written down in the commit record
+``commit.json`` in the staging folder (:mod:`pyparq.datasets.staging`). After a crash, the commit is completed from the
+record:
 
-- A crash before the record: nothing has changed for readers. The staging folder is garbage, and the next write to the
-  target removes it.
-- A crash after the record: readers may see some of the old and some of the new files. The next write to the target, or
+- A crash before the record: nothing has changed for readers. The next write to the target removes the staging folder.
+- A crash after the record: some old and some new files may be in place. The next write to the target, or
   :func:`recover_dataset`, completes the commit.
-- An error (a full disk, Ctrl-C) undoes what was done. If even that fails, the record stays, as after a crash.
+- An error (a full disk, Ctrl-C) undoes the commit. If even that fails, the record stays, as after a crash.
 
-Each step is a rename that is done or not done, which is seen from where the file is. So all of it can be repeated.
+Each step is a rename. The place of the file tells whether the rename was done. So every step can be repeated.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ MODES = ("error", "append", "overwrite", "overwrite_partitions")
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A complete file in staging: what a task hands to the committer. It can be pickled."""
+    """A complete file in staging, which a task passes to the committer. It can be pickled."""
 
     staged: str
     """Its path there (:meth:`Staging.place`)."""
@@ -70,8 +69,8 @@ def reached(step: str) -> None:
 class Committer:
     """One write to a local folder: :meth:`start`, then :meth:`commit` or :meth:`abort`.
 
-    Tasks, in this process or in others, get :attr:`staging`, write files where it says, and return a
-    :class:`StagedFile` for each. Only the committer makes and removes the staging folder.
+    Tasks, in this process or in others, get :attr:`staging`, write their files to the places that it gives, and return
+    a :class:`StagedFile` for each. Only the committer makes and removes the staging folder.
     """
 
     def __init__(self, staging: Staging, lock: StagingLock | None) -> None:
@@ -102,7 +101,7 @@ class Committer:
             except BaseException:
                 _remove_empty(made)
                 raise
-            # Another write that was given up has removed the folder it made: once more.
+            # Another write was given up and has removed the folder that it had made. Try again.
 
     @classmethod
     def _started(cls, target: str, mode: str, made: tuple[str, ...], detached: bool) -> Self:
@@ -127,7 +126,8 @@ class Committer:
         Raises :class:`WriteConflictError` where it has been given up, or another process commits it.
         """
         try:
-            with locked_folder(staging.target):  # who looks whether the write is abandoned has its lock for a moment
+            # a program that checks whether the write is abandoned holds the lock for a moment
+            with locked_folder(staging.target):
                 return cls(staging, StagingLock(staging.folder))
         except FileNotFoundError:
             raise staging.gone() from None
@@ -157,7 +157,7 @@ class Committer:
                 raise staging.gone()
             if self._lock is None:
                 self._lock = StagingLock(staging.folder)
-            _recovered(staging.target)  # what another write has half done comes before this one
+            _recovered(staging.target)  # another write that was half done is completed first
             record = self._planned(files, summaries, sources)
             staged = [os.path.join(staging.folder, "new", name) for name, _ in record.new]
             ours = {path: Identity.at(path) for path in staged}
@@ -189,16 +189,17 @@ class Committer:
             pass
 
     def abort(self) -> None:
-        """Give the write up: its files go, and nothing else has changed. After a commit, and again, it does nothing."""
+        """Give the write up: its files are removed, and nothing else has changed. It does nothing after a commit or
+        when called again."""
         staging = self.staging
         self._release()
         if not os.path.isdir(staging.folder) or os.path.exists(os.path.join(staging.folder, RECORD)):
             return
         try:
-            with locked_folder(staging.target):  # else a look at it would put a new lock file there
+            with locked_folder(staging.target):  # otherwise a check of the lock would make a new lock file
                 remove_staging(staging.folder)
                 _remove_empty(staging.made)
-        except OSError:  # no lock to be had
+        except OSError:  # no lock could be taken
             remove_staging(staging.folder)
 
     def _release(self) -> None:
@@ -206,7 +207,7 @@ class Committer:
             self._lock.release()
 
     def _planned(self, files: Sequence[StagedFile], summaries: Summaries | None, sources: Sources | None) -> Record:
-        """What to do; nothing is done yet."""
+        """The plan of the commit. Nothing is done yet."""
         target, mode = self.staging.target, self.staging.mode
         if mode == "error" and not is_empty(target):
             raise TargetExistsError("another program has written to the folder meanwhile", file=target)
@@ -246,14 +247,14 @@ def recover_dataset(path: Any) -> int:
 
 
 def complete_writes(path: Any) -> None:
-    """The same for a job that is about to replace files of the folder ``path``, if it is a local one."""
+    """As :func:`recover_dataset`, for a job that is about to replace files of the folder ``path``, if it is local."""
     where = os.fsdecode(path)
     if not is_url(where) and os.path.isdir(local_path(where) or where):
         recover_dataset(local_path(where) or where)
 
 
 def _recovered(target: str) -> list[str]:
-    """Complete or remove what was left behind; the staging folders of writes that are under way."""
+    """Complete or remove crashed writes. Returns the staging folders of writes that are under way."""
     alive = []
     for folder in staging_folders(target):
         if is_abandoned(folder):
@@ -264,7 +265,7 @@ def _recovered(target: str) -> list[str]:
 
 
 def _complete(target: str, folder: str, record: Record | None) -> None:
-    """End a commit that has crashed, or remove what is left of a write that had not come so far."""
+    """Complete a crashed commit, or remove the rest of a write that had not begun to commit."""
     if record is not None:
         _move(target, folder, record, completing=True)
         _end(target, folder, record)
@@ -293,7 +294,8 @@ def complete_crashed(target: str, paths: Container[str], has_lock: bool) -> None
 
 
 def _steps(target: str, folder: str, record: Record) -> Iterator[tuple[OldFile | None, str, str]]:
-    """Each rename of a commit: the old file that it moves aside, or ``None`` for a new one, from where and to where."""
+    """The renames of a commit: the old file that is moved aside (``None`` for a new file), its path, and its new
+    path."""
     for file in record.old:
         yield file, os.path.join(target, file.path), os.path.join(folder, "old", file.name)
     for name, path in record.new:
@@ -301,8 +303,8 @@ def _steps(target: str, folder: str, record: Record) -> Iterator[tuple[OldFile |
 
 
 def _move(target: str, folder: str, record: Record, *, completing: bool = False, only_as_read: bool = False) -> None:
-    """All renames that are not done yet. ``completing``: those of a commit that a crash has interrupted.
-    ``only_as_read``: the new files were made from the old ones, so that nothing newer may be taken away."""
+    """Do all renames that are not done yet. ``completing``: the commit was interrupted by a crash. ``only_as_read``:
+    the new files were made from the old ones, so no newer file may be removed."""
     for old, source, place in _steps(target, folder, record):
         if old is not None:
             if not _move_aside(old if completing or only_as_read else None, source, place):
@@ -317,24 +319,24 @@ def _move(target: str, folder: str, record: Record, *, completing: bool = False,
 
 
 def _move_aside(expected: OldFile | None, source: str, place: str) -> bool:
-    """Take a file away, under its lock: whoever is about to replace it finds that it has gone.
+    """Move an old file aside, under its lock. A program that is about to replace it then finds that it is gone.
 
-    ``expected``: the only file that may be taken away. ``False`` where another one has the name, and keeps it.
+    ``expected``: the only file that may be moved. ``False`` if another file has the name; it stays.
     """
     if os.path.lexists(place):
-        return True  # done before the crash, and what has its name now is new
+        return True  # done before the crash; a file with its name is a new one
     with locked_name(source):
         if not os.path.lexists(source):
             return True
         if expected is not None and not expected.is_at(source):
             return False
         os.rename(source, place)
-        # Programs without locks may have been quicker.
+        # Programs without locks may have been faster.
         return expected is None or expected.was_moved_to(place) or not rename_new(place, source)
 
 
 def _is_another(path: str, completing: bool) -> None:
-    """Another program has written to an old file, or put another one in its place."""
+    """Another program has written to an old file, or has put another file in its place."""
     if not completing:
         raise ChangedMeanwhile(
             "the file has changed since this job read it, so nothing is replaced: run the job again", file=path
@@ -343,7 +345,7 @@ def _is_another(path: str, completing: bool) -> None:
 
 
 def _taken(place: str, completing: bool) -> None:
-    """Another program has given a new file's name to a file of its own."""
+    """Another program has put a file of its own under a new file's name."""
     if not completing:
         raise TargetExistsError("a file of this name is there already", file=place)
     warnings.warn(f"{place} was written after the write that is completed here: it stays", UserWarning, stacklevel=5)
@@ -359,10 +361,10 @@ def _missing(folder: str, place: str, completing: bool) -> None:
 
 
 def _undo(target: str, folder: str, record: Record, ours: Mapping[str, Identity | None], error: BaseException) -> None:
-    """Move back after ``error``. Where even that fails, the error says what becomes of the write.
+    """Undo the renames after ``error``.
 
-    Where another program has worked on a new file already, its work would be lost, or the file's rows would stay alone:
-    then the write is completed.
+    If even that fails, the error says what happens to the write. If another program has already worked on a new file,
+    undoing would lose its work or leave the file's rows alone. Then the write is completed instead.
     """
     try:
         if _touched(target, folder, record, ours):
@@ -389,8 +391,8 @@ def _touched(target: str, folder: str, record: Record, ours: Mapping[str, Identi
 
 
 def _move_back(target: str, folder: str, record: Record, ours: Mapping[str, Identity | None]) -> None:
-    """Undo the renames that are done, the last one first, and then the record. ``ours``: what the new files were, by
-    their names in staging. A file that another program has put in their place stays."""
+    """Undo the renames that were done, in reverse order, and then remove the record. ``ours``: the new files by their
+    names in staging. A file that another program has put in their place stays."""
     for old, source, place in reversed(list(_steps(target, folder, record))):
         if old is not None:
             if os.path.lexists(place):
@@ -407,7 +409,7 @@ def _move_back(target: str, folder: str, record: Record, ours: Mapping[str, Iden
 
 @contextmanager
 def tidying(target: str) -> Iterator[None]:
-    """What fails after the last rename is no failure of the write: repeating it would add the files twice."""
+    """Errors after the last rename do not fail the write: repeating it would add the files twice."""
     try:
         yield
     except Exception as error:
@@ -422,7 +424,7 @@ def tidying(target: str) -> Iterator[None]:
 
 
 def _end(target: str, folder: str, record: Record) -> None:
-    """All is in its place: first the record goes, then what it needed."""
+    """Finish: all files are in place. The record is removed first, then everything that it needed."""
     os.unlink(os.path.join(folder, RECORD))
     reached("record removed")
     remove_staging(folder)
@@ -431,7 +433,7 @@ def _end(target: str, folder: str, record: Record) -> None:
 
 
 def _remove_emptied(target: str, paths: Iterable[str]) -> None:
-    """Folders within ``target`` that have become empty."""
+    """Remove folders within ``target`` that have become empty."""
     for folder in {os.path.dirname(path) for path in paths}:
         inner = folder
         with suppress(OSError):  # not empty
@@ -441,7 +443,7 @@ def _remove_emptied(target: str, paths: Iterable[str]) -> None:
 
 
 def _made_folders(target: str) -> tuple[str, ...]:
-    """Make ``target`` and what it lies in; those that were not there, innermost first."""
+    """Make ``target`` and its parent folders. Returns the new ones, innermost first."""
     if os.path.lexists(target) and not os.path.isdir(target):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), target)
     missing, folder = [], target
@@ -468,7 +470,7 @@ def _sync_folders(target: str, record: Record) -> None:
 
 @contextmanager
 def plain_names(target: str) -> Iterator[None]:
-    """``OSError`` names the target folder, not the one for the time being."""
+    """``OSError`` names the target folder and not the temporary one."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,8 @@
-"""A file is changed in place only when no crashed commit is about to take it away.
+"""A file may be changed in place only if no crashed commit is about to remove it.
 
-The commit's record tells the file as it was. The changed one would look like another program's new file, stay when the
-commit is completed, and bring the old rows back. So such a commit is completed first, which takes the file away.
+The commit's record describes the file as it was. The changed file would look like another program's new file. It would
+stay when the commit is completed, and bring the old rows back. So such a commit is completed first, which removes the
+file.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ from pyparq.io.retry import Retry
 
 @contextmanager
 def settled(path: str) -> Iterator[None]:
-    """Hold the locks of the folders whose commits may take the local file ``path`` away, and complete those that have
-    crashed. Folders are its own, and those above it as long as they are partitions.
+    """Hold the locks of the folders whose commits may remove the local file ``path``, and complete crashed commits
+    there.
 
-    Raises :class:`ChangedMeanwhile` where such a commit is under way, :class:`CorruptFileError` for a commit record
-    that is damaged, and ``OSError`` as the operating system does.
+    These are the file's folder and the folders above it, as far as they are partitions. Raises
+    :class:`ChangedMeanwhile` if such a commit is under way, :class:`CorruptFileError` for a damaged commit record, and
+    ``OSError`` as the operating system does.
     """
     paths = {os.path.abspath(path), os.path.realpath(path)}
     with ExitStack() as held:
         for folder in dict.fromkeys(folder for name in sorted(paths) for folder in _folders(name)):
             try:
                 has_lock = held.enter_context(locked_folder(folder, patient=False))
-            except OSError:  # not ours to read: then it is not ours to commit to either
+            except OSError:  # not readable, so this user cannot commit there either
                 continue
             complete_crashed(folder, paths, has_lock)
         yield
@@ -47,11 +49,11 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def found_to_change(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
-    """The files of a source that are about to be changed in place. Writes there that have crashed are completed first:
-    the old files of a commit are no place to change anything.
+    """The files of a source that are about to be changed in place. Crashed writes there are completed first, because
+    the old files of a commit must not be changed.
 
-    Raises :class:`ChangedMeanwhile` while a program commits a write there, and what
-    :func:`pyparq.datasets.discovery.discover` raises.
+    Raises :class:`ChangedMeanwhile` while a program commits a write there, and the errors of
+    :func:`pyparq.datasets.discovery.discover`.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWriteWarning)

@@ -1,4 +1,5 @@
-"""The files that a job was made from, and which it replaces: these and no others, and only as they were."""
+"""The files from which a job makes new ones. The job replaces these files and no others, and only if they are
+unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from pyparq.io.url import is_url
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Files of a folder as they were when a job began. It can be pickled."""
+    """Files of a folder with their state at the beginning of a job. It can be pickled."""
 
     states: Mapping[str, State]
     """By path, relative to the folder."""
@@ -26,7 +27,7 @@ class Sources:
 
     @classmethod
     def of(cls, files: Iterable[DataFile]) -> Sources:
-        """The files of a folder that has been listed."""
+        """The files of a listed folder."""
         listed = list(files)
         return cls({_relative(file): _state(file) for file in listed}, frozenset(map(_place, listed)))
 
@@ -34,14 +35,13 @@ class Sources:
     def listed(cls, folder: str, storage_options: Any = None) -> Sources:
         """The files that are in the folder now."""
         with warnings.catch_warnings():
-            for kind in (ManagedTableWarning, UnfinishedWriteWarning):  # who reads the folder is told
+            for kind in (ManagedTableWarning, UnfinishedWriteWarning):  # readers of the folder get the warning
                 warnings.simplefilter("ignore", kind)
             return cls.of(discover(folder, storage_options).files)
 
     def replaced(self, now: Callable[[str], State | None], folder: str) -> list[str]:
-        """Their paths. ``now``: the state of a file, ``None`` for one that is gone.
-
-        Raises :class:`ChangedMeanwhile` where one has changed meanwhile: what it holds now would be lost."""
+        """The paths of the files. ``now`` gives the current state of a file, ``None`` if it is gone. Raises
+        :class:`ChangedMeanwhile` if a file has changed: its new contents would be lost."""
         for path, state in self.states.items():
             found = now(path)
             if found != state:

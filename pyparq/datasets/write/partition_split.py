@@ -1,4 +1,4 @@
-"""Rows -> partitions: the rows of a batch by the distinct values of its partition columns."""
+"""Splits the rows of a batch into partitions, by the distinct values of its partition columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
-from pyparq.arrow.table import Batch
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.datasets.partition_texts import check_partition_type, folder_name, texts_of
 from pyparq.errors import DataError, OptionError, near_matches
 from pyparq.format.types import Schema
@@ -22,10 +22,10 @@ _ALL = 1 << 62
 
 
 class Splitter:
-    """Splits batches of ``schema`` by the columns ``names``, which leave the data.
+    """Splits batches of ``schema`` by the columns ``names``, which are removed from the data.
 
-    Raises :class:`OptionError` for names that are no columns, :class:`UnsupportedError` for types that no folder can be
-    named after, and :class:`DataError` where no other column is left.
+    Raises :class:`OptionError` for names that are no columns, :class:`UnsupportedError` for types whose values cannot
+    name folders, and :class:`DataError` if no other column is left.
     """
 
     def __init__(self, schema: Schema, names: Sequence[str]) -> None:
@@ -48,13 +48,13 @@ class Splitter:
         self.schema = replace(schema, fields=tuple(schema.fields[k] for k in self._kept))
         """Of the files: without the partition columns."""
 
-    def split(self, batch: Batch) -> Iterator[tuple[tuple[str, ...], Batch]]:
+    def split(self, batch: RecordBatch) -> Iterator[tuple[tuple[str, ...], RecordBatch]]:
         """The folders of each partition in the batch, and its rows in their order."""
         columns = [batch.columns[k] for k in self._kept]
         if batch.num_rows == 0:
             return
         if not self._names:
-            yield (), Batch(columns, batch.num_rows, self.schema)
+            yield (), RecordBatch(columns, batch.num_rows)
             return
         codes, texts = [], []
         for name, place in zip(self._names, self._places, strict=True):
@@ -68,7 +68,7 @@ class Splitter:
                 for name, code, text in zip(self._names, codes, texts, strict=True)
             )
             whole = len(rows) == batch.num_rows
-            yield folders, Batch(columns if whole else [take(c, rows) for c in columns], len(rows), self.schema)
+            yield folders, RecordBatch(columns if whole else [take(c, rows) for c in columns], len(rows))
 
 
 def _groups(codes: Sequence[Codes]) -> Iterator[Codes]:
@@ -82,7 +82,7 @@ def _groups(codes: Sequence[Codes]) -> Iterator[Codes]:
 
 
 def _codes(column: Column, name: str) -> tuple[Codes, list[str | None]]:
-    """A number for each row and the text of each number. Values with the same text have the same number."""
+    """A number for each row, and the text of each number. Values with the same text have the same number."""
     mask = column.valid_mask()
     present = np.arange(column.length) if mask is None else np.flatnonzero(mask)
     if column.type.kind == "null" or not len(present):
@@ -97,7 +97,7 @@ def _codes(column: Column, name: str) -> tuple[Codes, list[str | None]]:
 
 
 def _distinct(column: Column) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """For each value the number of its distinct value, and where each of these first stands."""
+    """For each value the number of its distinct value, and the first position of each distinct value."""
     if column.type.is_binary_like:
         return dict_encode_binary(column.offsets().astype(np.int64), column.buffers[1].view(np.uint8), _ALL)
     values = np.ascontiguousarray(column.values())

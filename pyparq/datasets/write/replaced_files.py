@@ -1,4 +1,4 @@
-"""Which files of a folder a write replaces."""
+"""The files of a folder that a write replaces."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Values = tuple[tuple[str, str], ...]
 
 
 def is_empty(target: str) -> bool:
-    """Whether a folder holds nothing but writes that are under way."""
+    """Whether a folder holds nothing except writes that are under way."""
     with os.scandir(target) as entries:
         return all(entry.name.startswith(PREFIX) for entry in entries)
 
 
 def partition_of(folders: Iterable[str]) -> Values:
-    """What folders called ``name=value`` say, however their names are escaped."""
+    """The partition of folders called ``name=value``, however their names are escaped."""
     parts = (folder.partition("=") for folder in folders)
     return tuple((unescaped(name), unescaped(value)) for name, equals, value in parts if equals)
 
 
 def data_files(target: str, partitions: set[Values] | None = None) -> list[str]:
-    """Paths, relative to ``target``, of its Parquet files; of some partitions only, if these are given.
+    """The Parquet files below ``target``, as relative paths; only in some partitions, if these are given.
 
-    A Parquet file is one that begins with the format's magic bytes and is not hidden. All else is not ours to replace.
-    Raises :class:`OptionError` for links to folders, whose files lie elsewhere.
+    A Parquet file begins with the format's magic bytes and is not hidden. Other files are not replaced. Raises
+    :class:`OptionError` for links to folders, whose files lie elsewhere.
     """
     return list(_walk(target, (), partitions))
 
@@ -48,7 +48,7 @@ def _walk(target: str, folders: tuple[str, ...], wanted: set[Values] | None) -> 
     except FileNotFoundError:
         if not folders:
             raise
-        return  # a partition that has just gone
+        return  # a partition that was removed just now
     for entry in kept:
         if entry.is_dir():
             if entry.is_symlink():
@@ -64,11 +64,11 @@ def _is_parquet(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             return file.read(4) in _MAGICS
-    except FileNotFoundError:  # a link that leads nowhere
+    except FileNotFoundError:  # a link to nowhere
         return False
 
 
 def companions(target: str, files: Iterable[str]) -> list[str]:
-    """What becomes stale with ``files``: Hadoop's checksums of them, and the summaries of the folder."""
+    """Files that become stale with ``files``: Hadoop's checksums of them, and the summaries of the folder."""
     beside = (os.path.join(os.path.dirname(f), f".{os.path.basename(f)}.crc") for f in [*files, *SUMMARIES])
     return [name for name in (*beside, *SUMMARIES) if os.path.lexists(os.path.join(target, name))]

@@ -1,7 +1,7 @@
-"""The files of a write while it runs: rows wait until their partition has a full row group, then go to its file.
+"""The open files of a write. Rows wait until their partition has a full row group, and then go to its file.
 
-Memory is bounded by ``max_memory`` bytes of waiting rows, open files by their number. So data that are not sorted by
-the partition columns make few files all the same: a partition's rows wait as long as there is room.
+``max_memory`` limits the bytes of waiting rows, and the number of open files is limited. A partition's rows wait as
+long as there is room. So data that are not sorted by the partition columns make few files, too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch, Table
 from pyparq.format import ttypes as tt
 from pyparq.format.types import Schema
@@ -21,12 +22,12 @@ from pyparq.write.row_buffer import RowBuffer
 
 Folders = tuple[str, ...]
 _NEARLY_FULL = 0.95
-"""Of the bytes that a file may have: the next row group would be a small one."""
+"""Share of a file's maximum size from which on the file is full: the next row group would be a small one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """When a file ends and the next begins, and how much may wait in memory."""
+    """Limits: when a file ends and the next one begins, and how many rows may wait in memory."""
 
     max_rows: int | None = None
     max_bytes: int | None = None
@@ -36,7 +37,7 @@ class FileLimits:
 
 @dataclass(slots=True)
 class MadeFile:
-    """A file that is complete."""
+    """A complete file."""
 
     folders: Folders
     sink: Sink
@@ -56,7 +57,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Partition:
-    """A partition's rows that wait."""
+    """The waiting rows of a partition."""
 
     folders: Folders
     waiting: RowBuffer
@@ -73,7 +74,8 @@ class RollingFiles:
         limits: FileLimits,
         open_sink: Callable[[Folders], Sink],
     ) -> None:
-        """``schema``: that of the rows. ``source``: as the data had it before, with dictionaries and the like."""
+        """``schema``: the schema of the rows. ``source``: the original schema of the data, with dictionaries and other
+        layouts."""
         self._schema = schema
         self._source = source
         self._options = options
@@ -89,8 +91,8 @@ class RollingFiles:
         self._num_bytes = 0
         self.made: list[MadeFile] = []
 
-    def add(self, folders: Folders, batch: Batch) -> None:
-        """Rows of a partition. They may wait, so nobody may change their buffers."""
+    def add(self, folders: Folders, batch: RecordBatch) -> None:
+        """Add rows of a partition. They may wait, so their buffers must not change."""
         partition = self._partitions.get(folders)
         if partition is None:
             partition = _Partition(folders, RowBuffer(self._group_rows, self._group_bytes))
@@ -104,12 +106,12 @@ class RollingFiles:
             self._write_group(max(self._partitions.values(), key=lambda p: p.waiting.num_bytes))
 
     def own(self) -> None:
-        """Copy what waits, so that the caller may change the arrays it came from."""
+        """Copy the waiting rows, so that the caller may change its arrays."""
         for partition in self._partitions.values():
             partition.waiting.own()
 
     def close(self) -> list[MadeFile]:
-        """Write what waits, and complete all files."""
+        """Write the waiting rows, and complete all files."""
         for partition in self._partitions.values():
             while partition.waiting.num_rows:
                 self._write_group(partition)
@@ -118,7 +120,7 @@ class RollingFiles:
         return self.made
 
     def add_empty(self, folders: Folders) -> None:
-        """A file without rows, which says what columns there are."""
+        """Add a file without rows, which shows the columns."""
         self._opened(folders)
         self._complete(folders)
 
@@ -131,7 +133,7 @@ class RollingFiles:
     # ---- inside --------------------------------------------------------------------------------------------------
 
     def _write_group(self, partition: _Partition) -> None:
-        """The rows of one row group, to the partition's file."""
+        """Write one row group to the partition's file."""
         opened = self._opened(partition.folders)
         waiting = partition.waiting
         waiting.max_rows = self._rows_left(opened)
@@ -139,14 +141,14 @@ class RollingFiles:
         batches = waiting.take_group()
         self._num_bytes += waiting.num_bytes - before
         waiting.max_rows = self._group_rows
-        opened.writer.write(Table(self._schema, batches))
+        opened.writer.write(Table(self._schema, [Batch(*batch) for batch in batches]))
         opened.writer.flush()
         opened.num_rows += sum(batch.num_rows for batch in batches)
         if self._is_full(opened):
             self._complete(partition.folders)
 
     def _rows_left(self, opened: _Open) -> int:
-        """How many rows the next row group of a file may have."""
+        """Maximum number of rows of the next row group of a file."""
         rows = self._group_rows
         if self._limits.max_rows is not None:
             rows = min(rows, self._limits.max_rows - opened.num_rows)

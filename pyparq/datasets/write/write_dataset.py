@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.arrow.table import Batch
 from pyparq.datasets.folder_names import NULL, escaped
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import MODES, StagedFile
@@ -250,7 +250,7 @@ class _Write:
                 return
             self._add(ingest_later(piece, found, schema is not None), splitter, self._files)
 
-    def _add(self, batches: Iterator[Batch], splitter: Splitter, files: RollingFiles) -> None:
+    def _add(self, batches: Iterator[RecordBatch], splitter: Splitter, files: RollingFiles) -> None:
         for batch in batches:
             for folders, rows in splitter.split(batch):
                 files.add(folders, rows)

@@ -14,7 +14,7 @@ from pyparq.filters.literal import describe
 from pyparq.filters.shown_values import meaning
 from pyparq.filters.sql.durations import duration_of
 from pyparq.filters.temporal import time_ns, timestamp_ns
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import Field
 
 _NARROW: dict[str, Any] = {"float16": np.float16, "float": np.float32}

@@ -10,7 +10,7 @@ from sqlglot import expressions as sql
 from pyparq.errors import FilterError
 from pyparq.filters.sql.intervals import duration, is_interval
 from pyparq.filters.sql.literals import number, temporal
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 
 DIALECT = "postgres"
 """The dialect whose literals and quoting are the standard's, X'00ff' included."""

@@ -32,7 +32,8 @@ from pyparq.filters.sql.parts import (
     unsupported,
     value_of,
 )
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 
 _COMPARISONS: dict[type, str] = {
     sql.EQ: "==", sql.NEQ: "!=", sql.LT: "<", sql.LTE: "<=", sql.GT: ">", sql.GTE: ">=",

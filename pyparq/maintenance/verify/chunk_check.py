@@ -9,7 +9,7 @@ from pyparq.encryption.aad import Module
 from pyparq.errors import MissingKeyError, ParquetError, reading
 from pyparq.format import ttypes as tt
 from pyparq.format.order import Order, domain
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.maintenance.verify.bloom_filters import FILTER, BloomRate, check_filter
 from pyparq.maintenance.verify.bounds import TrueBounds, of_statistics
@@ -32,8 +32,9 @@ from pyparq.maintenance.verify.value_rules import check_range, check_text
 from pyparq.read.decode.chunk_ends import beyond_its_size
 from pyparq.read.decode.chunk_pages import ChunkPages, DataPage
 from pyparq.read.decode.memory_account import Account, Share
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.footer_read import TRAILER
-from pyparq.read.footers.open_file import Chunk, OpenFile, omits_dictionary_header
+from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.runtime.threads import check_stopped
 from pyparq.write.encode.shred import LeafData
 

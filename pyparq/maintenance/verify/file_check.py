@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from pyparq.errors import ParquetError
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.statistics import parse_created_by
 from pyparq.maintenance.verify.chunk_check import ChunkCheck, ChunkResult, Place
 from pyparq.maintenance.verify.findings import Findings

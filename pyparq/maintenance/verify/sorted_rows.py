@@ -9,7 +9,7 @@ import numpy as np
 
 from pyparq.format.leaf_values import BinaryValues, Values, concat_values
 from pyparq.format.order import domain
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Findings
 from pyparq.option_values import SortKey

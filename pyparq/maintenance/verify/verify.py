@@ -11,7 +11,7 @@ from pyparq.datasets.discovery import DataFile, discover
 from pyparq.datasets.read.dataset import Dataset
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.maintenance.verify.file_check import check_file
 from pyparq.maintenance.verify.findings import Findings
 from pyparq.maintenance.verify.report import FileReport, VerificationReport

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyparq.errors import CorruptFileError, LimitError
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 
 
 def beyond_its_size(file: OpenFile, chunk: Chunk, data: memoryview) -> Chunk | None:

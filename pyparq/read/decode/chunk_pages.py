@@ -21,7 +21,7 @@ from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.decode.page_values import PageRun
 from pyparq.read.decode.physical_values import check_utf8
 from pyparq.read.decode.refusals import Refusal, worded
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
 """Numbers of ``PageType`` in parquet.thrift."""

@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.arrow.column import bytes_held
+from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import Words, keep, take
-from pyparq.arrow.table import Column
 from pyparq.errors import CorruptFileError
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import REPEATED
 from pyparq.index.row_mask import RowMask, Rows, as_mask
 from pyparq.index.row_ranges import RowRanges

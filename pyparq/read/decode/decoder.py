@@ -15,13 +15,13 @@ from pyparq import kernels
 from pyparq.errors import ParquetError, UnsupportedError
 from pyparq.format.compression import library_decoder
 from pyparq.format.leaf_values import BinaryValues, Values, count_of
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import Decoded, Kind, leaf_terms
 from pyparq.read.decode.decoded_leaf import is_flat, slot_level
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.refusals import Refusal, worded
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.runtime.threads import cpu_count
 
 MOST_OFFSET = (1 << 31) - 1
@@ -39,7 +39,7 @@ def _inflate(codec: int, stored: Any, out: Any) -> int:
         return -1
 
 
-kernels.set_libraries(zlib.crc32, getattr(zlib, "__file__", ""), _inflate)
+kernels.set_libraries(zlib.crc32, _inflate)
 
 
 @dataclass(slots=True)

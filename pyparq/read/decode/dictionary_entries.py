@@ -7,7 +7,7 @@ from pyparq.format.leaf_values import Values, size_of
 from pyparq.options import ReadOptions
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 
 
 def decode_dictionary(data: memoryview, chunk: Chunk, options: ReadOptions, account: Account) -> Values | None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_column, struct_column
-from pyparq.arrow.table import Column
 from pyparq.errors import CorruptFileError
 from pyparq.format.nesting import Shape
 from pyparq.format.types import DataType, Field

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.format.leaf_values import BinaryValues, Values, as_bytes, count_of, size_of, slice_of
 from pyparq.format.order import FLOAT_KINDS, Order, SegmentBounds, segment_minmax, stored_dtype
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 
 Levels = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]

@@ -12,7 +12,8 @@ from pyparq.arrow.schema.to_parquet import field_of
 from pyparq.errors import OptionError
 from pyparq.format.hybrid_calendar import without_hybrid
 from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.shown_types import shown_field, top_of
 from pyparq.format.types import Field, Physical, Schema
 from pyparq.options import ReadOptions

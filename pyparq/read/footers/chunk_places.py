@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.read.footers.chunk_table import check_numbers
 from pyparq.read.footers.footer_read import MAGIC, TRAILER
 from pyparq.read.footers.leaf_set import LeafSet

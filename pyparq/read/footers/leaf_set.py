@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.format.chunk_numbers import stored_path
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 
 
 class LeafSet:

@@ -10,11 +10,12 @@ from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, 
 from pyparq.errors import OptionError
 from pyparq.format.compression import codec_name
 from pyparq.format.encodings import encoding_name
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.statistics import bounds_from_statistics
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.known_schemas import to_bytes
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.safe_repr import printable
 
 

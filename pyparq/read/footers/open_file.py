@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyparq.encryption.reading import CLEAR, ChunkDecryption, FileDecryption
+from pyparq.encryption.reading import FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, OptionError, ParquetError, UnsupportedError, located
-from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.order import Order, order_of
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import ThriftDecodeError
 from pyparq.index.statistics import parse_created_by
 from pyparq.io.fetch import Fetcher, IOCounts, gap_of
@@ -23,6 +23,7 @@ from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
 from pyparq.read.footers.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.footer_read import MAGIC, TRAILER, read_footer
 from pyparq.read.footers.known_schemas import FileSchema, schema_of
 from pyparq.read.footers.leaf_set import LeafSet
@@ -40,85 +41,6 @@ def omits_dictionary_header(created_by: str | None) -> bool:
     """parquet-mr before 1.2.9 left the dictionary page header out of total_compressed_size (PARQUET-816)."""
     name, version, _ = parse_created_by(created_by or "")
     return name == "parquet-mr" and (version or (0, 0, 0)) < (1, 2, 9)
-
-
-class Chunk:
-    """One column chunk. Its place is checked against the file."""
-
-    __slots__ = ("_file", "_meta", "crypto", "node", "num_rows", "numbers", "row_group", "size", "start")
-
-    node: Node
-    row_group: int
-    num_rows: int
-    numbers: ChunkNumbers
-    """What the footer says of it."""
-    start: int
-    """Offset of the first byte: the dictionary page, or the first data page."""
-    size: int
-    """Bytes of all pages with their headers."""
-    crypto: ChunkDecryption
-    """What its modules pass through on their way in."""
-
-    def __init__(
-        self, file: OpenFile, node: Node, row_group: int, num_rows: int, numbers: ChunkNumbers, start: int, size: int,
-        crypto: ChunkDecryption = CLEAR, meta: Any = None,
-    ) -> None:  # fmt: skip
-        """``meta``: the ColumnMetaData, if they are decoded already."""
-        self._file = file.footer
-        self._meta = meta
-        self.crypto = crypto
-        self.node = node
-        self.num_rows = num_rows
-        self.numbers = numbers
-        self.row_group = row_group
-        self.size = size
-        self.start = start
-
-    @property
-    def raw(self) -> Any:
-        """ColumnChunk as in the footer."""
-        return self._file.column_chunk(self.row_group, self.node.column)
-
-    @property
-    def meta(self) -> Any:
-        """The ColumnMetaData."""
-        if self._meta is None:
-            self._meta = self.raw.meta_data
-        return self._meta
-
-    @property
-    def codec(self) -> int:
-        """The CompressionCodec."""
-        return self.numbers.codec  # type: ignore[no-any-return]
-
-    @property
-    def num_values(self) -> int:
-        """Number of values, nulls included. For a flat column it is the number of rows."""
-        return self.numbers.num_values  # type: ignore[no-any-return]
-
-    @property
-    def first_page(self) -> int | str:
-        """Ordinal of the page that the chunk starts with: 0, or ``"dictionary"``."""
-        return "dictionary" if self.numbers.dictionary_page_offset == self.start else 0
-
-    @property
-    def is_all_dictionary(self) -> bool:
-        """Whether every data page is certainly dictionary-encoded."""
-        return bool(self.numbers.flags & ALL_DICTIONARY)
-
-    @property
-    def end(self) -> int:
-        return self.start + self.size
-
-    @property
-    def name(self) -> str:
-        return self.node.dotted
-
-    def of_size(self, size: int) -> Chunk:
-        """The same chunk with another size in bytes."""
-        other = copy(self)
-        other.size = size
-        return other
 
 
 def _of_rows(meta: Any, num_rows: int) -> Any:
@@ -240,7 +162,7 @@ class OpenFile:
         if table is None or i is None or table.odd[i, j]:
             return None
         start, size, num_rows = int(table.start[i, j]), int(table.size[i, j]), int(table.num_rows[i])
-        return Chunk(self, node, row_group, num_rows, table.numbers_at(i, j), start, size)
+        return Chunk(self.footer, node, row_group, num_rows, table.numbers_at(i, j), start, size)
 
     def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node] | LeafSet) -> ChunkTable:
         """The chunks of some leaves in some row groups as arrays, looked up at once. Raises as :meth:`chunk` does, for
@@ -356,7 +278,7 @@ class OpenFile:
             if meta.num_values:
                 raise CorruptFileError(f"the column chunk has the invalid data page offset {meta.data_page_offset}")
             # No page was ever written.
-            return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), len(MAGIC), 0, crypto, meta)
+            return Chunk(self.footer, node, row_group, num_rows, numbers_of(raw, meta), len(MAGIC), 0, crypto, meta)
         start, size, end = min(starts), meta.total_compressed_size, self.fetcher.source.size - TRAILER
         if size < 0 or start < len(MAGIC) or start >= end:
             raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside the file")
@@ -364,7 +286,7 @@ class OpenFile:
             size = min(size + DICTIONARY_HEADER, end - start)
         if start + size > end or (size == 0 and meta.num_values):
             size = self.room_at(row_group, start)
-        return Chunk(self, node, row_group, num_rows, numbers_of(raw, meta), start, size, crypto, meta)
+        return Chunk(self.footer, node, row_group, num_rows, numbers_of(raw, meta), start, size, crypto, meta)
 
     def room_at(self, row_group: int, start: int) -> int:
         """Bytes from ``start`` to the next known part of the file.

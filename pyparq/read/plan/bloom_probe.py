@@ -22,7 +22,7 @@ from pyparq.io.byte_ranges import Range
 from pyparq.io.fetch import Fetcher
 from pyparq.io.source import LocalFile
 from pyparq.limits import Limits
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 
 T = TypeVar("T")
 Bytes = bytes | memoryview

@@ -13,11 +13,12 @@ import numpy as np
 
 from pyparq.encryption.aad import Module
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, ParquetError
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
 from pyparq.io.byte_ranges import Range
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 
 Key = tuple[int, int]
 """(row group, leaf column)."""

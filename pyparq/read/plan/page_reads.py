@@ -14,7 +14,7 @@ import numpy as np
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges, read_along
 from pyparq.io.byte_ranges import Range
-from pyparq.read.footers.open_file import Chunk
+from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.plan.packed_integers import Gaps, Packed, gaps_between, pack, spread, unpack
 from pyparq.runtime.safe_repr import printable
 

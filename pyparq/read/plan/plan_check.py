@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from pyparq.errors import PlanError
 from pyparq.index.row_ranges import RowRanges
-from pyparq.read.footers.open_file import Chunk, OpenFile
+from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_reads import ColumnRead, Pages
 from pyparq.read.plan.scan_plan import RowGroupPlan, ScanPlan
 

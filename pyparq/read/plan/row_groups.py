@@ -10,7 +10,7 @@ import numpy as np
 
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.leaf_values import Values
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.read.footers.chunk_table import ChunkTable, Mask

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from pyparq.arrow.table import Batch, Table, batches_from_arrow, widen_columns
+from pyparq.arrow.record_batch import batches_from_arrow
+from pyparq.arrow.table import Batch, Table
+from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.column_names import ColumnName
 from pyparq.errors import DataError, PlanError
 from pyparq.index.row_ranges import RowRanges
@@ -213,7 +215,7 @@ def join_results(results: Iterable[Any], limit: int | None) -> Table:
 
 def _as_table(result: Any) -> Table:
     schema, batches = batches_from_arrow(result)
-    return Table(schema, list(batches))
+    return Table(schema, [Batch(*batch) for batch in batches])
 
 
 # ---- pickles: plain values with a version, which is checked first

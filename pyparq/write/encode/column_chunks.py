@@ -36,7 +36,7 @@ from pyparq.write.plan.encoding_choice import Choices, candidates_of
 if TYPE_CHECKING:
     from pyparq.write.encode.shred import Known, LeafData
 
-_CRC = kernels.Crc32(zlib.crc32, getattr(zlib, "__file__", ""))
+_CRC = kernels.Crc32(zlib.crc32)
 _PAGE_TOO_LARGE, _MISFIT = 1, 3
 
 

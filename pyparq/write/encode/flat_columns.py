@@ -15,7 +15,7 @@ from typing import Any
 from pyparq.arrow.c_import import ImportedColumn
 from pyparq.arrow.column import Column
 from pyparq.format.nesting import Shape
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, LeafType, Physical
 from pyparq.kernels import ImportedArray
 from pyparq.write.encode.physical_values import fits, within_a_day

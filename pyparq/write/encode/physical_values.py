@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.decimals import beyond_digits
 from pyparq.arrow.schema.to_parquet import leaf_of
-from pyparq.arrow.table import Column
 from pyparq.errors import DataError
 from pyparq.format import int96
 from pyparq.format.leaf_values import BinaryValues, Values

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pyparq.arrow.column import Column
 from pyparq.format import value_dictionary
 from pyparq.format.leaf_values import Values, concat_values, count_of, plain_bytes, plain_size
-from pyparq.format.schema_tree import Node
+from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 from pyparq.write.encode.shred import Known, known_entries
 

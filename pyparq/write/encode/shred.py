@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column
-from pyparq.arrow.table import Batch, Column
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.errors import DataError
 from pyparq.format.leaf_values import Values, concat_values, same_values
 from pyparq.format.nesting import Shape, shapes
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import LeafType, Schema
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
 from pyparq.write.encode.physical_values import Misfit, fits, leaf_values, misfit_error
@@ -55,7 +57,7 @@ class LeafData:
     known: Known | None = None
 
 
-def shred_batch(batch: Batch, schema: Schema, tree: SchemaTree, first_row: int = 0) -> list[LeafData]:
+def shred_batch(batch: RecordBatch, schema: Schema, tree: SchemaTree, first_row: int = 0) -> list[LeafData]:
     """The leaves of ``tree`` (made from ``schema``) for the rows of ``batch``, in column order.
 
     Raises :class:`DataError` with column and row (counted from ``first_row``) for a null in a required field and for a
@@ -64,7 +66,7 @@ def shred_batch(batch: Batch, schema: Schema, tree: SchemaTree, first_row: int =
     if len(batch.columns) != len(schema) or len(schema) != len(tree.root.children):
         raise DataError(f"the batch has {len(batch.columns)} columns, but the schema has {len(schema)}")
     leaves: list[LeafData] = []
-    for shape, column in zip(shapes(tree), batch.columns, strict=True):
+    for shape, column in zip(shapes(tree.root), batch.columns, strict=True):
         leaves += shred_column(column, shape, batch.num_rows, first_row)
     return leaves
 

@@ -88,7 +88,7 @@ def without_notes(hint: Schema, tree: SchemaTree, leaves: Collection[int]) -> Sc
 def changed(hint: Schema, tree: SchemaTree, change: _Change) -> Schema:
     """The schema with ``change`` applied to every field, at any depth. ``tree``: the tree that the data are written
     as."""
-    pairs = zip(hint, shapes(tree), strict=True)
+    pairs = zip(hint, shapes(tree.root), strict=True)
     return replace(hint, fields=tuple(_changed(field, shape, change) for field, shape in pairs))
 
 

@@ -11,7 +11,8 @@ from pyparq.encryption.aad import MAX_ORDINAL
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.format import compression, encodings
 from pyparq.format.order import Order, has_order
-from pyparq.format.schema_tree import Node, SchemaTree, build_tree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import LeafType, Schema
 from pyparq.index.bloom_filter import can_prune
 from pyparq.option_values import BloomOptions, SortKey, bloom_options, sort_keys

@@ -10,7 +10,8 @@ from pyparq.arrow.schema.to_parquet import fixed_decimal_length
 from pyparq.errors import OptionError, located
 from pyparq.format.annotation import restate
 from pyparq.format.order import FLOAT_KINDS, Order
-from pyparq.format.schema_tree import Node, SchemaTree
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import LeafType, Physical
 from pyparq.options import WriteOptions
 

@@ -70,8 +70,11 @@ int64_t deflate_native(int codec, int level, const uint8_t* in, size_t n, uint8_
 
 }  // namespace pyparq
 
+void bind_libraries(nb::module_& m);  // libraries.cpp
+
 void bind_codecs(nb::module_& m) {
     using namespace pyparq;
+    bind_libraries(m);
     using namespace nb::literals;
     m.def("codec_writes_native", &codec_writes_native, "codec"_a);
     nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));

@@ -58,6 +58,30 @@ thread_local Deflating deflating;
 
 unsigned at_once(size_t n) { return static_cast<unsigned>(std::min<size_t>(n, UINT_MAX)); }
 
+// libdeflate's, for whole members.
+struct WholeInflating {
+    void* inflater = nullptr;
+    void (*free)(void*) = nullptr;
+
+    void* get(const Zlib& zlib) {
+        if (inflater == nullptr) inflater = zlib.newInflater(), free = zlib.freeInflater;
+        return inflater;
+    }
+    ~WholeInflating() {
+        if (inflater != nullptr) free(inflater);
+    }
+};
+
+thread_local WholeInflating whole_inflating;
+
+// What `in` holds where it is one gzip member; -1 where it may be anything else, which zlib judges.
+int64_t inflate_whole(const Zlib& zlib, const uint8_t* in, size_t n, uint8_t* out, size_t room) {
+    void* const inflater = whole_inflating.get(zlib);
+    size_t taken = 0, written = 0;
+    if (inflater == nullptr || zlib.inflateGzip(inflater, in, n, out, room, &taken, &written) != 0 || taken != n) return -1;
+    return static_cast<int64_t>(written);
+}
+
 // One member, from `in` to `out`, both of which it moves on. What zlib says of it.
 int inflate_member(const Zlib& zlib, const uint8_t*& in, const uint8_t* in_end, uint8_t*& out, uint8_t* end) {
     ZStream& stream = inflating.stream;
@@ -74,6 +98,9 @@ int inflate_member(const Zlib& zlib, const uint8_t*& in, const uint8_t* in_end, 
 }  // namespace
 
 int64_t gzip_inflate(const Zlib& zlib, const uint8_t* in, size_t n, uint8_t* out, size_t room, size_t wanted) {
+    if (zlib.inflateGzip != nullptr && wanted >= room) {
+        if (const int64_t found = inflate_whole(zlib, in, n, out, room); found >= 0) return found;
+    }
     const uint8_t* const in_end = in + n;
     uint8_t *at = out, *const end = out + std::min(wanted, room);
     // Members follow each other. Nobody looks at what stands behind the one that fills the room.

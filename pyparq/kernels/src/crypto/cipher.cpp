@@ -9,7 +9,7 @@ namespace {
 
 std::atomic<uint64_t> keys{0};
 
-// A copy that the compiler does not leave out because nobody looks at it any more.
+// Overwrites a key. The compiler must not drop this as a write that is never read.
 void forget(std::array<uint8_t, 32>& bytes) {
     volatile uint8_t* const p = bytes.data();
     for (size_t k = 0; k < bytes.size(); ++k) p[k] = 0;
@@ -19,6 +19,7 @@ void forget(std::array<uint8_t, 32>& bytes) {
 
 AesKey::AesKey(const nb::bytes& key) : kind_(key.size() / 8 - 2), number_(++keys) {
     if (key.size() != 16 && key.size() != 24 && key.size() != 32) fail("an AES key has 16, 24 or 32 bytes");
+    if (!aes_is_native()) fail("the kernels have no libcrypto");
     std::memcpy(bytes_.data(), key.c_str(), key.size());
 }
 

@@ -104,8 +104,8 @@ class Sealer {
 
 }  // namespace
 
-// So many random bytes' worth of nonces, which nobody else has. Small numbers are drawn many at a time: asking the system
-// lets other threads in, and then waits for them.
+// Random bytes for this many nonces; no other call gets the same ones. A few nonces are drawn as a large batch, because
+// asking the system releases the lock to other threads, and then waits for them.
 std::string Nonces::drawn(size_t count) {
     constexpr size_t kAtOnce = 64;
     const size_t wanted = count * kNonce;
@@ -185,11 +185,12 @@ nb::object NativeSealer::seal_one(int64_t module, const nb::list& parts, int64_t
 
 }  // namespace pyparq
 
+void bind_key(nb::module_& m);  // key_calls.cpp
+
 void bind_seal(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    nb::class_<AesKey>(m, "AesKey").def(nb::init<nb::bytes>(), "key"_a);
-    m.def("aes_is_native", &aes_is_native);
+    bind_key(m);
     nb::class_<Nonces>(m, "Nonces", nb::is_weak_referenceable())
         .def(nb::init<nb::object>(), "random"_a)
         .def("take", nb::overload_cast<int64_t>(&Nonces::take), "most"_a)

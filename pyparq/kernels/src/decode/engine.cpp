@@ -1,5 +1,5 @@
 // The decoder of column chunks: bytes in, Arrow buffers out, on threads of its own and without Python in between.
-#include "base/crc.hpp"
+#include "codecs/crc.hpp"
 #include "codecs/codecs.hpp"
 #include "decode/decoder.hpp"
 #include "decode/libraries.hpp"
@@ -33,9 +33,9 @@ struct Libraries {
 };
 Libraries* libraries = nullptr;  // never freed: threads may outlive the module
 
-void set_libraries(nb::object crc_function, const std::string& crc_module, nb::object decoders) {
+void set_libraries(nb::object crc_function, nb::object decoders) {
     if (libraries == nullptr) libraries = new Libraries;
-    libraries->crc.emplace(std::move(crc_function), crc_module);
+    libraries->crc.emplace(std::move(crc_function), true);
     libraries->decoders = std::move(decoders);
 }
 
@@ -171,6 +171,6 @@ nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits, size_t 
 void bind_engine(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    m.def("set_libraries", &set_libraries, "crc32"_a, "crc_module"_a, "decode"_a);
+    m.def("set_libraries", &set_libraries, "crc32"_a, "decode"_a);
     m.def("decode_columns", &decode_columns, "jobs"_a, "limits"_a, "threads"_a, "room"_a);
 }

@@ -1,0 +1,107 @@
+"""A node of a file's schema: its levels, its place among the columns, and what a leaf holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from pyparq.format.annotation import leaf_type
+from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, arrow_type
+from pyparq.runtime.safe_repr import printable
+
+
+class Node:
+    """A schema node. ``max_def`` and ``max_rep`` are the levels at this node (README.md, Nested Encoding)."""
+
+    __slots__ = (
+        "_dotted", "_type", "children", "column", "element", "max_def", "max_rep", "name", "num_leaves", "parent",
+        "repetition",
+    )  # fmt: skip
+
+    def __init__(self, element: Any, parent: Node | None, column: int) -> None:
+        self.element = element
+        self.parent = parent
+        self.name: str = element.name
+        repetition = element.repetition_type
+        self.repetition: int = REQUIRED if parent is None or repetition is None else repetition
+        self.max_def: int = 0 if parent is None else parent.max_def + (self.repetition != REQUIRED)
+        self.max_rep: int = 0 if parent is None else parent.max_rep + (self.repetition == REPEATED)
+        self.children: tuple[Node, ...] = ()
+        self.column = column
+        """Ordinal of this leaf (of the first leaf below, for a group): its place in ``RowGroup.columns``."""
+        self.num_leaves = 1
+        self._type: LeafType | None = None
+        self._dotted: str | None = None
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.element.num_children is None or (self.element.num_children == 0 and self.element.type is not None)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Names from below the root down to here."""
+        if self.parent is not None and self.parent.parent is None:
+            return (self.name,)
+        names: list[str] = []
+        node: Node | None = self
+        while node is not None and node.parent is not None:
+            names.append(node.name)
+            node = node.parent
+        return tuple(reversed(names))
+
+    @property
+    def dotted(self) -> str:
+        if self._dotted is None:
+            self._dotted = ".".join(self.path)
+        return self._dotted
+
+    @property
+    def type(self) -> LeafType:
+        """Physical type and annotation of a leaf; resolved once."""
+        if self._type is None:
+            found = leaf_type(self.element)
+            if found.kind == "binary" and self._in_variant():
+                found = replace(found, kind="variant")
+            self._type = found
+        return self._type
+
+    @type.setter
+    def type(self, leaf: LeafType) -> None:
+        """Change the type in which the leaf is read or written. The stored values stay the same."""
+        self._type = leaf
+
+    def _in_variant(self) -> bool:
+        """Whether the node lies below a group annotated with VARIANT. The binary values there have no order."""
+        node = self.parent
+        while node is not None:
+            if node.is_variant:
+                return True
+            node = node.parent
+        return False
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether the node is a group annotated with VARIANT."""
+        logical = self.element.logicalType
+        return logical is not None and logical.VARIANT is not None
+
+    @property
+    def arrow_type(self) -> DataType:
+        """Arrow type of a leaf's values."""
+        return arrow_type(self.type)
+
+    @property
+    def nullable(self) -> bool:
+        return self.repetition == OPTIONAL
+
+    def leaves(self) -> Iterator[Node]:
+        """The leaves at or below this node, in column order."""
+        if self.is_leaf:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<{'leaf' if self.is_leaf else 'group'} {self.dotted or self.name!r}>"

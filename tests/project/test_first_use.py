@@ -1,0 +1,106 @@
+"""What loads with its first use loads whole, also where many threads ask for it at once in a fresh process."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pyparq
+
+TOGETHER = """
+import sys, threading
+{before}
+import pyparq
+
+table = pyparq.read_table(sys.argv[1])
+(batch,) = table.batches
+jobs = [{jobs}] * 6
+start, failed = threading.Barrier(len(jobs)), []
+
+def run(job):
+    start.wait()
+    try:
+        job()
+    except BaseException as error:
+        failed.append(repr(error))
+
+sys.setswitchinterval(1e-6)
+threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(sorted(set(failed)))
+"""
+
+ARROW = """
+    lambda: table.schema.__arrow_c_schema__(), lambda: table.__arrow_c_stream__(), lambda: table.__arrow_c_schema__(),
+    lambda: pyparq.Batch(batch.columns, batch.num_rows, table.schema).__arrow_c_array__(),
+"""
+WRITER = """
+    lambda: pyparq.write_table, lambda: table.to_numpy("a"), lambda: pyparq.ParquetWriter,
+    lambda: __import__("pyparq.arrow.to_polars", fromlist=["x"]).for_polars(table.schema, []), lambda: repr(table),
+"""
+KEYS = "lambda: pyparq.EncryptionProperties(bytes(16)), lambda: pyparq.DecryptionProperties(bytes(16)),"
+
+
+@pytest.mark.parametrize(("before", "jobs"), [("import pandas", ARROW), ("", ARROW), ("", WRITER), ("", KEYS)])
+def test_many_threads_load_at_once(tmp_path: Path, before: str, jobs: str) -> None:
+    pyparq.write_table({"a": [1, 2, 3], "b": ["x", "y", "z"]}, tmp_path / "t.parquet")
+    code = TOGETHER.format(before=before, jobs=jobs)
+    for _ in range(3):
+        command = [sys.executable, "-c", code, str(tmp_path / "t.parquet")]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert run.stdout.strip() == "[]"
+
+
+def test_nothing_of_nanoarrow_is_imported_by_statement() -> None:
+    """``from nanoarrow.x import y`` in a function would race: :func:`pyparq.runtime.lazy_import.load` is the way in."""
+    package = Path(pyparq.__file__).parent
+    lines = [
+        f"{path.name}: {line.strip()}"
+        for path in package.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if line.strip().startswith(("from nanoarrow", "import nanoarrow", "from cryptography", "import cryptography"))
+    ]
+    assert lines == []
+
+
+ALONE = """
+import pickle, sys
+
+column, schema = pickle.loads(bytes.fromhex(sys.argv[1]))
+assert "pyparq.arrow.table" not in sys.modules
+print(column.to_pylist(), column.to_numpy().tolist(), type(column.__arrow_c_array__()[1]).__name__)
+print(type(schema.__arrow_c_schema__()).__name__)
+"""
+
+
+def test_a_column_and_a_schema_by_themselves_are_whole() -> None:
+    """Another process unpickles them, and imports no table."""
+    table = pyparq.Table.from_pydict({"a": [1, None, 3]})
+    pickled = pickle.dumps((table.chunks("a")[0], table.schema)).hex()
+    run = subprocess.run([sys.executable, "-c", ALONE, pickled], capture_output=True, text=True)
+    assert run.stdout.splitlines() == ["[1, None, 3] [1, None, 3] PyCapsule", "PyCapsule"], run.stderr
+
+
+READ = """
+import sys
+import pyparq
+
+pyparq.read_table(sys.argv[1])
+print([m for m in sys.modules if m.startswith("pyparq.arrow.")])
+"""
+
+
+def test_a_read_loads_no_conversions(tmp_path: Path) -> None:
+    pyparq.write_table({"a": [1, 2, 3], "b": ["x", None, "z"], "l": [[1], [], [2]]}, tmp_path / "t.parquet")
+    command = [sys.executable, "-c", READ, str(tmp_path / "t.parquet")]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "pyparq.arrow.table" in loaded
+    for name in ("ingest", "preview", "equality", "to_python", "to_pandas", "to_polars"):
+        assert f"pyparq.arrow.{name}'" not in loaded
